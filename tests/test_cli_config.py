@@ -1,0 +1,277 @@
+"""Proves what the command line says about settings, and what it costs to start it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import cast
+
+import click
+import pytest
+
+from connectors.cli import COMMANDS, innermost, run
+from connectors.commands import find_settings
+from runtime import __version__
+from runtime.errors import MisuseError, SettingsError, SettingsListError
+
+ROOT = Path(__file__).parent.parent
+OFFLINE = "config/offline.toml"
+HEAVY = {"trio", "httpx", "msgspec", "pykka", "apsw", "starlette", "prometheus_client"}
+
+Shown = dict[str, dict[str, object]]
+
+
+@pytest.fixture(autouse=True)
+def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("CALLBOARD_CONFIG", raising=False)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def callboard(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the program as a person would, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "connectors", *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_right_settings_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["config", "check", "--config", OFFLINE]) == 0
+    expected = f"{OFFLINE}: ok (2 agents, 1 model, 2 connectors)\n"
+    assert capsys.readouterr() == (expected, "")
+
+
+def test_each_mistake_is_one_line_with_its_place_and_a_hint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "my.toml"
+    path.write_text("[limits]\nmax_hop = 3\nturn_timeout = 0\n", encoding="utf-8")
+    assert run(["config", "check", "--config", str(path)]) == 1
+    out, err = capsys.readouterr()
+    lines = err.splitlines()
+    assert out == ""
+    assert lines[0] == f"{path}:2:1: unknown key 'max_hop' in limits"
+    assert lines[1].startswith("  hint: did you mean 'max_hops'? known: ")
+    assert lines[2].startswith(f"{path}:3:16: limits.turn_timeout must be a number")
+    assert lines[3] == "  hint: for example: turn_timeout = 300.0"
+    assert len(lines) == 4
+
+
+def test_a_warning_is_told_and_does_not_stop(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "my.toml"
+    text = (ROOT / OFFLINE).read_text(encoding="utf-8")
+    text = text.replace("default_agent =", "# default_agent =")
+    text = text.replace('"offline_', f'"{ROOT}/config/offline_')
+    text = text.replace('"agents/', f'"{ROOT}/config/agents/')
+    path.write_text(text, encoding="utf-8")
+    assert run(["config", "check", "--config", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(f"{path}: ok")
+    assert err.startswith(f"{path}:19:13: warning: connectors.terminal: nobody answers")
+
+
+def test_show_names_the_origin_of_every_setting(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["config", "show", "--config", OFFLINE]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f'default_agent = "anna"  # {OFFLINE}:8'
+    assert "[agents.ben]" in lines
+    assert f'tools = ["calculate", "clock"]  # {OFFLINE}:34' in lines
+    assert "max_hops = 4  # default" in lines
+    assert "# temperature is not set" in lines
+
+
+def test_what_show_writes_can_be_read_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["config", "show", "--config", OFFLINE]) == 0
+    shown = capsys.readouterr().out.replace('"config/', f'"{ROOT}/config/')
+    again = tmp_path / "again.toml"
+    again.write_text(shown, encoding="utf-8")
+    assert run(["config", "check", "--config", str(again)]) == 0
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_show_never_shows_a_secret(
+    more: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-gold-and-round")
+    assert run(["config", "show", "--config", "config/openai.toml", *more]) == 0
+    out, err = capsys.readouterr()
+    assert "gold" not in out + err
+    assert "***" in out
+
+
+def test_show_for_programs_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["config", "show", "--config", OFFLINE, "--json"]) == 0
+    found = cast("Shown", json.loads(capsys.readouterr().out))
+    assert found["origins"]["agents.anna.persona"] == f"{OFFLINE}:28"
+    assert found["origins"]["limits.max_hops"] == "default"
+    assert found["settings"]["default_agent"] == "anna"
+    assert list(found["files"]) == [OFFLINE]
+
+
+def test_the_schema_knows_every_table_and_says_what_settings_mean(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["config", "schema"]) == 0
+    parts = json.loads(capsys.readouterr().out)["$defs"]
+    top = parts["AppConfig"]
+    assert {"include", "agents", "models", "limits"} <= set(top["properties"])
+    assert top["additionalProperties"] is False
+    idle = parts["SessionConfig"]["properties"]["idle_after"]
+    assert idle["default"] == 900.0
+    assert idle["exclusiveMinimum"] == 0
+    assert idle["description"].startswith("Seconds without a message")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("given.toml", "given.toml"), (None, "callboard.toml")],
+)
+def test_a_named_file_comes_before_the_usual_one(
+    name: str | None, expected: str, tmp_path: Path
+) -> None:
+    (tmp_path / "callboard.toml").write_text("", encoding="utf-8")
+    given = None if name is None else Path(name)
+    found = find_settings(given, tmp_path, may_fall_back=True)
+    assert found.path == Path(expected)
+    assert found.note == ""
+
+
+def test_without_any_settings_chat_falls_back_and_says_so(tmp_path: Path) -> None:
+    found = find_settings(None, tmp_path, may_fall_back=True)
+    assert found.path == ROOT / OFFLINE
+    assert found.note.startswith("No callboard.toml here; using the offline settings")
+    with pytest.raises(click.UsageError, match="callboard chat --config"):
+        find_settings(None, tmp_path)
+
+
+def test_the_environment_may_name_the_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CALLBOARD_CONFIG", "nowhere.toml")
+    assert run(["config", "check"]) == 1
+    assert capsys.readouterr().err == (
+        "nowhere.toml: cannot be read: No such file or directory\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["chta"], ["config", "chek"], ["config", "check", "--nope"], ["config", "check"]],
+)
+def test_a_wrong_command_line_is_code_2(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(arguments) == 2
+
+
+def test_help_lists_all_commands_and_the_exit_codes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in COMMANDS)
+    assert "Exit codes: 0 all is well" in out
+
+
+def test_the_version_is_told_without_loading_anything_heavy() -> None:
+    done = callboard("--version", PYTHONPROFILEIMPORTTIME="1")
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert done.stdout == f"callboard {__version__}\n"
+    assert done.returncode == 0
+    assert "connectors.cli" in loaded
+    assert not HEAVY & loaded
+
+
+def test_a_reader_that_goes_away_is_no_drama() -> None:
+    shell = f"{sys.executable} -m connectors config schema | head -n 1"
+    done = subprocess.run(
+        ["/bin/sh", "-c", shell], cwd=ROOT, capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_mistake_of_the_program_is_one_line_and_code_70() -> None:
+    code = (
+        "import sys, connectors.cli as c; c.COMMANDS['x'] = ('nowhere', ''); c.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "x"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 70
+    assert done.stderr.startswith(
+        "callboard: internal error: ModuleNotFoundError: No module named 'nowhere'\n"
+    )
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (
+            SettingsError("one", file="a", line=1, hint="do"),
+            1,
+            "a:1: one\n  hint: do\n",
+        ),
+        (MisuseError("not so"), 1, "callboard: not so\n"),
+        (OSError(28, "No space left on device"), 1, "callboard: [Errno 28] No space"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_what_a_command_raises_becomes_a_line_and_a_code(
+    error: BaseException,
+    code: int,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    @click.command()
+    def failing() -> None:
+        raise error
+
+    module = ModuleType("failing_command")
+    monkeypatch.setattr(module, "command", failing, raising=False)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(COMMANDS, "fail", (module.__name__, ""))
+    assert run(["fail"]) == code
+    assert capsys.readouterr().err.strip().startswith(told.strip())
+
+
+def test_of_a_group_of_errors_the_first_is_told() -> None:
+    first = ValueError("one")
+    inner = ExceptionGroup("inner", [first, ValueError("two")])
+    assert innermost(ExceptionGroup("outer", [inner])) is first
+
+
+def test_several_settings_errors_read_as_lines() -> None:
+    each = (
+        SettingsError("one", file="a", line=1, column=2, hint="do"),
+        SettingsError("two", file="a", line=3),
+    )
+    error = SettingsListError(each)
+    assert str(error) == "a:1:2: one\na:3: two"
+    assert (error.problems, error.hint, error.line) == (each, "do", 1)
+    assert each[0].problems == (each[0],)

@@ -1,0 +1,129 @@
+"""Proves that every settings file in `config/` loads, and that default.toml is true."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from itertools import pairwise
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import pytest
+
+from actors import config as domain
+from connectors import config as edges
+from connectors.commands import shipped_settings
+from connectors.config import AppConfig
+from connectors.settings import load_app
+
+CONFIG = Path(__file__).parent.parent / "config"
+SCRIPTS = {"offline_script.toml"}  # rules of the scripted model, not settings
+FILES = sorted(path for path in CONFIG.glob("*.toml") if path.name not in SCRIPTS)
+SECRETS = {
+    "OPENAI_API_KEY": "sk-for-this-test",
+    "CALLBOARD_API_KEY": "key-for-this-test",
+}
+
+# A setting that is unset by default: `# key = value`, not indented, no sentence.
+UNSET = re.compile(r"^# ([a-z_]+ = .+)$", re.MULTILINE)
+NEEDED = {"script", "model", "agent", "kind"}
+"""Settings without a default; default.toml shows an example of each."""
+
+Table = dict[str, object]
+
+
+def default_text() -> str:
+    return (CONFIG / "default.toml").read_text(encoding="utf-8")
+
+
+def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
+    """Give each table of default.toml with the Struct that it describes."""
+    found = cast("dict[str, dict[str, Table]]", tomllib.loads(text))
+    top: Table = {name: found[name] for name in found}
+    routes = cast("list[Table]", found["routes"])
+    return [
+        (AppConfig, top),
+        (edges.StoreConfig, cast("Table", found["store"])),
+        (edges.LogConfig, cast("Table", found["log"])),
+        (domain.SessionConfig, cast("Table", found["sessions"])),
+        (domain.LimitsConfig, cast("Table", found["limits"])),
+        (edges.ScriptedModelConfig, found["models"]["scripted"]),
+        (edges.OpenAIModelConfig, found["models"]["openai"]),
+        (edges.TerminalConfig, found["connectors"]["terminal"]),
+        (edges.HttpConfig, found["connectors"]["http"]),
+        (domain.AgentConfig, cast("Table", found["agent_defaults"])),
+        (domain.RouteConfig, routes[0]),
+    ]
+
+
+def names(kind: type[msgspec.Struct]) -> set[str]:
+    tag = kind.__struct_config__.tag_field
+    return {*kind.__struct_fields__, *([tag] if tag else [])}
+
+
+def defaults(kind: type[msgspec.Struct]) -> Table:
+    fields = msgspec.structs.fields(kind)
+    return {each.name: each.default for each in fields if not each.required}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_shipped_file_loads_without_a_warning(path: Path) -> None:
+    settings = load_app(path, SECRETS)
+    assert settings.warnings == ()
+    assert settings.value.agents
+
+
+@pytest.mark.parametrize("name", ["default.toml", "offline.toml"])
+def test_the_files_of_the_first_run_need_no_secret(name: str) -> None:
+    assert load_app(CONFIG / name, {}).secrets == ()
+
+
+def test_default_toml_lists_exactly_the_settings_there_are() -> None:
+    for kind, table in tables(UNSET.sub(r"\1", default_text())):
+        assert set(table) == names(kind), kind.__name__
+
+
+def test_default_toml_gives_the_true_defaults() -> None:
+    for kind, table in tables(default_text()):
+        for name, default in defaults(kind).items():
+            if default is None:
+                assert name not in table, f"{name} is unset by default"
+            elif kind is not AppConfig or name == "default_agent":
+                shown = table[name]
+                given = () if shown == [] else shown  # lists are empty by default
+                assert given == default, name
+                assert type(given) is type(default), name
+
+
+def test_what_default_toml_gives_an_example_of_is_marked_as_needed() -> None:
+    for kind, table in tables(default_text()):
+        needed = set(table) - set(defaults(kind))
+        assert needed <= NEEDED | names(AppConfig), kind.__name__
+    assert default_text().count("# Needed: ") == 3
+
+
+def test_default_toml_has_a_reason_above_every_setting() -> None:
+    lines = default_text().splitlines()
+    for above, line in pairwise(lines):
+        if re.match(r"(# )?[a-z_]+ = ", line) and not line.startswith(
+            ("kind", "prompt")
+        ):
+            assert above.startswith("# "), line
+
+
+def test_the_database_never_lands_beside_the_settings() -> None:
+    for path in FILES:
+        store = load_app(path, SECRETS).value.store
+        assert Path(store.path).parts[0] == "var", path
+
+
+def test_every_persona_has_an_identity() -> None:
+    folders = [path for path in (CONFIG / "agents").iterdir() if path.is_dir()]
+    assert {path.name for path in folders} >= {"anna", "ben"}
+    for folder in folders:
+        assert (folder / "IDENTITY.md").read_text(encoding="utf-8").startswith("# ")
+
+
+def test_in_a_checkout_the_shipped_files_are_these() -> None:
+    assert shipped_settings() == CONFIG.resolve()

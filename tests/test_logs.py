@@ -1,0 +1,180 @@
+"""Proves that an event is one line whatever it holds, and that no secret is in it."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from typing import Literal, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.logs import (
+    EventLog,
+    LineFormatter,
+    LineHandler,
+    Redactor,
+    Value,
+    escaped,
+    utc,
+    writing,
+)
+
+LOG = EventLog("test")
+SHAPES = ("text", "json")
+Shape = Literal["text", "json"]
+
+shapes = st.sampled_from(SHAPES)
+characters = st.characters(
+    exclude_categories=()
+)  # surrogates, controls and separators among them
+texts = st.text(characters, max_size=40)
+values = st.none() | st.booleans() | st.integers() | st.floats() | texts
+secrets = st.text(st.characters(codec="utf-8"), min_size=8, max_size=20)
+
+
+def written(
+    event: str, shape: Shape = "text", secret: str = "", **fields: Value
+) -> str:
+    stream = io.StringIO()
+    with writing(shape=shape, redactor=Redactor([secret]), stream=stream):
+        LOG.info(event, **fields)
+    return stream.getvalue()
+
+
+def parsed(line: str) -> dict[str, object]:
+    return cast("dict[str, object]", json.loads(line))
+
+
+@given(event=texts, value=values, shape=shapes)
+def test_no_text_can_make_a_second_line(event: str, value: Value, shape: Shape) -> None:
+    line = written(event, shape, field=value)
+    assert len(line.splitlines()) == 1
+    assert line.endswith("\n")
+    assert line[:-1].isprintable()
+
+
+@given(event=texts, value=texts)
+def test_a_json_line_holds_what_was_said(event: str, value: str) -> None:
+    found = parsed(written(event, "json", field=value))
+    assert found["event"] == event.encode("utf-8", "replace").decode()
+    assert found["field"] == value.encode("utf-8", "replace").decode()
+
+
+@given(secret=secrets, before=texts, after=texts, shape=shapes)
+def test_no_secret_is_ever_written(
+    secret: str, before: str, after: str, shape: Shape
+) -> None:
+    stream = io.StringIO()
+    text = f"{before}{secret}{after}"
+    with writing(shape=shape, redactor=Redactor([secret]), stream=stream):
+        LOG.info(text, field=text)
+        LOG.fault("failed", ValueError(text))
+        logging.getLogger("other.library").warning("said %s", text)
+    assert secret not in stream.getvalue()
+    assert escaped(secret) not in stream.getvalue()
+    assert stream.getvalue().count("\n") == 3
+
+
+def test_a_cut_never_leaves_half_a_secret() -> None:
+    line = written("x", "text", "gold-and-round", y="x" * 296 + "gold-and-round")
+    assert "gold" not in line
+
+
+def test_the_longer_of_two_secrets_goes_whole() -> None:
+    redactor = Redactor(["token-1", "token-1-and-more", ""])
+    assert redactor.clean("a token-1-and-more b token-1 c") == "a *** b *** c"
+
+
+def test_a_number_that_is_a_secret_goes_too() -> None:
+    found = parsed(written("x", "json", "12345678", n=12345678, m=1))
+    assert (found["n"], found["m"]) == ("***", 1)
+
+
+def test_a_received_message_is_one_line_with_channel_sender_and_text() -> None:
+    line = written(
+        "message received", connector="http", chat="c 1", sender="sam", text="hi\nyou"
+    )
+    assert line.partition(" ")[2] == (
+        "INFO callboard.test message received "
+        'connector=http chat="c 1" sender=sam text="hi\\nyou"\n'
+    )
+
+
+def test_a_long_text_is_cut_and_says_so() -> None:
+    found = parsed(written("x", "json", text="a" * 500))
+    assert found["text"] == "a" * 300 + "… (+200 characters)"
+
+
+def test_a_line_begins_with_time_level_and_part() -> None:
+    assert utc(1795231800.1239) == "2026-11-21T03:30:00.123Z"
+    found = parsed(written("x", "json", n=1.5, is_ok=True, nothing=None))
+    assert list(found) == ["time", "level", "part", "event", "n", "is_ok", "nothing"]
+    assert (found["level"], found["part"]) == ("INFO", "callboard.test")
+
+
+def test_a_field_cannot_pass_for_the_time() -> None:
+    found = parsed(written("x", "json", time="never", level="FATAL"))
+    assert found["level"] == "INFO"
+    assert (found["time_"], found["level_"]) == ("never", "FATAL")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_an_error_comes_with_its_traceback_in_the_same_line(shape: Shape) -> None:
+    stream = io.StringIO()
+    with writing(shape=shape, stream=stream):
+        try:
+            int("no\nway")
+        except ValueError as error:
+            LOG.fault("failed", error)
+    line = stream.getvalue()
+    assert line.count("\n") == 1
+    assert "ValueError: invalid literal" in line
+    assert "Traceback (most recent call last)" in line
+
+
+def test_only_lines_of_the_level_and_above_are_written() -> None:
+    stream = io.StringIO()
+    with writing(level="warning", stream=stream):
+        LOG.debug("one")
+        LOG.info("two")
+        LOG.warning("three")
+        LOG.error("four")
+        logging.getLogger("other.library").info("five")
+    assert [line.split()[-1] for line in stream.getvalue().splitlines()] == [
+        "three",
+        "four",
+    ]
+
+
+def test_nothing_is_written_or_left_behind_after_the_end() -> None:
+    root = logging.getLogger()
+    before = (list(root.handlers), root.level)
+    stream = io.StringIO()
+    with writing(stream=stream):
+        assert len(root.handlers) == len(before[0]) + 1
+    assert (list(root.handlers), root.level) == before
+    assert stream.getvalue() == ""
+
+
+def test_a_line_that_cannot_be_written_is_told_of_without_its_content() -> None:
+    stream = io.StringIO()
+    handler = LineHandler(stream)
+    handler.setFormatter(LineFormatter("text", Redactor()))
+    record = {"name": "other.library", "msg": "%d", "args": ("gold-and-round",)}
+    handler.handle(logging.makeLogRecord(record))
+    assert stream.getvalue() == (
+        "callboard: a log line of other.library could not be written: TypeError\n"
+    )
+
+
+def test_a_stream_that_is_gone_takes_nothing_along() -> None:
+    class Gone(io.StringIO):
+        def write(self, _text: str) -> int:
+            raise BrokenPipeError
+
+    with writing(stream=Gone()):
+        LOG.info("into the void")
+    assert isinstance(LineHandler(Gone()), logging.Handler)

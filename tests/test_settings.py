@@ -1,0 +1,218 @@
+"""Proves that what does not go together in a settings file is told at its place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from connectors.settings import is_loopback, load_app
+from runtime.errors import SettingsError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from connectors.config import AppConfig
+    from runtime.config import Settings
+
+BASE = """\
+default_agent = "anna"
+[models.scripted]
+kind = "scripted"
+script = "rules.toml"
+[connectors.terminal]
+kind = "terminal"
+[agents.anna]
+prompt = "You are Anna."
+[agents.ben]
+prompt = "You are Ben."
+"""
+BASE_LINES = BASE.count("\n")
+
+
+def loaded(folder: Path, text: str) -> Settings[AppConfig]:
+    (folder / "rules.toml").write_text("", encoding="utf-8")
+    path = folder / "callboard.toml"
+    path.write_text(text, encoding="utf-8")
+    return load_app(path, {"GOOD_KEY": "a-long-enough-key"})
+
+
+def refused(folder: Path, text: str) -> SettingsError:
+    with pytest.raises(SettingsError) as caught:
+        loaded(folder, text)
+    assert len(caught.value.problems) == 1
+    return caught.value
+
+
+def test_the_base_of_these_tests_is_right(tmp_path: Path) -> None:
+    settings = loaded(tmp_path, BASE)
+    assert settings.warnings == ()
+    assert list(settings.value.agents) == ["anna", "ben"]
+
+
+@pytest.mark.parametrize(
+    ("more", "place", "text", "hint"),
+    [
+        (
+            "[[routes]]\nagent = 'ana'",
+            (2, 9),
+            "routes[0].agent: there is no agent 'ana'",
+            "did you mean 'anna'? known: anna, ben",
+        ),
+        (
+            "[[routes]]\nagent = 'anna'\nconnector = 'teminal'",
+            (3, 13),
+            "routes[0].connector: there is no connector 'teminal'",
+            "did you mean 'terminal'? known: terminal",
+        ),
+        (
+            "[[routes]]\nagent = 'anna'\nconnector = 'web*'",
+            (3, 13),
+            "routes[0].connector: no connector fits 'web*'",
+            "known: terminal",
+        ),
+        (
+            "[agents.cara]\nprompt = 'x'\nmodel = 'scriptd'",
+            (3, 9),
+            "agents.cara.model: there is no model 'scriptd'",
+            "did you mean 'scripted'? known: scripted",
+        ),
+        (
+            "[agents.cara]\nprompt = 'x'\ntools = ['clock', 'calcuate']",
+            (3, 19),
+            "agents.cara.tools[1]: there is no tool 'calcuate'",
+            "did you mean 'calculate'? known: calculate, clock",
+        ),
+        (
+            "[agents.cara]\nprompt = 'x'\ndelegates = ['bem']",
+            (3, 14),
+            "agents.cara.delegates[0]: there is no agent 'bem'",
+            "did you mean 'ben'? known: anna, ben",
+        ),
+        (
+            "[agents.cara]\nprompt = 'x'\ndelegates = ['cara']",
+            (3, 14),
+            "agents.cara.delegates[0]: agent 'cara' cannot hand work to itself",
+            "take it out of the list",
+        ),
+        (
+            "[connectors.second]\nkind = 'terminal'",
+            (1, 13),
+            "connectors.second: there is one terminal, and 'terminal' has it",
+            "take one of the two out",
+        ),
+        (
+            "[connectors.web]\nkind = 'http'\nhost = '0.0.0.0'",
+            (3, 8),
+            (
+                "connectors.web.host: without api_key, everybody who reaches "
+                "'0.0.0.0' may use the agents"
+            ),
+            'add api_key = { env = "CALLBOARD_API_KEY" }, or host = "127.0.0.1"',
+        ),
+        (
+            "[models.o]\nkind = 'openai'\nmodel = 'm'\nbase_url = 'localhost:80'",
+            (4, 12),
+            "models.o.base_url: is no http or https address",
+            'for example: base_url = "https://api.openai.com/v1"',
+        ),
+        (
+            "[models.o]\nkind = 'openai'\nmodel = 'm'\nbase_url = 'http://[::1'",
+            (4, 12),
+            "models.o.base_url: is no http or https address",
+            'for example: base_url = "https://api.openai.com/v1"',
+        ),
+        (
+            "[models.o]\nkind = 'openai'\nmodel = 'm'\nbase_url = 'http://a:b@c/v1'",
+            (4, 12),
+            "models.o.base_url: holds a name or password, in the open",
+            'use api_key = { env = "NAME" }',
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    more: str, place: tuple[int, int], text: str, hint: str, tmp_path: Path
+) -> None:
+    error = refused(tmp_path, BASE + more)
+    assert (error.line - BASE_LINES, error.column) == place
+    assert error.text == text
+    assert error.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('"anna"', '"ana"', ":1:17: default_agent: there is no agent 'ana'"),
+        ("rules.toml", "no.toml", ":4:10: models.scripted.script: there is no file"),
+        ('prompt = "You are Ben."', "persona = 'x'", ":10:11: agents.ben.persona: "),
+        ("[agents.ben]", "[agents.Ben]", ":9:9: the name 'Ben' in [agents] is not"),
+        ("[agents.ben]", '[agents."b c"]', ":9:9: the name 'b c' in [agents] is not"),
+    ],
+)
+def test_a_wrong_reference_is_refused(
+    old: str, new: str, expected: str, tmp_path: Path
+) -> None:
+    assert expected in str(refused(tmp_path, BASE.replace(old, new)))
+
+
+def test_a_file_with_nothing_in_it_says_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as caught:
+        loaded(tmp_path, "")
+    assert [each.text for each in caught.value.problems] == [
+        "there is no agent",
+        "there is no connector",
+    ]
+
+
+def test_an_inherited_wrong_name_is_told_once(tmp_path: Path) -> None:
+    error = refused(tmp_path, f"{BASE}[agent_defaults]\nmodel = 'scirpted'\n")
+    assert error.line == BASE_LINES + 2
+
+
+def test_an_agent_s_own_setting_wins_over_the_defaults(tmp_path: Path) -> None:
+    settings = loaded(
+        tmp_path, f"{BASE}max_history = 20\n[agent_defaults]\nmax_history = 7\n"
+    )
+    agents = settings.value.agents
+    assert (agents["anna"].max_history, agents["ben"].max_history) == (7, 20)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('prompt = "You are Ben."', "", "agents.ben: this agent is told nothing"),
+        ('default_agent = "anna"', "", "connectors.terminal: nobody answers here"),
+        (
+            "[agents.anna]",
+            (
+                "[models.o]\nkind = 'openai'\nmodel = 'm'\nbase_url = 'http://far.ex'\n"
+                "api_key = { env = 'GOOD_KEY' }\n[agents.anna]"
+            ),
+            "models.o.base_url: the key travels to far.ex unencrypted",
+        ),
+    ],
+)
+def test_what_works_but_is_odd_is_a_warning(
+    old: str, new: str, expected: str, tmp_path: Path
+) -> None:
+    warnings = loaded(tmp_path, BASE.replace(old, new)).warnings
+    assert len(warnings) == 1
+    assert warnings[0].text.startswith(expected)
+
+
+def test_with_a_key_the_server_may_be_reached_by_others(tmp_path: Path) -> None:
+    door = "[connectors.web]\nkind = 'http'\nhost = '0.0.0.0'\n"
+    settings = loaded(tmp_path, f"{BASE}{door}api_key = {{ env = 'GOOD_KEY' }}\n")
+    assert [secret.reveal() for secret in settings.secrets] == ["a-long-enough-key"]
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.1.2.3", "::1", "[::1]", "localhost"]
+)
+def test_this_machine_s_own_addresses_are_known(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "10.0.0.1", "localhost.example"])  # noqa: S104
+def test_all_others_are_strangers_addresses(host: str) -> None:
+    assert not is_loopback(host)
