@@ -1,0 +1,416 @@
+"""An actor over all its incarnations: who handles what, and who may stop it.
+
+The cell outlives its actor: restarts and sleep replace the actor object behind
+the same ref, name and mailbox. `intake.py` below takes messages in, this file has
+them handled, `lifecycle.py` starts and ends incarnations.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from runtime import lifecycle
+from runtime.dispatcher import BATCH
+from runtime.envelope import Envelope, Notice
+from runtime.errors import DeadlineError, InterruptedActorError, MisuseError
+from runtime.intake import STASHED, Intake
+from runtime.mailbox import EMPTY, Empty
+from runtime.messages import (
+    KILLED,
+    NORMAL,
+    PASSIVATED,
+    Exit,
+    Passivate,
+    Stop,
+    Terminated,
+)
+from runtime.ref import ActorRef, cell_of
+from runtime.statistics import ActorStatistics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from runtime.actor import Actor
+    from runtime.kernel import Kernel
+    from runtime.mailbox import MailboxConfig
+    from runtime.reply import Reply
+
+MORE: Final = object()
+"""What `_drain` gives when its batch is over and messages remain."""
+
+WRAPPED = frozenset({Empty, Envelope, Notice, Stop, Passivate})
+"""What a mailbox gives that is not the message itself."""
+
+
+class Cell(Intake):
+    """One actor over all its incarnations; see `Intake` for the arguments."""
+
+    __slots__ = ("ref",)
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        name: str,
+        make: Callable[[], Actor] | None,
+        actor_class: type[Actor],
+        parent: Cell | None = None,
+        mailbox: MailboxConfig | None = None,
+    ) -> None:
+        super().__init__(kernel, name, make, actor_class, parent, mailbox)
+        self.ref = ActorRef(self)
+
+    def step(self, batch: int) -> None:
+        """Handle up to `batch` messages; called by the dispatcher."""
+        self.is_queued = False
+        actor = self.actor
+        if self.state != "running" or actor is None:  # it ended on the queue
+            return
+        result = self._drain(actor, batch)
+        if result is MORE:
+            self.enqueue()
+        elif result is not None:
+            lifecycle.start_task(self, self._burst, actor, result)
+
+    def _drain(self, actor: Actor, batch: int) -> Any:
+        """Handle messages inline.
+
+        Returns:
+            None when the mailbox is empty or the actor has ended; `MORE` after a
+            whole batch; otherwise what an `async` handler has to do.
+        """
+        mailbox = self.mailbox
+        for _ in range(batch):
+            item = mailbox.get_system() if mailbox.system else mailbox.get()
+            message = item
+            if type(item) in WRAPPED:
+                message = self._open(actor, item)
+                if message is EMPTY:
+                    return None
+            if self.senders:
+                self._admit()
+            self.current = item
+            try:
+                result = actor._handle_receive(message)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001
+                if not self._fail(item, error):
+                    return None
+                continue
+            if type(result) is CoroutineType:
+                self._begin()
+                return result
+            self._answer(item, result)
+        return MORE
+
+    def _open(self, actor: Actor, item: Any) -> object:
+        """Take the message out of its wrapping; `EMPTY` when there is none for now."""
+        if type(item) is Envelope:
+            return item.message
+        if item is EMPTY:
+            self.scheduled = False
+            return EMPTY
+        if type(item) is Notice:
+            item.is_waiting = False
+            if item.generation is None or item.generation == self.generation:
+                return item.message
+        elif type(item) is Stop:
+            lifecycle.end(self, item.exit)
+            return EMPTY
+        elif self._may_sleep(actor):
+            lifecycle.end(self, PASSIVATED)
+            return EMPTY
+        if self.state == "running":  # the next message in the next turn
+            self.enqueue()
+        return EMPTY
+
+    def _may_sleep(self, actor: Actor) -> bool:
+        mailbox = self.mailbox
+        if mailbox.count or not mailbox.empty():
+            return False
+        try:
+            return actor.may_passivate()
+        except Exception as error:  # noqa: BLE001  the one border: see errors.py
+            self.failed += 1
+            lifecycle.end(self, Exit("failed", error))
+            return False
+
+    def _begin(self) -> trio.CancelScope:
+        """Make what cancels an `async` handler, before its task has begun."""
+        self.scope = trio.CancelScope()
+        self.cancel_reason = ""
+        self.busy_since = trio.current_time()
+        return self.scope
+
+    def _answer(self, item: object, result: object) -> None:
+        """Count a handled message and answer it if it was asked."""
+        self.handled += 1
+        if type(item) is Envelope and self.current is item:
+            reply = item.reply
+            if reply is not None and not reply.offer(result):
+                self.kernel.dead_letters.add(self.name, "late_reply", item.message)
+        self.current = EMPTY
+
+    def _fail(self, item: object, error: BaseException) -> bool:
+        """Deal with what a handler raised.
+
+        Returns:
+            Whether the actor goes on: the asker got the error.
+        """
+        self.failed += 1
+        # A message that was set aside fails like any other; one that waits in the
+        # mailbox again is left there.
+        is_ours = self.current is not STASHED or self.mailbox.take_back(item)
+        self.current = EMPTY
+        if not isinstance(error, Exception):
+            if is_ours:
+                self.give_up(item, "killed")
+            self.kernel.crash(error)
+            lifecycle.end(self, KILLED)
+            return False
+        if is_ours and isinstance(item, Envelope) and item.is_ask:
+            asker = item.reply
+            if asker is not None:
+                asker.offer_error(error)
+            overran = isinstance(error, DeadlineError)
+            # Where the reply was taken to be answered later, nobody heard of it.
+            if asker and not overran and not self.actor_class.fail_on_ask_error:
+                return True
+        elif is_ours:
+            self._count_kill(item)
+        lifecycle.end(self, Exit("failed", error))
+        return False
+
+    def _count_kill(self, item: object) -> None:
+        if isinstance(item, Notice):  # a timer's next tick is as good
+            return
+        envelope = item if isinstance(item, Envelope) else Envelope(item)
+        envelope.kills += 1
+        if envelope.kills >= self.actor_class.poison_after:
+            self.give_up(envelope, "poison")
+        else:
+            self.mailbox.put_back(envelope)
+
+    @trio.lowlevel.enable_ki_protection
+    async def _burst(self, actor: Actor, coroutine: Any) -> None:
+        """Run an `async` handler, then handle what waits until nothing does."""
+        generation = self.generation
+        while coroutine is not None:
+            item = self.current
+            error, result = await self._run(coroutine)
+            if self.generation != generation:
+                self.kernel.watchdog[self.actor_class.__name__, "came_back"] += 1
+                return
+            if not self._settle(item, error, result):
+                return
+            while (coroutine := self._drain(actor, BATCH)) is MORE:
+                await trio.lowlevel.checkpoint()
+                if self.actor is not actor or self.state != "running":
+                    return
+
+    async def _run(self, coroutine: Any) -> tuple[BaseException | None, object]:
+        """Run one `async` handler in its own cancel scope, under its deadline."""
+        kernel = self.kernel
+        generation = self.generation
+        scope = self.scope or self._begin()
+        seconds = self.actor_class.deadline
+        timer = None
+        if seconds is not None:
+            overrun = partial(lifecycle.overrun, self, scope, seconds)
+            timer = kernel.timers.call_in(seconds, overrun)
+        error: BaseException | None = None
+        result: object = None
+        try:
+            with scope:
+                result = await coroutine
+        except (Exception, KeyboardInterrupt, SystemExit) as caught:  # noqa: BLE001
+            error = caught
+        finally:
+            if timer is not None:
+                timer.cancel()
+            if self.generation == generation:
+                self.scope = None
+        if self.generation == generation and (scope.cancelled_caught or error):
+            error = self._why_cancelled(error, seconds)
+        return error, result
+
+    def _why_cancelled(
+        self, error: BaseException | None, seconds: float | None
+    ) -> BaseException:
+        """Name what ended a handler; what it raised itself counts for less."""
+        if self.cancel_reason == "deadline":
+            overran = DeadlineError(f"{self.name} ran longer than {seconds} s")
+            overran.__cause__ = error
+            return overran
+        return error or InterruptedActorError(f"{self.name} was interrupted")
+
+    def _settle(
+        self, item: object, error: BaseException | None, result: object
+    ) -> bool:
+        """Deal with how an `async` handler ended; False when its actor ends too."""
+        is_killed = self.cancel_reason == "killed"
+        if error is None:
+            self._answer(item, result)
+        elif is_killed and isinstance(error, Exception):
+            self.give_up(self.current, "killed")
+        elif isinstance(error, InterruptedActorError) and self.cancel_reason:
+            return self._interrupted(item)
+        else:
+            return self._fail(item, error)
+        if is_killed:
+            lifecycle.end(self, KILLED)
+        return not is_killed
+
+    def _interrupted(self, item: object) -> bool:
+        self.give_up(self.current, "interrupted")
+        self.current = EMPTY
+        actor = self.actor
+        message = item.message if isinstance(item, Envelope | Notice) else item
+        try:
+            if actor is not None:
+                actor.on_interrupt(message)
+        except Exception as raised:  # noqa: BLE001  the one border: see errors.py
+            self.failed += 1
+            lifecycle.end(self, Exit("failed", raised))
+            return False
+        return True
+
+    def _admit(self) -> None:
+        """Let waiting senders in while there is room."""
+        senders = self.senders
+        while senders and self.mailbox.has_room(senders[0][0]):
+            item, reply = senders.popleft()
+            self.mailbox.put(item)
+            reply.offer(None)
+
+    # --- what the actor asks of it --------------------------------------------
+
+    def tell(self, recipient: str | ActorRef, message: object) -> bool:
+        """Tell another actor something; make a dead letter of what it cannot take."""
+        if isinstance(recipient, str):
+            cell = self.kernel.names.get(recipient)
+            if cell is None:
+                self.kernel.dead_letters.add(recipient, "no_such_actor", message)
+                return False
+        else:
+            cell = cell_of(recipient)
+        if cell.is_dead:
+            self.kernel.dead_letters.add(cell.name, "stopped", message)
+            return False
+        if not cell.offer(message):
+            self.kernel.dead_letters.add(cell.name, "mailbox_full", message)
+            return False
+        return True
+
+    def take_reply(self) -> Reply | None:
+        """Take the present ask's reply away, so that the handler answers later."""
+        item = self.current
+        if not isinstance(item, Envelope):
+            return None
+        reply, item.reply = item.reply, None
+        return reply
+
+    def stash(self) -> None:
+        """Set the present message aside."""
+        if self.current is EMPTY or self.current is STASHED:
+            raise MisuseError("stash can be called once, while handling a message")
+        self.mailbox.stash(self.current)
+        self.current = STASHED
+
+    def unstash(self) -> int:
+        """Put the stashed messages before all others; gives their number."""
+        count = self.mailbox.unstash()
+        if count and not self.scheduled:  # called from outside of a handler
+            self.enqueue()
+        return count
+
+    def stop_self(self) -> None:
+        """End normally after the present message."""
+        self.post_system(Stop(NORMAL))
+
+    def watch(self, ref: ActorRef) -> None:
+        """Have `Terminated` told to this actor when that one ends for good."""
+        other = cell_of(ref)
+        if other.is_dead:
+            self.post_system(Terminated(ref, other.last_exit or NORMAL))
+            return
+        watchers = other.watchers
+        if watchers is None:
+            watchers = other.watchers = set()
+        watchers.add(self)
+        # Whenever their number has doubled: who has ended needs to be told nothing.
+        if len(watchers) >= 16 and len(watchers) & (len(watchers) - 1) == 0:
+            watchers -= {watcher for watcher in watchers if watcher.is_dead}
+
+    def unwatch(self, ref: ActorRef) -> None:
+        """Take `watch` back."""
+        watchers = cell_of(ref).watchers
+        if watchers is not None:
+            watchers.discard(self)
+
+    # --- what others ask of it ------------------------------------------------
+
+    def stop(self, exit_: Exit, reply: Reply, *, drain: bool = False) -> None:
+        """End for good after the present message, or after all that waits."""
+        if self.is_dead:
+            reply.offer(False)
+            return
+        self.is_final = True
+        self.tell_end(reply)
+        if self.state == "down":
+            lifecycle.bury(self, exit_)
+        elif drain:
+            self.mailbox.put(Stop(exit_))
+            if not self.scheduled:
+                self.enqueue()
+        else:
+            self.post_system(Stop(exit_))
+
+    def tell_end(self, reply: Reply) -> None:
+        """Answer `reply` with True when the present incarnation has ended."""
+        self.stop_replies = [*(self.stop_replies or ()), reply]
+
+    def kill(self) -> None:
+        """End at once; the supervisor decides what next."""
+        if self.state in {"dead", "down"} or self.cancel_reason == "killed":
+            return
+        if self.scope is not None:
+            self.cancel_reason = "killed"
+            self.scope.cancel()
+            give_up = partial(lifecycle.abandon, self, self.scope, KILLED)
+            self.kernel.timers.call_in(lifecycle.PATIENCE, give_up)
+        elif self.state == "running" and self.current is EMPTY:
+            lifecycle.end(self, KILLED)
+        elif self.state in {"running", "starting"}:  # from inside its own code
+            self.post_system(Stop(KILLED))
+
+    def interrupt(self) -> None:
+        """Cancel the present `async` handler, if there is one.
+
+        One that has children is left alone: what it does about them, once begun,
+        must not be cut in half.
+        """
+        has_children = self.actor is not None and self.actor.has_children
+        if self.scope is not None and self.state == "running" and not has_children:
+            self.cancel_reason = self.cancel_reason or "interrupted"
+            self.scope.cancel()
+
+    def statistics(self, now: float) -> ActorStatistics:
+        """Tell what an operator may know; `now` is trio's clock in seconds."""
+        is_handling = self.state == "running" and self.scope is not None
+        return ActorStatistics(
+            name=self.name,
+            kind=self.actor_class.__name__,
+            supervisor=self.parent.name if self.parent is not None else "",
+            state=self.state,
+            depth=self.mailbox.depth,
+            weight=self.mailbox.weight,
+            handled=self.handled,
+            failed=self.failed,
+            restarts=self.restarts,
+            age=now - self.started_at if self.started_at else 0.0,
+            busy_for=now - self.busy_since if is_handling else 0.0,
+            is_idle=self.state == "running" and not self.scheduled,
+        )

@@ -1,0 +1,128 @@
+"""A child as its supervisor knows it: how to start it, where it stands.
+
+Knows nothing of strategies; `supervisor.py` decides by `restarts.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from runtime import lifecycle, restarts
+from runtime.actor import Actor
+from runtime.cell import Cell
+from runtime.errors import MisuseError
+from runtime.mailbox import MailboxConfig
+from runtime.messages import SHUTDOWN, Exit
+from runtime.reply import Reply
+from runtime.restarts import Failures, RestartKind
+
+if TYPE_CHECKING:
+    from runtime.kernel import Kernel
+
+
+class ChildSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """How to start a child, and what to do when it ends."""
+
+    name: str
+    """Unique among its siblings; the child's full name is `supervisor/name`."""
+
+    start: Callable[[], Actor]
+    """Makes the actor of each incarnation."""
+
+    restart: RestartKind = "permanent"
+    shutdown: float | None = 5.0
+    """Seconds it may take to stop before it is killed; None: as long as it likes
+    and the deadline of its class allows; 0: killed at once."""
+
+    start_timeout: float | None = 30.0
+    """Seconds its `on_start` may take; None: as long as it likes."""
+
+    mailbox: MailboxConfig | None = None
+    """Bounds that replace those of the actor's class."""
+
+
+class Child:
+    """A child as its supervisor knows it."""
+
+    __slots__ = ("cell", "failures", "plan", "seen", "spec")
+
+    def __init__(self, spec: ChildSpec, cell: Cell) -> None:
+        self.spec = spec
+        self.cell = cell
+        self.failures = Failures()
+        self.plan = 0
+        """The last plan that is to start it again."""
+
+        self.seen = cell.generation - 1
+        """The last incarnation whose end has been dealt with."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether an incarnation is up, or on its way up or down."""
+        return self.cell.state not in {"down", "dead"}
+
+    def see_end(self) -> None:
+        """Count the end of the present, or else the last, incarnation as dealt with."""
+        self.seen = self.cell.generation - (0 if self.is_running else 1)
+
+    def kill_for_good(self) -> Reply:
+        """Kill it, or take it away if it waits for its restart; see `kill`."""
+        self.cell.is_final = True
+        if self.cell.state == "down":
+            lifecycle.bury(self.cell, SHUTDOWN)
+        return kill(self.cell)
+
+    def as_rule(self) -> restarts.Child:
+        """Give what the decision needs to know."""
+        return restarts.Child(self.spec.name, self.spec.restart, self.is_running)
+
+
+def new_cell(parent: Cell, spec: ChildSpec, before: Cell | None) -> Cell:
+    """Make the place of a child, registered under its full name.
+
+    Args:
+        parent: its supervisor's.
+        spec: the child's.
+        before: the place of its dead predecessor. Incarnations are numbered on from
+            there, so that news of the old one cannot be taken for the new one's.
+
+    Raises:
+        MisuseError: the name is taken.
+    """
+    kernel: Kernel = parent.kernel
+    name = f"{parent.name}/{spec.name}"
+    if name in kernel.names:
+        raise MisuseError(f"there is an actor {name!r} already")
+    cell = Cell(kernel, name, spec.start, Actor, parent, spec.mailbox)
+    if before is not None:
+        cell.generation = before.generation
+    kernel.names[name] = cell
+    return cell
+
+
+def kill(cell: Cell) -> Reply:
+    """Kill an actor; the reply is answered when its incarnation has ended."""
+    ended = Reply()
+    if cell.state in {"down", "dead"}:
+        ended.offer(value=True)
+    else:
+        cell.tell_end(ended)
+        cell.kill()
+    return ended
+
+
+def as_rule(exit_: Exit) -> restarts.Ending:
+    """Say an end in the words of the rules."""
+    if exit_.error is not None:
+        return restarts.Failed(str(exit_.error))
+    if exit_.how == "killed":
+        return restarts.Killed()
+    return restarts.Normal() if exit_.how == "normal" else restarts.Shutdown()
+
+
+def in_trio(seconds: float | None) -> float:
+    """Say 'as long as it likes' in trio's way."""
+    return float("inf") if seconds is None else seconds

@@ -1,0 +1,186 @@
+"""Loads settings: one TOML file, with what it includes, into a Struct.
+
+Generic: the caller brings the Struct, the environment for secrets and the checks
+that need to see several settings together. Either everything fits, or all that
+does not is told at once, each with file, line, column and what to do.
+
+The steps: `config_tree` reads text, `config_toml` knows positions, `config_shape`
+holds the tree against the Struct, `config_words` finds the words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import msgspec
+from msgspec import inspect as shapes
+
+from runtime.config_shape import Fit
+from runtime.config_tree import INCLUDE, Origin, Reader, inherit
+from runtime.config_words import close_to, dotted
+from runtime.errors import SettingsError, SettingsListError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from runtime.config_toml import Path as Way
+    from runtime.config_tree import Node
+    from runtime.secret import Secret
+
+Config = TypeVar("Config", bound=msgspec.Struct)
+
+__all__ = [
+    "INCLUDE",
+    "Check",
+    "Complaint",
+    "Inheritance",
+    "Origin",
+    "Settings",
+    "close_to",
+    "decode",
+    "load",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """Something that a check across settings does not like."""
+
+    way: Way
+    """Where: keys of tables and, from 0, places in lists."""
+
+    text: str
+    hint: str = ""
+    is_warning: bool = False
+    """True: tell people, but go on."""
+
+
+Check = Callable[[Config], Iterable[Complaint]]
+"""Looks at settings whose shape is right; names what does not go together."""
+
+Inheritance = tuple[str, str]
+"""Names of two top-level tables: each table in the second takes the keys that it
+lacks from the first (`agent_defaults`, `agents`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings(Generic[Config]):
+    """Settings that fit, and where they came from."""
+
+    value: Config
+    origins: Mapping[Way, Origin]
+    """Where each written setting stands; what is missing here is a default."""
+
+    secrets: tuple[Secret, ...]
+    """All secrets in use, for the logs to keep out."""
+
+    warnings: tuple[SettingsError, ...]
+    """What people should be told though it works."""
+
+    files: tuple[Path, ...]
+    """The file and all it includes, in the order they were read."""
+
+
+def load(
+    path: Path,
+    kind: type[Config],
+    *,
+    environment: Mapping[str, str],
+    inheritance: Inheritance | None = None,
+    check: Check[Config] | None = None,
+) -> Settings[Config]:
+    """Read a settings file, and the secrets that it names.
+
+    Args:
+        path: the file; errors call it as it is given here.
+        kind: what it must say; with `forbid_unknown_fields`, as everything here.
+        environment: where `{ env = "…" }` looks, usually `os.environ`.
+        inheritance: which tables take missing keys from which.
+        check: called when every single setting fits.
+
+    Raises:
+        SettingsError: something is wrong; its `problems` tell each.
+    """
+    reader = Reader()
+    top = reader.read(path)
+    refuse(reader.errors)
+    if inheritance is not None:
+        top = inherit(top, *inheritance)
+    settings = decode(top, kind, environment=environment, check=check)
+    return Settings(
+        value=settings.value,
+        origins=settings.origins,
+        secrets=settings.secrets,
+        warnings=settings.warnings,
+        files=tuple(reader.files),
+    )
+
+
+def decode(
+    top: Node,
+    kind: type[Config],
+    *,
+    environment: Mapping[str, str],
+    check: Check[Config] | None = None,
+) -> Settings[Config]:
+    """Turn a tree into settings; reads no file but those that hold secrets.
+
+    Raises:
+        SettingsError: as `load`.
+    """
+    fit = Fit(environment)
+    plain = fit.value(top, shapes.type_info(kind), ())
+    refuse(fit.errors)
+    try:
+        value = msgspec.convert(plain, kind)
+    except msgspec.ValidationError as error:
+        # Only a Struct's own `__post_init__` can still refuse here.
+        raise SettingsError(str(error), file=top.value.file) from error
+    errors, warnings = sort_out(() if check is None else check(value), fit, top)
+    refuse(errors)
+    return Settings(value, fit.origins, tuple(fit.secrets), tuple(warnings), ())
+
+
+def sort_out(
+    complaints: Iterable[Complaint], fit: Fit, top: Node
+) -> tuple[list[SettingsError], list[SettingsError]]:
+    """Give complaints their places; split into errors and warnings."""
+    errors: list[SettingsError] = []
+    warnings = list(fit.warnings)
+    told: set[tuple[Origin, str]] = set()
+    for complaint in complaints:
+        origin = nearest(complaint.way, fit.origins, top.value)
+        # Why: an inherited setting is met once for every heir.
+        if (origin, complaint.text) in told:
+            continue
+        told.add((origin, complaint.text))
+        name = dotted(complaint.way)
+        text = f"{name}: {complaint.text}" if name else complaint.text
+        found = origin.error(text, complaint.hint)
+        (warnings if complaint.is_warning else errors).append(found)
+    return errors, warnings
+
+
+def nearest(way: Way, origins: Mapping[Way, Origin], top: Origin) -> Origin:
+    """Find where a setting stands or, for a default, the table it would be in."""
+    while way not in origins and way:
+        way = way[:-1]
+    return origins.get(way, top)
+
+
+def refuse(errors: list[SettingsError]) -> None:
+    """Raise what was found, if anything was; in the order of the files and lines.
+
+    Raises:
+        SettingsError: the only one, or a `SettingsListError` with all of them.
+    """
+    files = list(dict.fromkeys(error.file for error in errors))
+    found = sorted(
+        errors, key=lambda error: (files.index(error.file), error.line, error.column)
+    )
+    if len(found) == 1:
+        raise found[0]
+    if found:
+        raise SettingsListError(tuple(found))

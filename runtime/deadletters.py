@@ -1,0 +1,91 @@
+"""Messages that no one will handle: kept for a look, counted for ever.
+
+A dead letter is not an error of the sender: it says that a message was given up,
+why, and by which actor. The last few can be read; the counts never shrink.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+Reason = Literal[
+    "mailbox_full",
+    "dropped_oldest",
+    "stopped",
+    "killed",
+    "failed",
+    "poison",
+    "late_reply",
+    "interrupted",
+    "no_such_actor",
+    "not_understood",
+]
+
+# Chosen: enough to see what happened a moment ago; a page shows no more.
+KEEP = 256
+
+# Chosen: the kept messages together weigh no more bytes than this, and one alone no
+# more than a quarter of it, so that files in messages do not pile up here.
+KEEP_BYTES = 4_000_000
+
+
+class DeadLetter(msgspec.Struct, frozen=True):
+    """One message given up."""
+
+    recipient: str
+    """Name of the actor it was for."""
+
+    reason: Reason
+    message: object
+    """A text about it instead, where it was too heavy to be kept."""
+
+
+class DeadLetters:
+    """The last dead letters and how many there were for each reason.
+
+    Args:
+        weigh: tells the bytes a message counts for.
+        keep: how many to keep for a look; older ones only stay in the counts.
+        keep_bytes: most bytes of messages to keep.
+    """
+
+    def __init__(
+        self,
+        weigh: Callable[[object], int],
+        keep: int = KEEP,
+        keep_bytes: int = KEEP_BYTES,
+    ) -> None:
+        self._weigh = weigh
+        self._keep = keep
+        self._keep_bytes = keep_bytes
+        self._weight = 0
+        self._last: deque[tuple[DeadLetter, int]] = deque()
+        self._observers: list[Callable[[DeadLetter], None]] = []
+        self.counts: Counter[str] = Counter()
+
+    def add(self, recipient: str, reason: Reason, message: object) -> None:
+        """Count and keep one message that no one will handle."""
+        self.counts[reason] += 1
+        weight = self._weigh(message)
+        if weight * 4 > self._keep_bytes:
+            message = f"{type(message).__name__} of {weight} bytes, not kept"
+            weight = len(message)
+        letter = DeadLetter(recipient, reason, message)
+        self._last.append((letter, weight))
+        self._weight += weight
+        while len(self._last) > self._keep or self._weight > self._keep_bytes:
+            self._weight -= self._last.popleft()[1]
+        for observer in self._observers:
+            observer(letter)
+
+    def observe(self, observer: Callable[[DeadLetter], None]) -> None:
+        """Call `observer` with every dead letter from now on; it must not raise."""
+        self._observers.append(observer)
+
+    def last(self) -> tuple[DeadLetter, ...]:
+        """Give the kept dead letters, oldest first."""
+        return tuple(letter for letter, _weight in self._last)

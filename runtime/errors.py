@@ -1,0 +1,152 @@
+"""The kernel's error tree; every name says whose fault it was.
+
+    KernelError
+    ├── MisuseError             the caller broke a rule of the kernel's API
+    ├── MailboxFullError        the other side has no room; carries the message back
+    ├── InterruptedActorError   the handler that owed this answer was interrupted
+    ├── DeadlineError           a handler ran past its deadline and was cancelled
+    ├── DeclineStart            raised in `on_start`: this child does not want to run
+    ├── StartError              a child failed, or took too long, while starting
+    ├── RestartLimitError       a supervisor's children failed too often (OTP: shutdown)
+    ├── SettingsError           a settings file is wrong; carries file, line, column
+    │   └── SettingsListError       several things are; carries each
+    └── StoreError
+        ├── DuplicateError          this dedup key has been accepted before
+        ├── SequenceConflictError   another writer appended to the stream first
+        ├── StoreUnavailableError   disk full, I/O error: try again when it ended
+        ├── StoreTooNewError        the database was written by a newer release
+        ├── StoreRefusedError       not our database, or an engine that is not safe
+        └── CorruptError            the database is damaged
+
+`pykka.ActorDeadError` and `pykka.Timeout` keep pykka's names and meaning.
+"""
+
+from __future__ import annotations
+
+
+class KernelError(Exception):
+    """Base of everything the kernel raises itself."""
+
+
+class MisuseError(KernelError):
+    """The caller broke a rule of the kernel's API; the text says which."""
+
+
+class MailboxFullError(KernelError):
+    """The recipient's mailbox has no room.
+
+    Args:
+        recipient: name of the actor that is full.
+        message: the message, given back so that the sender can keep it.
+    """
+
+    def __init__(self, recipient: str, message: object) -> None:
+        super().__init__(f"the mailbox of {recipient} is full; try again later")
+        self.recipient = recipient
+        self.message = message
+
+
+class InterruptedActorError(KernelError):
+    """The handler that owed this answer was interrupted before it could answer."""
+
+
+class DeadlineError(KernelError):
+    """A handler ran past its deadline and was cancelled by the watchdog."""
+
+
+class DeclineStart(KernelError):  # noqa: N818  OTP's `ignore`: not a failure
+    """Raised in `on_start` by an actor that does not want to run (OTP: ignore)."""
+
+
+class StartError(KernelError):
+    """A child failed, or took too long, while starting."""
+
+
+class RestartLimitError(KernelError):
+    """A supervisor's children needed more restarts than its intensity allows."""
+
+
+class SettingsError(KernelError):
+    """A settings file is wrong.
+
+    Args:
+        text: what is wrong, and why.
+        file: path of the file, as the user gave it.
+        line: line in that file, from 1; 0 if it concerns the whole file.
+        column: column in that line, from 1; 0 if it concerns the whole line.
+        hint: what to do about it; empty when the text says enough.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        file: str = "",
+        line: int = 0,
+        column: int = 0,
+        hint: str = "",
+    ) -> None:
+        place = ":".join(str(part) for part in (file, line, column) if part)
+        super().__init__(f"{place}: {text}" if place else text)
+        self.text = text
+        self.file = file
+        self.line = line
+        self.column = column
+        self.hint = hint
+
+    @property
+    def problems(self) -> tuple[SettingsError, ...]:
+        """Each thing that is wrong, in the order of the files; here, this one."""
+        return (self,)
+
+
+class SettingsListError(SettingsError):
+    """Several things are wrong in the settings; its own fields are the first one's.
+
+    Args:
+        problems: each of them, at least one.
+    """
+
+    def __init__(self, problems: tuple[SettingsError, ...]) -> None:
+        first = problems[0]
+        super().__init__(
+            "\n".join(str(problem) for problem in problems), hint=first.hint
+        )
+        self.text = first.text
+        self.file = first.file
+        self.line = first.line
+        self.column = first.column
+        self.each = problems
+
+    @property
+    def problems(self) -> tuple[SettingsError, ...]:
+        """Each thing that is wrong, in the order they were found."""
+        return self.each
+
+
+class StoreError(KernelError):
+    """The durable store refused or could not do what was asked."""
+
+
+class DuplicateError(StoreError):
+    """This dedup key has been accepted before; nothing was written."""
+
+
+class SequenceConflictError(StoreError):
+    """Another writer appended to the stream first; nothing was written."""
+
+
+class StoreUnavailableError(StoreError):
+    """The disk is full or failing; nothing was written, try again later."""
+
+
+class StoreTooNewError(StoreError):
+    """The database was written by a newer release of Callboard."""
+
+
+class StoreRefusedError(StoreError):
+    """The file is another program's, or the engine is one known to lose data."""
+
+
+class CorruptError(StoreError):
+    """The database is damaged; restore a backup."""

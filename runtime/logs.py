@@ -1,0 +1,272 @@
+"""One structured line per event, on standard error.
+
+How to write one, anywhere:
+
+    log = EventLog("session")
+    log.info("turn ended", correlation_id=id, seconds=0.8)
+
+Nothing is written until the program opens `writing`, around all it does:
+
+    with writing(level="info", shape="text", redactor=Redactor(secrets)):
+        ...
+
+The standard library's `logging` carries the lines, so libraries' own warnings
+come out in the same shape. Chosen over its `extra` dictionaries: a call with
+keywords is shorter and its values are typed. Two promises, each with a property
+test: whatever a field holds, an event stays one line; and no secret is in it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import traceback
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal, TextIO
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Mapping
+
+Value = str | int | float | bool | None
+"""What a field may hold."""
+
+ROOT = "callboard"
+FIELDS = "callboard_fields"
+"""Name under which a record carries its fields."""
+
+LONGEST_VALUE = 300
+"""Characters of one field; a longer one, such as a message's text, is cut."""
+
+LONGEST_TEXT = 8_192
+"""Characters of an event, an error and a traceback."""
+
+PLAIN = re.compile(r"[A-Za-z0-9_.:/@%+,*-]+")
+"""Texts that need no quotes; must match as a whole."""
+
+LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+
+class EventLog:
+    """Writes events of one part of the program.
+
+    Args:
+        name: the part, as in `session`; lines show it as `callboard.session`.
+    """
+
+    __slots__ = ("_logger",)
+
+    def __init__(self, name: str) -> None:
+        self._logger = logging.getLogger(f"{ROOT}.{name}")
+
+    def debug(self, event: str, /, **fields: Value) -> None:
+        """Write what only somebody looking for a mistake wants to read."""
+        self._write(logging.DEBUG, event, fields)
+
+    def info(self, event: str, /, **fields: Value) -> None:
+        """Write what happened in the normal course of things."""
+        self._write(logging.INFO, event, fields)
+
+    def warning(self, event: str, /, **fields: Value) -> None:
+        """Write what went wrong and was put right."""
+        self._write(logging.WARNING, event, fields)
+
+    def error(self, event: str, /, **fields: Value) -> None:
+        """Write what went wrong and needs somebody."""
+        self._write(logging.ERROR, event, fields)
+
+    def fault(self, event: str, error: BaseException, /, **fields: Value) -> None:
+        """Write an error that was raised, with its traceback."""
+        self._write(logging.ERROR, event, fields, error)
+
+    def _write(
+        self,
+        level: int,
+        event: str,
+        fields: Mapping[str, Value],
+        error: BaseException | None = None,
+    ) -> None:
+        if self._logger.isEnabledFor(level):
+            # Why `%s`: an event's text may hold a percent sign.
+            self._logger.log(level, "%s", event, extra={FIELDS: fields}, exc_info=error)
+
+
+class Redactor:
+    """Takes secrets out of texts, by their exact values.
+
+    Args:
+        secrets: the values; empty ones are left out.
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        # Why the longest first: one secret may begin with another.
+        values = sorted({each for each in secrets if each}, key=len, reverse=True)
+        found = "|".join(re.escape(value) for value in values)
+        self._pattern = re.compile(found) if values else None
+
+    def clean(self, text: str) -> str:
+        """Put `***` wherever a secret stood."""
+        return text if self._pattern is None else self._pattern.sub("***", text)
+
+    def clean_value(self, value: Value, longest: int = LONGEST_VALUE) -> Value:
+        """Clean a field; a number that shows a secret becomes a text."""
+        text = str(value)
+        # Invariant: cut after cleaning; half a secret would not be recognised.
+        cleaned = shorten(self.clean(text), longest)
+        return value if cleaned == text else cleaned
+
+
+class LineFormatter(logging.Formatter):
+    """Makes one line of a record.
+
+    Args:
+        shape: `text` for eyes, `json` for machines.
+        redactor: what takes secrets out.
+    """
+
+    def __init__(self, shape: Literal["text", "json"], redactor: Redactor) -> None:
+        super().__init__()
+        self._redactor = redactor
+        self._write = json_line if shape == "json" else text_line
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write time, level, part, event and fields; no line break anywhere."""
+        clean = self._redactor.clean_value
+        fields: dict[str, Value] = {
+            "time": utc(record.created),
+            "level": record.levelname,
+            "part": clean(record.name),
+            "event": clean(record.getMessage(), LONGEST_TEXT),
+        }
+        given: Mapping[str, Value] = getattr(record, FIELDS, {})
+        for name, value in given.items():
+            # A field may not pass for one of the four above.
+            fields[f"{name}_" if name in fields else name] = clean(value)
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            trace = "".join(traceback.format_exception(error))
+            fields["error"] = clean(f"{type(error).__name__}: {error}", LONGEST_TEXT)
+            fields["traceback"] = clean(trace, LONGEST_TEXT)
+        return self._redactor.clean(self._write(fields))
+
+
+class LineHandler(logging.StreamHandler[TextIO]):
+    """Writes lines to a stream; a line that fails never takes the program along."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """Say that a line is missing, and nothing of what was in it.
+
+        The library's own version prints the arguments, secrets included.
+        """
+        error = sys.exc_info()[1]
+        kind = type(error).__name__
+        text = f"callboard: a log line of {record.name} could not be written: {kind}\n"
+        # With an OSError the stream itself is gone, and there is nowhere to say it.
+        if not isinstance(error, OSError):
+            self.stream.write(text)
+
+
+@contextmanager
+def writing(
+    *,
+    level: str = "info",
+    shape: Literal["text", "json"] = "text",
+    redactor: Redactor | None = None,
+    stream: TextIO | None = None,
+) -> Generator[None]:
+    """Write this program's events, and libraries' warnings, while open.
+
+    Args:
+        level: the least important kind written: debug, info, warning or error.
+        shape: `text` for eyes, `json` for machines.
+        redactor: what takes secrets out; None if there are none.
+        stream: where to; None is standard error.
+    """
+    handler = LineHandler(sys.stderr if stream is None else stream)
+    handler.setFormatter(LineFormatter(shape, redactor or Redactor()))
+    root, ours = logging.getLogger(), logging.getLogger(ROOT)
+    before = (root.level, ours.level)
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    ours.setLevel(LEVELS[level])
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(before[0])
+        ours.setLevel(before[1])
+
+
+def shorten(text: str, longest: int) -> str:
+    """Cut a text to what a log line should show of it, and say that it was cut."""
+    if len(text) <= longest:
+        return text
+    return f"{text[:longest]}… (+{len(text) - longest} characters)"
+
+
+def utc(seconds: float) -> str:
+    """Write a moment as in 2026-11-21T03:30:00.123Z."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
+
+
+def text_line(fields: Mapping[str, Value]) -> str:
+    """Write fields for eyes: the first four bare, the rest as name=value."""
+    time, level, part, event, *_ = fields.values()
+    line = f"{time} {level} {escaped(str(part))} {escaped(str(event))}"
+    rest = list(fields.items())[4:]
+    return line + "".join(f" {name}={text_value(value)}" for name, value in rest)
+
+
+def text_value(value: Value) -> str:
+    """Write a field's value, in quotes unless it is plain."""
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    text = str(value)
+    if PLAIN.fullmatch(text):
+        return text
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped(quoted)}"'
+
+
+def json_line(fields: Mapping[str, Value]) -> str:
+    """Write fields as one JSON object."""
+    whole = {name: encodable(value) for name, value in fields.items()}
+    # Outside of texts JSON has none of the characters that are escaped here.
+    return escaped(msgspec.json.encode(whole).decode())
+
+
+def encodable(value: Value) -> Value:
+    """Put a question mark for halves of characters, which UTF-8 cannot write."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    return value
+
+
+def escaped(text: str) -> str:
+    """Write out what does not print: line breaks, terminal commands, hidden marks.
+
+    Every such character becomes a JSON escape: a backslash and `n` or `u202e`.
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else escape(each) for each in text)
+
+
+def escape(character: str) -> str:
+    """Write one character as JSON would."""
+    short = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(character)
+    if short is not None:
+        return short
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(
+        f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2)
+    )

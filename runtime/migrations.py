@@ -1,0 +1,165 @@
+"""How a database file becomes one of this release: numbered steps, never changed.
+
+Step N takes a file from version N - 1 to N (`PRAGMA user_version`). A step that
+has been released is never edited; a new need is a new step. All steps of one start
+run in one transaction, and an older file is copied next to itself before.
+"""
+
+# apsw's stubs name `collections.abc.Buffer`, which Python 3.11 has not got yet:
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import apsw
+
+from runtime.errors import StoreRefusedError, StoreTooNewError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Migration = Callable[[apsw.Connection], None]
+
+APPLICATION_ID = 0x43414C42
+"""`CALB`: what `file` and every later start know the database by."""
+
+
+def step_1_inbox_journal_outbox(db: apsw.Connection) -> None:
+    """Make the first tables.
+
+    Numbers are never given twice (AUTOINCREMENT), so that a reader's cursor stays
+    right when the newest rows are pruned.
+    """
+    db.execute("""
+        CREATE TABLE inbox(
+            number      INTEGER PRIMARY KEY AUTOINCREMENT,
+            id          TEXT NOT NULL UNIQUE,
+            connector   TEXT NOT NULL,
+            platform_id TEXT NOT NULL,
+            part        INTEGER NOT NULL CHECK(part BETWEEN 0 AND 255),
+            epoch       INTEGER NOT NULL,
+            stream      TEXT NOT NULL,
+            body        BLOB NOT NULL,
+            accepted_at REAL NOT NULL,
+            state       TEXT NOT NULL DEFAULT 'accepted' CHECK(state IN
+                        ('accepted', 'replied', 'dropped', 'cancelled', 'dead')),
+            reason      TEXT NOT NULL DEFAULT '',
+            settled_at  REAL,
+            UNIQUE(connector, platform_id),
+            CHECK((state = 'accepted') = (settled_at IS NULL))
+        ) STRICT;
+        CREATE INDEX inbox_accepted ON inbox(number) WHERE settled_at IS NULL;
+        CREATE INDEX inbox_settled ON inbox(settled_at, state)
+            WHERE settled_at IS NOT NULL;
+
+        CREATE TABLE journal(
+            number   INTEGER PRIMARY KEY,
+            stream   TEXT NOT NULL,
+            sequence INTEGER NOT NULL CHECK(sequence > 0),
+            part     INTEGER NOT NULL CHECK(part BETWEEN 0 AND 255),
+            epoch    INTEGER NOT NULL,
+            kind     TEXT NOT NULL,
+            body     BLOB NOT NULL,
+            at       REAL NOT NULL,
+            UNIQUE(stream, sequence)
+        ) STRICT;
+
+        CREATE TABLE outbox(
+            number         INTEGER PRIMARY KEY AUTOINCREMENT,
+            id             TEXT NOT NULL UNIQUE,
+            connector      TEXT NOT NULL,
+            chat           TEXT NOT NULL,
+            correlation_id TEXT NOT NULL,
+            part           INTEGER NOT NULL CHECK(part BETWEEN 0 AND 255),
+            epoch          INTEGER NOT NULL,
+            body           BLOB NOT NULL,
+            enqueued_at    REAL NOT NULL,
+            state          TEXT NOT NULL DEFAULT 'pending' CHECK(state IN
+                           ('pending', 'sent', 'unknown', 'dead')),
+            receipt        TEXT NOT NULL DEFAULT '',
+            attempts       INTEGER NOT NULL DEFAULT 0 CHECK(attempts >= 0),
+            settled_at     REAL,
+            CHECK((state = 'pending') = (settled_at IS NULL))
+        ) STRICT;
+        CREATE INDEX outbox_pending ON outbox(connector, number)
+            WHERE settled_at IS NULL;
+        CREATE INDEX outbox_settled ON outbox(settled_at, state)
+            WHERE settled_at IS NOT NULL;
+
+        CREATE TABLE probe(id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+    """)
+
+
+MIGRATIONS: Sequence[Migration] = (step_1_inbox_journal_outbox,)
+
+
+def migrate(
+    db: apsw.Connection, path: Path, steps: Sequence[Migration] = MIGRATIONS
+) -> None:
+    """Bring a database to the newest version, or leave it exactly as it is.
+
+    Args:
+        db: the open file; nothing may be under way on it.
+        path: where it lies; the copy of an older one goes next to it.
+        steps: all migrations, the first from an empty file.
+
+    Raises:
+        StoreRefusedError: the file belongs to another program.
+        StoreTooNewError: a newer release wrote it.
+        apsw.Error: the disk; nothing has been changed.
+    """
+    version = int(db.pragma("user_version"))
+    refuse_foreign(db, path)
+    if version > len(steps):
+        raise StoreTooNewError(
+            f"{path} was written by a newer release of Callboard (its version is"
+            f" {version}, this release knows {len(steps)}); install that release"
+            " again, or restore the copy it made beside the file before it changed it"
+        )
+    if version == len(steps):
+        return
+    if version:
+        back_up(db, path.with_name(f"{path.name}.backup-v{version}"))
+    with db:
+        for step in steps[version:]:
+            step(db)
+        db.pragma("application_id", APPLICATION_ID)
+        db.pragma("user_version", len(steps))
+
+
+def refuse_foreign(db: apsw.Connection, path: Path) -> None:
+    """Check that the file is empty or ours.
+
+    Raises:
+        StoreRefusedError: it is neither.
+    """
+    if db.pragma("application_id") == APPLICATION_ID:
+        return
+    known = db.pragma("application_id") or db.pragma("user_version")
+    if known or db.execute("SELECT count(*) FROM sqlite_schema").get:
+        raise StoreRefusedError(
+            f"{path} is a database of another program; nothing in it was touched."
+            " Give Callboard a path of its own"
+        )
+
+
+def back_up(db: apsw.Connection, copy: Path) -> None:
+    """Copy a whole database; the copy appears under its name only when complete.
+
+    An earlier copy of the same version is replaced: it is the older of the two.
+    """
+    unfinished = copy.with_name(f"{copy.name}.unfinished")
+    unfinished.unlink(missing_ok=True)
+    os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    target = apsw.Connection(str(unfinished))
+    try:
+        with target.backup("main", db, "main") as backup:
+            backup.step()
+        # The copied header says WAL; as one plain file it can be moved about.
+        target.pragma("journal_mode", "delete")
+    finally:
+        target.close()
+    unfinished.replace(copy)

@@ -1,0 +1,193 @@
+"""A password, key or token, and where it may come from.
+
+A settings file never holds a secret, only a reference to it: `{ env = "NAME" }`
+or `{ file = "path" }`. What is read from there is a `Secret`, which shows its
+value to nobody who does not ask for it by name.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import stat
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MASK = "***"
+
+SHORTEST_SECRET = 8
+"""Characters. Shorter ones are guessed, and would blot out words in the logs."""
+
+LARGEST_SECRET_FILE = 65_536
+"""Bytes. A longer file is not a secret but a mistaken path."""
+
+ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+# Source: values found in public incident reports and example files; a server that
+# takes one of them is open to everybody who has read the same example.
+PLACEHOLDER_WORDS = """
+    api-key api-key-here apikey change-it change-me change-me-now change-this
+    changeit changeme default dummy enter-your-key-here example false fill-me-in
+    insert-key-here key my-api-key my-secret none null openai-api-key password
+    placeholder replace-me replace-this replace-with-your-key replaceme secret
+    secret-key sk-xxx tbd todo token true undefined your-api-key your-api-key-here
+    your-key your-key-here your-password your-password-here your-secret
+    your-secret-here your-token your-token-here
+"""
+PLACEHOLDERS = frozenset(PLACEHOLDER_WORDS.split())
+
+
+class SecretSourceError(Exception):
+    """A secret cannot be had, or is none. The text never holds the value.
+
+    Args:
+        text: what is wrong.
+        hint: what to do about it.
+    """
+
+    def __init__(self, text: str, hint: str) -> None:
+        super().__init__(text)
+        self.text = text
+        self.hint = hint
+
+
+class Secret:
+    """A value that is shown only by `reveal`.
+
+    Printing, formatting, logging and encoding it give `***`, an error, or nothing.
+    Two secrets are equal when their values are; the comparison takes the same
+    time wherever they differ.
+    """
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """Give the value. Hand it straight to what needs it; never keep it."""
+        return self._value
+
+    def matches(self, offered: str) -> bool:
+        """Tell whether a stranger's text is this secret, in constant time."""
+        return hmac.compare_digest(
+            self._value.encode("utf-8", "surrogatepass"),
+            offered.encode("utf-8", "surrogatepass"),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with another secret; equal to nothing else."""
+        return isinstance(other, Secret) and self.matches(other._value)
+
+    def __hash__(self) -> int:
+        """Agree with `__eq__`."""
+        return hash(self._value)
+
+    def __repr__(self) -> str:
+        """Show that there is one, and nothing of it."""
+        return f"Secret({MASK})"
+
+    def __str__(self) -> str:
+        """Show only the mask."""
+        return MASK
+
+    def __format__(self, spec: str) -> str:
+        """Show only the mask, in whatever width."""
+        return format(MASK, spec)
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled: a pickle would hold the value in the open.
+
+        Raises:
+            TypeError: always.
+        """
+        message = "a Secret cannot be pickled or copied; pass the object itself"
+        raise TypeError(message)
+
+
+def from_environment(name: str, environment: Mapping[str, str]) -> Secret:
+    """Take a secret from an environment variable.
+
+    Raises:
+        SecretSourceError: it is not set, empty, or a placeholder; or the name is
+            none, and then the text does not repeat it: it may be the secret.
+    """
+    if not ENVIRONMENT_NAME.fullmatch(name):
+        raise SecretSourceError(
+            "env must be the name of an environment variable",
+            "letters, digits and _; never the secret itself",
+        )
+    if name not in environment:
+        raise SecretSourceError(
+            f"the environment variable {name} is not set",
+            f"set it before you start, for example: export {name}=…",
+        )
+    return checked(environment[name], f"the environment variable {name}")
+
+
+def from_file(path: Path) -> Secret:
+    """Read a secret from a file; white space around it does not count.
+
+    Raises:
+        SecretSourceError: it cannot be read, is empty, or a placeholder.
+    """
+    place = f"the file {path}"
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_SECRET_FILE + 1)
+        text = content.decode("utf-8")
+    except OSError as error:
+        raise SecretSourceError(
+            f"{place} cannot be read: {error.strerror or error}",
+            "a relative path starts at the settings file that names it",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise SecretSourceError(
+            f"{place} is not text in UTF-8", "write the secret as plain text"
+        ) from error
+    if len(content) > LARGEST_SECRET_FILE:
+        raise SecretSourceError(
+            f"{place} is longer than {LARGEST_SECRET_FILE} bytes",
+            "name a file that holds the secret and nothing else",
+        )
+    return checked(text, place)
+
+
+def open_to_others(path: Path) -> bool:
+    """Tell whether other users of this machine may read or write a file."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return bool(mode & (stat.S_IRWXG | stat.S_IRWXO))
+
+
+def checked(text: str, place: str) -> Secret:
+    """Make a secret of what was found at `place`, unless it cannot be one.
+
+    Raises:
+        SecretSourceError: it is blank, a placeholder, or too short.
+    """
+    value = text.strip()
+    if not value:
+        raise SecretSourceError(f"{place} is empty", "put the real secret there")
+    if is_placeholder(value):
+        raise SecretSourceError(
+            f"{place} holds a placeholder, not a secret", "put the real secret there"
+        )
+    if len(value) < SHORTEST_SECRET:
+        raise SecretSourceError(
+            f"{place} is shorter than {SHORTEST_SECRET} characters",
+            "a short secret is soon guessed; make a longer one",
+        )
+    return Secret(value)
+
+
+def is_placeholder(value: str) -> bool:
+    """Tell whether a value is one that examples and templates are full of."""
+    plain = value.strip("\"'<>[]{}$ ").lower().replace("_", "-").replace(" ", "-")
+    one_character = len(set(plain.removeprefix("sk-"))) <= 1
+    return one_character or plain in PLACEHOLDERS

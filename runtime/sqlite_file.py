@@ -1,0 +1,213 @@
+"""Opening the database file: whose it is, who holds it, how it is set, what failed.
+
+Knows files, locks and SQLite's settings; nothing of rows. All of it blocks, and is
+called only on the threads of `sqlite_threads.py`.
+"""
+
+# apsw's stubs name `collections.abc.Buffer`, which Python 3.11 has not got yet:
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import apsw
+import msgspec
+
+from runtime.errors import (
+    CorruptError,
+    StoreError,
+    StoreRefusedError,
+    StoreUnavailableError,
+)
+from runtime.migrations import MIGRATIONS, Migration, migrate
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+OLDEST_ENGINE = (3, 51, 3)
+"""Releases before this one can damage a database when the WAL is reset."""
+
+DAMAGED = (apsw.CorruptError, apsw.NotADBError)
+DISK = (
+    apsw.BusyError,
+    apsw.CantOpenError,
+    apsw.FullError,
+    apsw.IOError,
+    apsw.InterruptError,
+    apsw.LockedError,
+    apsw.NoMemError,
+    apsw.PermissionsError,
+    apsw.ProtocolError,
+    apsw.ReadOnlyError,
+)
+"""What can go wrong without a fault in the program; anything else is a bug."""
+
+
+class SqliteOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the database file is used."""
+
+    synchronous: Literal["full", "normal"] = "full"
+    """`full`: a commit is on the disk before it is acknowledged. `normal`: a power
+    cut may take the last commits, the end of the process alone takes none."""
+
+    max_queued: int = 10_000
+    """Most commits that may wait; one more is refused."""
+
+    max_queued_bytes: int = 67_108_864
+    """Most bytes that may wait; also the most that one commit may have."""
+
+    max_group: int = 1000
+    """Most commits that share one transaction and its one flush to the disk."""
+
+    idle_after: float = 0.1
+    """Seconds without a commit before the WAL is copied into the database."""
+
+    busy_timeout: float = 1.0
+    """Seconds to wait for another program that holds the database."""
+
+    close_within: float = 10.0
+    """Seconds that closing may take, under cancellation too."""
+
+
+def engine_version(text: str) -> tuple[int, ...]:
+    """Read a version such as `3.51.3`."""
+    return tuple(int(number) for number in text.split("."))
+
+
+def refuse_old_engine(version: str) -> None:
+    """Check that SQLite itself is safe to use.
+
+    Raises:
+        StoreRefusedError: it is older than `OLDEST_ENGINE`.
+    """
+    if engine_version(version) < OLDEST_ENGINE:
+        oldest = ".".join(str(number) for number in OLDEST_ENGINE)
+        raise StoreRefusedError(
+            f"SQLite {version} can damage a database in WAL mode; Callboard needs"
+            f" {oldest} or newer: install a newer `apsw`, which brings its own"
+        )
+
+
+class FileLock:
+    """One process's claim on a database, given up by `release` or by its end.
+
+    Why a file of its own: SQLite's own exclusive mode would keep our reading
+    connection out too, and opening the database file a second time would drop
+    SQLite's locks when closed. It stays behind: removing it would race.
+
+    Args:
+        path: the database; the lock lies next to it.
+
+    Raises:
+        StoreUnavailableError: another process, or another store here, has it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        name = path.with_name(f"{path.name}.lock")
+        self._file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.read(self._file, 20).decode("ascii", "replace").strip()
+            self.release()
+            raise StoreUnavailableError(
+                f"{path} is in use by another callboard (process {holder}); stop it,"
+                " or give this one a database of its own"
+            ) from error
+        except OSError:  # a file system without locks
+            self.release()
+            raise
+        os.ftruncate(self._file, 0)
+        os.write(self._file, f"{os.getpid()}\n".encode())
+
+    def release(self) -> None:
+        """Let the next one in."""
+        os.close(self._file)
+
+
+class SqliteFile(msgspec.Struct, frozen=True):
+    """Which file, how it is used, and what stands between it and the disk."""
+
+    path: Path
+    options: SqliteOptions = SqliteOptions()
+    vfs: str | None = None
+    """Name of a registered apsw VFS; None for the system's own."""
+
+    migrations: Sequence[Migration] = MIGRATIONS
+
+    def lock(self) -> FileLock:
+        """Make the folder if need be, and claim the file."""
+        with self.told():
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return FileLock(self.path)
+
+    def open_writer(self) -> apsw.Connection:
+        """Open, or make, the database and bring it up to date.
+
+        Raises:
+            StoreError: see `runtime.migrations.migrate` and `translate`.
+        """
+        refuse_old_engine(apsw.sqlite_lib_version())
+        with self.told(), contextlib.ExitStack() as stack:
+            # Before SQLite does: its -wal and -shm files take over the mode.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            db = self._connect()
+            stack.callback(db.close)
+            migrate(db, self.path, self.migrations)
+            if db.pragma("journal_mode", "wal") != "wal":
+                raise StoreUnavailableError(
+                    f"{self.path} cannot be put into WAL mode; put it on a local disk"
+                )
+            db.pragma("synchronous", self.options.synchronous)
+            for suffix in ("", "-wal", "-shm"):
+                file = self.path.with_name(f"{self.path.name}{suffix}")
+                if file.exists():
+                    file.chmod(0o600)
+            stack.pop_all()
+            return db
+
+    def open_reader(self) -> apsw.Connection:
+        """Open it once more, for reading only."""
+        with self.told():
+            db = self._connect()
+            db.pragma("query_only", value=True)
+            return db
+
+    @contextlib.contextmanager
+    def told(self) -> Generator[None]:
+        """Raise what the disk says in the kernel's words."""
+        try:
+            yield
+        except (*DAMAGED, *DISK) as error:
+            raise translate(error, self.path) from error
+        except OSError as error:
+            raise StoreUnavailableError(
+                f"{self.path} cannot be used: {error}; mend that, or give Callboard"
+                " another path"
+            ) from error
+
+    def _connect(self) -> apsw.Connection:
+        db = apsw.Connection(
+            str(self.path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=self.vfs
+        )
+        db.set_busy_timeout(int(self.options.busy_timeout * 1000))
+        return db
+
+
+def translate(error: apsw.Error, path: Path) -> StoreError:
+    """Say in the kernel's words what SQLite said; `error` is one of those above."""
+    if isinstance(error, DAMAGED):
+        return CorruptError(
+            f"{path} is damaged, or no database at all ({error}); stop Callboard and"
+            " restore a copy, or move the file away to begin anew"
+        )
+    return StoreUnavailableError(
+        f"{path}: {type(error).__name__}: {error}; nothing was written. Make room, or"
+        " mend the disk; what was acknowledged is safe"
+    )

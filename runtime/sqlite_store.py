@@ -1,0 +1,212 @@
+"""The durable store in one SQLite file (apsw); see `runtime.store.Store`.
+
+What trio tasks touch. The work is elsewhere: `sqlite_rows.py` is the SQL,
+`sqlite_threads.py` the two threads and the group commit, `sqlite_file.py` the file.
+Nothing here blocks the trio thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from runtime import sqlite_rows
+from runtime.errors import MisuseError, StoreUnavailableError
+from runtime.sqlite_threads import Reader, WorkingThread, Writer
+from runtime.store import (
+    body_bytes,
+    refuse_half_character,
+    refuse_limit,
+    refuse_misuse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from runtime.sqlite_file import SqliteFile
+    from runtime.sqlite_threads import GroupEnded
+    from runtime.store import (
+        Commit,
+        Committed,
+        Counts,
+        Done,
+        Pruned,
+        StoredDelivery,
+        StoredEvent,
+        StoredMessage,
+    )
+
+
+class SqliteStore:
+    """Rows in one file; see `runtime.store.Store` for what may be relied on.
+
+    Made by `open`, ended by `aclose`, and used from that one trio run. What is
+    committed while the disk is busy shares one flush with its neighbours, so that
+    many writers are served faster together than one alone.
+
+    Args:
+        file: which file, and how it is used.
+        epoch: written on every row.
+        on_commit: told on the trio thread, after each durable group, how many
+            seconds it took and how many commits shared it; must not raise.
+    """
+
+    def __init__(
+        self,
+        file: SqliteFile,
+        *,
+        epoch: int = 0,
+        on_commit: Callable[[float, int], None] | None = None,
+    ) -> None:
+        self._file = file
+        self._epoch = epoch
+        self._on_commit = on_commit
+        self._healthy = True
+        self._token = trio.lowlevel.current_trio_token()
+        self._writer = WorkingThread(Writer, file, self._learn)
+        self._reader = WorkingThread(Reader, file, self._learn)
+
+    @classmethod
+    async def open(
+        cls,
+        file: SqliteFile,
+        *,
+        epoch: int = 0,
+        on_commit: Callable[[float, int], None] | None = None,
+    ) -> SqliteStore:
+        """Claim the file, make it or bring it up to date, and start both threads.
+
+        Raises:
+            StoreUnavailableError: another process holds it, or the disk fails.
+            StoreRefusedError: another program's file, or an unsafe SQLite.
+            StoreTooNewError: a newer release wrote it.
+            CorruptError: it is damaged.
+        """
+        store = cls(file, epoch=epoch, on_commit=on_commit)
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(store.aclose)
+            # Each thread opens its connection for its first job; the writer's
+            # first, for it makes the file.
+            await store._writer.jobs.call(sqlite_rows.greet)
+            await store._reader.jobs.call(sqlite_rows.greet)
+            stack.pop_all()
+        return store
+
+    @property
+    def epoch(self) -> int:
+        """What is written on every row."""
+        return self._epoch
+
+    @property
+    def healthy(self) -> bool:
+        """False from a failed write until one succeeds, and once it has broken."""
+        return self._healthy and not self.needs_reopening
+
+    @property
+    def needs_reopening(self) -> bool:
+        """Whether a thread ended by a bug: close this store and open it anew."""
+        return self._writer.jobs.is_dead or self._reader.jobs.is_dead
+
+    @property
+    def queued(self) -> int:
+        """How many commits wait for the writer now."""
+        return self._writer.jobs.depth
+
+    async def commit(self, commit: Commit) -> Committed:
+        """Store one unit, and come back when it is durable; see the port."""
+        refuse_misuse(commit)
+        return await self._writer.jobs.call(
+            partial(sqlite_rows.write, commit=commit, epoch=self._epoch),
+            body_bytes(commit),
+        )
+
+    def submit(self, commit: Commit, done: Done) -> None:
+        """Store one unit without waiting; see the port."""
+        try:
+            refuse_misuse(commit)
+            self._writer.jobs.submit(
+                partial(sqlite_rows.write, commit=commit, epoch=self._epoch),
+                done,
+                body_bytes(commit),
+            )
+        except (StoreUnavailableError, MisuseError) as error:
+            self._token.run_sync_soon(done, error)
+
+    async def read(
+        self, stream: str, after: int = 0, limit: int = 1000
+    ) -> tuple[StoredEvent, ...]:
+        """Give the events of a stream; see the port."""
+        refuse_limit(limit)
+        refuse_half_character(stream)
+        return await self._reader.jobs.call(
+            partial(sqlite_rows.read, stream=stream, after=after, limit=limit)
+        )
+
+    async def unsettled(
+        self, after: int = 0, limit: int = 1000
+    ) -> tuple[StoredMessage, ...]:
+        """Give messages not yet settled; see the port."""
+        refuse_limit(limit)
+        return await self._reader.jobs.call(
+            partial(sqlite_rows.unsettled, after=after, limit=limit)
+        )
+
+    async def undelivered(
+        self, connector: str | None = None, after: int = 0, limit: int = 1000
+    ) -> tuple[StoredDelivery, ...]:
+        """Give deliveries still pending; see the port."""
+        refuse_limit(limit)
+        refuse_half_character(connector or "")
+        return await self._reader.jobs.call(
+            partial(
+                sqlite_rows.undelivered, connector=connector, after=after, limit=limit
+            )
+        )
+
+    async def counts(self) -> Counts:
+        """Count rows by state; see the port."""
+        return await self._reader.jobs.call(sqlite_rows.counts)
+
+    async def prune(self, before: float, limit: int = 1000) -> Pruned:
+        """Forget what is long settled; see the port."""
+        refuse_limit(limit)
+        return await self._writer.jobs.call(
+            partial(sqlite_rows.prune, before=before, limit=limit)
+        )
+
+    async def probe(self) -> None:
+        """Take room on the disk as a commit would, and give it back."""
+        await self._writer.jobs.call(sqlite_rows.probe)
+        await self._writer.jobs.call(sqlite_rows.end_probe)
+
+    async def aclose(self) -> None:
+        """Finish what was asked for before, and end both threads.
+
+        Afterwards no thread, connection or claim is left and the WAL is empty.
+        Cancellation does not cut it short; a disk that no longer answers does.
+
+        Raises:
+            StoreUnavailableError: the disk did not let go within `close_within`.
+        """
+        refusal = f"the store {self._file.path} is closed; open it anew"
+        within = self._file.options.close_within
+        # Why: an unclosed connection keeps its thread, its lock and the WAL.
+        with trio.move_on_after(within, shield=True) as scope:
+            self._writer.jobs.close(refusal)
+            # The reader first: the last connection to close empties the WAL.
+            await self._reader.stop(refusal)
+            await self._writer.stop(refusal)
+        if scope.cancelled_caught:
+            raise StoreUnavailableError(
+                f"{self._file.path} could not be closed within {within:g} s: the disk"
+                " does not answer. What was acknowledged is safe"
+            )
+
+    def _learn(self, ended: GroupEnded) -> None:
+        if ended.healthy is not None:
+            self._healthy = ended.healthy
+        if ended.commits and self._on_commit is not None:
+            self._on_commit(ended.seconds, ended.commits)

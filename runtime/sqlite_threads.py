@@ -1,0 +1,333 @@
+"""The two threads of the SQLite engine: one writes in groups, one reads.
+
+Each is a pykka `ThreadingActor` that owns its connection from its first job to its
+end. The writer puts all that waits into one transaction, a savepoint around each
+job, and answers only after the COMMIT: the one flush to the disk is shared by the
+group, and a job that fails is undone alone.
+"""
+
+# apsw's stubs name `collections.abc.Buffer`, which Python 3.11 has not got yet:
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import apsw
+import msgspec
+import pykka
+import trio
+
+from runtime.errors import MisuseError, StoreError
+from runtime.sqlite_file import DAMAGED, DISK, FileLock, SqliteFile, translate
+from runtime.sqlite_jobs import JobQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from runtime.sqlite_jobs import Job
+
+MOST_WAL_PAGES = 4000
+"""Pages (of 4 KiB) after which the WAL is copied even if the writer is busy."""
+
+MOST_READS = 16
+"""Reads answered together; a long one holds up the others by as much."""
+
+UNSTORABLE = (
+    apsw.ConstraintError,
+    apsw.TooBigError,
+    OverflowError,
+    TypeError,
+    ValueError,
+)
+"""What one job alone is to blame for."""
+
+
+class Wake(msgspec.Struct, frozen=True):
+    """There are jobs to take."""
+
+
+class GroupEnded(msgspec.Struct, frozen=True):
+    """What the writer tells the store, on the trio thread."""
+
+    healthy: bool | None
+    """Whether the disk took it; None if nothing was written."""
+
+    seconds: float = 0.0
+    commits: int = 0
+    """How many shared the transaction; 0 if there was none."""
+
+
+Report = Callable[[GroupEnded], None]
+Ended = Callable[[threading.Thread], None]
+
+
+class DatabaseThread(pykka.ThreadingActor, abc.ABC):
+    """A thread with one connection, which it opens for its first job.
+
+    Takes: `Wake`.
+    Sends: results to the waiting tasks.
+    Keeps: the connection.
+    Fails: on a bug only; all that waits is told, the store must be opened anew.
+    Ends: when stopped; jobs that came before are done first.
+    """
+
+    # A disk that no longer answers must not keep the process from ending; what was
+    # acknowledged is on it already.
+    use_daemon_thread = True
+
+    def __init__(
+        self, file: SqliteFile, jobs: JobQueue, report: Report, ended: Ended
+    ) -> None:
+        super().__init__()
+        self.file = file
+        self.jobs = jobs
+        self.db: apsw.Connection | None = None
+        self._report = report
+        self._ended = ended
+        self._in_hand: Sequence[Job] = ()
+
+    def on_receive(self, message: Wake) -> None:
+        """Work until nothing has come for a while."""
+        del message
+        self._work(self.file.options.idle_after)
+        if self.db is not None:
+            self.rest(self.db)
+
+    def on_stop(self) -> None:
+        """Do what still waits, then close."""
+        try:
+            self._work(0.0)
+        finally:
+            self._end()
+
+    def on_failure(
+        self,
+        exception_type: type[BaseException] | None,
+        exception_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Tell everybody who waits, then close; see pykka."""
+        del exception_type, traceback
+        error = exception_value if isinstance(exception_value, Exception) else None
+        self.jobs.give_up(error or RuntimeError("unknown"), self._in_hand)
+        self._end()
+
+    def _work(self, patience: float) -> None:
+        while jobs := self.jobs.take(self.most, patience):
+            self._in_hand = jobs
+            db = self._opened(jobs)
+            if db is not None:
+                self.run(db, jobs)
+            self._in_hand = ()
+
+    def _opened(self, jobs: Sequence[Job]) -> apsw.Connection | None:
+        if self.db is None:
+            try:
+                self.db = self.open()
+            except StoreError as error:
+                for job in jobs:
+                    job.error = type(error)(str(error))
+                    job.error.__cause__ = error.__cause__
+                self.jobs.give_back(jobs)
+        return self.db
+
+    def _end(self) -> None:
+        try:
+            if self.db is not None:
+                self.close(self.db)
+        finally:
+            thread = threading.current_thread()
+            self.jobs.give_back((), lambda: self._ended(thread))
+
+    @property
+    @abc.abstractmethod
+    def most(self) -> int:
+        """How many jobs to take together."""
+
+    @abc.abstractmethod
+    def open(self) -> apsw.Connection:
+        """Open the connection, or raise a `StoreError`."""
+
+    @abc.abstractmethod
+    def run(self, db: apsw.Connection, jobs: Sequence[Job]) -> None:
+        """Do the jobs and give them back."""
+
+    def rest(self, db: apsw.Connection) -> None:
+        """Use the quiet; nothing has come for a while."""
+
+    def close(self, db: apsw.Connection) -> None:
+        """Close the connection."""
+        db.close()
+
+
+class Reader(DatabaseThread):
+    """Answers reading jobs, one by one."""
+
+    @property
+    def most(self) -> int:
+        """How many jobs to take together."""
+        return MOST_READS
+
+    def open(self) -> apsw.Connection:
+        """Open a connection that cannot write."""
+        return self.file.open_reader()
+
+    def run(self, db: apsw.Connection, jobs: Sequence[Job]) -> None:
+        """Do the jobs that somebody still waits for."""
+        for job in jobs:
+            if not job.is_abandoned:
+                try:
+                    job.run(db)
+                except (*DAMAGED, *DISK) as error:
+                    job.error = translate(error, self.file.path)
+                except UNSTORABLE as error:
+                    job.error = MisuseError(f"this can never be read: {error}")
+        self.jobs.give_back(jobs)
+
+
+class Writer(DatabaseThread):
+    """Commits jobs in groups; the only one that writes."""
+
+    def __init__(
+        self, file: SqliteFile, jobs: JobQueue, report: Report, ended: Ended
+    ) -> None:
+        super().__init__(file, jobs, report, ended)
+        self._lock: FileLock | None = None
+        self._wal_pages = 0
+
+    @property
+    def most(self) -> int:
+        """How many jobs to take together."""
+        return self.file.options.max_group
+
+    def open(self) -> apsw.Connection:
+        """Claim the file, open it, and bring it up to date."""
+        lock = self.file.lock()
+        with contextlib.ExitStack() as stack:
+            stack.callback(lock.release)
+            db = self.file.open_writer()
+            stack.pop_all()
+        self._lock = lock
+        db.set_wal_hook(self._count_pages)  # in place of SQLite's own checkpoints
+        return db
+
+    def run(self, db: apsw.Connection, jobs: Sequence[Job]) -> None:
+        """Commit a group; its callers go on when it is on the disk."""
+        started = time.perf_counter()
+        before = db.total_changes()
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            for job in jobs:
+                attempt(db, job)
+            db.execute("COMMIT")
+        except (*DAMAGED, *DISK) as error:
+            if db.in_transaction:  # SQLite may have rolled back by itself
+                db.execute("ROLLBACK")
+            for job in jobs:
+                job.error = translate(error, self.file.path)
+                job.error.__cause__ = error
+            ended = GroupEnded(healthy=False)
+        else:
+            ended = GroupEnded(
+                True if db.total_changes() > before else None,
+                time.perf_counter() - started,
+                len(jobs),
+            )
+        self.jobs.give_back(jobs, lambda: self._report(ended))
+        if self._wal_pages >= MOST_WAL_PAGES:
+            self._checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def rest(self, db: apsw.Connection) -> None:
+        """Copy the WAL into the database, so that no commit has to wait for that."""
+        if self._wal_pages:
+            self._checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def close(self, db: apsw.Connection) -> None:
+        """Copy the WAL, close, and let the next process in."""
+        try:
+            self._checkpoint(db, apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            db.close()
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+
+    def _count_pages(self, _db: apsw.Connection, _name: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self, db: apsw.Connection, mode: int) -> None:
+        try:
+            db.wal_checkpoint(mode=mode)
+        except (*DAMAGED, *DISK):
+            # Nothing is lost, the WAL keeps it all; but the disk is not well.
+            self.jobs.give_back((), lambda: self._report(GroupEnded(healthy=False)))
+        self._wal_pages = 0
+
+
+def attempt(db: apsw.Connection, job: Job) -> None:
+    """Do one job of a group; if it is to blame, undo it alone and keep its error.
+
+    Raises:
+        apsw.Error: the disk; the whole group fails.
+    """
+    db.execute("SAVEPOINT job")
+    try:
+        job.run(db)
+    except (StoreError, MisuseError) as error:
+        job.error = error
+    except UNSTORABLE as error:
+        job.error = MisuseError(
+            f"this can never be stored: {error}; see `Store.commit`"
+        )
+        job.error.__cause__ = error
+    if job.error is not None:
+        db.execute("ROLLBACK TO job")
+    db.execute("RELEASE job")
+
+
+class WorkingThread:
+    """One of the two threads as trio tasks see it.
+
+    Args:
+        kind: which of the two.
+        file: what it opens.
+        report: told of each group, and of a disk that fails.
+    """
+
+    def __init__(
+        self, kind: type[DatabaseThread], file: SqliteFile, report: Report
+    ) -> None:
+        self.jobs = JobQueue(
+            file.options.max_queued, file.options.max_queued_bytes, self._wake
+        )
+        self._has_ended = trio.Event()
+        self._thread: threading.Thread | None = None
+        self._ref = kind.start(file, self.jobs, report, self._ended)
+
+    async def stop(self, refusal: str) -> None:
+        """End the thread when it has done what waits.
+
+        Args:
+            refusal: what callers are told from now on.
+        """
+        self.jobs.close(refusal)
+        self._ref.stop(block=False)
+        await self._has_ended.wait()
+        if self._thread is not None:
+            # It has said its last word; a few microseconds of pykka's own remain.
+            self._thread.join(1.0)
+
+    def _wake(self) -> None:
+        with contextlib.suppress(pykka.ActorDeadError):  # the job is failed by then
+            self._ref.tell(Wake())
+
+    def _ended(self, thread: threading.Thread) -> None:
+        self._thread = thread
+        self._has_ended.set()

@@ -1,0 +1,298 @@
+"""One actor system: opens the kernel, starts actors, and ends them in order.
+
+Owns what the actors of one process share, and nothing outside of `async with`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import trio
+
+from runtime import lifecycle
+from runtime.cell import Cell
+from runtime.errors import KernelError, MisuseError
+from runtime.kernel import ASK_TIMEOUT, Kernel
+from runtime.logs import EventLog
+from runtime.messages import SHUTDOWN, Exit
+from runtime.reply import Reply
+from runtime.statistics import ActorStatistics, SystemStatistics
+from runtime.supervisor import ChildSpec, Supervisor
+from runtime.watchdog import Watchdog, WatchdogConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from runtime.actor import Actor
+    from runtime.deadletters import DeadLetters
+    from runtime.mailbox import MailboxConfig
+    from runtime.ref import ActorRef
+
+# Chosen: as long as a supervisor gives a child by default.
+SHUTDOWN_TIME = 5.0
+"""Seconds an actor without a supervisor may take to stop before it is killed."""
+
+
+def log_report(event: str, fields: dict[str, Any]) -> None:
+    """Write what the kernel reports to the log; a failure with its exception."""
+    log = EventLog("kernel")
+    error = fields.get("error")
+    if isinstance(error, Exception):
+        log.error(event, error=error, actor=str(fields.get("actor", "")))
+    else:
+        log.warning(event, **fields)
+
+
+class SystemConfig(msgspec.Struct, frozen=True):
+    """How a system behaves."""
+
+    ask_timeout: float = ASK_TIMEOUT
+    """Seconds an ask waits unless it says otherwise."""
+
+    watchdog: WatchdogConfig | None = None
+    """Who looks whether the loop is blocked; None: nobody, as in most tests."""
+
+
+class ActorSystem:
+    """The actors of one process; made by `open_system`.
+
+    Args:
+        kernel: the services its actors share.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.root: ActorRef | None = None
+        self._root_ended = trio.Event()
+        self._watchdog: Watchdog | None = None
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        """The messages that no one handled."""
+        return self.kernel.dead_letters
+
+    def spawn(
+        self, actor: Actor, *, name: str = "", mailbox: MailboxConfig | None = None
+    ) -> ActorRef:
+        """Start an actor that nobody supervises: when it fails it is gone.
+
+        An `async` `on_start` goes on after this returns; messages wait for it.
+
+        Args:
+            actor: just made, not used before.
+            name: unique in the system; empty: one is made up.
+            mailbox: bounds that replace those of its class.
+
+        Raises:
+            MisuseError: the name is taken, or this is not the kernel thread.
+            Exception: what the actor's plain `on_start` raised.
+        """
+        kernel = self.kernel
+        if not kernel.on_kernel_thread:
+            raise MisuseError("spawn actors on the kernel thread; tell one to do it")
+        if kernel.is_closing:
+            raise MisuseError("the actor system is closing; nobody can be spawned")
+        if getattr(actor, "_cell", None) is not None:
+            raise MisuseError(f"{actor} has been spawned before; make a new one")
+        name = name or kernel.next_name(type(actor).__name__)
+        if name in kernel.names:
+            raise MisuseError(f"there is an actor {name!r} already")
+        cell = Cell(kernel, name, None, type(actor), None, mailbox)
+        kernel.names[name] = cell
+        try:
+            reply = lifecycle.start_actor(cell, actor)
+        except BaseException:
+            lifecycle.bury(cell, SHUTDOWN)
+            raise
+        if reply is not None:
+            lifecycle.start_task(cell, self._see_start, cell, reply)
+        return cell.ref
+
+    async def start_root(self, supervisor: Supervisor, name: str = "root") -> ActorRef:
+        """Start the supervisor above all others; its end ends the system.
+
+        Raises:
+            Exception: what its start raised.
+        """
+        if self.root is not None:
+            raise MisuseError("a system has one root supervisor")
+        cell = Cell(self.kernel, name, None, type(supervisor), None)
+        self.kernel.names[name] = cell
+        watcher = Reply()
+        cell.tell_end(watcher)
+        try:
+            reply = lifecycle.start_actor(cell, supervisor)
+            if reply is not None:
+                await reply
+        except Exception:
+            lifecycle.bury(cell, SHUTDOWN)
+            raise
+        self.root = cell.ref
+        lifecycle.start_task(cell, self._see_end, watcher)
+        return cell.ref
+
+    async def wait_ended(self) -> None:
+        """Wait until the root supervisor has ended.
+
+        Raises:
+            KernelError: it failed; the cause says of what.
+        """
+        await self._root_ended.wait()
+        exit_ = self._root_exit()
+        if exit_ is not None and exit_.error is not None:
+            raise KernelError(f"the root supervisor failed: {exit_.error}") from (
+                exit_.error
+            )
+
+    def find(self, name: str) -> ActorRef | None:
+        """Give the ref of the living actor of this name."""
+        cell = self.kernel.names.get(name)
+        return cell.ref if cell is not None else None
+
+    def actors(self) -> list[ActorStatistics]:
+        """Tell of every living actor; may be called from any thread."""
+        now = self.now()
+        return [cell.statistics(now) for cell in list(self.kernel.names.values())]
+
+    def now(self) -> float:
+        """Seconds on the clock that ages are measured by; from any thread."""
+        return self.kernel.now()
+
+    def statistics(self) -> SystemStatistics:
+        """Tell of the system as a whole; may be called from any thread."""
+        kernel = self.kernel
+        cells = list(kernel.names.values())
+        return SystemStatistics(
+            actors=len(cells),
+            run_queue=kernel.dispatcher.waiting,
+            foreign_waiting=kernel.dispatcher.foreign_waiting,
+            timers=len(kernel.timers),
+            handled=kernel.handled + sum(cell.handled for cell in cells),
+            handled_by=dict(kernel.handled_by),
+            dead_letters=dict(kernel.dead_letters.counts),
+            restarts=dict(kernel.restarts),
+            watchdog=dict(kernel.watchdog),
+            loop_lag=self._watchdog.lag if self._watchdog is not None else 0.0,
+        )
+
+    async def stop(self) -> None:
+        """End the tree, last started first, then the actors outside of it.
+
+        From now on nobody can be spawned.
+        """
+        self.kernel.is_closing = True
+        if self.root is not None:
+            await self.root.stop()
+        while cells := list(self.kernel.names.values()):
+            tops = [c for c in cells if c.parent is None or c.parent.is_dead]
+            await _end((tops or cells)[-1])
+
+    def watch_loop(self, config: WatchdogConfig) -> Watchdog:
+        """Start the thread that looks whether the loop is blocked."""
+        self._watchdog = Watchdog(self.kernel, config)
+        self._watchdog.start()
+        return self._watchdog
+
+    async def _see_start(self, cell: Cell, reply: Reply) -> None:
+        try:
+            await reply
+        except Exception as error:  # noqa: BLE001  there is no supervisor to tell
+            lifecycle.report_failure(cell, error)
+            lifecycle.bury(cell, Exit("failed", error))
+
+    async def _see_end(self, ended: Reply) -> None:
+        await ended
+        self._root_ended.set()
+
+    def _root_exit(self) -> Exit | None:
+        return self.root._cell.last_exit if self.root is not None else None  # noqa: SLF001
+
+
+async def _end(cell: Cell) -> None:
+    """End an actor that has no supervisor: in order, or else without mercy."""
+    ended = Reply()
+    cell.stop(SHUTDOWN, ended)
+    with trio.move_on_after(SHUTDOWN_TIME):
+        await ended
+        return
+    cell.kill()
+    await ended
+
+
+class Running:
+    """The kernel's tasks, from opening to closing.
+
+    They are shielded from whoever cancels the block that opened the system, because
+    actors that hold a database must close it even then.
+
+    Args:
+        kernel: what to run.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._tasks = trio.CancelScope(shield=True)
+        self._closing = trio.CancelScope(shield=True)
+
+    async def run(
+        self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Run dispatcher, timers and whatever actors await, until closed."""
+        try:
+            with self._tasks:
+                async with trio.open_nursery() as nursery:
+                    self._kernel.open(nursery)
+                    nursery.start_soon(self._kernel.dispatcher.run, name="dispatcher")
+                    nursery.start_soon(self._kernel.timers.run, name="timers")
+                    task_status.started()
+        finally:
+            # Without the dispatcher nobody ends in order; do not wait for it.
+            self._closing.cancel()
+            self._kernel.dispatcher.close()
+
+    async def close(self, system: ActorSystem) -> None:
+        """End all actors in order, each within its time, then the tasks."""
+        with self._closing:
+            await system.stop()
+        self._tasks.cancel()
+
+
+@asynccontextmanager
+async def open_system(
+    config: SystemConfig | None = None,
+    *,
+    report: Callable[[str, dict[str, Any]], None] = log_report,
+) -> AsyncIterator[ActorSystem]:
+    """Open a system on the present trio loop; at the end all its actors are stopped.
+
+    Args:
+        config: timeouts and watchdog.
+        report: called with what an operator should see: (event, fields).
+
+    Raises:
+        BaseException: what the block raised, unwrapped, or with what a handler ended
+            the program (`KeyboardInterrupt`, `SystemExit`).
+    """
+    config = config or SystemConfig()
+    kernel = Kernel(config.ask_timeout, report)
+    system = ActorSystem(kernel)
+    running = Running(kernel)
+    failure: BaseException | None = None
+    async with trio.open_nursery() as nursery:
+        await nursery.start(running.run)
+        kernel.end_program = nursery.cancel_scope.cancel
+        watchdog = system.watch_loop(config.watchdog) if config.watchdog else None
+        try:
+            yield system
+        except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001
+            failure = error  # raised again below, unwrapped
+        finally:
+            await running.close(system)
+            if watchdog is not None:
+                watchdog.stop()
+    failure = kernel.fatal or failure
+    if failure is not None:
+        raise failure
