@@ -1,0 +1,1 @@
+"""The domain: one file per actor, and the pure rules they ask. Does no I/O."""

@@ -1,0 +1,113 @@
+"""What the domain lets people set: agents, conversations, routes, limits.
+
+Only shapes, bounds and defaults. Reading files is `runtime/config.py`; whether a
+name used here exists (a model, a tool, another agent) is checked once for the
+whole file in `connectors/config.py`. `config/default.toml` lists every field with
+its default, and a test keeps the two the same.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+Name = Annotated[
+    str,
+    Meta(
+        pattern="^[a-z][a-z0-9_-]{0,31}$",
+        description="a small letter, then up to 31 small letters, digits, - or _",
+    ),
+]
+"""How agents, models and connectors are called in the settings."""
+
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+Count = Annotated[int, Meta(ge=1)]
+
+
+class AgentConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """One agent: who it is, what it thinks with, what it may do.
+
+    `[agent_defaults]` has this shape too; an agent takes from it every key that
+    its own table does not give.
+    """
+
+    model: str = "scripted"
+    """Which of `[models.<name>]` it thinks with."""
+
+    prompt: str = ""
+    """What it is told about itself; comes after the persona's text."""
+
+    persona: Path | None = None
+    """Folder with IDENTITY.md, SOUL.md and so on; relative to the settings file."""
+
+    description: str = ""
+    """One line for the other agents: what to come to this one for."""
+
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    """How freely the model words its answers; unset leaves it to the provider."""
+
+    max_tokens: Count | None = None
+    """Most tokens of one answer; unset leaves it to the provider."""
+
+    max_history: Annotated[int, Meta(ge=0, le=10_000)] = 20
+    """Lines of the conversation sent along with a question, newest kept."""
+
+    max_tool_rounds: Annotated[int, Meta(ge=0, le=100)] = 5
+    """Rounds of tool calls in one turn; after them it must answer in words."""
+
+    tools: tuple[str, ...] = ()
+    """Tools it may call; none unless listed."""
+
+    delegates: tuple[str, ...] = ()
+    """Agents it may hand work to; none unless listed."""
+
+
+class SessionConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a conversation behaves."""
+
+    idle_after: Seconds = 900.0
+    """Seconds without a message before a conversation is put to sleep."""
+
+    session_scope: Literal["chat", "sender"] = "chat"
+    """In a group: one conversation for the chat, or one for each person in it."""
+
+
+class RouteConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which agent answers where.
+
+    The first route that fits a message counts. Before all routes comes an agent
+    that the message names itself; after them, in direct chats, the default agent.
+    """
+
+    agent: str
+    """Name of the agent that hears what fits."""
+
+    connector: str = "*"
+    """Name of a connector; `*` stands for anything, also inside a name."""
+
+    chat: str = "*"
+    """The platform's id of a chat; `*` stands for anything, also inside an id."""
+
+
+class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """What keeps one conversation from taking everything."""
+
+    max_in_flight: Count = 64
+    """Turns running at once, over all agents; further messages wait."""
+
+    max_hops: Annotated[int, Meta(ge=0, le=32)] = 4
+    """How often work may be handed on, counted from a person's message."""
+
+    turn_timeout: Seconds = 300.0
+    """Seconds one turn may take, tools and model included."""
+
+    mailbox_capacity: Count = 256
+    """Messages waiting in front of one actor before senders are told to wait."""
+
+    max_message_chars: Count = 100_000
+    """Longest message taken in, in characters; a longer one is refused."""
+
+    max_reply_chars: Count = 100_000
+    """Longest answer sent out, in characters; a longer one is cut, and says so."""

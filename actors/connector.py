@@ -1,0 +1,205 @@
+"""One account on a platform: what comes in is stored first, what goes out once.
+
+Steps 2 and 9 of a message's way. `ConnectorIngress` is what the transport holds
+of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from actors import answers, names
+from actors.errors import OverloadedError
+from actors.messages import Delivery, Inbound
+from actors.protocol import (
+    Deliver,
+    Delivered,
+    DrainOutbox,
+    Receive,
+    Route,
+    Settled,
+    ShowDraft,
+)
+from runtime.actor import Actor
+from runtime.errors import DuplicateError, MailboxFullError
+from runtime.logs import EventLog
+from runtime.mailbox import MailboxConfig
+from runtime.messages import Keyed
+from runtime.reply import Reply
+from runtime.store import Commit, Committed, StoredDelivery
+
+if TYPE_CHECKING:
+    from actors.messages import Address
+    from actors.services import Services
+    from runtime.ref import ActorRef
+
+LOG = EventLog("connector")
+
+# Chosen: messages on their way to the disk at once; a group commit takes a thousand.
+MOST_STORING = 1000
+
+# Chosen: characters of a message's text in the log (F016).
+LOGGED = 200
+
+PAGE = 1000
+
+
+class Accepting(msgspec.Struct, frozen=True):
+    """A note to itself: what became of an inbound message's commit."""
+
+    inbound: Inbound
+    reply: Reply | None
+    began_at: float
+    outcome: Committed | Exception
+
+
+class Connector(Actor):
+    """Stores what people write before anything else happens; has answers delivered.
+
+    Takes: `Receive` (asked), `Deliver`, `ShowDraft`, `Settled`, `Delivered`.
+    Sends: `Route` to the router; everything outbound to the courier of its chat.
+    Keeps: which deliveries are under way, so that none goes out twice.
+    Fails: never by a message; restarted, it looks for deliveries in the outbox.
+    Ends: with the system.
+    """
+
+    mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=20_000)
+
+    def __init__(self, name: str, services: Services) -> None:
+        super().__init__()
+        self._name = name
+        self._services = services
+        self._storing = 0
+        self._under_way: set[str] = set()
+
+    def on_start(self) -> None:
+        """Look for what an earlier process stored and did not deliver."""
+        self.note(DrainOutbox())
+
+    def on_receive(self, message: object) -> object:
+        """Take a message in, or hand one out."""
+        match message:
+            case Receive(inbound=inbound):
+                return self._receive(inbound)
+            case Accepting():
+                self._accepted(message)
+            case Deliver(delivery=delivery):
+                self._deliver(delivery)
+            case ShowDraft(draft=draft):
+                self._to_courier(draft.address, message)
+            case Settled(inbound=inbound):
+                self._to_courier(inbound.address, message)
+            case Delivered(delivery_id=delivery_id):
+                self._under_way.discard(delivery_id)
+            case DrainOutbox():
+                return self._drain_outbox()
+            case _:
+                super().on_receive(message)
+        return None
+
+    # --- in -----------------------------------------------------------------------
+
+    def _receive(self, inbound: Inbound) -> None:
+        """Store a message; its asker is answered when that is durable.
+
+        Raises:
+            OverloadedError: too much is on its way to the disk, or it is too long.
+        """
+        services = self._services
+        if self._storing >= MOST_STORING:
+            services.metrics.message(self._name, "overloaded")
+            raise OverloadedError("too many messages at once; try again in a moment")
+        if len(inbound.text) > services.limits.max_message_chars:
+            services.metrics.message(self._name, "too_long")
+            most = services.limits.max_message_chars
+            raise OverloadedError(
+                f"the message has {len(inbound.text)} characters, {most} are allowed;"
+                " shorten it"
+            )
+        self._storing += 1
+        reply = self.defer_reply()
+        now = services.clock.wall()
+        began_at = services.clock.monotonic()
+        commit = Commit(at=now, accepts=(answers.as_accept(inbound, now),))
+        note = self.note
+        services.store.submit(
+            commit,
+            lambda outcome: note(Accepting(inbound, reply, began_at, outcome)),
+        )
+
+    def _accepted(self, accepting: Accepting) -> None:
+        self._storing -= 1
+        inbound, outcome = accepting.inbound, accepting.outcome
+        reply = accepting.reply
+        if isinstance(outcome, DuplicateError):
+            self._services.metrics.message(self._name, "duplicate")
+            if reply is not None:
+                reply.offer(False)
+        elif isinstance(outcome, Exception):
+            self._services.metrics.message(self._name, "not_stored")
+            if reply is not None:
+                reply.offer_error(outcome)
+        else:
+            seconds = self._services.clock.monotonic() - accepting.began_at
+            self._services.metrics.stage("accept", seconds)
+            self._services.metrics.message(self._name, "accepted")
+            LOG.info(
+                "message received",
+                correlation_id=inbound.correlation_id,
+                channel=self._name,
+                chat=inbound.address.chat,
+                sender=inbound.sender_name,
+                text=inbound.text[:LOGGED],
+            )
+            if reply is not None:
+                reply.offer(True)
+            self.tell(names.ROUTER, Route(inbound))
+
+    # --- out ----------------------------------------------------------------------
+
+    def _deliver(self, delivery: Delivery) -> None:
+        if delivery.id in self._under_way:
+            return
+        self._under_way.add(delivery.id)
+        if not self._to_courier(delivery.address, Deliver(delivery)):
+            self._under_way.discard(delivery.id)  # its row stays pending
+
+    async def _drain_outbox(self) -> None:
+        after = 0
+        while True:
+            rows = await self._services.store.undelivered(self._name, after, PAGE)
+            for row in rows:
+                after = row.number
+                self._deliver(_read(row))
+            if len(rows) < PAGE:
+                return
+
+    def _to_courier(self, address: Address, message: object) -> bool:
+        key = f"{address.chat}/{address.thread}"
+        return self.tell(names.couriers(self._name), Keyed(key, message))
+
+
+class ConnectorIngress:
+    """What a transport holds of its connector; see `actors.ports.Ingress`.
+
+    Args:
+        connector: the connector actor.
+    """
+
+    def __init__(self, connector: ActorRef) -> None:
+        self._connector = connector
+
+    async def accept(self, inbound: Inbound) -> bool:
+        """Store a message; see the port."""
+        try:
+            return bool(await self._connector.ask(Receive(inbound)))
+        except MailboxFullError as error:
+            raise OverloadedError(
+                "too many messages at once; try again in a moment"
+            ) from error
+
+
+def _read(row: StoredDelivery) -> Delivery:
+    return msgspec.json.decode(row.body, type=Delivery)

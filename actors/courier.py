@@ -1,0 +1,110 @@
+"""Delivers to one chat, in order, one message at a time; tries again when it must."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import trio
+
+from actors import names
+from actors.errors import DeliveryBusyError, DeliveryError
+from actors.protocol import Deliver, Delivered, Settled, ShowDraft
+from runtime.actor import Actor
+from runtime.errors import DuplicateError
+from runtime.logs import EventLog
+from runtime.mailbox import MailboxConfig
+from runtime.store import Commit, Committed, Receipt
+
+if TYPE_CHECKING:
+    from actors.messages import Delivery
+    from actors.ports import Transport
+    from actors.services import Services
+    from runtime.store import ReceivedState
+
+LOG = EventLog("courier")
+
+# Chosen: six tries over about half a minute, unless the platform says how long to
+# wait; then the delivery is dead and says so in the outbox.
+TRIES = 6
+FIRST_WAIT = 1.0
+LONGEST_WAIT = 60.0
+
+
+class Courier(Actor):
+    """The way out to one chat.
+
+    Takes: `Deliver`, `ShowDraft`, `Settled`, in the order of the chat.
+    Sends: receipts to the store, `Delivered` to its connector.
+    Keeps: nothing between two messages.
+    Fails: when a transport breaks; the delivery is tried again, three times in all,
+        and stays in the outbox.
+    Ends: when its chat has been silent for a while.
+    """
+
+    mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=10_000)
+    deadline: ClassVar[float | None] = 600.0
+
+    def __init__(
+        self, connector: str, transport: Transport, services: Services
+    ) -> None:
+        super().__init__()
+        self._connector = connector
+        self._transport = transport
+        self._services = services
+
+    async def on_receive(self, message: object) -> None:
+        """Do one thing in the chat."""
+        match message:
+            case Deliver(delivery=delivery):
+                await self._deliver(delivery)
+            case ShowDraft(draft=draft):
+                await self._transport.show_draft(draft)
+            case Settled(inbound=inbound, reason=reason):
+                await self._transport.settle(inbound.correlation_id, reason)
+            case _:
+                super().on_receive(message)
+
+    async def _deliver(self, delivery: Delivery) -> None:
+        began = self._services.clock.monotonic()
+        state, receipt, tries = await self._send(delivery)
+        seconds = self._services.clock.monotonic() - began
+        self._services.metrics.stage("deliver", seconds)
+        self._services.metrics.delivery(self._connector, state)
+        if state == "dead":
+            LOG.warning(
+                "delivery given up",
+                correlation_id=delivery.correlation_id,
+                connector=self._connector,
+                delivery=delivery.id,
+                why=receipt,
+            )
+        row = Receipt(delivery.id, state, receipt, tries)
+        commit = Commit(at=self._services.clock.wall(), receipts=(row,))
+        connector, tell = names.connector(self._connector), self.tell
+
+        def stored(outcome: Committed | Exception) -> None:
+            # A receipt that was not stored leaves the row pending: after a restart
+            # the message may be said again, and that is the promise.
+            if isinstance(outcome, Exception) and not isinstance(
+                outcome, DuplicateError
+            ):
+                LOG.warning("receipt not stored", why=str(outcome))
+            tell(connector, Delivered(delivery.id))
+
+        self._services.store.submit(commit, stored)
+
+    async def _send(self, delivery: Delivery) -> tuple[ReceivedState, str, int]:
+        """Try until it is said, or never will be: (state, receipt or why, tries)."""
+        wait = FIRST_WAIT
+        for attempt in range(1, TRIES + 1):
+            try:
+                return "sent", await self._transport.deliver(delivery), attempt
+            except DeliveryBusyError as error:
+                if attempt == TRIES:
+                    return "dead", str(error), attempt
+                asked = error.retry_after if error.retry_after is not None else wait
+                await trio.sleep(min(max(asked, 0.0), LONGEST_WAIT))
+                wait *= 2
+            except DeliveryError as error:
+                return "dead", str(error), attempt
+        raise AssertionError("unreachable: the last attempt returns")

@@ -1,0 +1,83 @@
+"""The domain's error tree; edges translate their libraries' errors into these.
+
+    ChatError
+    ├── ModelError                 carries what to tell the person and what to log
+    │   ├── ModelBusyError         try again; may know after how many seconds
+    │   └── ModelRefusedError      trying again cannot help (key, quota, content)
+    ├── ToolError                  the tool ran and failed; the model is told the text
+    ├── UnknownAgentError          no agent of that name; knows near misses
+    ├── OverloadedError            too much in flight; try again
+    └── DeliveryError              the platform did not take a message
+        ├── DeliveryBusyError      try again; may know after how many seconds
+        └── DeliveryRefusedError   trying again cannot help
+"""
+
+from __future__ import annotations
+
+
+class ChatError(Exception):
+    """Base of everything the domain raises itself."""
+
+
+class ModelError(ChatError):
+    """A model did not give a whole answer."""
+
+
+class ModelBusyError(ModelError):
+    """The model cannot answer now: rate limit, overload, network, cut stream.
+
+    Args:
+        text: what happened, without secrets.
+        retry_after: seconds the provider asked us to wait, or None.
+    """
+
+    def __init__(self, text: str, *, retry_after: float | None = None) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after
+
+
+class ModelRefusedError(ModelError):
+    """The model will not answer this: bad key, no quota, refused content."""
+
+
+class ToolError(ChatError):
+    """A tool ran and failed; its text is given to the model as the result."""
+
+
+class UnknownAgentError(ChatError):
+    """No agent of that name is running.
+
+    Args:
+        name: the name asked for.
+        known: the names that exist.
+    """
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        super().__init__(f"there is no agent {name!r}; known: {', '.join(known)}")
+        self.name = name
+        self.known = known
+
+
+class OverloadedError(ChatError):
+    """Too many messages are in flight; nothing was accepted, try again."""
+
+
+class DeliveryError(ChatError):
+    """A platform did not take a message."""
+
+
+class DeliveryBusyError(DeliveryError):
+    """The platform cannot take the message now.
+
+    Args:
+        text: what happened, without secrets.
+        retry_after: seconds the platform asked us to wait, or None.
+    """
+
+    def __init__(self, text: str, *, retry_after: float | None = None) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after
+
+
+class DeliveryRefusedError(DeliveryError):
+    """The platform will never take this message (chat gone, forbidden)."""

@@ -1,0 +1,48 @@
+"""How many turns run at once, over all agents (F083)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import ClassVar
+
+from actors.protocol import Acquire, Granted, Release
+from runtime.actor import Actor
+from runtime.mailbox import MailboxConfig
+
+
+class Limiter(Actor):
+    """Grants turns to sessions, first come first served.
+
+    Takes: `Acquire`, `Release`.
+    Sends: `Granted` to the session whose turn it is.
+    Keeps: who holds a permit and who waits for one.
+    Fails: never; restarted, it forgets who holds permits, so for the length of the
+        turns then running there may be twice as many.
+    Ends: with the system.
+    """
+
+    # Chosen: one message for each session awake, and its release.
+    mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=100_000)
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+        self._holders: set[str] = set()
+        self._waiting: OrderedDict[str, Acquire] = OrderedDict()
+
+    def on_receive(self, message: object) -> None:
+        """Grant, queue or take back."""
+        match message:
+            case Acquire():
+                self._holders.discard(message.holder)
+                self._waiting[message.holder] = message
+            case Release(holder=holder):
+                self._holders.discard(holder)
+                self._waiting.pop(holder, None)
+            case _:
+                super().on_receive(message)
+        while self._waiting and len(self._holders) < self._most:
+            holder, asked = self._waiting.popitem(last=False)
+            self._holders.add(holder)
+            if not self.tell(asked.session, Granted(asked.turn_id)):
+                self._holders.discard(holder)

@@ -1,0 +1,223 @@
+"""What travels between actors, and across the ports.
+
+All Structs are frozen: a message may be held by several actors at once. The
+reply address of an inbound message is one of its fields and nothing later may
+change it. Terms: `STYLE` glossary (correlation id, session, turn, round).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Role = Literal["user", "assistant", "tool"]
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Where an answer goes; fixed when the message comes in."""
+
+    connector: str
+    """Name of the connector account, as in the settings (`terminal`, `http`)."""
+
+    chat: str
+    """The platform's id of the chat, room or conversation."""
+
+    thread: str = ""
+    """The platform's id of the thread inside the chat; empty outside threads."""
+
+
+class Attachment(msgspec.Struct, frozen=True):
+    """A file, picture or voice note that came with a message."""
+
+    kind: Literal["image", "audio", "document"]
+    name: str
+    media_type: str
+    """MIME type as the platform said it; not trusted."""
+
+    url: str = ""
+    content: bytes = b""
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """One tool the model asks for."""
+
+    id: str
+    """Made up by the model; the tool's answer must carry it back."""
+
+    name: str
+    arguments: bytes
+    """JSON text, not yet decoded: only the tool knows its own schema."""
+
+
+class Line(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of a transcript, as a model sees it."""
+
+    role: Role
+    text: str
+    name: str = ""
+    """Who spoke: a person's name or an agent's; empty when it does not matter."""
+
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Only on `assistant` lines: the tools it asked for."""
+
+    tool_call_id: str = ""
+    """Only on `tool` lines: the call this line answers."""
+
+
+class Chain(msgspec.Struct, frozen=True):
+    """Who asked whom, from the person's message down to this one."""
+
+    agents: tuple[str, ...] = ()
+    """Agents in order of asking; empty for a person's own message."""
+
+    deadline: float = 0.0
+    """Unix seconds after which nobody may act on it; 0 means none."""
+
+
+class Inbound(msgspec.Struct, frozen=True, kw_only=True):
+    """One message as it came in, the same shape from every platform."""
+
+    id: str
+    """Unique over all nodes; its row in the inbox."""
+
+    platform: str
+    """Kind of connector: `terminal`, `http`, `discord`, …"""
+
+    platform_id: str
+    """The platform's own id of the message; the dedup key with the connector."""
+
+    address: Address
+    sender_id: str
+    sender_name: str
+    text: str
+    received_at: float
+    """Unix seconds."""
+
+    is_direct: bool = True
+    """True in a one-to-one chat with an agent, False in a group."""
+
+    agent: str = ""
+    """Name of the agent the edge addresses (`model` over HTTP); empty: routes decide."""
+
+    interruption_scope: str = ""
+    """Messages of one sender interrupt each other only inside one scope."""
+
+    reply_to: str = ""
+    """The platform's id of the message this one replies to; empty if none."""
+
+    attachments: tuple[Attachment, ...] = ()
+    history: tuple[Line, ...] = ()
+    """Earlier lines the edge brought along, oldest first (stateless HTTP clients)."""
+
+    platform_fields: dict[str, str] = {}
+    """The platform's specifics (guild, channel type), kept as they came."""
+
+    chain: Chain = Chain()
+    """Empty for people; who delegated, when an agent wrote this."""
+
+    correlation_id: str = ""
+    """The id of the person's message that all this goes back to; left empty it is
+    this message's own."""
+
+    others: int = 0
+    """How many more answers the answer to this one must announce: one for each
+    further agent that heard the same words."""
+
+    def __post_init__(self) -> None:
+        """Take the message's own id for the correlation id unless one is given."""
+        if not self.correlation_id:
+            msgspec.structs.force_setattr(self, "correlation_id", self.id)
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """One message to a chat; a row of the outbox."""
+
+    id: str
+    """Unique and stable over retries: the platform's idempotency key."""
+
+    correlation_id: str
+    address: Address
+    agent: str
+    """Name under which it is said; empty for the runtime's own notices."""
+
+    text: str
+    reply_to: str = ""
+    """The platform's id of the message it answers."""
+
+    kind: Literal["reply", "notice"] = "reply"
+    answers_left: int = 0
+    """How many more answers with this correlation id this one announces: one for
+    each delegation that it makes. An exchange is over when all have come."""
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of an answer that is still being written; never stored."""
+
+    correlation_id: str
+    turn_id: str
+    address: Address
+    agent: str
+    text: str
+    """The new piece only, already through the sanitiser."""
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Tokens of one model call, as the provider counted them."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class ToolSpec(msgspec.Struct, frozen=True):
+    """What a model is told of a tool."""
+
+    name: str
+    description: str
+    parameters: bytes
+    """JSON schema of the arguments, an object."""
+
+
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One question to a model."""
+
+    model: str
+    """The provider's name of the model."""
+
+    agent: str
+    """Which agent asks; for logs and for the scripted model."""
+
+    correlation_id: str
+    system: str
+    lines: tuple[Line, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    """Empty: the model must answer in words."""
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    """Most tokens of the answer; None leaves it to the provider."""
+
+
+class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole answer; one that was cut off is an error instead."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
+    stop_reason: Literal["end", "tools", "length", "refused"] = "end"
+
+
+class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
+    """On whose behalf a tool runs."""
+
+    agent: str
+    correlation_id: str
+    address: Address
+    sender_id: str
+
+
+class ToolResult(msgspec.Struct, frozen=True):
+    """What a tool gives back; untrusted text."""
+
+    text: str
+    is_error: bool = False

@@ -1,0 +1,110 @@
+"""What the domain counts on a message's way; all labels are bounded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from actors.messages import Usage
+    from runtime.metrics import Metrics
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+"""Upper bounds of the histograms' buckets, in seconds."""
+
+
+class LineMetrics:
+    """The counters of the line.
+
+    Args:
+        metrics: where they are registered.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._messages = metrics.counter(
+            "callboard_messages",
+            "Messages by connector and what became of them.",
+            ("connector", "outcome"),
+        )
+        self._turns = metrics.counter(
+            "callboard_turns", "Turns by agent and outcome.", ("agent", "outcome")
+        )
+        self._stages = metrics.histogram(
+            "callboard_stage_seconds",
+            "Seconds a message spent in one stage of its way.",
+            ("stage",),
+            SECONDS,
+        )
+        self._model_calls = metrics.histogram(
+            "callboard_model_call_seconds",
+            "Seconds of one model call, by model and outcome.",
+            ("model", "outcome"),
+            SECONDS,
+        )
+        self._tokens = metrics.counter(
+            "callboard_model_tokens",
+            "Tokens by model and direction.",
+            ("model", "direction"),
+        )
+        self._tool_calls = metrics.histogram(
+            "callboard_tool_call_seconds",
+            "Seconds of one tool call, by tool and outcome.",
+            ("tool", "outcome"),
+            SECONDS,
+        )
+        self._deliveries = metrics.counter(
+            "callboard_deliveries",
+            "Deliveries by connector and how they ended.",
+            ("connector", "state"),
+        )
+        self._delegations = metrics.counter(
+            "callboard_delegations",
+            "Tasks handed on by an agent, and refusals by reason.",
+            ("agent", "outcome"),
+        )
+        self._commits = metrics.histogram(
+            "callboard_commit_seconds",
+            "Seconds of one group commit, flush included.",
+            (),
+            SECONDS,
+        )
+        self._commit_size = metrics.counter(
+            "callboard_commits", "Commits that became durable, in groups.", ()
+        )
+
+    def message(self, connector: str, outcome: str) -> None:
+        """Count what became of a message."""
+        self._messages.add(1, connector, outcome)
+
+    def turn(self, agent: str, outcome: str) -> None:
+        """Count a turn that ended."""
+        self._turns.add(1, agent, outcome)
+
+    def stage(self, stage: str, seconds: float) -> None:
+        """Observe how long a message stayed in a stage."""
+        self._stages.observe(seconds, stage)
+
+    def model_call(self, model: str, outcome: str, seconds: float) -> None:
+        """Observe one model call."""
+        self._model_calls.observe(seconds, model, outcome)
+
+    def tokens(self, model: str, usage: Usage) -> None:
+        """Count the tokens of one answer."""
+        self._tokens.add(usage.input_tokens, model, "input")
+        self._tokens.add(usage.output_tokens, model, "output")
+
+    def tool_call(self, tool: str, outcome: str, seconds: float) -> None:
+        """Observe one tool call."""
+        self._tool_calls.observe(seconds, tool, outcome)
+
+    def delivery(self, connector: str, state: str) -> None:
+        """Count a delivery that ended."""
+        self._deliveries.add(1, connector, state)
+
+    def delegation(self, agent: str, outcome: str) -> None:
+        """Count a task handed on, or why it was not."""
+        self._delegations.add(1, agent, outcome)
+
+    def commit(self, seconds: float, count: int) -> None:
+        """Observe one group commit."""
+        self._commits.observe(seconds)
+        self._commit_size.add(count)

@@ -1,0 +1,32 @@
+"""An agent's settings with everything looked up: its model, tools and colleagues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from actors.config import AgentConfig
+from actors.ports import Model, Tool
+
+
+@dataclass(frozen=True)
+class Persona:
+    """Who an agent is, and what it works with."""
+
+    name: str
+    config: AgentConfig
+    model: Model
+    model_name: str
+    """The provider's name of the model."""
+
+    files: str = ""
+    """Text of the persona's folder, in the order the prompt wants it."""
+
+    tools: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
+    """By name, only those it may use."""
+
+    colleagues: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Whom it may hand work to: name and description."""
+
+    everybody: tuple[str, ...] = ()
+    """Names of all agents."""

@@ -1,0 +1,131 @@
+"""What the domain needs from outside, named as Protocols.
+
+Each port has one contract suite in `tests/contracts/` that every implementation
+passes, fake and real. An implementation translates its library's errors into
+those of `actors/errors.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from actors.messages import (
+        Delivery,
+        Draft,
+        Inbound,
+        ModelAnswer,
+        ModelRequest,
+        ToolCall,
+        ToolContext,
+        ToolResult,
+        ToolSpec,
+    )
+
+Speak = Callable[[str], None]
+"""Takes the next piece of an answer's text; never waits, never fails."""
+
+
+class Model(Protocol):
+    """A model that answers a transcript.
+
+    Implemented by `connectors/models/scripted.py` (start there) and `openai.py`;
+    all pass `tests/contracts/test_model.py`.
+
+    A callback instead of an async generator carries the stream: a generator left
+    half read needs an async close that cancellation can skip, a callback does not.
+    """
+
+    async def answer(self, request: ModelRequest, speak: Speak) -> ModelAnswer:
+        """Answer one request; `speak` is given the text piece by piece meanwhile.
+
+        The pieces in order make up `ModelAnswer.text`. Cancelling the caller's
+        scope closes the connection.
+
+        Raises:
+            ModelBusyError: try again; `retry_after` is in seconds, or None. Also
+                for a stream that ended without its protocol's end marker.
+            ModelRefusedError: trying again cannot help (key, quota, content).
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections; called once, at the end."""
+        ...
+
+
+class Tool(Protocol):
+    """Something an agent can do in the world.
+
+    Implemented by `connectors/tools/clock.py` and `calculate.py`; all pass
+    `tests/contracts/test_tool.py`.
+    """
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What the model is told; constant for the tool's life."""
+        ...
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Run one call. Bad arguments are a result with `is_error`, not an exception.
+
+        Raises:
+            ToolError: the tool itself failed; its text goes to the model.
+        """
+        ...
+
+
+class Ingress(Protocol):
+    """Where a transport hands in what people wrote. Implemented by the connector actor."""
+
+    async def accept(self, inbound: Inbound) -> bool:
+        """Store a message; acknowledge it to the platform only after this returns.
+
+        Returns:
+            False if this (connector, platform_id) was accepted before; the platform
+            may be acknowledged all the same.
+
+        Raises:
+            OverloadedError: nothing was stored; tell the sender to try again.
+            runtime.errors.StoreUnavailableError: nothing was stored.
+        """
+        ...
+
+
+class Transport(Protocol):
+    """One account on a chat platform, terminal or HTTP listener.
+
+    Implemented by `connectors/chat/terminal.py` and `connectors/web/openai_api.py`;
+    all pass `tests/contracts/test_transport.py`.
+    """
+
+    async def listen(self, ingress: Ingress) -> None:
+        """Hand in messages until cancelled or until the platform ends for good.
+
+        Any exception restarts the listener under its supervisor.
+        """
+        ...
+
+    async def deliver(self, delivery: Delivery) -> str:
+        """Say one message in its chat; called for one chat in order, one at a time.
+
+        Returns:
+            The platform's id of the message: the receipt.
+
+        Raises:
+            DeliveryBusyError: try again later.
+            DeliveryRefusedError: never try again.
+        """
+        ...
+
+    async def show_draft(self, draft: Draft) -> None:
+        """Show a piece of an answer that is still being written; may do nothing."""
+        ...
+
+    async def settle(self, correlation_id: str, reason: str) -> None:
+        """Learn that nothing (more) will be said about a message, and why.
+
+        Reasons: `replied`, `dropped:<why>`, `cancelled`, `dead`.
+        """
+        ...

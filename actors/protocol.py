@@ -1,0 +1,139 @@
+"""What the actors on a message's way say to each other.
+
+In the order of the way: connector, router, session, limiter, agent, turn, and
+back through session and connector to the courier of the chat.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.messages import Delivery, Draft, Inbound, Line
+from actors.rules.markers import Delegation
+from runtime.ref import ActorRef
+
+
+class Receive(msgspec.Struct, frozen=True):
+    """To a connector, asked: store this; the answer is False if it was known."""
+
+    inbound: Inbound
+
+
+class Route(msgspec.Struct, frozen=True):
+    """To the router: find who hears this; it is stored."""
+
+    inbound: Inbound
+
+
+class Hear(msgspec.Struct, frozen=True):
+    """To a session: somebody said this."""
+
+    inbound: Inbound
+
+
+class Acquire(msgspec.Struct, frozen=True):
+    """To the limiter: this session wants to run a turn."""
+
+    holder: str
+    """The session's name; it holds at most one permit."""
+
+    turn_id: str
+    session: ActorRef
+
+
+class Granted(msgspec.Struct, frozen=True):
+    """To a session: the turn may run."""
+
+    turn_id: str
+
+
+class Release(msgspec.Struct, frozen=True):
+    """To the limiter: this session runs no turn, and waits for none."""
+
+    holder: str
+
+
+class StartTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """To an agent: answer this."""
+
+    turn_id: str
+    generation: int
+    session: ActorRef
+    inbound: Inbound
+    history: tuple[Line, ...]
+    """Earlier lines of the conversation, oldest first."""
+
+
+class RunTurn(msgspec.Struct, frozen=True):
+    """To a turn: this is your question."""
+
+    start: StartTurn
+
+
+class CancelTurn(msgspec.Struct, frozen=True):
+    """To an agent: nobody waits for this turn any more."""
+
+    turn_id: str
+
+
+class TurnSpoke(msgspec.Struct, frozen=True):
+    """To a session: the model said some more; markers and all."""
+
+    turn_id: str
+    text: str
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """The turn has an answer."""
+
+    text: str
+    """All the model said, markers and all."""
+
+    delegations: tuple[Delegation, ...] = ()
+    """What it handed on by tool; what it handed on by tag is in the text."""
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """The turn has none."""
+
+    text: str
+    """For the person who asked."""
+
+    reason: str
+    """One bounded word for metrics."""
+
+
+class TurnEnded(msgspec.Struct, frozen=True):
+    """To a session: the turn is over."""
+
+    turn_id: str
+    outcome: Finished | Failed
+
+
+class Deliver(msgspec.Struct, frozen=True):
+    """To a connector, then to the courier of the chat: say this; it is stored."""
+
+    delivery: Delivery
+
+
+class ShowDraft(msgspec.Struct, frozen=True):
+    """To a connector, then to the courier of the chat: somebody is writing this."""
+
+    draft: Draft
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """To a connector, then to the courier: nothing will be said about a message."""
+
+    inbound: Inbound
+    reason: str
+
+
+class Delivered(msgspec.Struct, frozen=True):
+    """To a connector: the courier is done with this delivery."""
+
+    delivery_id: str
+
+
+class DrainOutbox(msgspec.Struct, frozen=True):
+    """To a connector: look for stored deliveries that nobody is delivering."""

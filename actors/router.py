@@ -1,0 +1,191 @@
+"""Who hears a message: the shell of `rules/routes.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from actors import answers, names
+from actors.messages import Inbound
+from actors.protocol import Deliver, DrainOutbox, Hear, Route, Settled
+from actors.rules.keys import session_key
+from actors.rules.routes import Routed, Unrouted, route
+from runtime.actor import Actor
+from runtime.errors import StoreUnavailableError
+from runtime.keyed import KeyGivenUp
+from runtime.logs import EventLog
+from runtime.mailbox import MailboxConfig
+from runtime.messages import Keyed
+from runtime.store import Commit, Committed
+
+if TYPE_CHECKING:
+    from actors.answers import Answer
+    from actors.rules.routes import RoutingTable
+    from actors.services import Services
+
+LOG = EventLog("router")
+
+PAGE = 1000
+RETRY_COMMIT = 1.0
+"""Seconds until a failed commit is tried again."""
+
+
+class Settling(msgspec.Struct, frozen=True):
+    """A note to itself: what became of a commit that settled a message."""
+
+    answer: answers.Answer
+    outcome: Committed | Exception
+
+
+class Splitting(msgspec.Struct, frozen=True):
+    """A note to itself: what became of the copies for further agents."""
+
+    copies: tuple[Inbound, ...]
+    outcome: Committed | Exception
+
+
+class TryAgain(msgspec.Struct, frozen=True):
+    """A note to itself: the disk may take it now."""
+
+    message: Settling | Splitting
+
+
+class Router(Actor):
+    """Hands each message to the sessions of the agents that hear it.
+
+    Takes: `Route`, from connectors and, for what agents hand on, from sessions.
+    Sends: `Hear` to sessions; `Deliver` or `Settled` about what nobody hears.
+    Keeps: nothing but its table.
+    Fails: never by a message.
+    Ends: with the system. When it starts, it routes again what was accepted and
+        never settled.
+    """
+
+    mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=100_000)
+
+    def __init__(
+        self, table: RoutingTable, connectors: frozenset[str], services: Services
+    ) -> None:
+        super().__init__()
+        self._table = table
+        self._connectors = connectors
+        self._services = services
+
+    async def on_start(self) -> None:
+        """Route again what an earlier process accepted and did not settle."""
+        after = 0
+        while True:
+            rows = await self._services.store.unsettled(after, PAGE)
+            for row in rows:
+                after = row.number
+                if row.connector in self._connectors:
+                    self.note(Route(msgspec.json.decode(row.body, type=Inbound)))
+            if len(rows) < PAGE:
+                break
+        if after:
+            LOG.info("messages taken up again", last=after)
+
+    def on_receive(self, message: object) -> None:
+        """Route, or go on after a commit."""
+        match message:
+            case Route(inbound=inbound):
+                self._route(inbound)
+            case Splitting():
+                self._split(message)
+            case Settling():
+                self._settled(message)
+            case TryAgain(message=Splitting(copies=copies)):
+                self._store_copies(copies)
+            case TryAgain(message=Settling(answer=answer)):
+                self._store(answer)
+            case KeyGivenUp(key=key, reason=reason):
+                LOG.error("session given up", session=key, reason=reason)
+            case _:
+                super().on_receive(message)
+
+    def _route(self, inbound: Inbound) -> None:
+        outcome = route(inbound, self._table)
+        if isinstance(outcome, Unrouted):
+            self._nobody(inbound, outcome)
+        elif len(outcome.agents) == 1:
+            self._hear(inbound, outcome.agents[0])
+        else:
+            self._several(inbound, outcome)
+
+    def _hear(self, inbound: Inbound, agent: str) -> None:
+        key = session_key(inbound, agent, self._services.sessions.session_scope)
+        self.tell(names.sessions(agent), Keyed(key.text, Hear(inbound)))
+
+    def _several(self, inbound: Inbound, routed: Routed) -> None:
+        """Give each further agent a stored copy of its own to answer and settle."""
+        first, *further = routed.agents
+        copies = tuple(
+            msgspec.structs.replace(
+                inbound,
+                id=self._services.ids.new(),
+                platform_id=f"{inbound.platform_id}+{agent}",
+                agent=agent,
+            )
+            for agent in further
+        )
+        original = msgspec.structs.replace(inbound, agent=first, others=len(copies))
+        self._store_copies((original, *copies))
+
+    def _store_copies(self, copies: tuple[Inbound, ...]) -> None:
+        now = self._services.clock.wall()
+        commit = Commit(
+            at=now, accepts=tuple(answers.as_accept(each, now) for each in copies[1:])
+        )
+        note = self.note
+        self._services.store.submit(
+            commit, lambda outcome: note(Splitting(copies, outcome))
+        )
+
+    def _split(self, split: Splitting) -> None:
+        if isinstance(split.outcome, StoreUnavailableError):
+            self.after(RETRY_COMMIT, TryAgain(split))
+            return
+        first, *further = split.copies
+        self._hear(first, first.agent)
+        if isinstance(split.outcome, Exception):
+            # They were stored before a restart, and are routed by their own rows.
+            LOG.warning("copies were stored before", correlation_id=first.id)
+            return
+        for copy in further:
+            self._hear(copy, copy.agent)
+
+    def _nobody(self, inbound: Inbound, unrouted: Unrouted) -> None:
+        """Settle what nobody hears; tell the sender where one waits."""
+        settled = ("dropped", unrouted.reason)
+        LOG.info(
+            "message dropped",
+            correlation_id=inbound.correlation_id,
+            reason=unrouted.reason,
+        )
+        if inbound.is_direct:
+            self._store(answers.notice(inbound, unrouted.text, settled))
+        else:
+            self._store(answers.Answer(inbound=inbound, settled=settled))
+
+    def _store(self, answer: Answer) -> None:
+        commit = answers.as_commit(answer, "", 0, self._services.clock.wall())
+        note = self.note
+        self._services.store.submit(
+            commit, lambda outcome: note(Settling(answer, outcome))
+        )
+
+    def _settled(self, settling: Settling) -> None:
+        answer = settling.answer
+        connector = names.connector(answer.inbound.address.connector)
+        if isinstance(settling.outcome, StoreUnavailableError):
+            self.after(RETRY_COMMIT, TryAgain(settling))
+        elif isinstance(settling.outcome, Exception):
+            self.tell(connector, DrainOutbox())
+        else:
+            account = answer.inbound.address.connector
+            self._services.metrics.message(account, answer.settled[1])
+            for delivery in answer.deliveries:
+                self.tell(connector, Deliver(delivery))
+            if not answer.deliveries:
+                self.tell(connector, Settled(answer.inbound, answer.settled[1]))

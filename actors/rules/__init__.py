@@ -1,0 +1,1 @@
+"""Pure decisions: no clock, no loop, no dice, no I/O."""

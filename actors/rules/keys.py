@@ -1,0 +1,92 @@
+"""Which conversation a message belongs to, and how its name is written down.
+
+Pure. A session's key decides who shares a history with whom, so two different
+conversations must never get the same text: a chat id may hold any character.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+if TYPE_CHECKING:
+    from actors.messages import Inbound
+
+SessionScope = Literal["chat", "sender"]
+"""In groups: one session for the whole chat and thread, or one for each sender."""
+
+PARTITIONS = 256
+
+_FIELDS = 5
+_ESCAPED = re.compile(r"(?:[^~/]|~0|~1)*")
+
+
+class SessionKey(msgspec.Struct, frozen=True):
+    """What tells one conversation from another."""
+
+    agent: str
+    connector: str
+    chat: str
+    thread: str = ""
+    sender: str = ""
+    """Empty when all senders of the chat share the session."""
+
+    @property
+    def text(self) -> str:
+        """The key in one line; different keys have different texts."""
+        return "/".join(map(_escape, msgspec.structs.astuple(self)))
+
+
+def session_key(inbound: Inbound, agent: str, scope: SessionScope) -> SessionKey:
+    """Name the session of `agent` that a message belongs to.
+
+    Args:
+        inbound: the message.
+        agent: the agent that hears it.
+        scope: only matters in groups; direct chats are always by sender.
+    """
+    by_sender = inbound.is_direct or scope == "sender"
+    return SessionKey(
+        agent=agent,
+        connector=inbound.address.connector,
+        chat=inbound.address.chat,
+        thread=inbound.address.thread,
+        sender=inbound.sender_id if by_sender else "",
+    )
+
+
+def parse_key(text: str) -> SessionKey:
+    """Read back what `SessionKey.text` wrote.
+
+    Raises:
+        ValueError: `text` is nothing that `SessionKey.text` writes.
+    """
+    parts = text.split("/")
+    if len(parts) != _FIELDS or not all(map(_ESCAPED.fullmatch, parts)):
+        raise ValueError(
+            f"{text!r} is not a session key; expected"
+            " agent/connector/chat/thread/sender, with ~1 for / and ~0 for ~"
+        )
+    return SessionKey(*map(_unescape, parts))
+
+
+def partition(text: str) -> int:
+    """Give the partition, 0 to 255, of a key's text; the same for ever.
+
+    Durable rows carry it, so the function must never change.
+    """
+    # Why: SHA-256 and not Python's hash, which differs from process to process; and
+    # not a faster one, because every SQL engine can compute this one too.
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()[0]
+
+
+# Source: RFC 6901 (JSON Pointer) 3 and 4, including the order of replacements.
+def _escape(part: str) -> str:
+    return part.replace("~", "~0").replace("/", "~1")
+
+
+def _unescape(part: str) -> str:
+    return part.replace("~1", "/").replace("~0", "~")

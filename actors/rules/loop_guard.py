@@ -1,0 +1,105 @@
+"""Whether one agent may ask another, so that agents never talk in circles.
+
+Pure, and decided before any model is asked. A chain names the agents from the one
+a person spoke to down to the one asked last; every arrow between two names is a
+hop. As each allowed delegation adds a hop and the number of hops is limited, every
+chain of delegations ends, whatever the agents do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from actors.messages import Chain
+from actors.rules.near import did_you_mean, near_misses
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+RefusalReason = Literal[
+    "unknown_target", "self", "not_a_delegate", "deadline", "max_hops"
+]
+
+# Chosen: names shown of a long chain, half from each end; a line people can read.
+_SHOWN = 8
+
+
+class DelegationLimits(msgspec.Struct, frozen=True):
+    """What the settings allow."""
+
+    agents: tuple[str, ...]
+    """Names of all agents."""
+
+    max_hops: int
+    """Most hops of one chain; 0 forbids delegation."""
+
+    delegates: tuple[str, ...] | None = None
+    """Whom the source may ask; None: everyone."""
+
+
+class Allowed(msgspec.Struct, frozen=True):
+    """The target may be asked."""
+
+    target: str
+    """Its name as the settings write it."""
+
+    chain: Chain
+    """Goes with the message to the target; its last name is the target's."""
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """The target must not be asked."""
+
+    reason: RefusalReason
+    text: str
+    """For people, and for the model that wanted it."""
+
+
+def may_delegate(
+    chain: Chain, source: str, target: str, limits: DelegationLimits, now: float
+) -> Allowed | Refused:
+    """Decide whether `source`, working on `chain`, may ask `target`.
+
+    Args:
+        chain: the chain of the message that the source is answering; empty if a
+            person wrote it.
+        source: name of the agent that wants to delegate.
+        target: name of the agent it wants to ask, in any case.
+        limits: what the settings allow.
+        now: Unix seconds, as in `Chain.deadline`.
+    """
+    path = chain.agents if chain.agents[-1:] == (source,) else (*chain.agents, source)
+    name = _find(target, limits.agents)
+    if name is None:
+        hint = did_you_mean(near_misses(target, limits.agents))
+        return _refuse("unknown_target", f"there is no agent {target!r}.{hint}")
+    if name == source:
+        return _refuse("self", f"{source} cannot delegate to itself.")
+    if limits.delegates is not None and _find(name, limits.delegates) is None:
+        known = ", ".join(limits.delegates) or "nobody"
+        return _refuse("not_a_delegate", f"{source} may not ask {name}, only {known}.")
+    if chain.deadline and now >= chain.deadline:
+        return _refuse("deadline", f"the time for {_arrows(path)} is over.")
+    if len(path) > limits.max_hops:
+        hops = "1 hop" if limits.max_hops == 1 else f"{limits.max_hops} hops"
+        text = f"{_arrows(path)} reached the limit of {hops}."
+        return _refuse("max_hops", text)
+    return Allowed(name, Chain(agents=(*path, name), deadline=chain.deadline))
+
+
+def _refuse(reason: RefusalReason, text: str) -> Refused:
+    return Refused(reason, f"Delegation stopped: {text}")
+
+
+def _find(name: str, names: Collection[str]) -> str | None:
+    folded = name.casefold()
+    return next((each for each in names if each.casefold() == folded), None)
+
+
+def _arrows(path: tuple[str, ...]) -> str:
+    if len(path) > _SHOWN:
+        half = _SHOWN // 2
+        path = (*path[:half], "…", *path[-half:])
+    return " → ".join(path)

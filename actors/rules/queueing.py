@@ -1,0 +1,155 @@
+"""Whose turn it is in one session: one at a time, first come, first served.
+
+Pure. The busy policy `serial` (F083-F088): what comes during a turn waits, what is
+too much is refused, `/stop` ends the turn and forgets what waits. The shell feeds
+events to `SessionQueue.on` and carries out the effects in order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Literal, assert_never
+
+import msgspec
+
+
+class Heard(msgspec.Struct, frozen=True):
+    """A message for the session came in."""
+
+    id: str
+    """The message's own id, unique in the session."""
+
+
+class TurnEnded(msgspec.Struct, frozen=True):
+    """A turn is over, well or badly; sent for cancelled ones too."""
+
+    id: str
+    generation: int
+    """As in the `Start` of this turn."""
+
+
+class StopAsked(msgspec.Struct, frozen=True):
+    """Somebody said `/stop`."""
+
+
+Event = Heard | TurnEnded | StopAsked
+
+
+class Start(msgspec.Struct, frozen=True):
+    """Begin the turn for this message."""
+
+    id: str
+    generation: int
+    """Grows with every turn; tells a late result from one that is waited for."""
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """Keep this message until its turn."""
+
+    id: str
+    ahead: int
+    """How many turns come before it, the running one included."""
+
+
+class Refuse(msgspec.Struct, frozen=True):
+    """Do not take this message; say so to its sender."""
+
+    id: str
+    reason: Literal["busy"] = "busy"
+
+
+class CancelCurrent(msgspec.Struct, frozen=True):
+    """Cancel the running turn. Whatever it still reports is ignored."""
+
+    id: str
+    generation: int
+
+
+class DropWaiting(msgspec.Struct, frozen=True):
+    """Let these messages go, oldest first; their turns will not begin."""
+
+    ids: tuple[str, ...]
+    reason: Literal["stopped"] = "stopped"
+
+
+Effect = Start | Wait | Refuse | CancelCurrent | DropWaiting
+
+
+class SessionQueue:
+    """At most one running turn, and at most `queue_cap` messages behind it.
+
+    Args:
+        queue_cap: most messages that wait; 0 refuses everything during a turn.
+
+    Raises:
+        ValueError: `queue_cap` is negative.
+    """
+
+    def __init__(self, queue_cap: int) -> None:
+        if queue_cap < 0:
+            raise ValueError(f"queue_cap must be 0 or more, not {queue_cap}")
+        self._queue_cap = queue_cap
+        self._generation = 0
+        self._current: str | None = None
+        self._waiting: deque[str] = deque()
+
+    @property
+    def current(self) -> str | None:
+        """Id of the message whose turn is running."""
+        return self._current
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Ids of the messages that wait, oldest first."""
+        return tuple(self._waiting)
+
+    @property
+    def is_idle(self) -> bool:
+        """True if the session may be put to sleep."""
+        return self._current is None
+
+    def on(self, event: Event) -> list[Effect]:
+        """Take one event in; give back the effects it causes, in order."""
+        match event:
+            case Heard(id=message):
+                return self._heard(message)
+            case TurnEnded(id=message, generation=generation):
+                # Why: after a stop the cancelled turn still reports; by then another
+                # may be running, even for the same message.
+                if (message, generation) != (self._current, self._generation):
+                    return []
+                return self._next()
+            case StopAsked():
+                return self._stop()
+            case _:
+                assert_never(event)
+
+    def _heard(self, message: str) -> list[Effect]:
+        if message == self._current or message in self._waiting:
+            return []  # handed in twice; it has its place already
+        if self._current is None:
+            return [self._start(message)]
+        if len(self._waiting) >= self._queue_cap:
+            return [Refuse(message)]
+        self._waiting.append(message)
+        return [Wait(message, ahead=len(self._waiting))]
+
+    def _start(self, message: str) -> Start:
+        self._generation += 1
+        self._current = message
+        return Start(message, self._generation)
+
+    def _next(self) -> list[Effect]:
+        self._current = None
+        # Invariant: nothing waits while nothing runs.
+        return [self._start(self._waiting.popleft())] if self._waiting else []
+
+    def _stop(self) -> list[Effect]:
+        effects: list[Effect] = []
+        if self._current is not None:
+            effects.append(CancelCurrent(self._current, self._generation))
+            self._current = None
+        if self._waiting:
+            effects.append(DropWaiting(tuple(self._waiting)))
+            self._waiting.clear()
+        return effects

@@ -1,0 +1,224 @@
+"""One question until its final answer: the tool loop as a machine without I/O.
+
+Pure. The shell feeds events to `Turn.on`, carries out the effects in order and
+feeds back what comes of them. The model is asked at most `max_rounds` times, the
+last time without tools so that it has to answer in words (F207-F210).
+"""
+
+from __future__ import annotations
+
+from typing import Literal, assert_never
+
+import msgspec
+
+from actors.messages import Line, ToolCall
+from actors.rules.markers import parse
+from actors.rules.near import did_you_mean, near_misses
+
+ACKNOWLEDGEMENT = "\N{CHECK MARK}"
+"""Said when a model has nothing to say (F278)."""
+
+# Chosen: eight times what models ask for in practice; the rest is answered with an
+# error, so that one reply cannot start work without bound.
+MAX_CALLS = 32
+
+
+class TurnStarted(msgspec.Struct, frozen=True):
+    """Somebody asked."""
+
+
+class ModelReplied(msgspec.Struct, frozen=True):
+    """The model's whole answer to the last `AskModel`."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+class ModelFailed(msgspec.Struct, frozen=True):
+    """The model gave no whole answer to the last `AskModel`, retries included."""
+
+    kind: Literal["busy", "refused"]
+    text: str
+    """What happened, without secrets."""
+
+
+class ToolReturned(msgspec.Struct, frozen=True):
+    """A tool ended."""
+
+    call_id: str
+    """The id of the `CallTool` that started it."""
+
+    text: str
+    is_error: bool = False
+
+
+Event = TurnStarted | ModelReplied | ModelFailed | ToolReturned
+
+
+class AskModel(msgspec.Struct, frozen=True):
+    """Ask the model with the history and `Turn.lines`."""
+
+    with_tools: bool
+
+
+class CallTool(msgspec.Struct, frozen=True):
+    """Run a tool; its call's id is unique in the turn."""
+
+    call: ToolCall
+
+
+class Finish(msgspec.Struct, frozen=True):
+    """The turn is over; this is the model's answer, markers and all."""
+
+    text: str
+
+
+class Fail(msgspec.Struct, frozen=True):
+    """The turn is over without an answer."""
+
+    text: str
+    """For the person who asked."""
+
+
+Effect = AskModel | CallTool | Finish | Fail
+
+
+class Turn:
+    """The rounds of one turn.
+
+    Args:
+        tools: names of the tools that may be called.
+        max_rounds: most times the model is asked; at least 1.
+
+    Raises:
+        ValueError: `max_rounds` is below 1.
+    """
+
+    def __init__(self, tools: tuple[str, ...], max_rounds: int) -> None:
+        if max_rounds < 1:
+            raise ValueError(f"max_rounds must be 1 or more, not {max_rounds}")
+        self._tools = tools
+        self._max_rounds = max_rounds
+        self._round = 0
+        self._state: Literal["new", "asking", "calling", "ended"] = "new"
+        self._lines: list[Line] = []
+        self._asked = Line("assistant", "")  # the line whose calls are running
+        self._results: dict[str, str | None] = {}  # None: still running
+        self._call_ids: set[str] = set()
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """What the turn adds to the transcript so far.
+
+        A line with tool calls appears together with all its results, so what is here
+        can be kept even if the turn is cut off.
+        """
+        return tuple(self._lines)
+
+    @property
+    def rounds(self) -> int:
+        """How many times the model has been asked."""
+        return self._round
+
+    @property
+    def is_over(self) -> bool:
+        """True after `Finish` or `Fail`; no event has an effect any more."""
+        return self._state == "ended"
+
+    def on(self, event: Event) -> list[Effect]:
+        """Take one event in; give back the effects it causes, in order.
+
+        An event that does not fit is late or from elsewhere, and has no effect.
+        """
+        match event:
+            case TurnStarted():
+                return self._ask() if self._state == "new" else []
+            case ModelReplied():
+                return self._replied(event) if self._state == "asking" else []
+            case ModelFailed():
+                return self._failed(event) if self._state == "asking" else []
+            case ToolReturned():
+                return self._returned(event) if self._state == "calling" else []
+            case _:
+                assert_never(event)
+
+    def _ask(self) -> list[Effect]:
+        self._round += 1
+        self._state = "asking"
+        is_last = self._round == self._max_rounds
+        return [AskModel(with_tools=bool(self._tools) and not is_last)]
+
+    def _replied(self, reply: ModelReplied) -> list[Effect]:
+        if reply.tool_calls and self._round < self._max_rounds:
+            return self._call(reply)
+        self._state = "ended"
+        is_silent = parse(reply.text, "assistant").is_silent
+        if is_silent and reply.tool_calls:
+            return [
+                Fail(
+                    f"No answer after {self._max_rounds} rounds: the model asked for"
+                    " more tools instead. Ask for less at a time, or raise max_rounds."
+                )
+            ]
+        text = ACKNOWLEDGEMENT if is_silent else reply.text
+        self._lines.append(Line("assistant", text))
+        return [Finish(text)]
+
+    def _failed(self, failure: ModelFailed) -> list[Effect]:
+        self._state = "ended"
+        match failure.kind:
+            case "busy":
+                return [Fail(f"The model cannot answer now: {failure.text}")]
+            case "refused":
+                return [Fail(f"The model refused to answer: {failure.text}")]
+            case _:
+                assert_never(failure.kind)
+
+    def _call(self, reply: ModelReplied) -> list[Effect]:
+        calls = tuple(map(self._with_unique_id, reply.tool_calls))
+        self._asked = Line("assistant", reply.text, tool_calls=calls)
+        self._results = {
+            call.id: self._refusal(call, number) for number, call in enumerate(calls)
+        }
+        self._state = "calling"
+        running = [call for call in calls if self._results[call.id] is None]
+        return [CallTool(call) for call in running] or self._next_round()
+
+    def _with_unique_id(self, call: ToolCall) -> ToolCall:
+        """Repair an id that is empty or was used before in this turn.
+
+        Providers refuse a transcript in which two calls share an id; models make
+        them up all the same.
+        """
+        unique = call.id
+        number = len(self._call_ids)
+        while not unique or unique in self._call_ids:
+            number += 1
+            unique = f"{call.id or 'call'}-{number}"
+        self._call_ids.add(unique)
+        return msgspec.structs.replace(call, id=unique)
+
+    def _refusal(self, call: ToolCall, number: int) -> str | None:
+        """Answer for a call that is not to run; None if it is."""
+        if call.name not in self._tools:
+            hint = did_you_mean(near_misses(call.name, self._tools))
+            known = ", ".join(self._tools) or "none"
+            return f"Error: there is no tool {call.name!r}.{hint} Tools: {known}."
+        if number >= MAX_CALLS:
+            return f"Error: not run, only {MAX_CALLS} calls are allowed at a time."
+        return None
+
+    def _returned(self, result: ToolReturned) -> list[Effect]:
+        if self._results.get(result.call_id, "") is not None:
+            return []  # unknown, or answered before
+        text = f"Error: {result.text}" if result.is_error else result.text
+        self._results[result.call_id] = text
+        return [] if None in self._results.values() else self._next_round()
+
+    def _next_round(self) -> list[Effect]:
+        self._lines.append(self._asked)
+        self._lines += [
+            Line("tool", text or "", tool_call_id=call_id)
+            for call_id, text in self._results.items()
+        ]
+        return self._ask()
