@@ -1,0 +1,1 @@
+"""Every edge: people, models, tools, web, and the app that wires them."""

@@ -1,0 +1,6 @@
+"""`python -m connectors` is `callboard`, for when it is not installed."""
+
+from connectors.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,288 @@
+"""Puts the pieces together: the only file that knows every concrete class.
+
+Settings in, a running company out. A new model, tool or transport is registered
+here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors import names
+from actors.bounce import is_owed_an_answer
+from actors.metrics import LineMetrics
+from actors.persona import Persona
+from actors.rules.routes import Binding, routing_table
+from actors.services import Services
+from actors.supervisor import Company, tree
+from connectors.bridge import Bridge
+from connectors.config import (
+    AppConfig,
+    HttpConfig,
+    OpenAIModelConfig,
+    ScriptedModelConfig,
+    TerminalConfig,
+)
+from connectors.edges import Edges
+from connectors.models.openai import OpenAIModel, OpenAISettings
+from connectors.models.script import load_script
+from connectors.models.scripted import ScriptedModel
+from connectors.tools.calculate import CalculateTool
+from connectors.tools.clock import ClockTool
+from connectors.web.openai_api import HttpTransport
+from connectors.web.operations import Operations
+from connectors.web.server import HttpSettings
+from runtime.clock import SystemClock
+from runtime.deadletters import DeadLetter
+from runtime.ids import IdSource
+from runtime.metrics import Metrics
+from runtime.sqlite_file import SqliteFile, SqliteOptions
+from runtime.sqlite_store import SqliteStore
+from runtime.supervisor import ChildSpec
+from runtime.system import ActorSystem, SystemConfig, open_system
+from runtime.watchdog import WatchdogConfig
+
+if TYPE_CHECKING:
+    from actors.ports import Model, Tool, Transport
+    from runtime.clock import Clock
+    from runtime.store import Store
+
+PERSONA_FILES = ("IDENTITY.md", "SOUL.md", "MOTIVATIONS.md", "GOALS.md", "AGENTS.md")
+"""What a persona's folder may hold, in the order of the prompt (F171)."""
+
+ModelConfig = ScriptedModelConfig | OpenAIModelConfig
+MakeTransport = Callable[["Parts"], "Transport"]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What transports are made from."""
+
+    clock: Clock
+    ids: IdSource
+    bridge: Bridge
+    operations: Operations
+    agents: tuple[str, ...]
+
+
+@dataclass
+class App:
+    """A running company."""
+
+    system: ActorSystem
+    metrics: Metrics
+    store: Store
+    transports: Mapping[str, Transport]
+    ended: dict[str, trio.Event] = field(default_factory=dict[str, trio.Event])
+    """By connector: set when its platform has ended for good."""
+
+    async def readiness(self) -> tuple[str, ...]:
+        """Say why messages cannot be answered now; nothing: they can."""
+        reasons: list[str] = []
+        if not self.store.healthy:
+            reasons.append("the store cannot write: see the log")
+        for name in self.transports:
+            if self.system.find(names.connector(name)) is None:
+                reasons.append(f"connector {name} is not running")
+        return tuple(reasons)
+
+
+@asynccontextmanager
+async def open_app(
+    config: AppConfig, transports: Mapping[str, MakeTransport]
+) -> AsyncIterator[App]:
+    """Run a company until the block ends; then stop it in order.
+
+    Args:
+        config: checked settings.
+        transports: which connector accounts to run, and how each is made.
+
+    Raises:
+        runtime.errors.StoreError: the database cannot be used.
+        runtime.errors.SettingsError: a script file is wrong.
+    """
+    clock = SystemClock()
+    metrics = Metrics()
+    line = LineMetrics(metrics)
+    async with AsyncExitStack() as stack:
+        models = await _models(config, clock, stack)
+        store = await _store(config, line, stack)
+        services = Services(
+            store=store,
+            clock=clock,
+            ids=IdSource(clock),
+            metrics=line,
+            limits=config.limits,
+            sessions=config.sessions,
+        )
+        watched = SystemConfig(watchdog=WatchdogConfig())
+        system = await stack.enter_async_context(open_system(watched))
+        metrics.watch(system)
+        app = App(system=system, metrics=metrics, store=store, transports={})
+        company = _company(config, services, models, app, transports)
+        await system.start_root(tree(company), names.ROOT)
+        _bounce_dead_letters(system)
+        yield app
+
+
+def http_transport(name: str, config: HttpConfig) -> MakeTransport:
+    """Say how the HTTP server of an account is made."""
+    settings = HttpSettings(
+        name=name,
+        host=config.host,
+        port=config.port,
+        api_key=config.api_key.reveal() if config.api_key is not None else "",
+        max_body_bytes=config.max_body_bytes,
+        body_timeout=config.body_timeout,
+        max_connections=config.max_connections,
+    )
+
+    def make(parts: Parts) -> Transport:
+        return HttpTransport(
+            settings,
+            parts.bridge,
+            agents=lambda: parts.agents,
+            operations=parts.operations,
+            clock=parts.clock,
+        )
+
+    return make
+
+
+def serving(config: AppConfig) -> dict[str, MakeTransport]:
+    """Choose the accounts that `callboard serve` runs: all but terminals."""
+    chosen: dict[str, MakeTransport] = {}
+    for name, connector in config.connectors.items():
+        match connector:
+            case HttpConfig():
+                chosen[name] = http_transport(name, connector)
+            case TerminalConfig():
+                pass
+    return chosen
+
+
+def _company(
+    config: AppConfig,
+    services: Services,
+    models: Mapping[str, Model],
+    app: App,
+    transports: Mapping[str, MakeTransport],
+) -> Company:
+    bridge = Bridge()
+    parts = Parts(
+        clock=services.clock,
+        ids=services.ids,
+        bridge=bridge,
+        operations=Operations(
+            render=app.metrics.render,
+            content_type=app.metrics.content_type,
+            readiness=app.readiness,
+        ),
+        agents=tuple(config.agents),
+    )
+    made = {name: make(parts) for name, make in transports.items()}
+    app.transports = made
+    app.ended = {name: trio.Event() for name in made}
+    needs_loop = any(isinstance(each, HttpTransport) for each in made.values())
+    edges = ChildSpec(name="edges", start=lambda: Edges(bridge), shutdown=30.0)
+    return Company(
+        personas=tuple(_persona(name, config, models) for name in config.agents),
+        transports=made,
+        routes=routing_table(
+            config.agents,
+            [
+                Binding(route.agent, route.connector, route.chat)
+                for route in config.routes
+            ],
+            config.default_agent,
+        ),
+        services=services,
+        edges=(edges,) if needs_loop else (),
+        on_listener_end=lambda name: app.ended[name].set(),
+    )
+
+
+def _persona(name: str, config: AppConfig, models: Mapping[str, Model]) -> Persona:
+    agent = config.agents[name]
+    tools = _tools(SystemClock())
+    model = config.models[agent.model]
+    return Persona(
+        name=name,
+        config=agent,
+        model=models[agent.model],
+        model_name=model.model if isinstance(model, OpenAIModelConfig) else agent.model,
+        files=_persona_text(agent.persona),
+        tools={tool: tools[tool] for tool in agent.tools},
+        colleagues={each: config.agents[each].description for each in agent.delegates},
+        everybody=tuple(config.agents),
+    )
+
+
+def _persona_text(folder: Path | None) -> str:
+    if folder is None:
+        return ""
+    files = [folder / name for name in PERSONA_FILES]
+    texts = [file.read_text(encoding="utf-8") for file in files if file.is_file()]
+    return "\n\n".join(text.strip() for text in texts)
+
+
+def _tools(clock: Clock) -> dict[str, Tool]:
+    """Make every tool there is, by name; settings choose among them."""
+    tools: tuple[Tool, ...] = (ClockTool(clock.wall), CalculateTool())
+    return {tool.spec.name: tool for tool in tools}
+
+
+async def _models(
+    config: AppConfig, clock: Clock, stack: AsyncExitStack
+) -> dict[str, Model]:
+    models: dict[str, Model] = {}
+    for name, model in config.models.items():
+        models[name] = made = _model(model, clock)
+        stack.push_async_callback(made.aclose)
+    return models
+
+
+def _model(config: ModelConfig, clock: Clock) -> Model:
+    match config:
+        case ScriptedModelConfig(script=script):
+            return ScriptedModel(load_script(script))
+        case OpenAIModelConfig():
+            settings = OpenAISettings(
+                base_url=config.base_url,
+                api_key=config.api_key.reveal() if config.api_key else None,
+                connect_timeout=config.connect_timeout,
+                first_byte_timeout=config.first_byte_timeout,
+                idle_timeout=config.idle_timeout,
+                total_timeout=config.total_timeout,
+                max_connections=config.max_connections,
+                max_tokens_name=config.max_tokens_name,
+            )
+            return OpenAIModel(settings, wall_clock=clock.wall)
+
+
+async def _store(
+    config: AppConfig, line: LineMetrics, stack: AsyncExitStack
+) -> SqliteStore:
+    options = SqliteOptions(synchronous=config.store.synchronous)
+    file = SqliteFile(Path(config.store.path), options)
+    store = await SqliteStore.open(file, on_commit=line.commit)
+    stack.push_async_callback(store.aclose)
+    return store
+
+
+def _bounce_dead_letters(system: ActorSystem) -> None:
+    """Have somebody answer for messages that no actor handled."""
+    system.dead_letters.observe(partial(_bounce, system))
+
+
+def _bounce(system: ActorSystem, letter: DeadLetter) -> None:
+    bounce = system.find(names.BOUNCE)
+    if bounce is not None and is_owed_an_answer(letter):
+        bounce.tell(letter)

@@ -1,0 +1,1 @@
+"""Transports: where people write."""

@@ -1,0 +1,121 @@
+"""The keyboard and the screen, so that neither ever blocks the kernel's loop.
+
+Reading and writing happen in threads that are left behind on Ctrl-C: nobody can
+wake a thread that waits for a key, or for a screen that was stopped with Ctrl-S.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Protocol, TextIO
+
+import trio
+
+MOST_CHARACTERS = 65_536
+"""Longest line that is read; a longer one is read in pieces of this length."""
+
+
+class Console(Protocol):
+    """Where lines come from and text goes to."""
+
+    async def read_line(self) -> str | None:
+        """Wait for the next line, without its line feed; None at the end."""
+        ...
+
+    async def write(self, text: str) -> None:
+        """Write text as it is, at once.
+
+        Raises:
+            OSError: nobody reads any more.
+        """
+        ...
+
+
+class StandardConsole:
+    """The process's own standard input and output.
+
+    Args:
+        source: usually `sys.stdin`.
+        target: usually `sys.stdout`.
+    """
+
+    def __init__(self, source: TextIO, target: TextIO) -> None:
+        self._source = source
+        self._target = target
+        # Why: what a terminal's encoding cannot show must not end the chat.
+        for stream in (source, target):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")
+
+    @property
+    def is_interactive(self) -> bool:
+        """True if a person types and watches; False if one of both is a pipe."""
+        return self._source.isatty() and self._target.isatty()
+
+    async def read_line(self) -> str | None:
+        """Wait for the next line, without its line feed; None at the end."""
+        line = await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
+        return line.removesuffix("\n") if line else None
+
+    async def write(self, text: str) -> None:
+        """Write text as it is, at once.
+
+        Raises:
+            OSError: nobody reads any more.
+        """
+        await trio.to_thread.run_sync(self._write, text, abandon_on_cancel=True)
+
+    def _read(self) -> str:
+        try:
+            return self._source.readline(MOST_CHARACTERS)
+        except OSError:
+            return ""  # the terminal was hung up
+
+    def _write(self, text: str) -> None:
+        self._target.write(text)
+        self._target.flush()
+
+
+class Printer:
+    """Text on its way to a console, in order; putting never waits.
+
+    Args:
+        console: where it goes.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._pending: list[str] = []
+        self._wake = trio.Event()
+        self._written = trio.Event()
+        self.is_running = False
+
+    def put(self, text: str) -> trio.Event:
+        """Print soon; gives what is set when it is written or never will be."""
+        self._pending.append(text)
+        self._wake.set()
+        return self._written
+
+    async def run(self) -> None:
+        """Print what is put until cancelled, or until nobody reads any more.
+
+        Raises:
+            OSError: nobody reads any more.
+        """
+        if self._written.is_set():  # an earlier run ended
+            self._written = trio.Event()
+        written = self._written
+        self.is_running = True
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake = trio.Event()
+                text, self._pending = "".join(self._pending), []
+                written, self._written = self._written, trio.Event()
+                if text:
+                    await self._console.write(text)
+                written.set()
+        finally:
+            self.is_running = False
+            written.set()
+            self._written.set()

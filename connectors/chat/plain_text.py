@@ -1,0 +1,81 @@
+"""What agents say, written for a terminal. Pure.
+
+Agents' text is untrusted: control characters in it could move the cursor, change
+colours or the window's title, or type into the shell. They are made visible.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from actors.rules.speaking import Piece
+
+# Control characters but tab and line feed; then the marks that reorder text
+# (bidirectional overrides and isolates), line and paragraph separators, and half
+# surrogates, which no terminal can show.
+UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def make_safe(text: str) -> str:
+    """Make control characters visible; carriage returns before line feeds vanish."""
+    return UNSAFE.sub(visible, text.replace("\r\n", "\n"))
+
+
+def visible(found: re.Match[str]) -> str:
+    """Give the sign for one control character: Unicode's picture of it, or U+FFFD."""
+    code = ord(found.group())
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\u2421" if code == 0x7F else "\ufffd"
+
+
+class Writer:
+    """Turns pieces of answers into the lines `anna> text`, notices into `* text`.
+
+    Further lines of an answer are indented to where its first one begins. Blank
+    lines at an answer's end are left out, so line feeds wait for what follows.
+    """
+
+    def __init__(self) -> None:
+        self._indent = 0
+        self._owed_line_feeds = 0
+        self._is_at_line_start = False
+
+    def break_line(self) -> None:
+        """Learn that somebody else ended the line on which an answer stands."""
+        self._is_at_line_start, self._owed_line_feeds = True, 0
+
+    def write(self, pieces: Iterable[Piece]) -> str:
+        """Give the text that shows these pieces."""
+        return "".join(self._write_piece(piece) for piece in pieces)
+
+    def _write_piece(self, piece: Piece) -> str:
+        text = ""
+        if piece.begins:
+            name = make_safe(piece.agent).replace("\n", " ")
+            text = f"{name}> " if name else "* "
+            self._indent, self._owed_line_feeds = len(text), 0
+            self._is_at_line_start = False
+        text += self._indent_lines(make_safe(piece.text))
+        if piece.ends:
+            text += "" if self._is_at_line_start else "\n"
+            self._owed_line_feeds, self._is_at_line_start = 0, False
+        return text
+
+    def _indent_lines(self, text: str) -> str:
+        said = text.rstrip("\n")
+        if not said:
+            self._owed_line_feeds += len(text)
+            return ""
+        whole = "\n" * self._owed_line_feeds + said
+        if self._is_at_line_start:
+            whole = " " * self._indent + whole.lstrip("\n")
+            self._is_at_line_start = False
+        self._owed_line_feeds = len(text) - len(said)
+        return re.sub(r"\n(?=[^\n])", "\n" + " " * self._indent, whole)

@@ -1,0 +1,158 @@
+"""The command line: finds the command that is meant, and says what went wrong.
+
+Imports almost nothing: a command's module is loaded only when that command is
+called, so `callboard --version` answers at once. Each module in `commands/` gives
+its click command the name `command`.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from connectors.commands import tell_problems
+from runtime import __version__
+from runtime.errors import KernelError, SettingsError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+COMMANDS = {
+    "chat": ("connectors.commands.chat", "Talk with the agents in this terminal."),
+    "config": ("connectors.commands.config", "Check, show or describe the settings."),
+    "serve": ("connectors.commands.serve", "Run all connectors until stopped."),
+}
+"""Name, then the module it lives in and the line that `--help` shows."""
+
+FAILED = 1
+INTERNAL = 70
+INTERRUPTED = 130
+
+SHOW_TRACEBACK = "CALLBOARD_TRACEBACK"
+"""Set it to anything, and a mistake of the program shows where it happened."""
+
+
+class LazyGroup(click.Group):
+    """A group that loads a command's module only to run it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's
+        """Name all commands, without loading one."""
+        return sorted(COMMANDS)
+
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002  click's signature
+        cmd_name: str,
+    ) -> click.Command | None:
+        """Load one command; None if there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: object = importlib.import_module(COMMANDS[cmd_name][0]).command
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{COMMANDS[cmd_name][0]}.command is no click command")
+        return command
+
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002  click's signature
+        formatter: click.HelpFormatter,
+    ) -> None:
+        """List the commands in `--help` from the table alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in sorted(COMMANDS)])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=(
+        "Exit codes: 0 all is well; 1 it could not be done (wrong settings, and "
+        "the like); 2 the command line is wrong; 70 a mistake in Callboard itself; "
+        "130 interrupted."
+    ),
+)
+@click.version_option(__version__, message="callboard %(version)s")
+def callboard() -> None:
+    """Run a company of chat agents.
+
+    Try it without a key and without a network: callboard chat
+    """
+
+
+def main() -> None:
+    """Run the command line, and end the process with one of its exit codes."""
+    sys.excepthook = tell_mistake
+    sys.exit(run())
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run one command line and say what went wrong; never with a traceback.
+
+    Args:
+        arguments: what follows the program's name; None takes the process's own.
+
+    Returns:
+        The exit code.
+    """
+    try:
+        result: object = callboard.main(
+            arguments, prog_name="callboard", standalone_mode=False
+        )
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        return INTERRUPTED
+    except SettingsError as error:
+        tell_problems(error)
+        return FAILED
+    except KernelError as error:
+        click.echo(f"callboard: {error}", err=True)
+        return FAILED
+    except OSError as error:
+        return tell_system(error)
+    return result if isinstance(result, int) else 0
+
+
+def tell_system(error: OSError) -> int:
+    """Say what the machine refused; give the exit code."""
+    if error.errno == errno.EPIPE:
+        # Why: whoever read our output (`head`) is gone; Python would complain once
+        # more when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    else:
+        click.echo(f"callboard: {error}", err=True)
+    return FAILED
+
+
+def tell_mistake(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Say in one line what nobody expected, and end with its exit code.
+
+    Python calls this for an exception that nothing has caught.
+    """
+    if os.environ.get(SHOW_TRACEBACK):
+        sys.__excepthook__(kind, error, trace)
+    else:
+        first = innermost(error)
+        click.echo(
+            f"callboard: internal error: {type(first).__name__}: {first}\n"
+            f"  hint: set {SHOW_TRACEBACK}=1 to see where, and please report it",
+            err=True,
+        )
+    sys.stderr.flush()
+    os._exit(INTERNAL)
+
+
+def innermost(error: BaseException) -> BaseException:
+    """Find what was raised first inside a group of errors."""
+    while isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        error = group.exceptions[0]
+    return error

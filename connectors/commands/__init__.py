@@ -1,0 +1,101 @@
+"""What `callboard` can be told to do, one module each; and where settings are found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from runtime.errors import SettingsError
+
+__all__ = [
+    "FoundSettings",
+    "config_option",
+    "find_settings",
+    "nearer",
+    "shipped_settings",
+    "tell_problems",
+]
+
+ENVIRONMENT_NAME = "CALLBOARD_CONFIG"
+USUAL_NAME = "callboard.toml"
+OFFLINE = "offline.toml"
+
+config_option = click.option(
+    "--config",
+    "-c",
+    "config",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    envvar=ENVIRONMENT_NAME,
+    show_envvar=True,
+    help=f"The settings file. Without it: {USUAL_NAME} in the current directory.",
+)
+"""Gives a command the parameter `config: Path | None`; pass it to `find_settings`."""
+
+
+@dataclass(frozen=True)
+class FoundSettings:
+    """A settings file, and what people should be told about how it was found."""
+
+    path: Path
+    note: str = ""
+    """One line for people; empty when they named the file themselves."""
+
+
+def find_settings(
+    given: Path | None, folder: Path, *, may_fall_back: bool = False
+) -> FoundSettings:
+    """Decide which settings file is meant.
+
+    Args:
+        given: from `--config` or the environment; None if neither says anything.
+        folder: the current directory.
+        may_fall_back: True takes the shipped offline settings if there are none.
+
+    Raises:
+        click.UsageError: no file is named, and none is where it usually is.
+    """
+    if given is not None:
+        return FoundSettings(given)
+    usual = folder / USUAL_NAME
+    if usual.is_file():
+        return FoundSettings(nearer(usual, folder))
+    offline = nearer(shipped_settings() / OFFLINE, folder)
+    if may_fall_back:
+        note = f"No {USUAL_NAME} here; using the offline settings in {offline}."
+        return FoundSettings(offline, note)
+    raise click.UsageError(
+        f"there are no settings: give --config FILE, set {ENVIRONMENT_NAME}, or write "
+        f"{USUAL_NAME} here. To try it without a key: callboard chat --config {offline}"
+    )
+
+
+def shipped_settings() -> Path:
+    """Find the folder of settings files that come with the program."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "shipped"
+    # In a checkout the folder stands beside the packages.
+    return installed if installed.is_dir() else package.parent / "config"
+
+
+def nearer(path: Path, folder: Path) -> Path:
+    """Write a path from the current directory, if it lies below it."""
+    return path.relative_to(folder) if path.is_relative_to(folder) else path
+
+
+def tell_problems(error: SettingsError, kind: str = "") -> None:
+    """Write each problem as `file:line:column: text`, as compilers do.
+
+    Args:
+        error: one problem, or several.
+        kind: put before the text, such as `warning: `.
+    """
+    for problem in error.problems:
+        place = str(problem).removesuffix(problem.text)
+        click.echo(f"{place}{kind}{problem.text}", err=True)
+        if problem.hint:
+            click.echo(f"  hint: {problem.hint}", err=True)

@@ -1,0 +1,82 @@
+"""`callboard chat`: talk with the agents in this terminal."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import trio
+
+from connectors.app import MakeTransport, open_app
+from connectors.chat.console import StandardConsole
+from connectors.chat.terminal import TerminalSettings, TerminalTransport
+from connectors.commands import config_option
+from connectors.commands.running import loaded, wait_any
+from connectors.config import AppConfig, TerminalConfig
+from runtime.signals import wait_for_stop_signal
+
+if TYPE_CHECKING:
+    from actors.ports import Transport
+    from connectors.app import Parts
+
+NAME = "terminal"
+"""Name of the account if the settings have no terminal."""
+
+
+@click.command()
+@config_option
+@click.option("--agent", default="", help="Whom to talk with; without it, routes say.")
+@click.option("--user", default="", help="Your name, as the agents see it.")
+@click.option(
+    "--log",
+    "log_level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="error",
+    show_default=True,
+    help="Least important kind of log line that is shown.",
+)
+def command(config: Path | None, agent: str, user: str, log_level: str) -> None:
+    """Talk with the agents in this terminal.
+
+    /stop stops an answer, /help lists the commands, /quit or Ctrl-D ends. What was
+    not answered when you left is answered when you come back.
+    """
+    with loaded(config, log_level, may_fall_back=True) as settings:
+        known = tuple(settings.value.agents)
+        if agent and agent not in known:
+            raise click.UsageError(
+                f"there is no agent {agent!r}; known: {', '.join(known)}"
+            )
+        trio.run(_chat, settings.value, agent, user)
+
+
+async def _chat(config: AppConfig, agent: str, user: str) -> None:
+    name, make = _terminal(config, agent, user)
+    async with open_app(config, {name: make}) as app:
+        await wait_any(
+            app.ended[name].wait, app.system.wait_ended, wait_for_stop_signal
+        )
+
+
+def _terminal(config: AppConfig, agent: str, user: str) -> tuple[str, MakeTransport]:
+    """Choose the terminal account, and say how it is made."""
+    terminals = {
+        name: each
+        for name, each in config.connectors.items()
+        if isinstance(each, TerminalConfig)
+    }
+    name = next(iter(terminals), NAME)
+    console = StandardConsole(sys.stdin, sys.stdout)
+    settings = TerminalSettings(
+        name=name,
+        user=user or terminals.get(name, TerminalConfig()).user,
+        agent=agent,
+        is_interactive=console.is_interactive,
+    )
+
+    def make(parts: Parts) -> Transport:
+        return TerminalTransport(settings, console, parts.clock, parts.ids)
+
+    return name, make

@@ -1,0 +1,76 @@
+"""`callboard config`: check, show and describe the settings."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from connectors.commands import config_option, find_settings, tell_problems
+from connectors.schema import settings_schema
+from connectors.settings import load_app
+from connectors.show import effective, origin_texts, toml_lines
+
+if TYPE_CHECKING:
+    from connectors.config import AppConfig
+    from runtime.config import Settings
+
+
+@click.group()
+def command() -> None:
+    """Check, show or describe the settings."""
+
+
+def load_found(config: Path | None) -> tuple[Path, Settings[AppConfig]]:
+    """Load the file that is meant, and tell its warnings."""
+    path = find_settings(config, Path.cwd()).path
+    settings = load_app(path, os.environ)
+    for warning in settings.warnings:
+        tell_problems(warning, "warning: ")
+    return path, settings
+
+
+@command.command()
+@config_option
+def check(config: Path | None) -> None:
+    """Say whether the settings are right, or everything that is wrong."""
+    path, settings = load_found(config)
+    click.echo(f"{path}: ok ({summary(settings.value)})")
+
+
+@command.command()
+@config_option
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def show(config: Path | None, *, as_json: bool) -> None:
+    """Show every setting in effect and where it comes from; secrets masked."""
+    _, settings = load_found(config)
+    if as_json:
+        found = {
+            "settings": effective(settings.value),
+            "origins": origin_texts(settings),
+            "files": [str(file) for file in settings.files],
+        }
+        click.echo(msgspec.json.format(msgspec.json.encode(found)))
+    else:
+        click.echo("\n".join(toml_lines(settings)))
+
+
+@command.command()
+def schema() -> None:
+    """Write the JSON schema of the settings, for editors."""
+    click.echo(msgspec.json.format(msgspec.json.encode(settings_schema())))
+
+
+def summary(app: AppConfig) -> str:
+    """Count what there is: `2 agents, 1 model, 2 connectors`."""
+    counts = {
+        "agent": len(app.agents),
+        "model": len(app.models),
+        "connector": len(app.connectors),
+    }
+    return ", ".join(
+        f"{count} {noun}{'' if count == 1 else 's'}" for noun, count in counts.items()
+    )

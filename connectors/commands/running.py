@@ -1,0 +1,66 @@
+"""What `chat` and `serve` share: logs on, settings loaded, until something ends it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import trio
+
+from connectors.commands import find_settings, tell_problems
+from connectors.settings import load_app
+from runtime.logs import Redactor, writing
+
+if TYPE_CHECKING:
+    from connectors.config import AppConfig
+    from runtime.config import Settings
+
+Wait = Callable[[], Awaitable[object]]
+
+
+@contextmanager
+def loaded(
+    config: Path | None, log_level: str, *, may_fall_back: bool = False
+) -> Iterator[Settings[AppConfig]]:
+    """Load the settings that are meant and write logs while the block runs.
+
+    Args:
+        config: the file, if one was named.
+        log_level: least level of log lines; empty: what the settings say.
+        may_fall_back: take the shipped offline settings if there are none.
+
+    Raises:
+        runtime.errors.SettingsError: they are wrong.
+    """
+    found = find_settings(config, Path.cwd(), may_fall_back=may_fall_back)
+    if found.note:
+        click.echo(found.note, err=True)
+    settings = load_app(found.path, os.environ)
+    for warning in settings.warnings:
+        tell_problems(warning, "warning: ")
+    redactor = Redactor(secret.reveal() for secret in settings.secrets)
+    log = settings.value.log
+    with writing(level=log_level or log.level, shape=log.format, redactor=redactor):
+        yield settings
+
+
+async def wait_any(*waits: Wait) -> None:
+    """Wait until the first of several things has happened; raise what it raises."""
+    failures: list[Exception] = []
+
+    async def first(wait: Wait) -> None:
+        try:
+            await wait()
+        except Exception as error:  # noqa: BLE001  raised again below, unwrapped
+            failures.append(error)
+        nursery.cancel_scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        for wait in waits:
+            nursery.start_soon(first, wait)
+    if failures:
+        raise failures[0]

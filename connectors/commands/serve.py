@@ -1,0 +1,47 @@
+"""`callboard serve`: run all connectors until told to stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import trio
+
+from connectors.app import App, open_app, serving
+from connectors.commands import config_option
+from connectors.commands.running import loaded, wait_any
+from connectors.config import AppConfig
+from connectors.web.openai_api import HttpTransport
+from runtime.signals import wait_for_stop_signal
+
+
+@click.command()
+@config_option
+def command(config: Path | None) -> None:
+    """Run all connectors until stopped with Ctrl-C or SIGTERM.
+
+    Prints one line for each address it listens on, when it does.
+    """
+    with loaded(config, "") as settings:
+        if not serving(settings.value):
+            raise click.UsageError(
+                "there is nothing to serve: the settings have no connector but the"
+                ' terminal. Add one, for example [connectors.http] kind = "http"'
+            )
+        trio.run(_serve, settings.value)
+
+
+async def _serve(config: AppConfig) -> None:
+    async with open_app(config, serving(config)) as app, trio.open_nursery() as nursery:
+        nursery.start_soon(_announce, app)
+        await wait_any(app.system.wait_ended, wait_for_stop_signal)
+        nursery.cancel_scope.cancel()
+
+
+async def _announce(app: App) -> None:
+    """Say where clients can connect, once they can."""
+    for name, transport in app.transports.items():
+        if isinstance(transport, HttpTransport):
+            host, port = await transport.wait_listening()
+            place = f"[{host}]" if ":" in host else host
+            click.echo(f"{name}: listening on http://{place}:{port}")

@@ -1,0 +1,143 @@
+"""The whole settings file as a Struct, and the edges' own parts of it.
+
+Only shapes, bounds and defaults; what must fit together is `settings.py`. Knows no
+concrete edge. `config/default.toml` lists every field, and a test keeps it true.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from actors.config import (
+    AgentConfig,
+    Count,
+    LimitsConfig,
+    Name,
+    RouteConfig,
+    Seconds,
+    SessionConfig,
+)
+from runtime.secret import Secret
+
+
+class StoreConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where messages, conversations and answers are kept."""
+
+    path: str = "var/callboard.db"
+    """The database file. Relative to the current directory, unlike paths of things
+    that are read: state belongs to where you run it, not beside the settings."""
+
+    synchronous: Literal["full", "normal"] = "full"
+    """`full` survives a power cut; `normal` may lose the last moment, is faster."""
+
+
+class ScriptedModelConfig(
+    Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="scripted"
+):
+    """The embedded model: answers by rules, without a key or a network."""
+
+    script: Path
+    """Rules file, relative to the settings file."""
+
+
+class OpenAIModelConfig(
+    Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="openai"
+):
+    """Any server that speaks OpenAI's Chat Completions."""
+
+    model: str
+    """The provider's name of the model."""
+
+    base_url: str = "https://api.openai.com/v1"
+    """Address up to and without `/chat/completions`."""
+
+    api_key: Secret | None = None
+    """Sent as a bearer token; leave it out for a local server without keys."""
+
+    connect_timeout: Seconds = 10.0
+    """Seconds until the connection stands, encryption included."""
+
+    first_byte_timeout: Seconds = 60.0
+    """Seconds from asking to the first byte of the answer, connecting included."""
+
+    idle_timeout: Seconds = 60.0
+    """Seconds between two pieces of a streamed answer."""
+
+    total_timeout: Seconds = 280.0
+    """Seconds for the whole call; below `limits.turn_timeout`, so that the person
+    hears which part was slow."""
+
+    max_connections: Annotated[int, Meta(ge=1, le=10_000)] = 128
+    """Calls at once; more wait up to `connect_timeout`."""
+
+    max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """How the provider calls the bound on an answer's tokens."""
+
+
+class TerminalConfig(
+    Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="terminal"
+):
+    """The terminal that `callboard chat` runs in."""
+
+    user: str = "you"
+    """Name of the person at the keyboard, as the agents see it."""
+
+
+class HttpConfig(
+    Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="http"
+):
+    """The HTTP server of `callboard serve`."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on; another than this machine's own needs `api_key`."""
+
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 8080
+    """TCP port; 0 takes any free one."""
+
+    api_key: Secret | None = None
+    """Bearer token that clients must send; unset asks for none."""
+
+    max_body_bytes: Count = 1_048_576
+    """Longest request body, in bytes; a longer one is refused unread."""
+
+    body_timeout: Seconds = 15.0
+    """Seconds a client may take to send its body."""
+
+    max_connections: Count = 512
+    """Connections held at once; further ones are told to try again."""
+
+
+class LogConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """What goes to standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least important kind of line that is written."""
+
+    format: Literal["text", "json"] = "text"
+    """`text` for eyes, `json` (one object in each line) for machines."""
+
+
+ModelConfig = ScriptedModelConfig | OpenAIModelConfig
+ConnectorConfig = TerminalConfig | HttpConfig
+
+
+class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that one settings file says."""
+
+    default_agent: str = ""
+    """Answers direct chats that name no agent and fit no route; empty: nobody."""
+
+    store: StoreConfig = field(default_factory=StoreConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+    sessions: SessionConfig = field(default_factory=SessionConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    models: dict[Name, ModelConfig] = field(default_factory=dict[str, ModelConfig])
+    connectors: dict[Name, ConnectorConfig] = field(
+        default_factory=dict[str, ConnectorConfig]
+    )
+    agent_defaults: AgentConfig = field(default_factory=AgentConfig)
+    agents: dict[Name, AgentConfig] = field(default_factory=dict[str, AgentConfig])
+    routes: tuple[RouteConfig, ...] = ()

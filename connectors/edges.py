@@ -1,0 +1,54 @@
+"""The actor that hosts the asyncio loop, so that supervisors can restart it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from runtime.actor import Actor
+
+if TYPE_CHECKING:
+    from connectors.bridge import Bridge
+
+
+class Watch(msgspec.Struct, frozen=True):
+    """A note to itself: wait until the loop ends."""
+
+
+class Edges(Actor):
+    """Keeps the asyncio loop running.
+
+    Takes: nothing.
+    Sends: nothing.
+    Keeps: the bridge open.
+    Fails: when the loop dies; the next incarnation starts a new one.
+    Ends: with the system, after the connectors; ends the loop.
+    """
+
+    deadline: ClassVar[float | None] = None
+    ends_by_interrupt: ClassVar[bool] = True
+
+    def __init__(self, bridge: Bridge) -> None:
+        super().__init__()
+        self._bridge = bridge
+
+    async def on_start(self) -> None:
+        """Start the loop."""
+        await self._bridge.start()
+        self.note(Watch())
+
+    async def on_receive(self, message: object) -> None:
+        """Wait for the loop's end, which is a failure unless it was asked for."""
+        if isinstance(message, Watch):
+            await self._bridge.wait_closed()
+        else:
+            super().on_receive(message)
+
+    async def on_stop(self) -> None:
+        """End the loop."""
+        await self._bridge.aclose()
+
+    async def on_failure(self, *_: object) -> None:
+        """Clear away what is left of the loop."""
+        await self._bridge.aclose()

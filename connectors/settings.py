@@ -1,0 +1,194 @@
+"""Reads the settings file, and checks what must fit together in it.
+
+`config.py` says what each setting may be; here are the rules between them: names
+that one table uses and another defines, files that must exist, doors that must
+not stand open. Each complaint names its place.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from connectors.config import (
+    AppConfig,
+    HttpConfig,
+    OpenAIModelConfig,
+    ScriptedModelConfig,
+    TerminalConfig,
+)
+from runtime.config import Complaint, close_to, load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from actors.config import AgentConfig
+    from runtime.config import Settings
+
+Way = tuple[str | int, ...]
+
+TOOL_NAMES = ("calculate", "clock")
+"""The tools of this release; `app.py` builds exactly these."""
+
+AGENT_INHERITANCE = ("agent_defaults", "agents")
+"""Each agent takes from the first table what its own does not say."""
+
+WILDCARDS = frozenset("*?[")
+
+
+def load_app(path: Path, environment: Mapping[str, str]) -> Settings[AppConfig]:
+    """Read and check a whole settings file.
+
+    Args:
+        path: the file; errors call it as it is given here.
+        environment: where secrets are looked up, usually `os.environ`.
+
+    Raises:
+        runtime.errors.SettingsError: something is wrong; its `problems` tell each.
+    """
+    return load(
+        path,
+        AppConfig,
+        environment=environment,
+        inheritance=AGENT_INHERITANCE,
+        check=check,
+    )
+
+
+def check(app: AppConfig) -> Iterator[Complaint]:
+    """Name everything that does not go together."""
+    if not app.agents:
+        yield Complaint((), "there is no agent", "add a table [agents.anna]")
+    if not app.connectors:
+        yield Complaint(
+            (), "there is no connector", 'add [connectors.terminal] kind = "terminal"'
+        )
+    if app.default_agent:
+        way: Way = ("default_agent",)
+        yield from unknown(way, "agent", app.default_agent, app.agents)
+    for index, route in enumerate(app.routes):
+        way = ("routes", index)
+        yield from unknown((*way, "agent"), "agent", route.agent, app.agents)
+        yield from unknown_pattern((*way, "connector"), route.connector, app)
+    for name, agent in app.agents.items():
+        yield from check_agent(name, agent, app)
+    yield from check_models(app)
+    yield from check_connectors(app)
+
+
+def unknown(
+    way: Way, noun: str, name: str, known: Iterable[str]
+) -> Iterator[Complaint]:
+    """Complain of a name that nothing has."""
+    names = list(known)
+    if name not in names:
+        yield Complaint(way, f"there is no {noun} {name!r}", close_to(name, names))
+
+
+def unknown_pattern(way: Way, pattern: str, app: AppConfig) -> Iterator[Complaint]:
+    """Complain of a route that fits no connector there is."""
+    if not WILDCARDS.intersection(pattern):
+        yield from unknown(way, "connector", pattern, app.connectors)
+    elif pattern != "*" and not any(fnmatchcase(n, pattern) for n in app.connectors):
+        text = f"no connector fits {pattern!r}"
+        yield Complaint(way, text, close_to(pattern, app.connectors))
+
+
+def check_agent(name: str, agent: AgentConfig, app: AppConfig) -> Iterator[Complaint]:
+    """Check what one agent refers to."""
+    way: Way = ("agents", name)
+    yield from unknown((*way, "model"), "model", agent.model, app.models)
+    for index, tool in enumerate(agent.tools):
+        yield from unknown((*way, "tools", index), "tool", tool, TOOL_NAMES)
+    for index, other in enumerate(agent.delegates):
+        place = (*way, "delegates", index)
+        if other == name:
+            text = f"agent {name!r} cannot hand work to itself"
+            yield Complaint(place, text, "take it out of the list")
+        else:
+            others = [each for each in app.agents if each != name]
+            yield from unknown(place, "agent", other, others)
+    if agent.persona is not None and not any(agent.persona.glob("*.md")):
+        text = f"there is no folder {agent.persona} with .md files in it"
+        hint = "the path starts at the folder of the settings file"
+        yield Complaint((*way, "persona"), text, hint)
+    if agent.persona is None and not agent.prompt.strip():
+        text = "this agent is told nothing about itself"
+        yield Complaint(way, text, "give it prompt or persona", is_warning=True)
+
+
+def check_models(app: AppConfig) -> Iterator[Complaint]:
+    """Check the models' files and addresses."""
+    for name, model in app.models.items():
+        match model:
+            case ScriptedModelConfig(script=script):
+                if not script.is_file():
+                    text = f"there is no file {script}"
+                    hint = "the path starts at the folder of the settings file"
+                    yield Complaint(("models", name, "script"), text, hint)
+            case OpenAIModelConfig():
+                yield from check_address(("models", name, "base_url"), model)
+
+
+def check_address(way: Way, model: OpenAIModelConfig) -> Iterator[Complaint]:
+    """Check an address that requests, and perhaps a key, are sent to."""
+    try:
+        parts = urlsplit(model.base_url)
+        host = parts.hostname
+        has_login = bool(parts.username or parts.password)
+    except ValueError:
+        parts, host, has_login = urlsplit(""), None, False
+    if parts.scheme not in {"http", "https"} or not host:
+        hint = 'for example: base_url = "https://api.openai.com/v1"'
+        yield Complaint(way, "is no http or https address", hint)
+    elif has_login:
+        text = "holds a name or password, in the open"
+        yield Complaint(way, text, 'use api_key = { env = "NAME" }')
+    elif parts.scheme == "http" and model.api_key and not is_loopback(host):
+        text = f"the key travels to {host} unencrypted"
+        yield Complaint(way, text, "use https", is_warning=True)
+
+
+def check_connectors(app: AppConfig) -> Iterator[Complaint]:
+    """Check that no door stands open, and that somebody answers at each."""
+    terminals = [
+        name
+        for name, each in app.connectors.items()
+        if isinstance(each, TerminalConfig)
+    ]
+    for name in terminals[1:]:
+        text = f"there is one terminal, and {terminals[0]!r} has it"
+        yield Complaint(("connectors", name), text, "take one of the two out")
+    for name, connector in app.connectors.items():
+        way: Way = ("connectors", name)
+        if isinstance(connector, HttpConfig):
+            # Over HTTP each request names its agent.
+            yield from check_door(way, connector)
+        elif not app.default_agent and not any(
+            fnmatchcase(name, route.connector) for route in app.routes
+        ):
+            hint = "set default_agent at the top, or add a route"
+            yield Complaint(way, "nobody answers here", hint, is_warning=True)
+
+
+def check_door(way: Way, http: HttpConfig) -> Iterator[Complaint]:
+    """Refuse a server that others can reach and anybody may use."""
+    if http.api_key is None and not is_loopback(http.host):
+        text = (
+            f"without api_key, everybody who reaches {http.host!r} may use the agents"
+        )
+        hint = 'add api_key = { env = "CALLBOARD_API_KEY" }, or host = "127.0.0.1"'
+        yield Complaint((*way, "host"), text, hint)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address can be reached from this machine only."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

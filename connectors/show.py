@@ -1,0 +1,102 @@
+"""The settings in effect, written for people: each with where it comes from.
+
+Never shows a secret: what leaves here may be pasted into a bug report.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeGuard
+
+import msgspec
+
+from runtime.config_words import dotted, toml
+from runtime.secret import MASK, Secret
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from connectors.config import AppConfig
+    from runtime.config import Settings
+
+Way = tuple[str | int, ...]
+Table = dict[str, object]
+
+DEFAULT = "default"
+
+
+def effective(app: AppConfig) -> Table:
+    """Turn settings into plain values: paths as texts, secrets masked."""
+    plain: object = msgspec.to_builtins(app, enc_hook=plain_value)
+    if not is_table(plain):
+        raise TypeError("settings are a table")
+    return plain
+
+
+def plain_value(value: object) -> str:
+    """Write what JSON has no word for.
+
+    Raises:
+        TypeError: a setting has a type that nobody has thought of here.
+    """
+    if isinstance(value, Secret):
+        return MASK
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"cannot show a {type(value).__name__}")
+
+
+def is_table(value: object) -> TypeGuard[Table]:
+    """Tell whether a value is a table."""
+    return isinstance(value, dict)
+
+
+def is_tables(value: object) -> TypeGuard[list[Table]]:
+    """Tell whether a value is a list of tables, and not an empty one."""
+    if not isinstance(value, (list, tuple)):
+        return False
+    items: list[object] = list(value)  # pyright: ignore[reportUnknownArgumentType]
+    return bool(items) and all(isinstance(item, dict) for item in items)
+
+
+def leaves(value: object, way: Way = ()) -> Iterator[tuple[Way, object]]:
+    """Give every setting that is no table, in the order of the schema."""
+    if is_table(value):
+        for key, child in value.items():
+            yield from leaves(child, (*way, key))
+    elif is_tables(value):
+        for index, child in enumerate(value):
+            yield from leaves(child, (*way, index))
+    else:
+        yield way, value
+
+
+def origin_texts(settings: Settings[AppConfig]) -> dict[str, str]:
+    """Say of every setting where it was written, or that it is the default."""
+    return {
+        dotted(way): str(settings.origins.get(way, DEFAULT))
+        for way, _ in leaves(effective(settings.value))
+    }
+
+
+def toml_lines(settings: Settings[AppConfig]) -> Iterator[str]:
+    """Write all settings as TOML, each with a comment that names its origin."""
+    table: Way = ()
+    # Keys of the top come first in TOML; after a table's header they would be its.
+    found = sorted(leaves(effective(settings.value)), key=lambda leaf: len(leaf[0]) > 1)
+    for way, value in found:
+        if way[:-1] != table:
+            table = way[:-1]
+            yield ""
+            yield header(table)
+        origin = settings.origins.get(way, DEFAULT)
+        line = (
+            f"{way[-1]} is not set" if value is None else f"{way[-1]} = {toml(value)}"
+        )
+        yield f"# {line}" if value is None else f"{line}  # {origin}"
+
+
+def header(way: Way) -> str:
+    """Write the line that opens a table."""
+    names = ".".join(str(part) for part in way if isinstance(part, str))
+    return f"[[{names}]]" if isinstance(way[-1], int) else f"[{names}]"

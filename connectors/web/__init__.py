@@ -1,0 +1,1 @@
+"""HTTP for programs, scrapers and browsers."""

@@ -1,0 +1,165 @@
+"""One HTTP connection, with bounds that uvicorn does not set.
+
+uvicorn's httptools protocol takes headers of any length and speed, and waits for
+ever for a client that does not read. This subclass ends such connections, and
+answers what is not HTTP in the same error shape as everything else.
+"""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import msgspec
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from connectors.web.errors import ApiError, error_body
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+logger = logging.getLogger(__name__)
+
+
+class ConnectionLimits(msgspec.Struct, frozen=True):
+    """What one connection may cost."""
+
+    max_connections: int
+    request_timeout: float
+    """Seconds from the first byte of a request to the last byte of its body."""
+
+    stall_timeout: float
+    """Seconds a client may leave an answer unread once all buffers are full."""
+
+    max_head_bytes: int = 32_768
+    """Longest request line with headers. Chosen: four times nginx's default."""
+
+
+class Connection(HttpToolsProtocol):
+    """A connection that ends when its client takes too long or sends too much."""
+
+    limits: ClassVar[ConnectionLimits]
+
+    _deadline: asyncio.TimerHandle | None = None
+    _stall: asyncio.TimerHandle | None = None
+    _is_in_head = True
+    _head_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection, or refuse it if there are too many."""
+        super().connection_made(transport)
+        if len(self.connections) > self.limits.max_connections:
+            text = f"{self.limits.max_connections} connections are open; try again"
+            self._end(ApiError(503, text, code="overloaded", retry_after=1.0))
+        else:
+            self._set_deadline()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop both clocks with the connection."""
+        self._clear_deadline()
+        self._clear_stall()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Count what comes before the headers are complete."""
+        super().data_received(data)
+        if self._is_in_head and not self.transport.is_closing():
+            self._head_bytes += len(data)
+            if self._head_bytes > self.limits.max_head_bytes:
+                text = f"headers longer than {self.limits.max_head_bytes} bytes"
+                self._end(ApiError(431, text, code="headers_too_long"))
+
+    def on_message_begin(self) -> None:
+        """Start the clock of a request."""
+        self._is_in_head, self._head_bytes = True, 0
+        self._set_deadline()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Stop counting: the body has its own limit."""
+        self._is_in_head = False
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Stop the clock of a request: it is here."""
+        self._clear_deadline()
+        super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        """Start the clock of a client that does not read."""
+        super().pause_writing()
+        self._clear_stall()
+        self._stall = self.loop.call_later(
+            self.limits.stall_timeout, self.transport.abort
+        )
+
+    def resume_writing(self) -> None:
+        """Stop the clock of a client that reads again."""
+        self._clear_stall()
+        super().resume_writing()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is not HTTP; uvicorn has logged its line already."""
+        text = f"{msg} This is an HTTP server; is that what was sent?"
+        self._answer(ApiError(400, text, code="invalid_http"))
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: the request is answered as if it had asked for no upgrade."""
+
+    def _set_deadline(self) -> None:
+        self._clear_deadline()
+        self._deadline = self.loop.call_later(
+            self.limits.request_timeout, self._on_deadline
+        )
+
+    def _on_deadline(self) -> None:
+        # Why a cast: uvicorn's type hides that there is none before the first request.
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        is_answering = cycle is not None and not cycle.response_complete
+        if self.pipeline:
+            # The next request is late because this side does not read it yet.
+            self._set_deadline()
+        elif self._head_bytes == 0 or is_answering:
+            self.transport.close()
+        else:
+            text = f"no whole request within {self.limits.request_timeout:g} s"
+            self._end(ApiError(408, text, code="request_timeout"))
+
+    def _clear_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _clear_stall(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+
+    def _end(self, error: ApiError) -> None:
+        peer = self.client[0] if self.client else "?"
+        logger.info("refused a connection from %s: %s", peer, error.text)
+        self._answer(error)
+
+    def _answer(self, error: ApiError) -> None:
+        """Write an error without the application, and close."""
+        body = error_body(error)
+        retry = (
+            ""
+            if error.retry_after is None
+            else f"retry-after: {error.retry_after:.0f}\r\n"
+        )
+        head = (
+            f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}\r\n"
+            f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
+            f"{retry}connection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode("ascii") + body)
+        self.transport.close()
+
+
+def connection_type(limits: ConnectionLimits) -> type[Connection]:
+    """Make the class that uvicorn creates one of for each connection."""
+    return type("LimitedConnection", (Connection,), {"limits": limits})

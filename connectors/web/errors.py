@@ -1,0 +1,172 @@
+"""Errors as an HTTP client gets them: OpenAI's error shape, the right status.
+
+The only place where an error of the kernel or the domain becomes a status. Every
+refused request is one line in the log, without a traceback.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import TYPE_CHECKING
+
+import msgspec
+import pykka
+from starlette.responses import Response
+
+from actors.errors import ChatError, OverloadedError, UnknownAgentError
+from runtime.errors import KernelError, MisuseError
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
+
+logger = logging.getLogger(__name__)
+
+RETRY_SOON = 1.0
+"""Seconds after which a client may try again when too much is in flight."""
+
+RETRY_LATER = 5.0
+"""Seconds after which a client may try again when the kernel cannot take it."""
+
+EXPECTED_ERRORS = (ChatError, KernelError, pykka.ActorDeadError, pykka.Timeout)
+"""What handing a message in may raise; anything else is a bug."""
+
+
+class ApiError(Exception):
+    """A request that gets an error instead of an answer.
+
+    Args:
+        status: HTTP status.
+        text: what is wrong, why, and what to do; shown to the client.
+        code: short word for programs, as OpenAI's `code`.
+        param: the field of the request that is wrong, as `messages[0].role`.
+        retry_after: seconds after which trying again may help, or None.
+        may_repeat: False if the message was accepted: sending it again would say
+            it twice. Clients repeat 408, 409, 429 and 5xx by themselves.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        text: str,
+        *,
+        code: str,
+        param: str | None = None,
+        retry_after: float | None = None,
+        may_repeat: bool = True,
+    ) -> None:
+        super().__init__(text)
+        self.status = status
+        self.text = text
+        self.code = code
+        self.param = param
+        self.retry_after = retry_after
+        self.may_repeat = may_repeat
+
+    @property
+    def type(self) -> str:
+        """OpenAI's coarse kind of error; follows from the status."""
+        if self.status == 429:
+            return "rate_limit_error"
+        return "server_error" if self.status >= 500 else "invalid_request_error"
+
+
+class ListenError(Exception):
+    """The server cannot listen where the settings say; the text says why."""
+
+
+class ErrorFields(msgspec.Struct, frozen=True):
+    """What OpenAI's clients read from an error."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str
+
+
+class ErrorBody(msgspec.Struct, frozen=True):
+    """The body of every error."""
+
+    error: ErrorFields
+
+
+def error_body(error: ApiError) -> bytes:
+    """Write an error as JSON in OpenAI's shape."""
+    fields = ErrorFields(error.text, error.type, error.param, error.code)
+    return msgspec.json.encode(ErrorBody(fields))
+
+
+def error_headers(error: ApiError) -> dict[str, str]:
+    """Give the headers that belong to an error, besides the content type."""
+    headers: dict[str, str] = {}
+    if error.retry_after is not None:
+        headers["retry-after"] = str(math.ceil(error.retry_after))
+    if not error.may_repeat:
+        # Source: the official clients obey this header over their own list.
+        headers["x-should-retry"] = "false"
+    if error.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    return headers
+
+
+def refuse(
+    scope: Scope, error: ApiError, headers: dict[str, str] | None = None
+) -> Response:
+    """Log one line and make the response to a refused request."""
+    log_refusal(scope, error)
+    return Response(
+        error_body(error),
+        status_code=error.status,
+        headers=error_headers(error) | (headers or {}),
+        media_type="application/json",
+    )
+
+
+def log_refusal(scope: Scope, error: ApiError) -> None:
+    """Write the one line that a refused request leaves in the log."""
+    client = scope.get("client")
+    level = logging.WARNING if error.status >= 500 else logging.INFO
+    # Why !r: path and text may hold what the client sent, line breaks included.
+    logger.log(
+        level,
+        "refused %s %r from %s: %d %s %r",
+        scope.get("method", "?"),
+        scope.get("path", "?"),
+        client[0] if client else "?",
+        error.status,
+        error.code,
+        error.text,
+    )
+
+
+def translate(error: Exception) -> ApiError:
+    """Say to a client why its message was not taken.
+
+    Args:
+        error: one of `EXPECTED_ERRORS`, raised before anything was stored.
+    """
+    match error:
+        case UnknownAgentError():
+            return unknown_model(error.name, error.known)
+        case OverloadedError():
+            return ApiError(429, str(error), code="overloaded", retry_after=RETRY_SOON)
+        case MisuseError():
+            return ApiError(500, str(error), code="internal_error", may_repeat=False)
+        case _:
+            return ApiError(
+                503,
+                f"the message was not taken: {error}",
+                code="unavailable",
+                retry_after=RETRY_LATER,
+            )
+
+
+def unknown_model(name: str, known: tuple[str, ...]) -> ApiError:
+    """Make the error for a `model` that is no agent."""
+    return ApiError(
+        404,
+        f"the model {name!r} does not exist: a model here is the name of an agent; "
+        f"known: {', '.join(known) or 'none'}",
+        code="model_not_found",
+        param="model",
+    )

@@ -1,0 +1,194 @@
+"""The HTTP channel: programs that speak OpenAI's API talk to agents.
+
+`HttpTransport` is the kernel's side of it. The requests themselves live on the
+edge's loop (`completions.py`); this side hands over what was said and learns
+whether anybody is still there to hear it. No state is shared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+from starlette.responses import Response
+from starlette.routing import Route
+
+from actors.errors import DeliveryRefusedError
+from connectors.crossing import BridgeError
+from connectors.web import openai_wire as wire
+from connectors.web.completions import Completions, Desk
+from connectors.web.errors import ApiError, refuse, unknown_model
+from connectors.web.operations import operation_routes
+from connectors.web.server import check_access, make_app, open_socket, serve
+from runtime.ids import IdSource
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+
+    from actors.messages import Delivery, Draft, Inbound
+    from actors.ports import Ingress
+    from connectors.bridge import Bridge
+    from connectors.web.exchange import Exchange
+    from connectors.web.operations import Operations
+    from connectors.web.server import HttpSettings
+    from runtime.clock import Clock
+
+GONE = "the client has gone"
+
+
+class HttpTransport:
+    """The HTTP server as a chat account; implements `actors.ports.Transport`.
+
+    Args:
+        settings: where it listens and what a request may cost.
+        bridge: an open bridge; its loop runs the server.
+        agents: names of the agents that can be asked. Called on the edge's
+            thread: must be quick, and give a tuple that nobody changes.
+        operations: what `/readyz` and `/metrics` show.
+        clock: the time of messages and ids.
+    """
+
+    def __init__(
+        self,
+        settings: HttpSettings,
+        bridge: Bridge,
+        *,
+        agents: Callable[[], tuple[str, ...]],
+        operations: Operations,
+        clock: Clock,
+    ) -> None:
+        self._settings = settings
+        self._bridge = bridge
+        self._agents = agents
+        self._operations = operations
+        self._clock = clock
+        self._bound = trio.Event()
+        self._address = ("", 0)
+        self._completions: Completions | None = None
+        """Only touched on the edge's thread."""
+
+    async def wait_listening(self) -> tuple[str, int]:
+        """Wait until clients can connect; gives host and port."""
+        await self._bound.wait()
+        return self._address
+
+    async def listen(self, ingress: Ingress) -> None:
+        """Serve until cancelled; then end what waits and close the port.
+
+        Raises:
+            ListenError: the address cannot be listened on.
+            BridgeClosedError: the edge's loop is not running or died.
+        """
+        sock = open_socket(self._settings)
+        try:
+            host, port = sock.getsockname()[:2]
+            self._address = (str(host), int(port))
+            self._bound.set()
+            await self._bridge.call(self._serve, ingress, sock)
+        finally:
+            sock.close()
+            self._bound = trio.Event()
+
+    async def deliver(self, delivery: Delivery) -> str:
+        """Give an answer to the request that waits for it.
+
+        Raises:
+            DeliveryRefusedError: nobody waits for it any more.
+        """
+        try:
+            is_heard = await self._bridge.call(self._deliver, delivery)
+        except BridgeError as error:
+            raise DeliveryRefusedError(GONE) from error
+        if not is_heard:
+            raise DeliveryRefusedError(GONE)
+        return f"chatcmpl-{delivery.correlation_id}"
+
+    async def show_draft(self, draft: Draft) -> None:
+        """Stream a piece of an answer to the request that waits for it."""
+        # A draft that cannot cross is not lost: its delivery says it again.
+        with contextlib.suppress(BridgeError):
+            self._bridge.post_edge(self._show_draft, draft)
+
+    async def settle(self, correlation_id: str, reason: str) -> None:
+        """End the request that waits, because nothing more will be said."""
+        with contextlib.suppress(BridgeError):
+            await self._bridge.call(self._settle, correlation_id, reason)
+
+    async def _serve(self, ingress: Ingress, sock: socket.socket) -> None:
+        async def accept(inbound: Inbound) -> bool:
+            return await self._bridge.ask_kernel(ingress.accept, inbound)
+
+        ids = IdSource(self._clock)
+        desk = Desk(self._settings, self._agents, accept, self._clock, ids)
+        completions = self._completions = Completions(desk)
+        started = int(self._clock.wall())
+        app = make_app(
+            [
+                Route("/v1/chat/completions", completions, methods=["POST"]),
+                *model_routes(desk, started),
+                *operation_routes(self._operations, self._bridge),
+            ]
+        )
+        await serve(app, sock, self._settings, completions.stop)
+
+    async def _deliver(self, delivery: Delivery) -> bool:
+        exchange = self._exchange(delivery.correlation_id)
+        return exchange is not None and exchange.deliver(delivery)
+
+    def _show_draft(self, draft: Draft) -> None:
+        exchange = self._exchange(draft.correlation_id)
+        if exchange is not None:
+            exchange.draft(draft)
+
+    async def _settle(self, correlation_id: str, reason: str) -> None:
+        exchange = self._exchange(correlation_id)
+        if exchange is not None:
+            exchange.settle(reason)
+
+    def _exchange(self, correlation_id: str) -> Exchange | None:
+        if self._completions is None:
+            return None
+        return self._completions.waiting.get(correlation_id)
+
+
+def model_routes(desk: Desk, started: int) -> list[Route]:
+    """Give the two routes that list agents as models.
+
+    Args:
+        desk: settings and agents.
+        started: Unix seconds, shown as the time the models were made.
+    """
+
+    async def list_models(request: Request) -> Response:
+        try:
+            check_access(request, desk.settings)
+        except ApiError as error:
+            return refuse(request.scope, error)
+        models = tuple(wire.Model(name, started) for name in desk.agents())
+        return json_response(wire.ModelList(models))
+
+    async def show_model(request: Request) -> Response:
+        name: str = request.path_params["name"]
+        try:
+            check_access(request, desk.settings)
+            known = desk.agents()
+            if name not in known:
+                raise unknown_model(name, known)
+        except ApiError as error:
+            return refuse(request.scope, error)
+        return json_response(wire.Model(name, started))
+
+    return [
+        Route("/v1/models", list_models),
+        Route("/v1/models/{name:path}", show_model),
+    ]
+
+
+def json_response(body: msgspec.Struct) -> Response:
+    """Write a Struct as the body of a response."""
+    return Response(msgspec.json.encode(body), media_type="application/json")

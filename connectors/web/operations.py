@@ -1,0 +1,83 @@
+"""What operators and their programs ask: does it run, is it ready, its figures.
+
+`/healthz` says that the edge's loop runs; `/readyz` asks the kernel; `/metrics`
+gives Prometheus its text. None asks for a key: probes have none, and nothing here
+names a person or a conversation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from connectors.crossing import BridgeError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from connectors.bridge import Bridge
+
+READY_TIMEOUT = 2.0
+"""Seconds the kernel may take to answer; a kernel that cannot is not ready."""
+
+
+class Operations(msgspec.Struct, frozen=True):
+    """Where the answers to operators come from."""
+
+    render: Callable[[], bytes]
+    """Writes the figures; called on the edge's thread, must be quick."""
+
+    content_type: str
+    """What `render` writes, as Prometheus names it."""
+
+    readiness: Callable[[], Awaitable[tuple[str, ...]]]
+    """Asks the kernel, in a trio task, why it is not ready; nothing means ready."""
+
+
+class Readiness(msgspec.Struct, frozen=True):
+    """The body of `/readyz`."""
+
+    ready: bool
+    reasons: tuple[str, ...]
+
+
+def operation_routes(operations: Operations, bridge: Bridge) -> list[Route]:
+    """Give the three routes."""
+
+    async def health(_request: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def ready(_request: Request) -> Response:
+        reasons = await ask_readiness(operations, bridge)
+        return Response(
+            msgspec.json.encode(Readiness(ready=not reasons, reasons=reasons)),
+            status_code=503 if reasons else 200,
+            media_type="application/json",
+        )
+
+    async def metrics(_request: Request) -> Response:
+        return Response(
+            operations.render(), headers={"content-type": operations.content_type}
+        )
+
+    return [
+        Route("/healthz", health),
+        Route("/readyz", ready),
+        Route("/metrics", metrics),
+    ]
+
+
+async def ask_readiness(operations: Operations, bridge: Bridge) -> tuple[str, ...]:
+    """Ask the kernel whether it is ready; silence is an answer, too."""
+    try:
+        async with asyncio.timeout(READY_TIMEOUT):
+            return await bridge.ask_kernel(operations.readiness)
+    except TimeoutError:
+        return (f"the kernel did not answer within {READY_TIMEOUT:g} s",)
+    except BridgeError as error:
+        return (str(error),)
