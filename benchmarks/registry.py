@@ -1,0 +1,31 @@
+"""Every benchmark, in the order in which a whole run takes them."""
+
+from __future__ import annotations
+
+from benchmarks import (
+    bench_ask,
+    bench_ask_thread,
+    bench_commit,
+    bench_fan_in,
+    bench_million,
+    bench_restart,
+    bench_ring,
+    bench_spawn,
+    bench_tell,
+)
+
+BENCHMARKS = {
+    module.BENCHMARK.name: module.BENCHMARK
+    for module in (
+        bench_tell,
+        bench_fan_in,
+        bench_ring,
+        bench_ask,
+        bench_ask_thread,
+        bench_restart,
+        bench_commit,
+        bench_spawn,
+        bench_million,
+    )
+}
+"""Name → benchmark; `bench_<name>.py` holds it."""

@@ -1,0 +1,175 @@
+"""Every transport keeps the promises of `actors.ports.Transport`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from actors.errors import DeliveryRefusedError, OverloadedError
+from actors.messages import Delivery, Draft, Inbound
+from runtime.errors import StoreUnavailableError
+from tests.fakes.stages import Stage, open_stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ALL = pytest.mark.parametrize("name", ["fake", "terminal", "http"])
+
+
+def answer(inbound: Inbound, text: str, agent: str = "anna", left: int = 0) -> Delivery:
+    return Delivery(
+        id=f"{inbound.id}/{agent}/{text}",
+        correlation_id=inbound.correlation_id,
+        address=inbound.address,
+        agent=agent,
+        text=text,
+        answers_left=left,
+    )
+
+
+def draft(inbound: Inbound, text: str, agent: str = "anna") -> Draft:
+    return Draft(
+        correlation_id=inbound.correlation_id,
+        turn_id=f"{inbound.id}/{agent}",
+        address=inbound.address,
+        agent=agent,
+        text=text,
+    )
+
+
+async def wait_until(stage: Stage, is_so: Callable[[], bool]) -> None:
+    """Wait for something that the person sees, or that the platform learns."""
+    with trio.fail_after(5):
+        while not is_so():
+            await stage.wait_change()
+
+
+async def ask(stage: Stage, text: str) -> Inbound:
+    """Have the person write, and give the message that was handed in."""
+    await stage.write(text)
+    return await stage.ingress.next()
+
+
+@ALL
+async def test_nothing_is_acknowledged_before_it_is_accepted(name: str) -> None:
+    async with open_stage(name) as stage:
+        stage.ingress.gate = trio.Event()
+        await stage.write("hello")
+        await stage.ingress.is_asked.wait()
+        assert stage.acknowledged() == 0
+        stage.ingress.gate.set()
+        inbound = await stage.ingress.next()
+        await stage.transport.deliver(answer(inbound, "hi"))
+        await wait_until(stage, lambda: stage.acknowledged() == 1)
+
+
+@ALL
+async def test_messages_of_a_chat_are_handed_in_as_they_were_written(name: str) -> None:
+    async with open_stage(name) as stage:
+        got = [await ask(stage, text) for text in ("one", "two", "three")]
+        assert [inbound.text for inbound in got] == ["one", "two", "three"]
+        assert len({inbound.address for inbound in got}) == 1
+        assert len({inbound.id for inbound in got}) == 3
+        assert len({inbound.platform_id for inbound in got}) == 3
+
+
+@ALL
+async def test_a_message_sent_twice_by_its_platform_is_taken_once(name: str) -> None:
+    async with open_stage(name) as stage:
+        if not stage.can_repeat:
+            return
+        await stage.write("hello", "key")
+        first = await stage.ingress.next()
+        await stage.write("hello", "key")
+        await wait_until(stage, lambda: stage.acknowledged() == 1)
+        await stage.transport.deliver(answer(first, "hi"))
+        await wait_until(stage, lambda: stage.acknowledged() == 2)
+        assert len(stage.ingress.accepted) == 1
+
+
+@ALL
+async def test_an_answer_is_shown_once_after_its_drafts(name: str) -> None:
+    async with open_stage(name) as stage:
+        inbound = await ask(stage, "hello")
+        for word in ("good ", "morning ", "zoe"):
+            await stage.transport.show_draft(draft(inbound, word))
+        receipt = await stage.transport.deliver(answer(inbound, "good morning zoe"))
+        assert receipt
+        await wait_until(stage, lambda: "zoe" in stage.shown())
+        assert stage.shown().count("good") == 1
+        assert "good morning zoe" in stage.shown()
+
+
+@ALL
+async def test_an_answer_delivered_again_is_shown_once(name: str) -> None:
+    async with open_stage(name) as stage:
+        inbound = await ask(stage, "hello")
+        again = answer(inbound, "Ben knows.", left=1)
+        first = await stage.transport.deliver(again)
+        assert await stage.transport.deliver(again) == first
+        await stage.transport.deliver(answer(inbound, "I do.", "ben"))
+        await wait_until(stage, lambda: "I do." in stage.shown())
+        assert stage.shown().count("Ben knows.") == 1
+
+
+@ALL
+async def test_a_second_agents_answer_stands_under_its_name(name: str) -> None:
+    async with open_stage(name) as stage:
+        inbound = await ask(stage, "hello")
+        await stage.transport.deliver(answer(inbound, "Ask him.", left=1))
+        await stage.transport.deliver(answer(inbound, "Yes?", "ben"))
+        await wait_until(stage, lambda: "Yes?" in stage.shown())
+        assert "ben" in stage.shown().partition("Ask him.")[2]
+
+
+@ALL
+@pytest.mark.parametrize(
+    "error", [OverloadedError("too much"), StoreUnavailableError("disk full")]
+)
+async def test_a_person_learns_that_a_message_was_not_taken(
+    name: str, error: Exception
+) -> None:
+    async with open_stage(name) as stage:
+        stage.ingress.error = error
+        await stage.write("hello")
+        await wait_until(stage, lambda: str(error) in stage.shown())
+        stage.ingress.error = None
+        inbound = await ask(stage, "hello again")
+        await stage.transport.deliver(answer(inbound, "hi"))
+        await wait_until(stage, lambda: "hi" in stage.shown())
+
+
+@ALL
+@pytest.mark.parametrize("reason", ["replied", "dropped:loop", "cancelled", "dead"])
+async def test_a_settled_message_leaves_the_chat_usable(name: str, reason: str) -> None:
+    async with open_stage(name) as stage:
+        inbound = await ask(stage, "hello")
+        await stage.transport.show_draft(draft(inbound, "half an "))
+        await stage.transport.settle(inbound.correlation_id, reason)
+        second = await ask(stage, "and now?")
+        await stage.transport.deliver(answer(second, "now it works"))
+        await wait_until(stage, lambda: "now it works" in stage.shown())
+
+
+@ALL
+async def test_words_about_an_unknown_message_do_no_harm(name: str) -> None:
+    async with open_stage(name) as stage:
+        inbound = await ask(stage, "hello")
+        await stage.transport.settle("unknown", "dead")
+        await stage.transport.deliver(answer(inbound, "hi"))
+        await wait_until(stage, lambda: "hi" in stage.shown())
+
+
+@ALL
+async def test_a_cancelled_listener_ends_and_refuses_answers(name: str) -> None:
+    async with open_stage(name) as stage:
+        inbound = await ask(stage, "hello")
+        stage.listening.cancel()
+        with trio.fail_after(5):
+            await stage.ended.wait()
+        with pytest.raises(DeliveryRefusedError):
+            await stage.transport.deliver(answer(inbound, "too late"))
+        await stage.transport.show_draft(draft(inbound, "too late"))
+        await stage.transport.settle(inbound.correlation_id, "dead")

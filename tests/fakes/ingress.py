@@ -1,0 +1,57 @@
+"""An ingress that keeps what it was given, and fails or waits to order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+if TYPE_CHECKING:
+    from actors.messages import Inbound
+
+
+class FakeIngress:
+    """Stands for the connector actor: stores in a list instead of a database."""
+
+    def __init__(self) -> None:
+        self.accepted: list[Inbound] = []
+        self.error: Exception | None = None
+        """Raised instead of accepting, as long as it is set."""
+
+        self.gate: trio.Event | None = None
+        """Accepting waits for it, as a slow disk would make it wait."""
+
+        self.is_asked = trio.Event()
+        """Set by the first message, before it is stored."""
+
+        self._keys: set[tuple[str, str]] = set()
+        self._given = 0
+        self._news = trio.Event()
+
+    async def accept(self, inbound: Inbound) -> bool:
+        """Keep a message; False if its key was there before."""
+        self.is_asked.set()
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.error is not None:
+            raise self.error
+        key = (inbound.address.connector, inbound.platform_id)
+        if key in self._keys:
+            return False
+        self._keys.add(key)
+        self.accepted.append(inbound)
+        self._news.set()
+        return True
+
+    async def next(self) -> Inbound:
+        """Give the next message that was accepted; fails after five seconds."""
+        with trio.fail_after(5):
+            return await self.next_or_wait()
+
+    async def next_or_wait(self) -> Inbound:
+        """Give the next message that was accepted, however long that takes."""
+        while self._given == len(self.accepted):
+            self._news = trio.Event()
+            await self._news.wait()
+        self._given += 1
+        return self.accepted[self._given - 1]

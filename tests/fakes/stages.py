@@ -1,0 +1,201 @@
+"""One stage for each transport, so that one suite can play on all of them."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Protocol
+
+import httpx
+import trio
+import trio.testing
+
+from connectors.chat.terminal import TerminalSettings, TerminalTransport
+from runtime.clock import SystemClock
+from runtime.ids import IdSource
+from tests.fakes.console import FakeConsole
+from tests.fakes.ingress import FakeIngress
+from tests.fakes.transport import FakeTransport
+from tests.fakes.web import Channel, open_channel
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from actors.ports import Transport
+
+
+class Stage(Protocol):
+    """A person in front of a transport."""
+
+    ingress: FakeIngress
+    listening: trio.CancelScope
+    """Cancelling it cancels `listen`."""
+
+    ended: trio.Event
+    """Set when `listen` has returned."""
+
+    can_repeat: bool
+    """True if the platform can send a message twice (they have ids)."""
+
+    @property
+    def transport(self) -> Transport:
+        """The transport under test."""
+        ...
+
+    async def write(self, text: str, key: str = "") -> None:
+        """Have the person write; does not wait for anything."""
+        ...
+
+    def acknowledged(self) -> int:
+        """Count the messages that the platform takes for accepted."""
+        ...
+
+    def shown(self) -> str:
+        """Give all that the person sees of answers and errors."""
+        ...
+
+    async def wait_change(self) -> None:
+        """Wait until `acknowledged` or `shown` may have changed."""
+        ...
+
+
+class FakeStage:
+    """The fake transport."""
+
+    can_repeat = True
+
+    def __init__(self) -> None:
+        self.transport = FakeTransport()
+        self.ingress = FakeIngress()
+        self.listening = trio.CancelScope()
+        self.ended = trio.Event()
+
+    async def write(self, text: str, key: str = "") -> None:
+        self.transport.write(text, key=key)
+
+    def acknowledged(self) -> int:
+        return len(self.transport.acknowledged)
+
+    def shown(self) -> str:
+        said = [f"{d.agent}: {d.text}" for d in self.transport.deliveries]
+        return "\n".join(said + [str(error) for _, error in self.transport.refused])
+
+    async def wait_change(self) -> None:
+        await self.transport.wait_change()
+
+
+class TerminalStage:
+    """The terminal, with a person who types."""
+
+    can_repeat = False
+
+    def __init__(self) -> None:
+        clock = SystemClock()
+        self.console = FakeConsole()
+        self.transport = TerminalTransport(
+            TerminalSettings(), self.console, clock, IdSource(clock)
+        )
+        self.ingress = FakeIngress()
+        self.listening = trio.CancelScope()
+        self.ended = trio.Event()
+
+    async def write(self, text: str, key: str = "") -> None:
+        assert not key
+        self.console.type(text)
+
+    def acknowledged(self) -> int:
+        """Count lines after which the terminal went on to read the next one."""
+        return self.console.lines_read - (not self.console.is_waiting)
+
+    def shown(self) -> str:
+        return self.console.screen
+
+    async def wait_change(self) -> None:
+        await self.console.wait_change()
+
+
+class HttpStage:
+    """The HTTP channel on a real socket, with a client that streams."""
+
+    can_repeat = True
+
+    def __init__(self, channel: Channel, nursery: trio.Nursery) -> None:
+        self.channel = channel
+        self.transport = channel.transport
+        self.ingress = channel.ingress
+        self.listening = channel.serving
+        self._nursery = nursery
+        self.ended = channel.ended
+        self._changed = trio.Event()
+        self._begun = 0
+        self._shown = ""
+
+    async def write(self, text: str, key: str = "") -> None:
+        self._nursery.start_soon(self._post, text, key)
+
+    def acknowledged(self) -> int:
+        """Count the responses that have begun."""
+        return self._begun
+
+    def shown(self) -> str:
+        return self._shown
+
+    async def wait_change(self) -> None:
+        await self._changed.wait()
+
+    async def _post(self, text: str, key: str) -> None:
+        body = {
+            "model": "anna",
+            "stream": True,
+            "user": "zoe",
+            "messages": [{"role": "user", "content": text}],
+        }
+        headers = {"idempotency-key": key} if key else {}
+        async with (
+            httpx.AsyncClient(base_url=self.channel.url, timeout=10) as client,
+            client.stream(
+                "POST", "/v1/chat/completions", json=body, headers=headers
+            ) as response,
+        ):
+            self._begun += 1
+            self._note_change()
+            async for line in response.aiter_lines():
+                self._shown += content_of(line)
+                self._note_change()
+
+    def _note_change(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+
+def content_of(line: str) -> str:
+    """Give what one line of a stream, or an error, shows to the person."""
+    text = line.removeprefix("data: ")
+    if not text.startswith("{"):
+        return ""
+    event = httpx.Response(200, text=text).json()
+    if "error" in event:
+        return str(event["error"]["message"])
+    return "".join(c["delta"].get("content", "") for c in event["choices"])
+
+
+@asynccontextmanager
+async def open_stage(name: str) -> AsyncGenerator[Stage]:
+    """Listen on a transport until the block ends."""
+    if name == "http":
+        async with open_channel() as channel, trio.open_nursery() as nursery:
+            yield HttpStage(channel, nursery)
+            nursery.cancel_scope.cancel()
+        return
+    stage = FakeStage() if name == "fake" else TerminalStage()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listen, stage)
+        await trio.testing.wait_all_tasks_blocked()
+        yield stage
+        nursery.cancel_scope.cancel()
+
+
+async def listen(stage: Stage) -> None:
+    """Listen until the stage's scope is cancelled or the platform ends."""
+    with stage.listening:
+        await stage.transport.listen(stage.ingress)
+    stage.ended.set()

@@ -1,0 +1,125 @@
+"""A chat platform in memory: people write, answers stand in a list."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors.errors import ChatError, DeliveryBusyError, DeliveryRefusedError
+from actors.messages import Address, Delivery, Draft, Inbound
+from runtime.errors import KernelError
+
+if TYPE_CHECKING:
+    from actors.ports import Ingress
+
+
+class FakeTransport:
+    """Implements `actors.ports.Transport` without any platform.
+
+    Args:
+        name: of the connector account.
+        agent: whom its people address; empty: routes decide.
+    """
+
+    def __init__(self, name: str = "fake", agent: str = "") -> None:
+        self.name = name
+        self.agent = agent
+        self.acknowledged: list[str] = []
+        """Platform ids, in order; also of those that were accepted before."""
+
+        self.refused: list[tuple[str, Exception]] = []
+        """Platform ids that were not taken, and why."""
+
+        self.deliveries: list[Delivery] = []
+        self.drafts: list[Draft] = []
+        self.settled: list[tuple[str, str]] = []
+        self.error: Exception | None = None
+        """Raised by delivering, as long as it is set."""
+
+        self._written: deque[Inbound] = deque()
+        self._changed = trio.Event()
+        self._is_listening = False
+        self._has_ended = False
+        self._count = 0
+
+    def write(
+        self, text: str, *, chat: str = "room", sender: str = "zoe", key: str = ""
+    ) -> Inbound:
+        """Have a person write; the same `key` twice is the same message again."""
+        self._count += 1
+        new_id = f"{self.name}-{self._count}"
+        inbound = Inbound(
+            id=new_id,
+            correlation_id=new_id,
+            platform="fake",
+            platform_id=key or new_id,
+            address=Address(self.name, chat),
+            sender_id=sender,
+            sender_name=sender,
+            text=text,
+            received_at=float(self._count),
+            agent=self.agent,
+        )
+        self._written.append(inbound)
+        self._note_change()
+        return inbound
+
+    async def listen(self, ingress: Ingress) -> None:
+        """Hand in what people write, one after the other."""
+        self._is_listening, self._has_ended = True, False
+        try:
+            while True:
+                while not self._written:
+                    await self._changed.wait()
+                inbound = self._written.popleft()
+                try:
+                    await ingress.accept(inbound)
+                except (ChatError, KernelError) as error:
+                    self.refused.append((inbound.platform_id, error))
+                else:
+                    self.acknowledged.append(inbound.platform_id)
+                self._note_change()
+        finally:
+            self._is_listening, self._has_ended = False, True
+
+    async def deliver(self, delivery: Delivery) -> str:
+        """Keep an answer; one that is repeated is kept once."""
+        await trio.lowlevel.checkpoint()
+        if self._has_ended:
+            raise DeliveryRefusedError("the fake platform was closed")
+        if not self._is_listening:
+            raise DeliveryBusyError("the fake platform is not open yet")
+        if self.error is not None:
+            raise self.error
+        if all(known.id != delivery.id for known in self.deliveries):
+            self.deliveries.append(delivery)
+        self._note_change()
+        return f"receipt-{delivery.id}"
+
+    async def show_draft(self, draft: Draft) -> None:
+        """Keep a draft."""
+        await trio.lowlevel.checkpoint()
+        self.drafts.append(draft)
+
+    async def settle(self, correlation_id: str, reason: str) -> None:
+        """Keep what became of a message."""
+        await trio.lowlevel.checkpoint()
+        self.settled.append((correlation_id, reason))
+        self._note_change()
+
+    async def wait_deliveries(self, count: int) -> list[Delivery]:
+        """Wait until so many answers are here; fails after five seconds."""
+        with trio.fail_after(5):
+            while len(self.deliveries) < count:
+                await self._changed.wait()
+        return self.deliveries
+
+    async def wait_change(self) -> None:
+        """Wait until anything happens."""
+        await self._changed.wait()
+
+    def _note_change(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()

@@ -1,0 +1,121 @@
+"""A running HTTP channel on a free port, and agents that answer by themselves."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors.messages import Delivery, Draft, Inbound
+from connectors.bridge import Bridge
+from connectors.web.openai_api import HttpTransport
+from connectors.web.operations import Operations
+from connectors.web.server import HttpSettings
+from runtime.clock import SystemClock
+from tests.fakes.ingress import FakeIngress
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+AGENTS = ("anna", "ben")
+
+
+class Channel:
+    """What a test needs of a running HTTP channel."""
+
+    def __init__(self, bridge: Bridge, transport: HttpTransport) -> None:
+        self.bridge = bridge
+        self.transport = transport
+        self.ingress = FakeIngress()
+        self.not_ready: tuple[str, ...] = ()
+        self.port = 0
+        self.serving = trio.CancelScope()
+        self.ended = trio.Event()
+
+    @property
+    def url(self) -> str:
+        """Where clients connect."""
+        return f"http://127.0.0.1:{self.port}"
+
+    async def answer_all(self) -> None:
+        """Answer every message with its own words, in two drafts; until cancelled."""
+        while True:
+            inbound = await self.ingress.next_or_wait()
+            await self.draft(inbound, "you said: ")
+            await self.say(inbound, f"you said: {inbound.text}")
+
+    async def waiting(self) -> int:
+        """Count the requests that wait for answers."""
+
+        async def count() -> int:
+            completions = self.transport._completions
+            return len(completions.waiting) if completions is not None else 0
+
+        return await self.bridge.call(count)
+
+    async def draft(self, inbound: Inbound, text: str, agent: str = "") -> None:
+        """Show a piece of an answer."""
+        agent = agent or inbound.agent
+        await self.transport.show_draft(
+            Draft(
+                correlation_id=inbound.correlation_id,
+                turn_id=f"{inbound.id}-{agent}",
+                address=inbound.address,
+                agent=agent,
+                text=text,
+            )
+        )
+
+    async def say(
+        self, inbound: Inbound, text: str, agent: str = "", *, left: int = 0
+    ) -> str:
+        """Deliver an answer."""
+        agent = agent or inbound.agent
+        return await self.transport.deliver(
+            Delivery(
+                id=f"{inbound.id}-{agent}-{text}",
+                correlation_id=inbound.correlation_id,
+                address=inbound.address,
+                agent=agent,
+                text=text,
+                answers_left=left,
+            )
+        )
+
+
+@asynccontextmanager
+async def open_channel(settings: HttpSettings | None = None) -> AsyncGenerator[Channel]:
+    """Run an HTTP channel over a fake ingress, on a free port of this machine."""
+    bridge = Bridge(shutdown_timeout=3)
+    holder: list[Channel] = []
+
+    async def readiness() -> tuple[str, ...]:
+        await trio.lowlevel.checkpoint()
+        return holder[0].not_ready
+
+    transport = HttpTransport(
+        settings or HttpSettings(port=0),
+        bridge,
+        agents=lambda: AGENTS,
+        operations=Operations(lambda: b"answer_total 42\n", "text/plain", readiness),
+        clock=SystemClock(),
+    )
+    channel = Channel(bridge, transport)
+    holder.append(channel)
+    await bridge.start()
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve, channel)
+            _, channel.port = await transport.wait_listening()
+            yield channel
+            nursery.cancel_scope.cancel()
+    finally:
+        await bridge.aclose()
+
+
+async def serve(channel: Channel) -> None:
+    """Listen until the channel's scope is cancelled."""
+    with channel.serving:
+        await channel.transport.listen(channel.ingress)
+    channel.ended.set()

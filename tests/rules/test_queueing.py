@@ -1,0 +1,180 @@
+"""Proves that a session runs one turn at a time, in order, and loses nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from actors.rules.queueing import (
+    CancelCurrent,
+    DropWaiting,
+    Effect,
+    Heard,
+    Refuse,
+    SessionQueue,
+    Start,
+    StopAsked,
+    TurnEnded,
+    Wait,
+)
+
+
+def busy(*waiting: str, queue_cap: int = 3) -> SessionQueue:
+    queue = SessionQueue(queue_cap)
+    for message in ("now", *waiting):
+        queue.on(Heard(message))
+    return queue
+
+
+def test_the_first_message_starts_at_once() -> None:
+    queue = SessionQueue(3)
+    assert queue.is_idle
+    assert queue.on(Heard("a")) == [Start("a", 1)]
+    assert (queue.current, queue.is_idle) == ("a", False)
+
+
+def test_a_message_waits_its_turn_and_knows_how_long() -> None:
+    queue = busy()
+    assert queue.on(Heard("a")) == [Wait("a", ahead=1)]
+    assert queue.on(Heard("b")) == [Wait("b", ahead=2)]
+    assert queue.waiting == ("a", "b")
+
+
+def test_the_next_turn_starts_when_one_ends() -> None:
+    queue = busy("a", "b")
+    assert queue.on(TurnEnded("now", 1)) == [Start("a", 2)]
+    assert queue.on(TurnEnded("a", 2)) == [Start("b", 3)]
+    assert queue.on(TurnEnded("b", 3)) == []
+    assert queue.is_idle
+
+
+def test_more_than_may_wait_is_refused() -> None:
+    queue = busy("a", "b", queue_cap=2)
+    assert queue.on(Heard("c")) == [Refuse("c")]
+    assert queue.waiting == ("a", "b")
+
+
+def test_without_room_to_wait_a_busy_session_refuses() -> None:
+    assert busy(queue_cap=0).on(Heard("a")) == [Refuse("a")]
+
+
+def test_stop_cancels_the_turn_and_drops_what_waits() -> None:
+    queue = busy("a", "b")
+    assert queue.on(StopAsked()) == [
+        CancelCurrent("now", 1),
+        DropWaiting(("a", "b")),
+    ]
+    assert queue.is_idle
+    assert queue.waiting == ()
+
+
+def test_stop_without_a_turn_does_nothing() -> None:
+    assert SessionQueue(3).on(StopAsked()) == []
+
+
+def test_stop_with_nothing_waiting_only_cancels() -> None:
+    assert busy().on(StopAsked()) == [CancelCurrent("now", 1)]
+
+
+def test_a_late_end_of_a_stopped_turn_does_not_end_the_next() -> None:
+    queue = busy()
+    queue.on(StopAsked())
+    assert queue.on(Heard("now")) == [Start("now", 2)]
+    assert queue.on(TurnEnded("now", 1)) == []
+    assert queue.current == "now"
+
+
+def test_a_message_handed_in_twice_has_one_place() -> None:
+    queue = busy("a")
+    assert queue.on(Heard("now")) == []
+    assert queue.on(Heard("a")) == []
+    assert queue.waiting == ("a",)
+
+
+def test_a_negative_cap_is_refused() -> None:
+    with pytest.raises(ValueError, match="queue_cap"):
+        SessionQueue(-1)
+
+
+class Session(RuleBasedStateMachine):
+    """Compares the queue with a list, and every message with its one fate."""
+
+    @initialize(queue_cap=st.integers(0, 3))
+    def begin(self, queue_cap: int) -> None:
+        self.queue = SessionQueue(queue_cap)
+        self.queue_cap = queue_cap
+        self.line: list[str] = []  # the running one first
+        self.turns: list[tuple[str, int]] = []  # all that ever started
+        self.heard = 0
+        self.fates: dict[str, str] = {}
+
+    def end(self, message: str, fate: str) -> None:
+        assert message not in self.fates
+        self.fates[message] = fate
+
+    def started(self, effects: list[Effect]) -> None:
+        [effect] = effects
+        assert isinstance(effect, Start)
+        assert effect.id == self.line[0]
+        assert all(effect.generation > old for _, old in self.turns)
+        self.turns.append((effect.id, effect.generation))
+
+    @rule()
+    def hear(self) -> None:
+        self.heard += 1
+        message = f"m{self.heard}"
+        effects = self.queue.on(Heard(message))
+        if not self.line:
+            self.line = [message]
+            self.started(effects)
+        elif len(self.line) > self.queue_cap:
+            assert effects == [Refuse(message)]
+            self.end(message, "refused")
+        else:
+            assert effects == [Wait(message, ahead=len(self.line))]
+            self.line.append(message)
+
+    @rule()
+    def hear_again(self) -> None:
+        for message in self.line:
+            assert self.queue.on(Heard(message)) == []
+
+    @rule()
+    def end_turn(self) -> None:
+        if not self.line:
+            return
+        effects = self.queue.on(TurnEnded(*self.turns[-1]))
+        self.end(self.line.pop(0), "ended")
+        if self.line:
+            self.started(effects)
+        else:
+            assert effects == []
+
+    @rule(which=st.integers(0, 30))
+    def report_late(self, which: int) -> None:
+        late = self.turns[:-1] if self.line else self.turns
+        if late:
+            assert self.queue.on(TurnEnded(*late[which % len(late)])) == []
+
+    @rule()
+    def stop(self) -> None:
+        expected: list[Effect] = []
+        if self.line:
+            expected.append(CancelCurrent(*self.turns[-1]))
+        if self.line[1:]:
+            expected.append(DropWaiting(tuple(self.line[1:])))
+        assert self.queue.on(StopAsked()) == expected
+        for message in self.line:
+            self.end(message, "stopped")
+        self.line = []
+
+    @invariant()
+    def the_queue_is_as_the_list_and_no_message_is_lost(self) -> None:
+        assert self.queue.current == (self.line[0] if self.line else None)
+        assert list(self.queue.waiting) == self.line[1:]
+        assert len(self.queue.waiting) <= self.queue_cap
+        assert len(self.fates) + len(self.line) == self.heard
+
+
+TestSession = Session.TestCase

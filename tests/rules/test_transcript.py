@@ -1,0 +1,148 @@
+"""Proves that a shown history is whole turns, the newest kept, roles alternating."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.messages import Line, ToolCall
+from actors.rules.transcript import merge, prepare, trim, turn_starts
+
+
+def user(text: str = "u", name: str = "") -> Line:
+    return Line("user", text, name)
+
+
+def agent(text: str = "a") -> Line:
+    return Line("assistant", text)
+
+
+def calling(*ids: str) -> Line:
+    calls = tuple(ToolCall(each, "clock", b"{}") for each in ids)
+    return Line("assistant", "", tool_calls=calls)
+
+
+def result(call_id: str) -> Line:
+    return Line("tool", "r", tool_call_id=call_id)
+
+
+ids = st.sampled_from("abc")
+lines = st.lists(
+    st.one_of(
+        st.builds(user, st.text(max_size=2), st.sampled_from(["", "Uma", "Vic"])),
+        st.builds(agent, st.text(max_size=2)),
+        st.lists(ids, min_size=1, max_size=2).map(lambda each: calling(*each)),
+        st.builds(result, ids),
+    ),
+    max_size=20,
+)
+
+
+def parted(whole: list[Line], kept: tuple[Line, ...]) -> set[str]:
+    """Ids of results kept whose call was cut off."""
+    cut = len(whole) - len(kept)
+    caller: dict[str, int] = {}
+    lost: set[str] = set()
+    for index, line in enumerate(whole):
+        caller |= {call.id: index for call in line.tool_calls}
+        if line.role == "tool" and caller.get(line.tool_call_id, index) < cut <= index:
+            lost.add(line.tool_call_id)
+    return lost
+
+
+@given(lines, st.integers(0, 20))
+def test_the_newest_lines_are_kept_and_calls_stay_with_their_results(
+    whole: list[Line], most: int
+) -> None:
+    kept = trim(whole, most)
+    assert list(kept) == whole[len(whole) - len(kept) :]
+    assert parted(whole, kept) == set()
+
+
+@given(lines, st.integers(0, 20))
+def test_only_the_newest_turn_may_exceed_the_limit(
+    whole: list[Line], most: int
+) -> None:
+    kept = trim(whole, most)
+    newest = len(whole) - turn_starts(whole)[-1]
+    assert len(kept) <= max(most, newest)
+    assert len(kept) >= newest
+
+
+@given(lines, st.integers(0, 20))
+def test_nothing_is_cut_that_would_have_fitted(whole: list[Line], most: int) -> None:
+    kept = trim(whole, most)
+    longer = [len(whole) - start for start in turn_starts(whole)]
+    assert not [each for each in longer if len(kept) < each <= most]
+    assert len(kept) == len(whole) or kept[0].role == "user"
+
+
+@given(lines)
+def test_people_and_plain_answers_alternate_after_merging(whole: list[Line]) -> None:
+    merged = merge(whole)
+    for one, two in pairwise(merged):
+        is_plain = not (one.tool_calls or two.tool_calls)
+        assert not (is_plain and one.role == two.role != "tool")
+        assert not one.role == two.role == "user"
+
+
+@given(lines)
+def test_merging_loses_no_words_and_is_done_once(whole: list[Line]) -> None:
+    merged = merge(whole)
+    assert merge(merged) == merged
+    assert [line for line in merged if line.tool_calls or line.role == "tool"] == [
+        line for line in whole if line.tool_calls or line.role == "tool"
+    ]
+    words = "\n\n".join(line.text for line in merged)
+    place = 0
+    for line in whole:
+        place = words.index(line.text, place) + len(line.text)
+
+
+def test_words_of_one_person_are_joined_under_their_name() -> None:
+    assert merge([user("a", "Uma"), user("b", "Uma")]) == (user("a\n\nb", "Uma"),)
+
+
+def test_words_of_several_people_keep_their_names() -> None:
+    spoken = [user("a", "Uma"), user("b", "Vic"), user("c")]
+    assert merge(spoken) == (user("Uma: a\n\nVic: b\n\nc"),)
+
+
+def test_a_call_is_not_joined_to_the_words_before_it() -> None:
+    spoken = (agent("wait"), calling("a"), result("a"), agent("x"))
+    assert merge(spoken) == spoken
+
+
+def test_whole_turns_are_dropped() -> None:
+    old = [user("1"), calling("a"), result("a"), agent("x")]
+    new = [user("2"), agent("y")]
+    assert trim(old + new, 5) == tuple(new)
+    assert trim(old + new, 6) == tuple(old + new)
+
+
+def test_the_newest_turn_stays_whole() -> None:
+    turn = [user("2"), calling("a", "b"), result("b"), result("a"), agent("y")]
+    assert trim([user("1"), agent("x"), *turn], 2) == tuple(turn)
+
+
+def test_words_put_between_a_call_and_its_result_start_no_turn() -> None:
+    turn = [user("1"), calling("a"), user("quick!"), result("a"), agent("x")]
+    assert turn_starts(turn) == [0]
+    assert turn_starts([*turn, user("2")]) == [0, 5]
+
+
+def test_a_call_never_answered_does_not_hold_the_history() -> None:
+    assert turn_starts([user("1"), calling("a"), user("2")]) == [0, 2]
+
+
+@pytest.mark.parametrize("most", [0, 10])
+def test_an_empty_history_stays_empty(most: int) -> None:
+    assert prepare([], most) == ()
+
+
+def test_an_orphan_question_is_merged_before_trimming() -> None:
+    spoken = [user("0"), agent("x"), user("stopped"), user("again")]
+    assert prepare(spoken, 1) == (user("stopped\n\nagain"),)
