@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from actors import names
 from actors.protocol import CancelTurn, Failed, RunTurn, StartTurn, TurnEnded
@@ -10,7 +10,9 @@ from runtime.actor import Actor
 from runtime.keyed import InterruptKey, KeyGivenUp, StopKey
 from runtime.mailbox import MailboxConfig
 from runtime.messages import Keyed
-from runtime.ref import ActorRef
+
+if TYPE_CHECKING:
+    from runtime.ref import ActorRef
 
 
 class Agent(Actor):

@@ -11,16 +11,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.messages import Delivery, Inbound, Line
+from actors.messages import Chain, Delivery, Inbound, Line
 from actors.rules import loop_guard, markers
 from actors.rules.keys import partition
-from runtime.store import Accept, Append, Commit, Enqueue, NewEvent, Settle
+from runtime.store import (
+    Accept,
+    Append,
+    Commit,
+    Enqueue,
+    NewEvent,
+    Settle,
+    SettledState,
+)
 
 if TYPE_CHECKING:
     from actors.persona import Persona
     from actors.protocol import Failed, Finished
     from actors.services import Services
-    from runtime.store import SettledState
 
 FAILED = "[Task failed]"
 TIMED_OUT = "[Task timed out]"
@@ -61,7 +68,10 @@ def cancelled(inbound: Inbound, asked: tuple[Line, ...]) -> Answer:
     """Keep the words of a cancelled message, and tell whoever waits for it."""
     said = _delivery(inbound, "", "(stopped before an answer)", number=0)
     return Answer(
-        inbound=inbound, settled=("cancelled", "stopped"), lines=asked, deliveries=(said,)
+        inbound=inbound,
+        settled=("cancelled", "stopped"),
+        lines=asked,
+        deliveries=(said,),
     )
 
 
@@ -85,17 +95,9 @@ def reply(
 ) -> Answer:
     """Take a model's text apart: words for people, work for other agents."""
     parsed = markers.parse(finished.text, "assistant")
-    handed: list[Inbound] = []
-    notices = [parsed.notice] if parsed.notice else []
     wanted = (*finished.delegations, *parsed.delegations)
-    for number, delegation in enumerate(wanted):
-        verdict = may_hand_on(inbound, delegation, persona, services)
-        if isinstance(verdict, loop_guard.Refused):
-            services.metrics.delegation(persona.name, verdict.reason)
-            notices.append(verdict.text)
-        else:
-            services.metrics.delegation(persona.name, "ok")
-            handed.append(_hand_on(inbound, delegation.task, verdict, number, services))
+    handed, refusals = _hand_on_all(inbound, wanted, persona, services)
+    notices = [parsed.notice, *refusals] if parsed.notice else refusals
     text = _words(parsed.visible, handed, services.limits.max_reply_chars)
     said = [
         _delivery(
@@ -115,6 +117,38 @@ def reply(
         deliveries=tuple(said),
         handed=tuple(handed),
     )
+
+
+def _hand_on_all(
+    inbound: Inbound,
+    wanted: tuple[markers.Delegation, ...],
+    persona: Persona,
+    services: Services,
+) -> tuple[list[Inbound], list[str]]:
+    """Give the messages for other agents, and why some were not written."""
+    is_own = not inbound.chain.agents
+    left = services.limits.max_delegations if is_own else inbound.chain.left
+    granted, each = loop_guard.share(left, len(wanted))
+    handed: list[Inbound] = []
+    refusals: list[str] = []
+    for number, delegation in enumerate(wanted[:granted]):
+        verdict = may_hand_on(inbound, delegation, persona, services)
+        if isinstance(verdict, loop_guard.Refused):
+            services.metrics.delegation(persona.name, verdict.reason)
+            refusals.append(verdict.text)
+        else:
+            services.metrics.delegation(persona.name, "ok")
+            chain = msgspec.structs.replace(verdict.chain, left=each)
+            handed.append(
+                _hand_on(inbound, delegation.task, chain, f">{number}", services)
+            )
+    if granted < len(wanted):
+        services.metrics.delegation(persona.name, "max_delegations")
+        most = services.limits.max_delegations
+        refusals.append(
+            f"Delegation stopped: one message may cause {most} delegations."
+        )
+    return handed, refusals
 
 
 def may_hand_on(
@@ -191,24 +225,24 @@ def as_enqueue(delivery: Delivery, part: int) -> Enqueue:
 def _hand_on(
     inbound: Inbound,
     task: str,
-    allowed: loop_guard.Allowed,
-    number: int,
+    chain: Chain,
+    suffix: str,
     services: Services,
 ) -> Inbound:
     """Make the message that the other agent hears; its reply address is the same."""
-    source = allowed.chain.agents[-2]
+    source, target = chain.agents[-2:]
     return msgspec.structs.replace(
         inbound,
         id=services.ids.new(),
         # Why not the new id: handed on again after a crash, it is still the same.
-        platform_id=f"{inbound.id}>{number}",
+        platform_id=inbound.id + suffix,
         sender_name=source,
         text=task,
         received_at=services.clock.wall(),
-        agent=allowed.target,
+        agent=target,
         attachments=(),
         history=(),
-        chain=allowed.chain,
+        chain=chain,
         others=0,
     )
 
@@ -236,6 +270,7 @@ def _delivery(
         address=inbound.address,
         agent=agent,
         text=text,
+        is_root=not inbound.chain.agents and inbound.id == inbound.correlation_id,
         reply_to=inbound.platform_id if not inbound.chain.agents else "",
         kind="reply" if agent else "notice",
         answers_left=answers_left + (inbound.others if others else 0),

@@ -19,11 +19,11 @@ from runtime.deadletters import DeadLetter
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 from runtime.messages import Keyed
-from runtime.store import Committed
 
 if TYPE_CHECKING:
     from actors.messages import Inbound
     from actors.services import Services
+    from runtime.store import Committed
 
 LOG = EventLog("bounce")
 

@@ -100,11 +100,15 @@ class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     max_hops: Annotated[int, Meta(ge=0, le=32)] = 4
     """How often work may be handed on, counted from a person's message."""
 
+    max_delegations: Annotated[int, Meta(ge=0, le=1_000)] = 16
+    """Tasks that one message of a person may cause to be handed on, all in all."""
+
     turn_timeout: Seconds = 300.0
     """Seconds one turn may take, tools and model included."""
 
-    mailbox_capacity: Count = 256
-    """Messages waiting in front of one actor before senders are told to wait."""
+    max_waiting: Annotated[int, Meta(ge=0, le=1_000)] = 10
+    """Messages waiting behind the running turn of one conversation; one more is
+    refused with a note."""
 
     max_message_chars: Count = 100_000
     """Longest message taken in, in characters; a longer one is refused."""

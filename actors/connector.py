@@ -40,9 +40,6 @@ LOG = EventLog("connector")
 # Chosen: messages on their way to the disk at once; a group commit takes a thousand.
 MOST_STORING = 1000
 
-# Chosen: characters of a message's text in the log (F016).
-LOGGED = 200
-
 PAGE = 1000
 
 
@@ -82,7 +79,7 @@ class Connector(Actor):
         """Take a message in, or hand one out."""
         match message:
             case Receive(inbound=inbound):
-                return self._receive(inbound)
+                self._receive(inbound)
             case Accepting():
                 self._accepted(message)
             case Deliver(delivery=delivery):
@@ -130,32 +127,36 @@ class Connector(Actor):
         )
 
     def _accepted(self, accepting: Accepting) -> None:
+        """Answer whoever handed the message in; send it on its way if it is new."""
         self._storing -= 1
-        inbound, outcome = accepting.inbound, accepting.outcome
-        reply = accepting.reply
-        if isinstance(outcome, DuplicateError):
-            self._services.metrics.message(self._name, "duplicate")
-            if reply is not None:
-                reply.offer(False)
-        elif isinstance(outcome, Exception):
+        outcome, reply = accepting.outcome, accepting.reply
+        is_new = isinstance(outcome, Committed)
+        if isinstance(outcome, Exception) and not isinstance(outcome, DuplicateError):
             self._services.metrics.message(self._name, "not_stored")
             if reply is not None:
                 reply.offer_error(outcome)
+            return
+        if reply is not None:
+            reply.offer(is_new)
+        if is_new:
+            self._pass_on(accepting)
         else:
-            seconds = self._services.clock.monotonic() - accepting.began_at
-            self._services.metrics.stage("accept", seconds)
-            self._services.metrics.message(self._name, "accepted")
-            LOG.info(
-                "message received",
-                correlation_id=inbound.correlation_id,
-                channel=self._name,
-                chat=inbound.address.chat,
-                sender=inbound.sender_name,
-                text=inbound.text[:LOGGED],
-            )
-            if reply is not None:
-                reply.offer(True)
-            self.tell(names.ROUTER, Route(inbound))
+            self._services.metrics.message(self._name, "duplicate")
+
+    def _pass_on(self, accepting: Accepting) -> None:
+        inbound = accepting.inbound
+        seconds = self._services.clock.monotonic() - accepting.began_at
+        self._services.metrics.stage("accept", seconds)
+        self._services.metrics.message(self._name, "accepted")
+        LOG.info(
+            "message received",
+            correlation_id=inbound.correlation_id,
+            channel=self._name,
+            chat=inbound.address.chat,
+            sender=inbound.sender_name,
+            text=inbound.text,
+        )
+        self.tell(names.ROUTER, Route(inbound))
 
     # --- out ----------------------------------------------------------------------
 

@@ -52,17 +52,18 @@ class Courier(Actor):
         self._transport = transport
         self._services = services
 
-    async def on_receive(self, message: object) -> None:
+    def on_receive(self, message: object) -> object:
         """Do one thing in the chat."""
         match message:
             case Deliver(delivery=delivery):
-                await self._deliver(delivery)
+                return self._deliver(delivery)
             case ShowDraft(draft=draft):
-                await self._transport.show_draft(draft)
+                self._transport.show_draft(draft)
+                return None
             case Settled(inbound=inbound, reason=reason):
-                await self._transport.settle(inbound.correlation_id, reason)
+                return self._transport.settle(inbound.correlation_id, reason)
             case _:
-                super().on_receive(message)
+                return super().on_receive(message)
 
     async def _deliver(self, delivery: Delivery) -> None:
         began = self._services.clock.monotonic()

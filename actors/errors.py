@@ -1,15 +1,15 @@
 """The domain's error tree; edges translate their libraries' errors into these.
 
-    ChatError
-    ├── ModelError                 carries what to tell the person and what to log
-    │   ├── ModelBusyError         try again; may know after how many seconds
-    │   └── ModelRefusedError      trying again cannot help (key, quota, content)
-    ├── ToolError                  the tool ran and failed; the model is told the text
-    ├── UnknownAgentError          no agent of that name; knows near misses
-    ├── OverloadedError            too much in flight; try again
-    └── DeliveryError              the platform did not take a message
-        ├── DeliveryBusyError      try again; may know after how many seconds
-        └── DeliveryRefusedError   trying again cannot help
+ChatError
+├── ModelError                 carries what to tell the person and what to log
+│   ├── ModelBusyError         try again; may know after how many seconds
+│   └── ModelRefusedError      trying again cannot help (key, quota, content)
+├── ToolError                  the tool ran and failed; the model is told the text
+├── UnknownAgentError          no agent of that name; knows near misses
+├── OverloadedError            too much in flight; try again
+└── DeliveryError              the platform did not take a message
+    ├── DeliveryBusyError      try again; may know after how many seconds
+    └── DeliveryRefusedError   trying again cannot help
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Probe(msgspec.Struct, frozen=True):
 
 
 class Keeper(Actor):
-    """Looks after the store, which `connectors/app.py` opens and closes around the tree.
+    """Looks after the store, which is opened before the tree and closed after it.
 
     Takes: nothing.
     Sends: nothing.

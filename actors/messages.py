@@ -69,7 +69,10 @@ class Chain(msgspec.Struct, frozen=True):
     """Who asked whom, from the person's message down to this one."""
 
     agents: tuple[str, ...] = ()
-    """Agents in order of asking; empty for a person's own message."""
+    """Agents in order of asking, the one asked last; empty for a person's message."""
+
+    left: int = 0
+    """How many tasks may still be handed on below this one, all in all."""
 
     deadline: float = 0.0
     """Unix seconds after which nobody may act on it; 0 means none."""
@@ -98,7 +101,7 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     """True in a one-to-one chat with an agent, False in a group."""
 
     agent: str = ""
-    """Name of the agent the edge addresses (`model` over HTTP); empty: routes decide."""
+    """Name of the agent the edge addresses (`model` over HTTP); empty: routes say."""
 
     interruption_scope: str = ""
     """Messages of one sender interrupt each other only inside one scope."""
@@ -146,6 +149,10 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """The platform's id of the message it answers."""
 
     kind: Literal["reply", "notice"] = "reply"
+    is_root: bool = True
+    """False for what a further agent says to the same words, or on behalf of another
+    agent: the exchange is not over before the message's own answer has come."""
+
     answers_left: int = 0
     """How many more answers with this correlation id this one announces: one for
     each delegation that it makes. An exchange is over when all have come."""

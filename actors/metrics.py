@@ -8,7 +8,24 @@ if TYPE_CHECKING:
     from actors.messages import Usage
     from runtime.metrics import Metrics
 
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+SECONDS = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1,
+    2.5,
+    5,
+    10,
+    30,
+    60,
+    300,
+)
 """Upper bounds of the histograms' buckets, in seconds."""
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from actors.config import AgentConfig
 from actors.ports import Model, Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from actors.config import AgentConfig
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ class Tool(Protocol):
 
 
 class Ingress(Protocol):
-    """Where a transport hands in what people wrote. Implemented by the connector actor."""
+    """Where a transport hands in what people wrote; `actors/connector.py` has it."""
 
     async def accept(self, inbound: Inbound) -> bool:
         """Store a message; acknowledge it to the platform only after this returns.
@@ -119,8 +119,12 @@ class Transport(Protocol):
         """
         ...
 
-    async def show_draft(self, draft: Draft) -> None:
-        """Show a piece of an answer that is still being written; may do nothing."""
+    def show_draft(self, draft: Draft) -> None:
+        """Show a piece of an answer that is still being written; may do nothing.
+
+        Never waits, and need not show each piece by itself: a transport that shows
+        drafts by editing a message keeps the newest and paces itself.
+        """
         ...
 
     async def settle(self, correlation_id: str, reason: str) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from actors.answers import Answer
     from actors.rules.routes import RoutingTable
     from actors.services import Services
+    from runtime.store import SettledState
 
 LOG = EventLog("router")
 
@@ -157,7 +158,7 @@ class Router(Actor):
 
     def _nobody(self, inbound: Inbound, unrouted: Unrouted) -> None:
         """Settle what nobody hears; tell the sender where one waits."""
-        settled = ("dropped", unrouted.reason)
+        settled: tuple[SettledState, str] = ("dropped", unrouted.reason)
         LOG.info(
             "message dropped",
             correlation_id=inbound.correlation_id,
@@ -188,4 +189,5 @@ class Router(Actor):
             for delivery in answer.deliveries:
                 self.tell(connector, Deliver(delivery))
             if not answer.deliveries:
-                self.tell(connector, Settled(answer.inbound, answer.settled[1]))
+                reason = ":".join(answer.settled)
+                self.tell(connector, Settled(answer.inbound, reason))

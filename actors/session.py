@@ -47,10 +47,6 @@ if TYPE_CHECKING:
 
 LOG = EventLog("session")
 
-# Chosen: how many messages may wait behind a running turn; the seeds' follow-up
-# queue holds ten. One more is refused with a note.
-QUEUE_CAP = 10
-
 # Chosen: after the turn's own time-out a turn has this long to report before the
 # session stops waiting for it.
 REPORT_WITHIN = 30.0
@@ -58,6 +54,10 @@ REPORT_WITHIN = 30.0
 # Chosen: seconds until a failed commit is tried again; the disk may be full for
 # hours, and a try is cheap.
 RETRY_COMMIT = 1.0
+
+# Chosen: words said within 20 ms are shown together: nobody can tell, and a fast
+# model would otherwise cost a message to three actors for each word.
+DRAFT_PACE = 0.02
 
 PAGE = 1000
 
@@ -79,15 +79,29 @@ class WaitedLongEnough(msgspec.Struct, frozen=True):
     turn_id: str
 
 
+class DraftDue(msgspec.Struct, frozen=True):
+    """A note to itself: show what has been said meanwhile."""
+
+
 class CurrentTurn:
     """The turn that runs, or waits for its permit."""
 
-    __slots__ = ("began_at", "generation", "inbound", "is_ending", "sanitizer")
+    __slots__ = (
+        "began_at",
+        "generation",
+        "inbound",
+        "is_ending",
+        "sanitizer",
+        "unshown",
+    )
 
     def __init__(self, inbound: Inbound, generation: int, now: float) -> None:
         self.inbound = inbound
         self.generation = generation
         self.sanitizer = Sanitizer()
+        self.unshown = ""
+        """Said and cleaned, but not shown yet."""
+
         self.began_at = now
         self.is_ending = False
         """Whether its answer is being stored; it can no longer be stopped."""
@@ -118,13 +132,14 @@ class Session(Actor):
         self._stream = key.text
         self._persona = persona
         self._services = services
-        self._queue = queueing.SessionQueue(QUEUE_CAP)
+        self._queue = queueing.SessionQueue(services.limits.max_waiting)
         self._held: dict[str, Inbound] = {}
         self._turn: CurrentTurn | None = None
         self._lines: tuple[Line, ...] = ()
         self._version = 0
         self._outgoing: deque[Answer] = deque()
         self._patience: Timer | None = None
+        self._next_draft: Timer | None = None
 
     async def on_start(self) -> None:
         """Rebuild the history from the journal."""
@@ -137,7 +152,7 @@ class Session(Actor):
             if len(events) < PAGE:
                 return
 
-    def on_failure(self, *_: object) -> None:
+    def on_failure(self, *_args: object, **_kwargs: object) -> None:
         """Give back what this incarnation held, oldest first."""
         self._forget_turn()
         for inbound in reversed(tuple(self._held.values())):
@@ -165,6 +180,8 @@ class Session(Actor):
 
     def _on_timer(self, message: object) -> None:
         match message:
+            case DraftDue():
+                self._draft_due()
             case RetryCommit():
                 self._store_next()
             case WaitedLongEnough(turn_id=turn_id):
@@ -178,7 +195,7 @@ class Session(Actor):
     def _hear(self, inbound: Inbound) -> None:
         if inbound.id in self._held:
             return  # handed in again after a restart; it has its place
-        command = commands.Words()
+        command: commands.Command = commands.Words()
         if not inbound.chain.agents:  # only people give commands
             command = commands.parse_command(inbound.text)
         self._held[inbound.id] = inbound
@@ -186,7 +203,7 @@ class Session(Actor):
             case commands.Words():
                 self._effects(self._queue.on(queueing.Heard(inbound.id)))
             case commands.Stop():
-                self._stop(inbound)
+                self._stop_answer(inbound)
             case commands.Help():
                 self._say(inbound, commands.help_text())
             case commands.UnknownCommand(text=text):
@@ -194,7 +211,7 @@ class Session(Actor):
             case _:
                 assert_never(command)
 
-    def _stop(self, inbound: Inbound) -> None:
+    def _stop_answer(self, inbound: Inbound) -> None:
         if self._turn is not None and self._turn.is_ending:
             self._say(inbound, "Too late: the answer is on its way.")
             return
@@ -266,17 +283,30 @@ class Session(Actor):
         turn = self._turn
         if turn is None or turn.id != turn_id:
             return  # a stopped turn's last words are nobody's business
-        visible = turn.sanitizer.feed(text)
-        if visible:
-            inbound = turn.inbound
-            draft = Draft(
-                correlation_id=inbound.correlation_id,
-                turn_id=turn_id,
-                address=inbound.address,
-                agent=self._key.agent,
-                text=visible,
-            )
-            self.tell(names.connector(inbound.address.connector), ShowDraft(draft))
+        turn.unshown += turn.sanitizer.feed(text)
+        if turn.unshown and self._next_draft is None:
+            self._show_draft(turn)
+            self._next_draft = self.after(DRAFT_PACE, DraftDue())
+
+    def _draft_due(self) -> None:
+        """Show what was said since the last draft."""
+        self._next_draft = None
+        turn = self._turn
+        if turn is not None and turn.unshown:
+            self._show_draft(turn)
+            self._next_draft = self.after(DRAFT_PACE, DraftDue())
+
+    def _show_draft(self, turn: CurrentTurn) -> None:
+        inbound = turn.inbound
+        draft = Draft(
+            correlation_id=inbound.correlation_id,
+            turn_id=turn.id,
+            address=inbound.address,
+            agent=self._key.agent,
+            text=turn.unshown,
+        )
+        turn.unshown = ""
+        self.tell(names.connector(inbound.address.connector), ShowDraft(draft))
 
     def _turn_ended(self, ended: TurnEnded) -> None:
         turn = self._turn
@@ -286,16 +316,14 @@ class Session(Actor):
         services = self._services
         seconds = services.clock.monotonic() - turn.began_at
         outcome = ended.outcome
-        failed = isinstance(outcome, Failed)
-        services.metrics.turn(
-            self._key.agent, outcome.reason if isinstance(outcome, Failed) else "ok"
-        )
+        how = outcome.reason if isinstance(outcome, Failed) else "ok"
+        services.metrics.turn(self._key.agent, how)
         services.metrics.stage("turn", seconds)
         LOG.info(
             "turn ended",
             correlation_id=turn.inbound.correlation_id,
             agent=self._key.agent,
-            outcome=outcome.reason if failed else "ok",
+            outcome=how,
             seconds=round(seconds, 4),
         )
         asked = self._asked(turn.inbound)
@@ -377,6 +405,9 @@ class Session(Actor):
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
+        if self._next_draft is not None:
+            self._next_draft.cancel()
+            self._next_draft = None
 
     def _brought(self, inbound: Inbound) -> tuple[Line, ...]:
         """Lines that a stateless client brought along, if this is the beginning."""

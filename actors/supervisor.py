@@ -1,28 +1,30 @@
 """The tree: who starts whom, in which order, and who is restarted with whom.
 
-    callboard
-    ├── store                the store's keeper
-    ├── limiter              how many turns run at once
-    ├── bounce               answers for what nobody handled
-    ├── edges …              what the edges bring along (the asyncio loop)
-    ├── agents
-    │   └── <name>
-    │       ├── turns        one actor for each running turn
-    │       ├── agent
-    │       └── sessions     one actor for each conversation that is awake
-    ├── router
-    └── connectors
-        └── <name>
-            ├── couriers     one actor for each chat that is spoken to
-            ├── connector
-            └── listener
+callboard
+├── store                the store's keeper
+├── limiter              how many turns run at once
+├── bounce               answers for what nobody handled
+├── edges …              what the edges bring along (the asyncio loop)
+├── agents
+│   └── <name>
+│       ├── turns        one actor for each running turn
+│       ├── agent
+│       └── sessions     one actor for each conversation that is awake
+├── router
+└── connectors
+└── <name>
+├── couriers     one actor for each chat that is spoken to
+├── connector
+└── listener
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from actors import names
 from actors.agent import Agent
 from actors.bounce import Bounce
 from actors.connector import Connector
@@ -99,7 +101,7 @@ def _agents(company: Company) -> Supervisor:
     children = tuple(
         ChildSpec(
             name=persona.name,
-            start=lambda persona=persona: _agent(persona, company.services),
+            start=partial(_agent, persona, company.services),
             shutdown=20.0,
         )
         for persona in company.personas
@@ -118,7 +120,7 @@ def _agent(persona: Persona, services: Services) -> Supervisor:
             lambda key: Session(parse_key(key), persona, services), config
         )
 
-    notify = f"callboard/agents/{persona.name}/agent"
+    notify = names.agent(persona.name)
     children = (
         ChildSpec(name="turns", start=turns),
         ChildSpec(name="agent", start=lambda: Agent(persona.name)),
@@ -131,9 +133,7 @@ def _connectors(company: Company) -> Supervisor:
     children = tuple(
         ChildSpec(
             name=name,
-            start=lambda name=name, transport=transport: _connector(
-                name, transport, company
-            ),
+            start=partial(_connector, name, transport, company),
             shutdown=20.0,
         )
         for name, transport in company.transports.items()
@@ -146,9 +146,7 @@ def _connector(name: str, transport: Transport, company: Company) -> Supervisor:
 
     def couriers() -> KeyedSupervisor:
         config = KeyedConfig(idle_after=COURIER_IDLE)
-        return KeyedSupervisor(
-            lambda _key: Courier(name, transport, services), config
-        )
+        return KeyedSupervisor(lambda _key: Courier(name, transport, services), config)
 
     def listener() -> Listener:
         return Listener(name, transport, lambda: company.on_listener_end(name))

@@ -90,9 +90,7 @@ class Turn(Actor):
         outcome: Finished | Failed = Failed(TIMED_OUT, "timeout")
         with trio.move_on_after(self._services.limits.turn_timeout):
             outcome = await self._answer(start)
-        self.tell(
-            names.agent(self._persona.name), TurnEnded(start.turn_id, outcome)
-        )
+        self.tell(names.agent(self._persona.name), TurnEnded(start.turn_id, outcome))
         self.stop()
 
     async def _answer(self, start: StartTurn) -> Finished | Failed:
@@ -109,7 +107,9 @@ class Turn(Actor):
                     case rules.Fail(text=text):
                         return Failed(text, "model")
                     case rules.AskModel(with_tools=with_tools):
-                        event = await self._ask(start, turn.lines, with_tools)
+                        event = await self._ask(
+                            start, turn.lines, with_tools=with_tools
+                        )
                         effects = turn.on(event)
                     case rules.CallTool(call=call):
                         calls.append(call)
@@ -117,10 +117,10 @@ class Turn(Actor):
                 effects = await self._run_tools(start, turn, calls)
 
     async def _ask(
-        self, start: StartTurn, lines: tuple[Line, ...], with_tools: bool
+        self, start: StartTurn, lines: tuple[Line, ...], *, with_tools: bool
     ) -> rules.ModelReplied | rules.ModelFailed:
         """Ask the model; more than once if it is busy and has not said a word."""
-        request = self._request(start, lines, with_tools)
+        request = self._request(start, lines, with_tools=with_tools)
         wait = FIRST_WAIT
         for attempt in range(1, ATTEMPTS + 1):
             spoken: list[str] = []
@@ -175,7 +175,7 @@ class Turn(Actor):
         return "\n\n".join(self._said) or last
 
     def _request(
-        self, start: StartTurn, lines: tuple[Line, ...], with_tools: bool
+        self, start: StartTurn, lines: tuple[Line, ...], *, with_tools: bool
     ) -> ModelRequest:
         persona = self._persona
         inbound = start.inbound

@@ -121,7 +121,8 @@ def tell_comparison(record: Record) -> None:
         return
     verdict = "SLOWER than the spread explains" if record.is_slower else "not slower"
     figure = f"{record.benchmark} {record.figure} ({record.subject})"
-    tell(f"{figure}: {record.against_baseline:.2f} times as good as the baseline: {verdict}")
+    times = f"{record.against_baseline:.2f} times as good as the baseline"
+    tell(f"{figure}: {times}: {verdict}")
 
 
 def tell(text: str) -> None:

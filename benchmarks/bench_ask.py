@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 
 from benchmarks.figure import Benchmark, Figure, Plan
 from benchmarks.stopwatch import now_ns, spans
 from runtime.actor import Actor
-from runtime.ref import ActorRef
 from runtime.system import open_system
+
+if TYPE_CHECKING:
+    from runtime.ref import ActorRef
 
 
 class Echo(Actor):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import trio
 
 from benchmarks.bench_ask import Echo
 from benchmarks.figure import Benchmark, Figure, Plan
 from benchmarks.stopwatch import now_ns, spans
-from runtime.ref import ActorRef
 from runtime.system import open_system
+
+if TYPE_CHECKING:
+    from runtime.ref import ActorRef
 
 
 def measure(plan: Plan) -> list[Figure]:

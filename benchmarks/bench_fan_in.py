@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -11,8 +11,10 @@ from benchmarks.figure import Benchmark, Figure, Plan
 from benchmarks.stopwatch import now, rate
 from runtime.actor import Actor
 from runtime.mailbox import MailboxConfig
-from runtime.ref import ActorRef
 from runtime.system import open_system
+
+if TYPE_CHECKING:
+    from runtime.ref import ActorRef
 
 SENDERS = 100
 

@@ -9,8 +9,9 @@ import trio
 from benchmarks.figure import Benchmark, Figure, Plan
 from benchmarks.stopwatch import now_ns, spans
 from runtime.actor import Actor
+from runtime.child import ChildSpec
 from runtime.restarts import Backoff
-from runtime.supervisor import ChildSpec, Supervisor, SupervisorConfig
+from runtime.supervisor import Supervisor, SupervisorConfig
 from runtime.system import open_system
 
 CRASH = "crash"

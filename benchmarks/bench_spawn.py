@@ -9,15 +9,21 @@ as what one full collection stops the loop for, before and after `gc.freeze()`.
 from __future__ import annotations
 
 import gc
+from typing import TYPE_CHECKING
 
 import trio
 
 from benchmarks.bench_ask import Echo
+from benchmarks.bench_million import stop_all
 from benchmarks.figure import Benchmark, Figure, Plan
 from benchmarks.fresh import in_fresh_process
 from benchmarks.machine import resident
 from benchmarks.stopwatch import now, rate
-from runtime.system import ActorSystem, open_system
+from runtime.system import open_system
+
+if TYPE_CHECKING:
+    from runtime.ref import ActorRef
+    from runtime.system import ActorSystem
 
 WARM = 1000
 
@@ -40,17 +46,17 @@ def populate(plan: Plan) -> list[Figure]:
 async def populated(size: int) -> list[Figure]:
     """Start the actors, weigh them, and see what a full collection takes."""
     async with open_system() as system:
-        start(system, WARM)
+        refs = start(system, WARM)
         gc.collect()
         before = resident()
         begin = now()
-        start(system, size)
+        refs += start(system, size)
         started = rate(size, begin, "actors", f"started, {size}")
         pause = collection()
         weight = (resident() - before) / size
         gc.freeze()
         frozen = collection()
-        await leave(system)
+        await leave(refs)
     return [
         started,
         Figure(f"idle actor, {size}", weight, "B"),
@@ -67,26 +73,25 @@ def populate_uncollected(plan: Plan) -> list[Figure]:
 async def populated_uncollected(size: int) -> list[Figure]:
     """Start the actors."""
     async with open_system() as system:
-        start(system, WARM)
+        refs = start(system, WARM)
         gc.collect()
         gc.disable()
         begin = now()
-        start(system, size)
+        refs += start(system, size)
         started = rate(size, begin, "actors", f"started, gc off, {size}")
-        await leave(system)
+        await leave(refs)
     return [started]
 
 
-def start(system: ActorSystem, size: int) -> None:
-    """Start idle actors."""
-    for _ in range(size):
-        system.spawn(Echo())
+def start(system: ActorSystem, size: int) -> list[ActorRef]:
+    """Start idle actors; their refs are part of what they weigh."""
+    return [system.spawn(Echo()) for _ in range(size)]
 
 
-async def leave(system: ActorSystem) -> None:
+async def leave(refs: list[ActorRef]) -> None:
     """End the actors without the collector looking on; `million` times the end."""
     gc.disable()
-    await system.stop()
+    await stop_all(refs)
 
 
 def collection() -> float:

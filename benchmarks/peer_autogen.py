@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autogen_core import (
     AgentId,
@@ -23,8 +23,10 @@ from autogen_core import (
     TypeSubscription,
 )
 
-from benchmarks.figure import Figure, Plan, Round
 from benchmarks.stopwatch import now, now_ns, rate, spans
+
+if TYPE_CHECKING:
+    from benchmarks.figure import Figure, Plan, Round
 
 SHARE = 0.05
 SENDERS = 100
@@ -42,8 +44,9 @@ class Token:
 
 async def join(runtime: Any, kind: str, closure: Closure) -> None:  # noqa: ANN401
     """Add an agent that takes what is published under its name."""
+    heard: list[Any] = [TypeSubscription(kind, kind)]
     await ClosureAgent.register_closure(
-        runtime, kind, closure, subscriptions=lambda: [TypeSubscription(kind, kind)]
+        runtime, kind, closure, subscriptions=lambda: heard
     )
 
 

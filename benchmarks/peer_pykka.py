@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pykka
 
-from benchmarks.figure import Figure, Plan
 from benchmarks.stopwatch import now, now_ns, rate, spans
 
 if TYPE_CHECKING:
-    from benchmarks.figure import Round
+    from benchmarks.figure import Figure, Plan, Round
 
 SHARE = 0.5
 SENDERS = 100

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from benchmarks.figure import Figure, Plan
 from benchmarks.stopwatch import now, now_ns, rate, spans
 
 if TYPE_CHECKING:
-    from benchmarks.figure import Round
+    from benchmarks.figure import Figure, Plan, Round
 
 SHARE = 0.5
 SENDERS = 100
@@ -143,9 +142,9 @@ async def ask_thread_all(plan: Plan) -> list[Figure]:
 
 
 ROUNDS: dict[str, Round] = {
-    "tell": functools.partial(trio.run, tell_all),
-    "fan_in": functools.partial(trio.run, fan_in_all),
-    "ring": functools.partial(trio.run, ring_all),
-    "ask": functools.partial(trio.run, ask_all),
-    "ask_thread": functools.partial(trio.run, ask_thread_all),
+    "tell": lambda plan: trio.run(tell_all, plan),
+    "fan_in": lambda plan: trio.run(fan_in_all, plan),
+    "ring": lambda plan: trio.run(ring_all, plan),
+    "ask": lambda plan: trio.run(ask_all, plan),
+    "ask_thread": lambda plan: trio.run(ask_thread_all, plan),
 }

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import xoscar
 
-from benchmarks.figure import Figure, Plan, Round
 from benchmarks.stopwatch import now, now_ns, rate, spans
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
+
+    from benchmarks.figure import Figure, Plan, Round
 
 SHARE = 0.05
 SENDERS = 100
@@ -37,9 +38,10 @@ class Counter(xoscar.Actor):  # type: ignore[misc]  # untyped where it is instal
         if self._missing == 0:
             self._done.set()
 
-    async def wait_done(self) -> None:
+    async def wait_done(self) -> AsyncGenerator[Any]:
         """Wait until all have come."""
-        await self._done.wait()
+        # Yielding to the pool lets the actor handle other messages meanwhile.
+        yield self._done.wait()
 
 
 class Sender(xoscar.Actor):  # type: ignore[misc]
@@ -84,7 +86,7 @@ class Echo(xoscar.Actor):  # type: ignore[misc]
 
 
 @asynccontextmanager
-async def pool() -> AsyncIterator[str]:
+async def pool() -> AsyncGenerator[str]:
     """Open a pool in this process, and give its address."""
     opened = await xoscar.create_actor_pool("127.0.0.1", n_process=0)
     async with opened:

@@ -7,10 +7,13 @@ from benchmarks import (
     bench_ask_thread,
     bench_commit,
     bench_fan_in,
+    bench_idle,
+    bench_line,
     bench_million,
     bench_restart,
     bench_ring,
     bench_spawn,
+    bench_start,
     bench_tell,
 )
 
@@ -24,6 +27,9 @@ BENCHMARKS = {
         bench_ask_thread,
         bench_restart,
         bench_commit,
+        bench_line,
+        bench_start,
+        bench_idle,
         bench_spawn,
         bench_million,
     )

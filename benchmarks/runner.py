@@ -88,9 +88,7 @@ def bind(peer: Peer, benchmark: str) -> Callable[[Plan], list[Figure]]:
     return lambda plan: peer.measure(benchmark, plan)
 
 
-def records(
-    benchmark: str, measured: Measured, setting: Setting
-) -> Iterator[Record]:
+def records(benchmark: str, measured: Measured, setting: Setting) -> Iterator[Record]:
     """Summarise the rounds, one record for each figure of each subject."""
     ours = measured[OURS]
     for subject, figures in measured.items():

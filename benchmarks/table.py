@@ -9,7 +9,14 @@ if TYPE_CHECKING:
 
     from benchmarks.record import Record
 
-HEAD = ("benchmark", "figure", "subject", "median", "lowest to highest", "callboard is")
+HEAD = (
+    "benchmark",
+    "figure",
+    "subject",
+    "median",
+    "lowest to highest",
+    "callboard is (pairwise)",
+)
 
 
 def table(records: Sequence[Record]) -> str:
@@ -21,7 +28,9 @@ def table(records: Sequence[Record]) -> str:
 
 def row(record: Record) -> tuple[str, ...]:
     """Give the cells of one record."""
-    better = "" if record.times_better is None else f"{record.times_better:.3g}×"
+    better = (
+        "" if record.times_better is None else f"{record.times_better:.3g} times better"
+    )
     return (
         record.benchmark,
         record.figure,

@@ -6,7 +6,7 @@ here and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -40,7 +40,6 @@ from connectors.web.openai_api import HttpTransport
 from connectors.web.operations import Operations
 from connectors.web.server import HttpSettings
 from runtime.clock import SystemClock
-from runtime.deadletters import DeadLetter
 from runtime.ids import IdSource
 from runtime.metrics import Metrics
 from runtime.sqlite_file import SqliteFile, SqliteOptions
@@ -52,6 +51,7 @@ from runtime.watchdog import WatchdogConfig
 if TYPE_CHECKING:
     from actors.ports import Model, Tool, Transport
     from runtime.clock import Clock
+    from runtime.deadletters import DeadLetter
     from runtime.store import Store
 
 PERSONA_FILES = ("IDENTITY.md", "SOUL.md", "MOTIVATIONS.md", "GOALS.md", "AGENTS.md")
@@ -85,19 +85,19 @@ class App:
 
     async def readiness(self) -> tuple[str, ...]:
         """Say why messages cannot be answered now; nothing: they can."""
-        reasons: list[str] = []
-        if not self.store.healthy:
-            reasons.append("the store cannot write: see the log")
-        for name in self.transports:
-            if self.system.find(names.connector(name)) is None:
-                reasons.append(f"connector {name} is not running")
+        reasons = [] if self.store.healthy else ["the store cannot write: see the log"]
+        reasons += [
+            f"connector {name} is not running"
+            for name in self.transports
+            if self.system.find(names.connector(name)) is None
+        ]
         return tuple(reasons)
 
 
 @asynccontextmanager
 async def open_app(
     config: AppConfig, transports: Mapping[str, MakeTransport]
-) -> AsyncIterator[App]:
+) -> AsyncGenerator[App]:
     """Run a company until the block ends; then stop it in order.
 
     Args:

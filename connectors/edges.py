@@ -49,6 +49,6 @@ class Edges(Actor):
         """End the loop."""
         await self._bridge.aclose()
 
-    async def on_failure(self, *_: object) -> None:
+    async def on_failure(self, *_args: object, **_kwargs: object) -> None:
         """Clear away what is left of the loop."""
         await self._bridge.aclose()

@@ -9,7 +9,6 @@ Terms: pykka's (`on_start`, `on_stop`, `on_failure`, `on_receive`).
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import pykka
@@ -22,6 +21,7 @@ from runtime.reply import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import TracebackType
 
     from runtime.cell import Cell
     from runtime.ref import ActorRef
@@ -36,7 +36,18 @@ PROXY_MESSAGES = frozenset(
 )
 
 
-class Actor(pykka.Actor):
+if TYPE_CHECKING:
+
+    class PykkaActor:
+        """pykka's `Actor` without its hooks' types, which forbid `async` hooks."""
+
+        def _handle_receive(self, message: Any) -> Any: ...
+
+else:
+    PykkaActor = pykka.Actor
+
+
+class Actor(PykkaActor):
     """An object with private state and a mailbox, handling one message at a time.
 
     A handler that is a plain function is run inline and must not wait. A handler
@@ -100,22 +111,22 @@ class Actor(pykka.Actor):
         return f"{type(self).__name__} ({self.actor_urn})"
 
     @property
-    def actor_ref(self) -> ActorRef:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+    def actor_ref(self) -> ActorRef:  # pyright: ignore[reportIncompatibleMethodOverride]
         """This actor's ref."""
         return self._bound().ref
 
     @property
-    def actor_urn(self) -> str:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
+    def actor_urn(self) -> str:
         """This actor's name."""
         return self._bound().name
 
     @property
-    def actor_inbox(self) -> Any:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
+    def actor_inbox(self) -> Any:
         """This actor's mailbox."""
         return self._bound().mailbox
 
     @property
-    def actor_stopped(self) -> Any:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
+    def actor_stopped(self) -> Any:
         """Something with `is_set`: whether the actor has ended for good."""
         return self._bound().ref.actor_stopped
 
@@ -179,7 +190,7 @@ class Actor(pykka.Actor):
 
     def requeue(self, message: Any) -> None:
         """Put a message before all that wait, for this or the next incarnation."""
-        self._bound().mailbox.put_back(message)
+        self._bound().requeue(message)
 
     def stop(self) -> None:
         """End normally after the present message."""

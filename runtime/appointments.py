@@ -6,7 +6,6 @@ they were asked to survive a restart, and end with their actor.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +13,8 @@ from runtime.envelope import Notice
 from runtime.errors import MisuseError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from runtime.kernel import Kernel
     from runtime.timers import Timer
 
@@ -58,6 +59,8 @@ def every(
         raise MisuseError(f"a timer needs a period above 0 seconds, not {period}")
     notice = Notice(message, None if survives_restart else owner.generation)
 
+    timer: Timer
+
     def fire() -> None:
         nonlocal timer
         timer = _arm(owner, period, fire, survives=survives_restart)
@@ -66,7 +69,11 @@ def every(
             owner.post_system(notice)
 
     timer = _arm(owner, period, fire, survives=survives_restart)
-    return lambda: timer.cancel()
+
+    def cancel() -> bool:
+        return timer.cancel()
+
+    return cancel
 
 
 def _arm(

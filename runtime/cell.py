@@ -29,7 +29,6 @@ from runtime.messages import (
     Terminated,
 )
 from runtime.ref import ActorRef, cell_of
-from runtime.statistics import ActorStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,7 +100,7 @@ class Cell(Intake):
                 continue
             if type(result) is CoroutineType:
                 self._begin()
-                return result
+                return result  # pyright: ignore[reportUnknownVariableType]
             self._answer(item, result)
         return MORE
 
@@ -322,9 +321,13 @@ class Cell(Intake):
     def unstash(self) -> int:
         """Put the stashed messages before all others; gives their number."""
         count = self.mailbox.unstash()
-        if count and not self.scheduled:  # called from outside of a handler
-            self.enqueue()
+        self.wake()
         return count
+
+    def requeue(self, message: object) -> None:
+        """Put a message before all others."""
+        self.mailbox.put_back(message)
+        self.wake()
 
     def stop_self(self) -> None:
         """End normally after the present message."""
@@ -355,7 +358,7 @@ class Cell(Intake):
     def stop(self, exit_: Exit, reply: Reply, *, drain: bool = False) -> None:
         """End for good after the present message, or after all that waits."""
         if self.is_dead:
-            reply.offer(False)
+            reply.offer(value=False)
             return
         self.is_final = True
         self.tell_end(reply)
@@ -363,8 +366,7 @@ class Cell(Intake):
             lifecycle.bury(self, exit_)
         elif drain:
             self.mailbox.put(Stop(exit_))
-            if not self.scheduled:
-                self.enqueue()
+            self.wake()
         else:
             self.post_system(Stop(exit_))
 
@@ -396,21 +398,3 @@ class Cell(Intake):
         if self.scope is not None and self.state == "running" and not has_children:
             self.cancel_reason = self.cancel_reason or "interrupted"
             self.scope.cancel()
-
-    def statistics(self, now: float) -> ActorStatistics:
-        """Tell what an operator may know; `now` is trio's clock in seconds."""
-        is_handling = self.state == "running" and self.scope is not None
-        return ActorStatistics(
-            name=self.name,
-            kind=self.actor_class.__name__,
-            supervisor=self.parent.name if self.parent is not None else "",
-            state=self.state,
-            depth=self.mailbox.depth,
-            weight=self.mailbox.weight,
-            handled=self.handled,
-            failed=self.failed,
-            restarts=self.restarts,
-            age=now - self.started_at if self.started_at else 0.0,
-            busy_for=now - self.busy_since if is_handling else 0.0,
-            is_idle=self.state == "running" and not self.scheduled,
-        )

@@ -13,6 +13,7 @@ import msgspec
 from runtime import lifecycle, restarts
 from runtime.actor import Actor
 from runtime.cell import Cell
+from runtime.envelope import Envelope
 from runtime.errors import MisuseError
 from runtime.mailbox import MailboxConfig
 from runtime.messages import SHUTDOWN, Exit
@@ -68,13 +69,6 @@ class Child:
         """Count the end of the present, or else the last, incarnation as dealt with."""
         self.seen = self.cell.generation - (0 if self.is_running else 1)
 
-    def kill_for_good(self) -> Reply:
-        """Kill it, or take it away if it waits for its restart; see `kill`."""
-        self.cell.is_final = True
-        if self.cell.state == "down":
-            lifecycle.bury(self.cell, SHUTDOWN)
-        return kill(self.cell)
-
     def as_rule(self) -> restarts.Child:
         """Give what the decision needs to know."""
         return restarts.Child(self.spec.name, self.spec.restart, self.is_running)
@@ -112,6 +106,34 @@ def kill(cell: Cell) -> Reply:
         cell.tell_end(ended)
         cell.kill()
     return ended
+
+
+def kill_for_good(cell: Cell) -> Reply:
+    """Kill an actor, or take it away if it waits for its restart; see `kill`."""
+    cell.is_final = True
+    if cell.state == "down":
+        lifecycle.bury(cell, SHUTDOWN)
+    return kill(cell)
+
+
+def was_asked(cell: Cell) -> bool:
+    """Whether somebody waits for the answer to the present message."""
+    return isinstance(cell.current, Envelope) and cell.current.is_ask
+
+
+def turn_down(cell: Cell, message: object) -> None:
+    """Refuse a message that a supervisor does not know.
+
+    Told, it becomes a dead letter and no more: a stranger's mistake must not end
+    the children.
+
+    Raises:
+        MisuseError: it was asked.
+    """
+    if was_asked(cell):
+        kind = cell.actor_class.__name__
+        raise MisuseError(f"{kind} does not handle {type(message).__name__}")
+    cell.give_up(message, "not_understood")
 
 
 def as_rule(exit_: Exit) -> restarts.Ending:

@@ -181,8 +181,9 @@ class Fit:
         text = (
             f"{words.dotted(way)} must be {words.wanted(kind)}, not {words.given(node)}"
         )
-        if isinstance(words.bare(kind), shapes.LiteralType):
-            hint = words.close_to(str(node.content), words.literals(kind))
+        plain = words.bare(kind)
+        if isinstance(plain, shapes.LiteralType):
+            hint = words.close_to(str(node.content), words.literals(plain))
         else:
             default = self.defaults.get(way)
             is_plain = isinstance(default, (bool, int, float, str)) and default != ""

@@ -93,8 +93,8 @@ def wanted(kind: shapes.Type) -> str:
             return f"a whole number{bounds(number)}"
         case shapes.FloatType() as number:
             return f"a number{bounds(number)}"
-        case shapes.LiteralType():
-            return " or ".join(toml(item) for item in literals(kind))
+        case shapes.LiteralType() as literal:
+            return " or ".join(toml(item) for item in literals(literal))
         case _:
             return "a text"
 
@@ -126,11 +126,8 @@ def readable(number: float) -> str:
     return f"{number:_}"
 
 
-def literals(kind: shapes.Type) -> list[str]:
+def literals(kind: shapes.LiteralType) -> list[str]:
     """Give the words that a setting may be one of."""
-    kind = bare(kind)
-    if not isinstance(kind, shapes.LiteralType):
-        return []
     return [str(item) for item in kind.values]
 
 
@@ -146,8 +143,8 @@ def sample(kind: shapes.Type) -> str:
             text = toml(number.ge or number.le or 10)
         case shapes.FloatType() as number:
             text = toml(float(((number.ge or 0) + (number.le or 2)) / 2))
-        case shapes.LiteralType():
-            text = toml(literals(kind)[0])
+        case shapes.LiteralType() as literal:
+            text = toml(literals(literal)[0])
         case shapes.VarTupleType(item_type=item):
             text = f"[{sample(item)}]"
         case shapes.UnionType(types=choices):

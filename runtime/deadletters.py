@@ -7,10 +7,12 @@ why, and by which actor. The last few can be read; the counts never shrink.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Reason = Literal[
     "mailbox_full",

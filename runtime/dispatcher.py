@@ -11,14 +11,16 @@ that switches tasks per message stays below 0.2 M messages/s; this does not.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from threading import get_ident
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pykka
 import trio
 
 from runtime.errors import MailboxFullError, MisuseError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Chosen: how many messages one actor may handle before the next gets its turn.
 BATCH = 64

@@ -101,9 +101,9 @@ class Intake:
         self.is_final = False
         self.is_queued = False
         self.last_exit: Exit | None = None
-        self.handled = 0
-        self.failed = 0
-        self.restarts = 0
+        self.handled: int = 0
+        self.failed: int = 0
+        self.restarts: int = 0
         self.started_at = 0.0
         self.busy_since = 0.0
         self.senders: deque[tuple[object, Reply]] | None = None
@@ -212,12 +212,16 @@ class Intake:
         if not isinstance(message, Notice | Stop | Passivate):
             message = Notice(message)
         self.mailbox.put_system(message)
-        if not self.scheduled:
-            self.enqueue()
+        self.wake()
 
     def step(self, batch: int) -> None:
         """Have up to `batch` messages handled; see `cell.py`."""
         raise NotImplementedError
+
+    def wake(self) -> None:
+        """See that this cell is stepped; it may be on its way already."""
+        if not self.scheduled:
+            self.enqueue()
 
     def enqueue(self) -> None:
         """Have the dispatcher step this cell; at most one place on its queue."""

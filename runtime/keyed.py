@@ -11,8 +11,7 @@ and a key that fails too often is given up, not escalated.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 import trio
@@ -20,26 +19,39 @@ import trio
 from runtime import lifecycle
 from runtime.actor import Actor
 from runtime.cell import Cell
+from runtime.child import in_trio, kill_for_good, turn_down
 from runtime.envelope import Envelope
 from runtime.errors import DeclineStart
 from runtime.mailbox import MailboxConfig
-from runtime.messages import SHUTDOWN, ChildEnded, Exit, Keyed, Passivate, Stop
+from runtime.messages import NORMAL, SHUTDOWN, ChildEnded, Exit, Keyed, Passivate
 from runtime.reply import Reply
 from runtime.restarts import Backoff, Failures, RestartWindow
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from runtime.ref import ActorRef
+
+# Chosen: how many children are looked at to find one that may sleep, when there are
+# too many. Those looked at are in use, so the next search begins with others.
+LOOKS = 8
 
 
 class KeyedConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """How actors addressed by key live."""
+    """How actors addressed by key live.
+
+    Raises:
+        ValueError: `idle_after` is not above 0, or `most` is below 1.
+    """
 
     idle_after: float | None = None
-    """Seconds without a message before a child is put to sleep; None: never."""
+    """Seconds without a message before a child is put to sleep, unless it is busy
+    or declines; None: never."""
 
     most: int = 10_000
     """Most children awake. At that number the one idle longest is put to sleep
-    early; at a tenth more, messages for further keys are refused."""
+    early; at a tenth more (but at least one), messages for further keys are refused.
+    """
 
     is_permanent: bool = True
     """Whether a child that failed is started again. Others are forgotten."""
@@ -53,6 +65,18 @@ class KeyedConfig(msgspec.Struct, frozen=True, kw_only=True):
     backoff: Backoff = Backoff()
     shutdown: float | None = 5.0
     """Seconds a child may take to stop; None: as long as it likes."""
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no sense, also when decoded from settings."""
+        if self.idle_after is not None and not self.idle_after > 0:
+            raise ValueError(f"idle_after must be above 0, not {self.idle_after}")
+        if self.most < 1:
+            raise ValueError(f"most must be 1 or more, not {self.most}")
+
+    @property
+    def limit(self) -> int:
+        """Children at which messages for further keys are refused."""
+        return self.most + max(1, self.most // 10)
 
 
 class KeyGivenUp(msgspec.Struct, frozen=True):
@@ -69,7 +93,10 @@ class InterruptKey(msgspec.Struct, frozen=True):
 
 
 class StopKey(msgspec.Struct, frozen=True):
-    """Stop the child with this key for good, if it is awake."""
+    """Stop the child with this key; what waits for it becomes dead letters.
+
+    Asked, it is answered when the child has ended; False if it was not awake.
+    """
 
     key: str
 
@@ -82,6 +109,8 @@ class WakeDue(msgspec.Struct, frozen=True):
     """A note to itself: the back-off of this key is over."""
 
     key: str
+    generation: int
+    """The incarnation that it waited to start."""
 
 
 class KeyedChild:
@@ -94,6 +123,12 @@ class KeyedChild:
         self.used_at = now
         self.window: RestartWindow | None = None
         self.failures = Failures()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is up, handles nothing, and nothing waits for it."""
+        cell = self.cell
+        return cell.state == "running" and cell.scope is None and cell.mailbox.empty()
 
 
 class KeyedSupervisor(Actor):
@@ -113,7 +148,7 @@ class KeyedSupervisor(Actor):
         self,
         make: Callable[[str], Actor],
         config: KeyedConfig,
-        notify: ActorRef | None = None,
+        notify: ActorRef | str | None = None,
     ) -> None:
         super().__init__()
         self._make = make
@@ -126,52 +161,36 @@ class KeyedSupervisor(Actor):
         if self._config.idle_after is not None:
             self.every(max(self._config.idle_after / 4, 0.001), Sweep())
 
-    def on_receive(self, message: Any) -> Any:
+    def on_receive(self, message: object) -> None:
         """Hand messages on; deal with children that ended."""
         match message:
             case Keyed(key=key, message=inner):
                 self._hand_on(key, inner)
             case ChildEnded():
                 self._child_ended(message)
-            case WakeDue(key=key):
-                self._wake_again(key)
+            case WakeDue():
+                self._wake_again(message)
             case Sweep():
                 self._sweep()
             case InterruptKey(key=key):
-                if key in self._children:
-                    self._children[key].cell.interrupt()
+                self._interrupt(key)
             case StopKey(key=key):
-                if key in self._children:
-                    self._children[key].cell.stop(SHUTDOWN, Reply())
+                self._stop_key(key)
             case _:
-                super().on_receive(message)
+                turn_down(self._cell, message)
 
     async def end_children(self, *, brutally: bool) -> None:
         """End all children at the same time; they do not depend on each other."""
         cells = [child.cell for child in self._children.values()]
-        self._children.clear()
-        replies: list[Reply] = []
-        for cell in cells:
-            if cell.state == "down":
-                lifecycle.bury(cell, SHUTDOWN)
-                continue
-            cell.is_final = True
-            reply = Reply()
-            replies.append(reply)
-            cell.tell_end(reply)
-            if brutally:
-                cell.kill()
-            else:
-                cell.post_system(Stop(SHUTDOWN))
-        seconds = self._config.shutdown
-        with trio.move_on_after(float("inf") if seconds is None else seconds):
-            for reply in replies:
-                await reply
-            return
-        for cell in cells:
-            cell.kill()
-        for reply in replies:
+        if not brutally:
+            with trio.move_on_after(in_trio(self._config.shutdown)):
+                for reply in [_stop_for_good(cell) for cell in cells]:
+                    await reply
+        for reply in [kill_for_good(cell) for cell in cells]:
             await reply
+        self._children.clear()
+
+    # --- messages ---------------------------------------------------------------
 
     def _hand_on(self, key: str, message: object) -> None:
         """Give a message, and the answer that may be owed, to the child."""
@@ -179,118 +198,147 @@ class KeyedSupervisor(Actor):
         item: object = Envelope(message, reply) if reply is not None else message
         child = self._children.get(key)
         if child is None or child.cell.is_dead:
-            child = self._wake(key, item)
+            child = self._wake(key, child)
             if child is None:
+                self._cell.give_up(item, "mailbox_full")
                 return
-        else:
-            self._children.move_to_end(key)
-            child.used_at = trio.current_time()
+        self._use(key, child)
         if not child.cell.offer(item):
             child.cell.give_up(item, "mailbox_full")
 
-    def _wake(self, key: str, item: object) -> KeyedChild | None:
-        """Start the child of a key; None if that went wrong, and the item with it."""
+    def _wake(self, key: str, before: KeyedChild | None) -> KeyedChild | None:
+        """Start the child of a key; None if there are too many."""
+        children = self._children
+        if len(children) >= self._config.most and before is None:
+            self._make_room()
+            if len(children) >= self._config.limit:
+                return None
         kernel = self._cell.kernel
-        most = self._config.most
-        if len(self._children) >= most:
-            next(iter(self._children.values())).cell.post_system(Passivate())
         name = f"{self.actor_urn}/{key}"
         cell = Cell(kernel, name, lambda: self._make(key), Actor, self._cell)
-        if len(self._children) >= most + most // 10 + 1:
-            cell.give_up(item, "mailbox_full")
-            return None
+        if before is not None:  # numbered on, so that its notes mean it alone
+            cell.generation = before.cell.generation
         kernel.names[name] = cell
-        child = KeyedChild(cell, trio.current_time())
-        self._children[key] = child
-        return child if self._start(key, child, item) else None
+        child = children[key] = KeyedChild(cell, trio.current_time())
+        _start(child)
+        return child
 
-    def _start(self, key: str, child: KeyedChild, item: object | None) -> bool:
-        cell = child.cell
-        try:
-            reply = lifecycle.start(cell)
-        except DeclineStart:
-            self._drop(key, item, SHUTDOWN)
-            return False
-        except Exception as error:  # noqa: BLE001  counts as a failure of the child
-            lifecycle.report_failure(cell, error)
-            if item is not None:
-                cell.offer(item)
-            self._child_failed(key, child, Exit("failed", error))
-            return False
-        if reply is not None:
-            lifecycle.start_task(cell, self._see_start, key, child, reply)
-        return True
+    def _interrupt(self, key: str) -> None:
+        child = self._children.get(key)
+        if child is not None:
+            child.cell.interrupt()
 
-    async def _see_start(self, key: str, child: KeyedChild, reply: Reply) -> None:
-        try:
-            await reply
-        except DeclineStart:
-            self._drop(key, None, SHUTDOWN)
-        except Exception as error:  # noqa: BLE001  counts as a failure of the child
-            if self._children.get(key) is child:
-                lifecycle.report_failure(child.cell, error)
-                self._child_failed(key, child, Exit("failed", error))
+    def _stop_key(self, key: str) -> None:
+        reply = self.defer_reply() or Reply()
+        child = self._children.get(key)
+        if child is None:
+            reply.offer(value=False)
+            return
+        child.cell.stop(SHUTDOWN, reply)
+        if child.cell.is_dead:  # it waited for its restart; nobody else will tell
+            del self._children[key]
+
+    # --- sleep --------------------------------------------------------------------
+
+    def _use(self, key: str, child: KeyedChild) -> None:
+        child.used_at = trio.current_time()
+        self._children.move_to_end(key)
+
+    def _sweep(self) -> None:
+        """Ask those who have been idle to sleep; the longest idle come first."""
+        latest = trio.current_time() - (self._config.idle_after or 0.0)
+        for _ in range(len(self._children)):
+            key, child = next(iter(self._children.items()))
+            if child.used_at > latest:
+                return
+            self._ask_to_sleep(key, child)
+
+    def _make_room(self) -> None:
+        for _ in range(min(LOOKS, len(self._children))):
+            if self._ask_to_sleep(*next(iter(self._children.items()))):
+                return
+
+    def _ask_to_sleep(self, key: str, child: KeyedChild) -> bool:
+        """Ask a child to sleep unless it is busy; either way its turn is over."""
+        self._use(key, child)
+        if child.is_idle:
+            child.cell.post_system(Passivate())
+            return True
+        return False
+
+    # --- ends ---------------------------------------------------------------------
 
     def _child_ended(self, ended: ChildEnded) -> None:
         key = ended.name.removeprefix(f"{self.actor_urn}/")
         child = self._children.get(key)
-        if child is None or child.cell.generation != ended.generation + 1:
+        if child is None:
             return
-        cell = child.cell
+        cell, exit_ = child.cell, ended.exit
         if cell.is_dead:
             del self._children[key]
-        elif cell.state != "down":
-            return
-        elif ended.exit.how in {"failed", "killed"}:
-            self._child_failed(key, child, ended.exit)
+        elif isinstance(exit_.error, DeclineStart):
+            self._drop(key, child, NORMAL)
+        elif exit_.how in {"failed", "killed"}:
+            self._child_failed(key, child, exit_)
         elif cell.mailbox.empty():
-            self._drop(key, None, ended.exit)
+            self._drop(key, child, exit_)
         else:  # words came while it fell asleep: the next incarnation has them
-            self._start(key, child, None)
+            _start(child)
 
     def _child_failed(self, key: str, child: KeyedChild, exit_: Exit) -> None:
-        config = self._config
-        kernel = self._cell.kernel
-        now = trio.current_time()
+        config, kernel, now = self._config, self._cell.kernel, trio.current_time()
         if child.window is None:
             child.window = RestartWindow(config.intensity, config.period)
         if not config.is_permanent or not child.window.allow(now):
-            self._drop(key, None, exit_)
-            if self._notify is not None:
-                self._notify.tell(KeyGivenUp(key, exit_.reason))
+            self._give_up_key(key, child, exit_)
             return
         kernel.restarts[child.cell.actor_class.__name__, exit_.reason] += 1
         seconds, child.failures = config.backoff.delay(
             child.failures, now, kernel.roll()
         )
+        kernel.report(
+            "actor restarts",
+            {"actor": child.cell.name, "reason": exit_.reason, "after": seconds},
+        )
+        due = WakeDue(key, child.cell.generation)
         if seconds > 0:
-            self.after(seconds, WakeDue(key))
+            self.after(seconds, due)
         else:
-            self._wake_again(key)
+            self._wake_again(due)
 
-    def _wake_again(self, key: str) -> None:
-        child = self._children.get(key)
-        if child is not None and child.cell.state == "down":
-            child.cell.restarts += 1
-            self._start(key, child, None)
+    def _give_up_key(self, key: str, child: KeyedChild, exit_: Exit) -> None:
+        self._drop(key, child, exit_)
+        self._cell.kernel.report(
+            "key given up", {"actor": child.cell.name, "reason": exit_.reason}
+        )
+        if self._notify is not None:
+            # Why not `tell`: should there be no room, that is not this actor's end.
+            self.tell(self._notify, KeyGivenUp(key, exit_.reason))
 
-    def _drop(self, key: str, item: object | None, exit_: Exit) -> None:
-        child = self._children.pop(key, None)
-        if child is None:
+    def _wake_again(self, due: WakeDue) -> None:
+        child = self._children.get(due.key)
+        if child is None or child.cell.generation != due.generation:
             return
-        if item is not None and not child.cell.offer(item):
-            child.cell.give_up(item, "mailbox_full")
+        if child.cell.is_dead:  # stopped by somebody who holds its ref
+            del self._children[due.key]
+        else:
+            child.cell.restarts += 1
+            _start(child)
+
+    def _drop(self, key: str, child: KeyedChild, exit_: Exit) -> None:
+        del self._children[key]
         lifecycle.bury(child.cell, exit_)
 
-    def _sweep(self) -> None:
-        """Ask those who have been idle to sleep; the longest idle come first."""
-        idle_after = self._config.idle_after
-        if idle_after is None:
-            return
-        now = trio.current_time()
-        for key, child in list(self._children.items()):
-            if now - child.used_at < idle_after:
-                return
-            child.used_at = now
-            self._children.move_to_end(key)
-            child.cell.post_system(Passivate())
+
+def _start(child: KeyedChild) -> None:
+    try:
+        lifecycle.start(child.cell)
+    except Exception:  # noqa: BLE001  its `ChildEnded` says it, and comes next
+        return
+
+
+def _stop_for_good(cell: Cell) -> Reply:
+    """Ask an actor to end; the reply is answered when it has."""
+    reply = Reply()
+    cell.stop(SHUTDOWN, reply)
+    return reply

@@ -187,7 +187,7 @@ def _call_hook(cell: Cell, exit_: Exit) -> tuple[Exit, Any]:
     actor = cell.actor
     if actor is None or exit_.how == "killed":
         return exit_, None
-    result: object = None
+    result: Any = None
     try:
         if exit_.error is not None:
             error = exit_.error
@@ -197,8 +197,11 @@ def _call_hook(cell: Cell, exit_: Exit) -> tuple[Exit, Any]:
             result = actor.on_stop()
     except Exception as error:  # noqa: BLE001  the end itself must go on
         return _worse(cell, exit_, error), None
-    waiting: Any = result if type(result) is CoroutineType else None
-    return exit_, waiting
+    return exit_, result if _is_waiting(result) else None
+
+
+def _is_waiting(result: object) -> bool:
+    return type(result) is CoroutineType
 
 
 def _worse(cell: Cell, exit_: Exit, error: Exception) -> Exit:
@@ -291,7 +294,7 @@ def bury(cell: Cell, exit_: Exit) -> None:
     kernel = cell.kernel
     if kernel.names.get(cell.name) is cell:
         del kernel.names[cell.name]
-    kernel.handled += cell.handled
+    kernel.count_ended(cell.actor_class.__name__, cell.handled)
     cancel_timers(cell, surviving=True)
     _give_up_all(cell, exit_)
     _answer_stops(cell)

@@ -19,7 +19,6 @@ from runtime.messages import weight_of
 Overflow = Literal["wait", "reject", "drop_oldest"]
 
 
-
 class Empty:
     """The class of `EMPTY`."""
 
@@ -67,9 +66,9 @@ class Mailbox:
         "_max_bytes",
         "_rest",
         "_stash",
-        "system",
         "config",
         "count",
+        "system",
         "weight",
     )
 

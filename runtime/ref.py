@@ -80,7 +80,7 @@ class ActorRef(pykka.ActorRef[Any]):
         return StoppedFlag(self._cell)
 
     @property
-    def _actor_weakref(self) -> Callable[[], Any]:
+    def _actor_weakref(self) -> Any:  # type: ignore[override]
         # Read by pykka's ActorProxy, which wants the present actor.
         return partial(getattr, self._cell, "actor")
 
@@ -169,7 +169,7 @@ class ActorRef(pykka.ActorRef[Any]):
         try:
             cell.kernel.dispatcher.call_soon(cell, call)
         except pykka.ActorDeadError:
-            reply.offer(False)
+            reply.offer(value=False)
         return reply.get(timeout=timeout) if block else reply
 
     def kill(self) -> None:
@@ -214,4 +214,4 @@ def cell_of(ref: pykka.ActorRef[Any]) -> Cell:
     """
     if not isinstance(ref, ActorRef):
         raise MisuseError(f"{ref} is not an actor of this system")
-    return ref._cell  # noqa: SLF001  the two belong together
+    return ref._cell  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, cast
 
 import pykka
@@ -17,6 +16,8 @@ import trio
 from runtime.errors import MisuseError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
     from runtime.timers import Timer
 
 Waiter = tuple[trio.lowlevel.Task, trio.lowlevel.TrioToken]
@@ -123,7 +124,7 @@ class Reply(pykka.Future[Any]):
                 yield from source.__await__()
             return self.get()
         if self._outcome is None and self.lend is not None and self.lend():
-            yield from trio.lowlevel.checkpoint().__await__()
+            yield from trio.lowlevel.checkpoint().__await__()  # noqa: ASYNC105
         if self._outcome is None:
             yield from self._park().__await__()
         return self._result()

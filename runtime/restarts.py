@@ -5,7 +5,7 @@ module answers.
 
 The terms and the decisions are Erlang/OTP's (stdlib, `supervisor`): with
 *intensity* N and *period* P, the supervisor stops itself when its children need
-more than N restarts within P seconds. Back-off and poison messages are ours.
+more than N restarts within P seconds. Back-off is ours.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, assert_never
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Iterable
 
 RestartKind = Literal["permanent", "transient", "temporary"]
 """Restarted always / only after an abnormal end / never."""
@@ -302,46 +302,3 @@ def _in_words(ending: Ending) -> str:
             return "was killed"
         case _:
             assert_never(ending)
-
-
-class PoisonCount:
-    """How often each message has killed its actor.
-
-    Args:
-        limit: kills after which a message is poison; at least 1.
-        capacity: most messages remembered at a time; at least 1.
-
-    Raises:
-        ValueError: `limit` or `capacity` is below 1.
-    """
-
-    def __init__(self, limit: int = 3, capacity: int = 1024) -> None:
-        if limit < 1 or capacity < 1:
-            raise ValueError(f"limit {limit} and capacity {capacity} must be 1 or more")
-        self._limit = limit
-        self._capacity = capacity
-        self._kills: dict[Hashable, int] = {}
-
-    def __len__(self) -> int:
-        """Messages remembered now."""
-        return len(self._kills)
-
-    def killed(self, message_id: Hashable) -> bool:
-        """Count one kill by this message and tell whether it is poison now.
-
-        A poison message is forgotten at once: it must not be delivered again. When
-        more messages than `capacity` have kills, the one whose last kill is longest
-        ago is forgotten.
-        """
-        kills = self._kills.pop(message_id, 0) + 1
-        if kills >= self._limit:
-            return True
-        # Put back at the end: the dict's order is the order of the last kill.
-        self._kills[message_id] = kills
-        if len(self._kills) > self._capacity:
-            del self._kills[next(iter(self._kills))]
-        return False
-
-    def survived(self, message_id: Hashable) -> None:
-        """Forget a message that has been handled, or will never be."""
-        self._kills.pop(message_id, None)

@@ -160,6 +160,11 @@ class JobQueue:
         return self._jobs.qsize()
 
     @property
+    def is_closed(self) -> bool:
+        """Whether nothing more is taken in."""
+        return self._refusal is not None
+
+    @property
     def is_dead(self) -> bool:
         """Whether the thread ended badly, so that nothing will ever be taken."""
         return self._death is not None
@@ -204,7 +209,7 @@ class JobQueue:
         self._put(job)
         if self._death is not None:  # it may have died before it could see the job
             job.error = StoreUnavailableError(self._death)
-            job.wake()
+            self._token.run_sync_soon(job.wake)
 
     def _put(self, job: Job) -> None:
         self._bytes_in += job.size

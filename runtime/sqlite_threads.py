@@ -104,6 +104,10 @@ class DatabaseThread(pykka.ThreadingActor, abc.ABC):
         """Do what still waits, then close."""
         try:
             self._work(0.0)
+            if not self.jobs.is_closed:
+                # Not by `aclose`: pykka's registry can stop any actor. Whoever asks
+                # later would wait for ever.
+                self.jobs.give_up(RuntimeError("stopped from outside"), ())
         finally:
             self._end()
 

@@ -238,7 +238,8 @@ class Store(Protocol):
 
         `done` is called once, on the trio thread, with what `commit` would have
         returned or raised; never before this returns. What one caller submits is
-        stored, and told of, in that order.
+        stored, and told of, in that order; only a refusal (overload, misuse, closed)
+        may be told before the commits submitted earlier.
 
         Args:
             commit: what to store.

@@ -8,15 +8,24 @@ supervisor stops them all and fails, and its own supervisor decides.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, assert_never
 
 import msgspec
 import trio
 
 from runtime import lifecycle, restarts
 from runtime.actor import Actor
-from runtime.child import Child, ChildSpec, as_rule, in_trio, kill, new_cell
-from runtime.envelope import Envelope
+from runtime.child import (
+    Child,
+    ChildSpec,
+    as_rule,
+    in_trio,
+    kill,
+    kill_for_good,
+    new_cell,
+    turn_down,
+    was_asked,
+)
 from runtime.errors import DeclineStart, MisuseError, RestartLimitError, StartError
 from runtime.mailbox import MailboxConfig
 from runtime.messages import NORMAL, SHUTDOWN, ChildEnded, Exit, Stop
@@ -26,7 +35,6 @@ from runtime.restarts import Backoff, RestartWindow, Strategy
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable
 
-    from runtime.cell import Cell
     from runtime.ref import ActorRef
 
 
@@ -134,7 +142,7 @@ class Supervisor(Actor):
         """End all children, the one started last first; brutally: all at once."""
         children = tuple(reversed(self._children.values()))
         if brutally:
-            replies = [child.kill_for_good() for child in children]
+            replies = [kill_for_good(child.cell) for child in children]
             for reply in replies:
                 await reply
         else:
@@ -221,9 +229,6 @@ class Supervisor(Actor):
             if child.spec.restart == "temporary":
                 del self._children[child.spec.name]
             return None
-        if child.spec.restart == "temporary":  # as `decide` would, without the list
-            self._forget(child, ended.exit)
-            return None
         return self._deal_with(child, ended.exit)
 
     def _deal_with(self, child: Child, exit_: Exit) -> object:
@@ -251,6 +256,8 @@ class Supervisor(Actor):
                 return self._restart(child, exit_, plan)
             case restarts.Escalate(text=text):
                 raise RestartLimitError(f"{self.actor_urn}: {text}") from exit_.error
+            case _:
+                assert_never(plan)
 
     def _forget(self, child: Child, exit_: Exit) -> None:
         del self._children[child.spec.name]
@@ -336,23 +343,3 @@ class Supervisor(Actor):
             return await self._add(child.spec)
         child.cell.restarts += 1
         return await self._bring_up(child)
-
-
-def was_asked(cell: Cell) -> bool:
-    """Whether somebody waits for the answer to the present message."""
-    return isinstance(cell.current, Envelope) and cell.current.is_ask
-
-
-def turn_down(cell: Cell, message: object) -> None:
-    """Refuse a message that a supervisor does not know.
-
-    Told, it becomes a dead letter and no more: a stranger's mistake must not end
-    the children.
-
-    Raises:
-        MisuseError: it was asked.
-    """
-    if was_asked(cell):
-        kind = cell.actor_class.__name__
-        raise MisuseError(f"{kind} does not handle {type(message).__name__}")
-    cell.give_up(message, "not_understood")

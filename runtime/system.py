@@ -5,7 +5,6 @@ Owns what the actors of one process share, and nothing outside of `async with`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,19 +16,20 @@ from runtime.cell import Cell
 from runtime.errors import KernelError, MisuseError
 from runtime.kernel import ASK_TIMEOUT, Kernel
 from runtime.logs import EventLog
-from runtime.messages import SHUTDOWN, Exit
+from runtime.messages import KILLED, SHUTDOWN, Exit
+from runtime.ref import cell_of
 from runtime.reply import Reply
 from runtime.statistics import ActorStatistics, SystemStatistics
-from runtime.supervisor import ChildSpec, Supervisor
 from runtime.watchdog import Watchdog, WatchdogConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncGenerator, Callable
 
     from runtime.actor import Actor
     from runtime.deadletters import DeadLetters
     from runtime.mailbox import MailboxConfig
     from runtime.ref import ActorRef
+    from runtime.supervisor import Supervisor
 
 # Chosen: as long as a supervisor gives a child by default.
 SHUTDOWN_TIME = 5.0
@@ -41,7 +41,7 @@ def log_report(event: str, fields: dict[str, Any]) -> None:
     log = EventLog("kernel")
     error = fields.get("error")
     if isinstance(error, Exception):
-        log.error(event, error=error, actor=str(fields.get("actor", "")))
+        log.fault(event, error, actor=str(fields.get("actor", "")))
     else:
         log.warning(event, **fields)
 
@@ -127,7 +127,7 @@ class ActorSystem:
             reply = lifecycle.start_actor(cell, supervisor)
             if reply is not None:
                 await reply
-        except Exception:
+        except (Exception, KeyboardInterrupt, SystemExit):
             lifecycle.bury(cell, SHUTDOWN)
             raise
         self.root = cell.ref
@@ -155,7 +155,7 @@ class ActorSystem:
     def actors(self) -> list[ActorStatistics]:
         """Tell of every living actor; may be called from any thread."""
         now = self.now()
-        return [cell.statistics(now) for cell in list(self.kernel.names.values())]
+        return [_statistics(cell, now) for cell in list(self.kernel.names.values())]
 
     def now(self) -> float:
         """Seconds on the clock that ages are measured by; from any thread."""
@@ -208,7 +208,26 @@ class ActorSystem:
         self._root_ended.set()
 
     def _root_exit(self) -> Exit | None:
-        return self.root._cell.last_exit if self.root is not None else None  # noqa: SLF001
+        return cell_of(self.root).last_exit if self.root is not None else None
+
+
+def _statistics(cell: Cell, now: float) -> ActorStatistics:
+    is_up = cell.state in {"running", "passivating", "stopping"}
+    is_handling = cell.state == "running" and cell.scope is not None
+    return ActorStatistics(
+        name=cell.name,
+        kind=cell.actor_class.__name__,
+        supervisor=cell.parent.name if cell.parent is not None else "",
+        state=cell.state,
+        depth=cell.mailbox.depth,
+        weight=cell.mailbox.weight,
+        handled=cell.handled,
+        failed=cell.failed,
+        restarts=cell.restarts,
+        age=now - cell.started_at if is_up else 0.0,
+        busy_for=now - cell.busy_since if is_handling else 0.0,
+        is_idle=cell.state == "running" and not cell.scheduled,
+    )
 
 
 async def _end(cell: Cell) -> None:
@@ -219,7 +238,10 @@ async def _end(cell: Cell) -> None:
         await ended
         return
     cell.kill()
-    await ended
+    with trio.move_on_after(2 * lifecycle.PATIENCE):
+        await ended
+        return
+    lifecycle.bury(cell, KILLED)  # whatever holds it: the system ends
 
 
 class Running:
@@ -265,7 +287,7 @@ async def open_system(
     config: SystemConfig | None = None,
     *,
     report: Callable[[str, dict[str, Any]], None] = log_report,
-) -> AsyncIterator[ActorSystem]:
+) -> AsyncGenerator[ActorSystem]:
     """Open a system on the present trio loop; at the end all its actors are stopped.
 
     Args:

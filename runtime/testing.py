@@ -11,9 +11,8 @@ Public: whoever writes an actor tests it with this. Use it under trio's
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 import trio.testing
@@ -21,6 +20,9 @@ import trio.testing
 from runtime.actor import Actor
 from runtime.mailbox import MailboxConfig
 from runtime.system import ActorSystem, SystemConfig, open_system
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Generator
 
 T = TypeVar("T")
 
@@ -47,7 +49,7 @@ class Reports:
 @asynccontextmanager
 async def open_test_system(
     reports: Reports | None = None, *, ask_timeout: float = 30.0
-) -> AsyncIterator[ActorSystem]:
+) -> AsyncGenerator[ActorSystem]:
     """Open a system without a watchdog thread, which virtual time cannot see.
 
     Args:
@@ -135,13 +137,13 @@ def crash_on(actor_class: type[Actor], *counts: int) -> type[Actor]:
 
 
 @contextmanager
-def seeded_order(seed: int) -> Iterator[None]:
+def seeded_order(seed: int) -> Generator[None]:
     """Let trio run ready tasks in an order fixed by `seed`.
 
     trio shuffles them with a private generator; a test of this repository fails
     loudly if it goes away.
     """
-    dice = trio._core._run._r  # type: ignore[attr-defined]  # noqa: SLF001
+    dice = trio._core._run._r  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     before = dice.getstate()
     dice.seed(seed)
     try:
@@ -151,16 +153,20 @@ def seeded_order(seed: int) -> Iterator[None]:
 
 
 async def wait_settled(system: ActorSystem, *, within: float = 10.0) -> None:
-    """Wait until no actor has a message waiting or a handler running.
+    """Wait until nobody has a message waiting, handles one, starts or ends.
+
+    An actor between two incarnations counts as settled: only time will change it.
 
     Raises:
         AssertionError: that was not so within `within` seconds.
     """
+    busy: list[str] = []
     with trio.move_on_after(within):
         while True:
             await trio.testing.wait_all_tasks_blocked()
-            busy = [a for a in system.actors() if a.depth or a.busy_for]
-            if not busy and not system.statistics().run_queue:
+            actors = system.actors()
+            busy = [a.name for a in actors if not a.is_idle and a.state != "down"]
+            if not busy:
                 return
             await trio.sleep(0.01)
-    raise AssertionError(f"still busy after {within} s: {busy!r}")
+    raise AssertionError(f"still busy after {within} s: {', '.join(busy)}")

@@ -8,13 +8,16 @@ Ask deadlines and handler deadlines use the same heap with a plain callback.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from math import isnan
 from threading import get_ident
+from typing import TYPE_CHECKING
 
 import trio
 
 from runtime.errors import MisuseError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Chosen: the heap is swept when more than half of it is void and it holds more than
 # this many; below that a sweep costs more than the memory it frees.

@@ -5,7 +5,8 @@ does not give the loop back cannot be seen from inside it: this thread asks the
 loop for a sign of life, reports where it hangs, and may break the handler off
 with a signal, which Python runs between two bytecodes of the main thread.
 
-Only the main thread can be broken off, and not inside a call into C.
+Only the main thread can be broken off, not inside a call into C, and never while
+it runs code of the kernel's or trio's, which such an error would leave half done.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-import traceback
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import trio
@@ -25,10 +26,20 @@ from runtime.errors import DeadlineError
 if TYPE_CHECKING:
     from types import FrameType
 
+    from runtime.cell import Cell
     from runtime.kernel import Kernel
 
-HANDLING = ("_drain", "_run")
-"""Functions of a cell inside which a handler runs."""
+HERE = str(Path(__file__).parent)
+FRAGILE = (HERE, str(Path(trio.__file__).parent))
+"""Folders whose code must not be broken off."""
+
+CELL_FILE = str(Path(__file__).with_name("cell.py"))
+LIFECYCLE_FILE = str(Path(__file__).with_name("lifecycle.py"))
+
+# Chosen: the handler may be inside fragile code whenever it is looked at; so many
+# times, this many seconds apart, it is tried again.
+TRIES = 100
+TRY_EVERY = 0.002
 
 
 class WatchdogConfig(msgspec.Struct, frozen=True):
@@ -62,6 +73,7 @@ class Watchdog:
         self._token = trio.lowlevel.current_trio_token()
         self._stopped = threading.Event()
         self._alive = threading.Event()
+        self._suspect: Sight | None = None
         self._thread = threading.Thread(
             target=self._watch, name="watchdog", daemon=True
         )
@@ -78,10 +90,10 @@ class Watchdog:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; does not wait for a look longer than its period."""
+        """End the thread and wait for it; it waits for nothing itself."""
         self._stopped.set()
         self._alive.set()
-        self._thread.join(timeout=self._config.period + 1.0)
+        self._thread.join()
         if self._can_break:
             signal.signal(signal.SIGUSR2, signal.SIG_DFL)
 
@@ -90,6 +102,8 @@ class Watchdog:
         while not self._stopped.wait(self._config.period):
             asked_at = clock.monotonic()
             self._alive.clear()
+            if self._stopped.is_set():
+                return
             try:
                 self._token.run_sync_soon(self._alive.set)
             except trio.RunFinishedError:
@@ -100,42 +114,104 @@ class Watchdog:
             self.lag = clock.monotonic() - asked_at
 
     def _bark(self) -> None:
+        """Report what blocks the loop, and try to break it off."""
         kernel = self._kernel
-        frame = sys._current_frames().get(kernel.dispatcher.thread_id)  # noqa: SLF001
-        name, kind = _actor_in(frame)
-        where = traceback.extract_stack(frame)[-1] if frame is not None else None
-        kernel.watchdog[kind, "loop_blocked"] += 1
+        frame = sys._current_frames().get(kernel.dispatcher.thread_id)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        sight = look(frame)
+        kernel.watchdog[sight.kind if sight else "kernel", "loop_blocked"] += 1
         kernel.report(
             "the loop is blocked",
             {
-                "actor": name,
+                "actor": sight.name if sight else "",
                 "seconds": round(self.lag, 1),
-                "where": f"{where.filename}:{where.lineno}" if where else "unknown",
+                "where": _place(frame),
             },
         )
-        if self._can_break and name:
+        self._suspect = sight
+        for _ in range(TRIES):
+            if not self._can_break or self._suspect is None:
+                return
             signal.pthread_kill(kernel.dispatcher.thread_id, signal.SIGUSR2)
+            if self._alive.wait(TRY_EVERY):
+                return
 
     def _break_off(self, _number: int, frame: FrameType | None) -> None:
-        """Raise inside the handler that blocks; do nothing if none is running now.
+        """Raise inside the handler that blocks; do nothing if it runs no more.
 
         Runs on the main thread, so what it sees in the stack is so.
         """
-        name, kind = _actor_in(frame)
-        if not name or self._alive.is_set():
+        sight = look(frame)
+        suspect = self._suspect
+        if sight is None or not sight.is_breakable or suspect is None:
             return
-        self._kernel.watchdog[kind, "broken_off"] += 1
-        raise DeadlineError(f"{name} blocked the loop for {self.lag:.1f} s")
+        if sight[:4] != suspect[:4] or self._alive.is_set():
+            return
+        self._suspect = None
+        self._kernel.watchdog[sight.kind, "broken_off"] += 1
+        raise DeadlineError(f"{sight.name} blocked the loop for {self.lag:.1f} s")
 
 
-def _actor_in(frame: FrameType | None) -> tuple[str, str]:
-    """Give (name, kind) of the actor whose handler is on the stack; else ("", "")."""
+class Sight(NamedTuple):
+    """Whose handler was seen on the stack."""
+
+    name: str
+    kind: str
+    message_id: int
+    handled: int
+    """The same handler is seen twice when name, message and this are the same."""
+
+    is_breakable: bool
+
+
+def look(frame: FrameType | None) -> Sight | None:
+    """Find the actor whose handler or hook is on the stack of the kernel's thread."""
     inner: FrameType | None = None
+    is_safe = True
     while frame is not None:
-        code = frame.f_code
-        if code.co_name in HANDLING and code.co_filename.endswith("cell.py") and inner:
-            cell = frame.f_locals.get("self")
-            return str(cell.name), cell.actor_class.__name__  # type: ignore[union-attr]
+        cell = _cell_in(frame)
+        if cell is not None and inner is not None:
+            return Sight(
+                cell.name,
+                cell.actor_class.__name__,
+                id(cell.current),
+                cell.handled,
+                is_safe and _is_handler(frame, inner),
+            )
+        # The innermost frames are looked at before it is known whose they are.
+        is_safe = is_safe and (_is_seam(frame) or not _is_fragile(frame))
         inner = frame
         frame = frame.f_back
-    return "", "kernel"
+    return None
+
+
+def _cell_in(frame: FrameType) -> Cell | None:
+    """Give the cell whose handler or hook this frame of the kernel calls."""
+    name = frame.f_code.co_filename
+    if name == CELL_FILE and frame.f_code.co_name in {"_drain", "_run"}:
+        return frame.f_locals.get("self")
+    if name == LIFECYCLE_FILE:
+        return frame.f_locals.get("cell")
+    return None
+
+
+def _is_handler(frame: FrameType, inner: FrameType) -> bool:
+    """Whether the frame inside this one of a cell's is its actor's handler."""
+    if frame.f_code.co_name == "_drain":
+        return _is_seam(inner)
+    if frame.f_code.co_name != "_run":
+        return False
+    return inner is getattr(frame.f_locals.get("coroutine"), "cr_frame", None)
+
+
+def _is_seam(frame: FrameType) -> bool:
+    return frame.f_code.co_name == "_handle_receive" and _is_fragile(frame)
+
+
+def _is_fragile(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(FRAGILE)
+
+
+def _place(frame: FrameType | None) -> str:
+    if frame is None:
+        return "unknown"
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -95,11 +95,11 @@ def is_typed(line: str) -> bool:
 
 
 def said(output: str) -> tuple[str, ...]:
-    """Give the program's lines without its prompts, which stand before them."""
-    lines = (
-        re.sub(f"^(?:{PROMPT})+", "", line).rstrip() for line in output.splitlines()
+    """Give the program's lines without the typed ones, which a pipe has echoed."""
+    lines = (line.rstrip() for line in output.splitlines())
+    return tuple(
+        line for line in lines if line and not line.startswith(PROMPT.rstrip())
     )
-    return tuple(line for line in lines if line and line != PROMPT.rstrip())
 
 
 def subcommands(text: str) -> set[tuple[str, ...]]:

@@ -124,6 +124,12 @@ async def test_a_slow_body_is_refused_in_time() -> None:
         assert error_of(await ask_raw(channel, slow)) == (408, "body_timeout")
 
 
+async def test_a_refused_body_that_goes_on_coming_is_cut_off() -> None:
+    head = POST + b"content-type: application/json\r\ncontent-length: 99999999\r\n\r\n"
+    async with open_channel(HttpSettings(port=0, body_timeout=0.05)) as channel:
+        assert error_of(await ask_raw(channel, head)) == (413, "request_too_large")
+
+
 async def test_slow_headers_are_refused_in_time() -> None:
     async with open_channel(HttpSettings(port=0, body_timeout=0.05)) as channel:
         assert error_of(await ask_raw(channel, POST)) == (408, "request_timeout")

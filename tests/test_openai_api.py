@@ -206,11 +206,8 @@ async def test_a_request_without_a_name_brings_its_own_history() -> None:
         "one",
         "two",
     ]
-    assert (inbound.agent, inbound.platform, inbound.is_direct) == (
-        "anna",
-        "http",
-        True,
-    )
+    assert (inbound.agent, inbound.platform) == ("anna", "http")
+    assert inbound.is_direct
     assert inbound.address.connector == "http"
     assert inbound.platform_id == inbound.id == inbound.address.chat
 

@@ -55,7 +55,7 @@ def test_the_reader_of_the_readme_sees_its_parts() -> None:
     assert readme.steps(SAMPLE) == [
         readme.Step(5, ("actors/agent.py", "actors/turn.py"), ("prompt", "turn"))
     ]
-    assert readme.said("you> you> anna> Hi.\nyou> \n") == ("anna> Hi.",)
+    assert readme.said("you> hello\nanna> Hi.\nyou> \n") == ("anna> Hi.",)
 
 
 def test_the_first_screen_shows_run_test_way_and_transcript() -> None:

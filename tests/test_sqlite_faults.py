@@ -198,6 +198,20 @@ async def test_a_disk_that_cannot_copy_the_wal_is_not_healthy(
     assert await names_unsettled(store) == ["m1"]
 
 
+async def test_a_group_that_fails_leaves_no_transaction_open(
+    store: SqliteStore,
+) -> None:
+    def stay_busy(db: apsw.Connection) -> None:
+        sqlite_rows.write(db, accepting("half done"), 0)
+        raise apsw.BusyError("as told")
+
+    with pytest.raises(StoreUnavailableError, match="as told"):
+        await store._writer.jobs.call(stay_busy)
+    await store.commit(accepting("m1"))
+    assert store.healthy
+    assert await names_unsettled(store) == ["m1"]
+
+
 async def test_a_read_that_fails_is_told_and_the_next_one_goes_on(
     store: SqliteStore,
 ) -> None:

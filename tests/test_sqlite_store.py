@@ -251,6 +251,22 @@ async def test_opening_that_is_cancelled_half_way_closes_what_it_opened(
     await store.aclose()
 
 
+async def test_a_thread_stopped_from_outside_leaves_nobody_waiting(
+    store: SqliteStore,
+) -> None:
+    await store.commit(accepting("m1"))
+    for ref in pykka.ActorRegistry.get_all():
+        ref.stop(block=False)
+    with trio.fail_after(30):
+        while not (store._writer.jobs.is_dead and store._reader.jobs.is_dead):
+            await trio.lowlevel.checkpoint()
+        for call in (lambda: store.commit(accepting("m2")), store.counts):
+            with pytest.raises(StoreUnavailableError, match="stopped from outside"):
+                await call()
+    assert store.needs_reopening
+    assert not store.healthy
+
+
 async def test_a_disk_that_does_not_answer_cannot_hold_up_closing(
     file: SqliteFile, nursery: trio.Nursery
 ) -> None:

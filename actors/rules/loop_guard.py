@@ -89,6 +89,23 @@ def may_delegate(
     return Allowed(name, Chain(agents=(*path, name), deadline=chain.deadline))
 
 
+def share(left: int, wanted: int) -> tuple[int, int]:
+    """Divide what may still be handed on among the tasks of one answer.
+
+    Without it an answer could hand on several tasks, each of those several more, and
+    a chain of few hops would hold thousands of turns.
+
+    Args:
+        left: how many tasks may still be handed on, from here down.
+        wanted: how many this answer wants to.
+
+    Returns:
+        How many it may, and how many each of those may then hand on in its turn.
+    """
+    granted = min(max(left, 0), wanted)
+    return granted, (left - granted) // granted if granted else 0
+
+
 def _refuse(reason: RefusalReason, text: str) -> Refused:
     return Refused(reason, f"Delegation stopped: {text}")
 

@@ -185,6 +185,11 @@ class Sanitizer:
 
     def feed(self, delta: str) -> str:
         """Take the next piece in; give back what may be shown now."""
+        # Why: nearly every piece is plain words, and no token begins without [ or <.
+        plain = not self._held and "[" not in delta and "<" not in delta
+        if plain and self._mode is _TEXT:
+            self._offset += len(delta)
+            return self._gap.join(delta)
         text = self._held + delta
         shown: list[str] = []
         at = 0

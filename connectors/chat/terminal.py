@@ -18,6 +18,7 @@ import trio
 
 from actors.errors import ChatError, DeliveryBusyError, DeliveryRefusedError
 from actors.messages import Address, Delivery, Inbound
+from actors.rules.owed import Owed
 from actors.rules.speaking import Speakers
 from connectors.chat.console import Console, Printer
 from connectors.chat.plain_text import Writer, make_safe
@@ -90,7 +91,7 @@ class TerminalTransport:
         self._printer = Printer(console)
         self._speakers = Speakers()
         self._writer = Writer()
-        self._owed: dict[str, int] = {}
+        self._owed: dict[str, Owed] = {}
         """Answers that are still owed, by correlation id."""
 
         self._delivered: deque[str] = deque(maxlen=MOST_UNANSWERED)
@@ -128,7 +129,7 @@ class TerminalTransport:
         self._check_open()
         return delivery.id
 
-    async def show_draft(self, draft: Draft) -> None:
+    def show_draft(self, draft: Draft) -> None:
         """Print a piece of an answer, on the line that the answer will stand on."""
         if self._printer.is_running:
             self._show(self._speakers.draft(draft))
@@ -205,7 +206,7 @@ class TerminalTransport:
             agent=self._settings.agent,
         )
         # Before it is handed in, because answers may come before that returns.
-        self._owed[new_id] = 1
+        self._owed[new_id] = Owed()
         try:
             await ingress.accept(inbound)
         except NOT_TAKEN as error:
@@ -224,12 +225,11 @@ class TerminalTransport:
     def _count(self, delivery: Delivery) -> None:
         """Take one answer off what is owed, and add what it announces."""
         key = delivery.correlation_id
-        if key in self._owed:
-            self._owed[key] += delivery.answers_left - 1
-            if self._owed[key] <= 0:
-                del self._owed[key]
-                # A stopped answer's line ends here: a notice came in its place.
-                self._show(self._speakers.give_up(key))
+        owed = self._owed.get(key)
+        if owed is not None and owed.count(delivery):
+            del self._owed[key]
+            # A stopped answer's line ends here: a notice came in its place.
+            self._show(self._speakers.give_up(key))
         self._note_change()
 
     def _notice(self, text: str) -> None:

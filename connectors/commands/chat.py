@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +17,8 @@ from connectors.config import AppConfig, TerminalConfig
 from runtime.signals import wait_for_stop_signal
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from actors.ports import Transport
     from connectors.app import Parts
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ Wait = Callable[[], Awaitable[object]]
 @contextmanager
 def loaded(
     config: Path | None, log_level: str, *, may_fall_back: bool = False
-) -> Iterator[Settings[AppConfig]]:
+) -> Generator[Settings[AppConfig]]:
     """Load the settings that are meant and write logs while the block runs.
 
     Args:
@@ -49,18 +49,19 @@ def loaded(
 
 
 async def wait_any(*waits: Wait) -> None:
-    """Wait until the first of several things has happened; raise what it raises."""
-    failures: list[Exception] = []
+    """Wait until the first of several things has happened.
+
+    Raises:
+        Exception: what the first of them raised.
+    """
 
     async def first(wait: Wait) -> None:
-        try:
-            await wait()
-        except Exception as error:  # noqa: BLE001  raised again below, unwrapped
-            failures.append(error)
+        await wait()
         nursery.cancel_scope.cancel()
 
-    async with trio.open_nursery() as nursery:
-        for wait in waits:
-            nursery.start_soon(first, wait)
-    if failures:
-        raise failures[0]
+    try:
+        async with trio.open_nursery() as nursery:
+            for wait in waits:
+                nursery.start_soon(first, wait)
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures

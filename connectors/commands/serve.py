@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import trio
@@ -10,9 +10,13 @@ import trio
 from connectors.app import App, open_app, serving
 from connectors.commands import config_option
 from connectors.commands.running import loaded, wait_any
-from connectors.config import AppConfig
 from connectors.web.openai_api import HttpTransport
 from runtime.signals import wait_for_stop_signal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from connectors.config import AppConfig
 
 
 @click.command()

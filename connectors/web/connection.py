@@ -122,11 +122,12 @@ class Connection(HttpToolsProtocol):
         if self.pipeline:
             # The next request is late because this side does not read it yet.
             self._set_deadline()
-        elif self._head_bytes == 0 or is_answering:
-            self.transport.close()
-        else:
+        elif self._is_in_head and self._head_bytes and not is_answering:
             text = f"no whole request within {self.limits.request_timeout:g} s"
             self._end(ApiError(408, text, code="request_timeout"))
+        else:
+            # Nothing was asked, or what was asked has been answered or refused.
+            self.transport.close()
 
     def _clear_deadline(self) -> None:
         if self._deadline is not None:

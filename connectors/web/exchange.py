@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from actors.rules.owed import Owed
 from actors.rules.speaking import Speakers
 from connectors.web.errors import ApiError
 
@@ -68,7 +69,7 @@ class Exchange:
         """True when the client has closed the connection."""
 
         self._is_live = is_live
-        self._owed = 1
+        self._owed = Owed()
         self._is_over = False
         self._was_cancelled = False
         self._correlation_id = correlation_id
@@ -110,8 +111,7 @@ class Exchange:
         self._delivered.add(delivery.id)
         self._show(self._live.deliver(delivery))
         self._whole_script.add(self._whole.deliver(delivery))
-        self._owed += delivery.answers_left - 1
-        if self._owed <= 0:
+        if self._owed.count(delivery):
             self._finish()
         return True
 

@@ -108,7 +108,7 @@ class HttpTransport:
             raise DeliveryRefusedError(GONE)
         return f"chatcmpl-{delivery.correlation_id}"
 
-    async def show_draft(self, draft: Draft) -> None:
+    def show_draft(self, draft: Draft) -> None:
         """Stream a piece of an answer to the request that waits for it."""
         # A draft that cannot cross is not lost: its delivery says it again.
         with contextlib.suppress(BridgeError):

@@ -94,7 +94,7 @@ async def test_an_answer_is_shown_once_after_its_drafts(name: str) -> None:
     async with open_stage(name) as stage:
         inbound = await ask(stage, "hello")
         for word in ("good ", "morning ", "zoe"):
-            await stage.transport.show_draft(draft(inbound, word))
+            stage.transport.show_draft(draft(inbound, word))
         receipt = await stage.transport.deliver(answer(inbound, "good morning zoe"))
         assert receipt
         await wait_until(stage, lambda: "zoe" in stage.shown())
@@ -146,7 +146,7 @@ async def test_a_person_learns_that_a_message_was_not_taken(
 async def test_a_settled_message_leaves_the_chat_usable(name: str, reason: str) -> None:
     async with open_stage(name) as stage:
         inbound = await ask(stage, "hello")
-        await stage.transport.show_draft(draft(inbound, "half an "))
+        stage.transport.show_draft(draft(inbound, "half an "))
         await stage.transport.settle(inbound.correlation_id, reason)
         second = await ask(stage, "and now?")
         await stage.transport.deliver(answer(second, "now it works"))
@@ -171,5 +171,5 @@ async def test_a_cancelled_listener_ends_and_refuses_answers(name: str) -> None:
             await stage.ended.wait()
         with pytest.raises(DeliveryRefusedError):
             await stage.transport.deliver(answer(inbound, "too late"))
-        await stage.transport.show_draft(draft(inbound, "too late"))
+        stage.transport.show_draft(draft(inbound, "too late"))
         await stage.transport.settle(inbound.correlation_id, "dead")

@@ -98,9 +98,8 @@ class FakeTransport:
         self._note_change()
         return f"receipt-{delivery.id}"
 
-    async def show_draft(self, draft: Draft) -> None:
+    def show_draft(self, draft: Draft) -> None:
         """Keep a draft."""
-        await trio.lowlevel.checkpoint()
         self.drafts.append(draft)
 
     async def settle(self, correlation_id: str, reason: str) -> None:

@@ -57,7 +57,7 @@ class Channel:
     async def draft(self, inbound: Inbound, text: str, agent: str = "") -> None:
         """Show a piece of an answer."""
         agent = agent or inbound.agent
-        await self.transport.show_draft(
+        self.transport.show_draft(
             Draft(
                 correlation_id=inbound.correlation_id,
                 turn_id=f"{inbound.id}-{agent}",

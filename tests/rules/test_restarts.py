@@ -19,7 +19,6 @@ from runtime.restarts import (
     Leave,
     Normal,
     Plan,
-    PoisonCount,
     Restart,
     RestartKind,
     RestartWindow,
@@ -262,39 +261,3 @@ def test_the_window_counts_only_ends_that_call_for_a_restart(
     child = next(each for each in ended.children if each.name == ended.child)
     is_counted = wants_restart(child.restart, ended.ending)
     assert window.allow(0) is not is_counted
-
-
-def test_a_message_is_poison_at_its_third_kill() -> None:
-    count = PoisonCount()
-    assert [count.killed("m") for _ in range(3)] == [False, False, True]
-    assert len(count) == 0
-
-
-def test_a_message_that_was_handled_is_forgotten() -> None:
-    count = PoisonCount(limit=2)
-    count.killed("m")
-    count.survived("m")
-    count.survived("never seen")
-    assert not count.killed("m")
-
-
-@given(st.lists(st.integers(0, 5), max_size=60), st.integers(1, 4), st.integers(1, 4))
-def test_kills_are_counted_apart_and_memory_is_bounded(
-    messages: list[int], limit: int, capacity: int
-) -> None:
-    count = PoisonCount(limit, capacity)
-    kills: dict[int, int] = {}
-    for message in messages:
-        kills[message] = kills.pop(message, 0) + 1
-        is_poison = kills[message] >= limit
-        assert count.killed(message) is is_poison
-        if is_poison:
-            del kills[message]
-        kills = dict(list(kills.items())[-capacity:])
-        assert len(count) == len(kills)
-
-
-@pytest.mark.parametrize(("limit", "capacity"), [(0, 1), (1, 0)])
-def test_a_poison_count_without_sense_is_refused(limit: int, capacity: int) -> None:
-    with pytest.raises(ValueError, match="1 or more"):
-        PoisonCount(limit, capacity)

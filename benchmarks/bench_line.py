@@ -1,0 +1,122 @@
+"""The line: a message from a person to an agent and back, stored on its way.
+
+The whole tree of `callboard serve` but its HTTP server, with the SQLite store at
+`synchronous = full`, the watchdog, metrics, and log lines written to nowhere. Only
+the model is wrapped, to note when it is asked. The people are in memory, and each
+writes again when answered.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors import names
+from actors.config import AgentConfig, LimitsConfig, SessionConfig
+from actors.metrics import LineMetrics
+from actors.persona import Persona
+from actors.rules.routes import routing_table
+from actors.services import Services
+from actors.supervisor import Company, tree
+from benchmarks.figure import Benchmark, Figure, Plan
+from benchmarks.people import CONNECTOR, People, TimedModel
+from benchmarks.stopwatch import now, rate, spans
+from connectors.models.script import ActionSettings, Script, ScriptSettings
+from connectors.models.scripted import ScriptedModel
+from runtime.clock import SystemClock
+from runtime.ids import IdSource
+from runtime.logs import writing
+from runtime.metrics import Metrics
+from runtime.sqlite_file import SqliteFile
+from runtime.sqlite_store import SqliteStore
+from runtime.system import SystemConfig, open_system
+from runtime.watchdog import WatchdogConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from benchmarks.people import Way
+
+AGENT = "anna"
+CHATS = (1, 16, 64)
+SCRIPT = ScriptSettings(ActionSettings(reply="You said: {0}"))
+
+
+def measure(plan: Plan) -> list[Figure]:
+    """Let one, sixteen and sixty-four people write; `size` messages among many."""
+    figures: list[Figure] = []
+    for chats in CHATS:
+        share = max(1, plan.size // max(chats, 8))
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            Path(os.devnull).open("w", encoding="utf-8") as nowhere,
+            writing(stream=nowhere),
+        ):
+            path = Path(folder) / "line.db"
+            figures += trio.run(converse, path, chats, share)
+    return figures
+
+
+async def converse(path: Path, chats: int, share: int) -> list[Figure]:
+    """Run a company until everybody has had all answers."""
+    people = People(chats, share, AGENT, SystemClock())
+    metrics = Metrics()
+    line = LineMetrics(metrics)
+    async with AsyncExitStack() as stack:
+        store = await SqliteStore.open(SqliteFile(path), on_commit=line.commit)
+        stack.push_async_callback(store.aclose)
+        config = SystemConfig(watchdog=WatchdogConfig())
+        system = await stack.enter_async_context(open_system(config))
+        metrics.watch(system)
+        company = company_of(people, store, line)
+        begin = now()
+        await system.start_root(tree(company), names.ROOT)
+        await people.done.wait()
+        answered = rate(len(people.ways), begin, "messages", f"rate, {chats}")
+    return [answered, *overheads(people.ways.values(), chats)]
+
+
+def company_of(people: People, store: SqliteStore, line: LineMetrics) -> Company:
+    """Put one agent and the people together."""
+    clock = SystemClock()
+    model = TimedModel(ScriptedModel(Script(SCRIPT)), people.ways)
+    persona = Persona(AGENT, AgentConfig(), model, "scripted", everybody=(AGENT,))
+    return Company(
+        personas=(persona,),
+        transports={CONNECTOR: people},
+        routes=routing_table((AGENT,)),
+        services=Services(
+            store=store,
+            clock=clock,
+            ids=IdSource(clock),
+            metrics=line,
+            limits=LimitsConfig(),
+            sessions=SessionConfig(),
+        ),
+    )
+
+
+def overheads(ways: Iterable[Way], chats: int) -> list[Figure]:
+    """Say how long messages were on their way before and after the model."""
+    done = list(ways)
+    assert all(way.said for way in done)
+    before = [way.asked - way.handed_in for way in done]
+    after = [way.said - way.answered for way in done]
+    return [
+        *spans(before, f" accept → model, {chats}"),
+        *spans(after, f" model → send, {chats}"),
+    ]
+
+
+BENCHMARK = Benchmark(
+    name="line",
+    about="message in, durable, scripted model, answer out; 1, 16 and 64 chats",
+    full=Plan(3_200, 1),
+    quick=Plan(16, 1),
+    measure=measure,
+)
