@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from actors import names
-from actors.protocol import CancelTurn, Failed, RunTurn, StartTurn, TurnEnded
+from actors.protocol import CancelTurn, Failed, RunTurn, StartTurn, TakeUp, TurnEnded
 from runtime.actor import Actor
 from runtime.keyed import InterruptKey, KeyGivenUp, StopKey
 from runtime.mailbox import MailboxConfig
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 class Agent(Actor):
     """Starts and cancels turns, so that none of them keeps another waiting.
 
-    Takes: `StartTurn`, `CancelTurn` from sessions; `KeyGivenUp` about a turn.
+    Takes: `StartTurn`, `CancelTurn` from sessions; `TurnEnded`, `KeyGivenUp` about a
+        turn.
     Sends: `RunTurn` to a new turn; `TurnEnded` for a turn that broke.
     Keeps: which session waits for which turn.
-    Fails: never by its turns. Restarted, it forgets who waits for a turn that
-        breaks afterwards; the session's own timer then ends the waiting.
+    Fails: never by its turns. Restarted, it forgets who waits for a turn that breaks
+        without a dead letter; the session's own timer then ends the waiting. What
+        was lost with its sessions, should they have been restarted too, the router
+        takes up again.
     Ends: with the system.
     """
 
@@ -32,6 +35,11 @@ class Agent(Actor):
         super().__init__()
         self._name = name
         self._sessions: dict[str, ActorRef] = {}
+
+    def on_start(self) -> None:
+        """Have the router hand in again what an earlier incarnation left unanswered."""
+        if self.find(names.ROUTER) is not None:  # else it will do so when it starts
+            self.tell(names.ROUTER, TakeUp())
 
     def on_receive(self, message: object) -> None:
         """Start a turn, cancel one, or answer for one that broke."""
@@ -46,9 +54,7 @@ class Agent(Actor):
                 self.tell(names.turns(self._name), InterruptKey(turn_id))
                 self.tell(names.turns(self._name), StopKey(turn_id))
             case TurnEnded(turn_id=turn_id):
-                session = self._sessions.pop(turn_id, None)
-                if session is not None:
-                    self.tell(session, message)
+                self._sessions.pop(turn_id, None)  # the turn has told the session
             case KeyGivenUp(key=turn_id):
                 session = self._sessions.pop(turn_id, None)
                 if session is not None:

@@ -66,7 +66,7 @@ def notice(inbound: Inbound, text: str, settled: tuple[SettledState, str]) -> An
 
 def cancelled(inbound: Inbound, asked: tuple[Line, ...]) -> Answer:
     """Keep the words of a cancelled message, and tell whoever waits for it."""
-    said = _delivery(inbound, "", "(stopped before an answer)", number=0)
+    said = _delivery(inbound, "", "(stopped)", number=0)
     return Answer(
         inbound=inbound,
         settled=("cancelled", "stopped"),
@@ -99,22 +99,21 @@ def reply(
     handed, refusals = _hand_on_all(inbound, wanted, persona, services)
     notices = [parsed.notice, *refusals] if parsed.notice else refusals
     text = _words(parsed.visible, handed, services.limits.max_reply_chars)
-    said = [
-        _delivery(
-            inbound,
-            persona.name,
-            text,
-            number=0,
-            answers_left=len(handed) + len(notices),
-        )
+    # A platform takes no empty message; where only a notice is left, it is the answer.
+    said = [(persona.name, text)] if text.strip() else []
+    said += [("", line) for line in notices]
+    deliveries = [
+        _delivery(inbound, agent, words, number=number, others=False)
+        for number, (agent, words) in enumerate(said)
     ]
-    for number, line in enumerate(notices, start=1):
-        said.append(_delivery(inbound, "", line, number=number, others=False))
+    announced = len(handed) + len(deliveries) - 1 + inbound.others
+    deliveries[0] = msgspec.structs.replace(deliveries[0], answers_left=announced)
+    heard = text if text.strip() else "\n".join(notices)
     return Answer(
         inbound=inbound,
         settled=("replied", "ok"),
-        lines=(*asked, Line("assistant", text, name=persona.name)),
-        deliveries=tuple(said),
+        lines=(*asked, Line("assistant", heard, name=persona.name)),
+        deliveries=tuple(deliveries),
         handed=tuple(handed),
     )
 
@@ -256,13 +255,7 @@ def _words(visible: str, handed: list[Inbound], most: int) -> str:
 
 
 def _delivery(
-    inbound: Inbound,
-    agent: str,
-    text: str,
-    *,
-    number: int,
-    answers_left: int = 0,
-    others: bool = True,
+    inbound: Inbound, agent: str, text: str, *, number: int, others: bool = True
 ) -> Delivery:
     return Delivery(
         id=f"{inbound.id}:{number}",
@@ -273,5 +266,5 @@ def _delivery(
         is_root=not inbound.chain.agents and inbound.id == inbound.correlation_id,
         reply_to=inbound.platform_id if not inbound.chain.agents else "",
         kind="reply" if agent else "notice",
-        answers_left=answers_left + (inbound.others if others else 0),
+        answers_left=inbound.others if others else 0,
     )

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+import msgspec
+
 from actors import answers, names
 from actors.protocol import (
     Deliver,
+    Delivered,
     Failed,
+    Granted,
     Hear,
     Route,
     RunTurn,
     StartTurn,
     TurnEnded,
+    Undelivered,
 )
 from runtime.actor import Actor
 from runtime.deadletters import DeadLetter
+from runtime.errors import StoreUnavailableError
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 from runtime.messages import Keyed
+from runtime.store import Commit, Receipt
 
 if TYPE_CHECKING:
-    from actors.messages import Inbound
+    from collections.abc import Callable
+
+    from actors.messages import Delivery, Inbound
     from actors.services import Services
     from runtime.store import Committed
 
@@ -29,6 +38,22 @@ LOG = EventLog("bounce")
 
 SORRY = "⚠️ I could not take this message. Please try again later."
 BROKE = "⚠️ Something broke while I was answering."
+UNSAID = "the transport broke each time it was to say this"
+
+# Chosen: seconds until what found no room, or no disk, is tried again.
+RETRY = 1.0
+
+
+class Again(msgspec.Struct, frozen=True):
+    """A note to itself: this letter could not be answered; perhaps now."""
+
+    letter: DeadLetter
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """A note to itself: set a timer for this letter."""
+
+    letter: DeadLetter
 
 
 class Bounce(Actor):
@@ -36,8 +61,10 @@ class Bounce(Actor):
 
     Takes: `DeadLetter`.
     Sends: `TurnEnded` to a session whose turn never ran; a notice to a chat whose
-        message was given up, settled as dead in the same commit.
-    Keeps: nothing.
+        message was given up, settled as dead in the same commit; `Delivered` and
+        `Undelivered` about what a courier did not say; what found a full mailbox
+        once more to the session it was for.
+    Keeps: nothing but timers for what is tried again.
     Fails: never by a letter.
     Ends: with the system.
     """
@@ -52,23 +79,40 @@ class Bounce(Actor):
 
     def on_receive(self, message: object) -> None:
         """Answer for one letter."""
-        if not isinstance(message, DeadLetter):
-            super().on_receive(message)
-            return
-        letter = message.message
-        if isinstance(letter, Keyed):
-            letter = letter.message
-        match letter:
-            case StartTurn() | RunTurn():
-                start = letter.start if isinstance(letter, RunTurn) else letter
-                failed = Failed(BROKE, message.reason)
-                self.tell(start.session, TurnEnded(start.turn_id, failed))
+        match message:
+            case DeadLetter():
+                self._answer(message)
+            case Again(letter=letter):
+                self._answer(letter, is_due=True)
+            case Retry(letter=letter):
+                self.after(RETRY, Again(letter))
+            case _:
+                super().on_receive(message)
+
+    def _answer(self, letter: DeadLetter, *, is_due: bool = False) -> None:
+        match unwrapped(letter):
+            case StartTurn() as start:
+                self._broke(start, letter.reason)
+            case RunTurn(start=start):
+                self._broke(
+                    start, "bug" if letter.reason == "failed" else letter.reason
+                )
             case Hear(inbound=inbound) | Route(inbound=inbound):
-                self._apologise(inbound, message.reason)
+                self._apologise(inbound, letter)
+            case Deliver(delivery=delivery):
+                self._unsaid(delivery, letter)
+            case TurnEnded() | Granted() as message if is_due:
+                self.tell(letter.recipient, message)
+            case TurnEnded() | Granted():
+                self.after(RETRY, Again(letter))
             case _:
                 pass  # nobody waits for it; it is counted
 
-    def _apologise(self, inbound: Inbound, reason: str) -> None:
+    def _broke(self, start: StartTurn, reason: str) -> None:
+        self.tell(start.session, TurnEnded(start.turn_id, Failed(BROKE, reason)))
+
+    def _apologise(self, inbound: Inbound, letter: DeadLetter) -> None:
+        reason = letter.reason
         LOG.error(
             "message given up", correlation_id=inbound.correlation_id, reason=reason
         )
@@ -76,27 +120,72 @@ class Bounce(Actor):
         commit = answers.as_commit(answer, "", 0, self._services.clock.wall())
         tell, metrics = self.tell, self._services.metrics
 
-        def stored(outcome: Committed | Exception) -> None:
-            if isinstance(outcome, Exception):
-                # Its row stays unsettled: the next start takes it up again.
-                LOG.warning("apology not stored", why=str(outcome))
-                return
+        def stored() -> None:
             connector = inbound.address.connector
             metrics.message(connector, "dead")
             for delivery in answer.deliveries:
                 tell(names.connector(connector), Deliver(delivery))
 
-        self._services.store.submit(commit, stored)
+        self._store(commit, letter, stored)
+
+    def _unsaid(self, delivery: Delivery, letter: DeadLetter) -> None:
+        """See that a delivery no courier will say is said later, or is dead."""
+        connector = delivery.address.connector
+        if letter.reason != "poison":
+            self.tell(names.connector(connector), Undelivered(delivery.id))
+            return
+        LOG.error(
+            "delivery given up",
+            correlation_id=delivery.correlation_id,
+            connector=connector,
+            delivery=delivery.id,
+            why=UNSAID,
+        )
+        self._services.metrics.delivery(connector, "dead")
+        receipt = Receipt(delivery.id, "dead", UNSAID)
+        commit = Commit(at=self._services.clock.wall(), receipts=(receipt,))
+        tell, delivered = self.tell, Delivered(delivery.id)
+        self._store(commit, letter, lambda: tell(names.connector(connector), delivered))
+
+    def _store(
+        self, commit: Commit, letter: DeadLetter, stored: Callable[[], object]
+    ) -> None:
+        note = self.note
+
+        def done(outcome: Committed | Exception) -> None:
+            if isinstance(outcome, StoreUnavailableError):
+                note(Retry(letter))
+            elif isinstance(outcome, Exception):
+                # Somebody else was first: an answer, or an apology before this one.
+                LOG.warning("apology not stored", why=str(outcome))
+            else:
+                stored()
+
+        self._services.store.submit(commit, done)
+
+
+def unwrapped(letter: DeadLetter) -> object:
+    """Give the message of a letter, also if it was on its way to a key."""
+    message = letter.message
+    return message.message if isinstance(message, Keyed) else message
 
 
 def is_owed_an_answer(letter: DeadLetter) -> bool:
     """Whether somebody waits for what a dead letter would have brought.
 
     Letters at the end of the system are not: their messages stay unsettled in the
-    store, and the next start takes them up again.
+    store, and the next start takes them up again. So it is with messages for an
+    actor that is not there: when it comes back, they are taken up.
     """
-    message = letter.message
-    if isinstance(message, Keyed):
-        message = message.message
-    is_of_the_way = isinstance(message, StartTurn | RunTurn | Hear | Route)
-    return is_of_the_way and letter.reason not in {"stopped", "interrupted"}
+    reason = letter.reason
+    match unwrapped(letter):
+        case StartTurn() | RunTurn():
+            return reason not in {"stopped", "interrupted"}
+        case Hear() | Route():
+            return reason not in {"stopped", "interrupted", "no_such_actor"}
+        case Deliver():
+            return reason in {"poison", "failed", "mailbox_full"}
+        case TurnEnded() | Granted():
+            return reason == "mailbox_full"
+        case _:
+            return False

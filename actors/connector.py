@@ -21,9 +21,10 @@ from actors.protocol import (
     Route,
     Settled,
     ShowDraft,
+    Undelivered,
 )
 from runtime.actor import Actor
-from runtime.errors import DuplicateError, MailboxFullError
+from runtime.errors import DuplicateError, MailboxFullError, StoreUnavailableError
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 from runtime.messages import Keyed
@@ -42,6 +43,14 @@ MOST_STORING = 1000
 
 PAGE = 1000
 
+# Chosen: long enough for a transport or a disk to come back, short enough for people.
+DRAIN_AGAIN = 15.0
+"""Seconds until deliveries that got lost on their way are looked for."""
+
+
+class DrainDue(msgspec.Struct, frozen=True):
+    """A note to itself: look for deliveries that got lost on their way."""
+
 
 class Accepting(msgspec.Struct, frozen=True):
     """A note to itself: what became of an inbound message's commit."""
@@ -55,7 +64,8 @@ class Accepting(msgspec.Struct, frozen=True):
 class Connector(Actor):
     """Stores what people write before anything else happens; has answers delivered.
 
-    Takes: `Receive` (asked), `Deliver`, `ShowDraft`, `Settled`, `Delivered`.
+    Takes: `Receive` (asked), `Deliver`, `ShowDraft`, `Settled`, `Delivered`,
+        `Undelivered`.
     Sends: `Route` to the router; everything outbound to the courier of its chat.
     Keeps: which deliveries are under way, so that none goes out twice.
     Fails: never by a message; restarted, it looks for deliveries in the outbox.
@@ -70,6 +80,7 @@ class Connector(Actor):
         self._services = services
         self._storing = 0
         self._under_way: set[str] = set()
+        self._is_drain_due = False
 
     def on_start(self) -> None:
         """Look for what an earlier process stored and did not deliver."""
@@ -88,12 +99,25 @@ class Connector(Actor):
                 self._to_courier(draft.address, message)
             case Settled(inbound=inbound):
                 self._to_courier(inbound.address, message)
+            case _:
+                return self._on_outbox(message)
+        return None
+
+    def _on_outbox(self, message: object) -> object:
+        """Hear what became of a delivery, or look for those that nobody delivers."""
+        match message:
             case Delivered(delivery_id=delivery_id):
                 self._under_way.discard(delivery_id)
+            case Undelivered(delivery_id=delivery_id):
+                self._under_way.discard(delivery_id)
+                self._drain_later()
+            case DrainDue():
+                self._is_drain_due = False
+                return self._drain_outbox()
             case DrainOutbox():
                 return self._drain_outbox()
             case _:
-                super().on_receive(message)
+                return super().on_receive(message)
         return None
 
     # --- in -----------------------------------------------------------------------
@@ -128,7 +152,8 @@ class Connector(Actor):
 
     def _accepted(self, accepting: Accepting) -> None:
         """Answer whoever handed the message in; send it on its way if it is new."""
-        self._storing -= 1
+        # Why not below 0: an earlier incarnation's commits report here, too.
+        self._storing = max(0, self._storing - 1)
         outcome, reply = accepting.outcome, accepting.reply
         is_new = isinstance(outcome, Committed)
         if isinstance(outcome, Exception) and not isinstance(outcome, DuplicateError):
@@ -165,17 +190,29 @@ class Connector(Actor):
             return
         self._under_way.add(delivery.id)
         if not self._to_courier(delivery.address, Deliver(delivery)):
-            self._under_way.discard(delivery.id)  # its row stays pending
+            self._under_way.discard(delivery.id)
+            self._drain_later()
 
     async def _drain_outbox(self) -> None:
         after = 0
         while True:
-            rows = await self._services.store.undelivered(self._name, after, PAGE)
+            try:
+                rows = await self._services.store.undelivered(self._name, after, PAGE)
+            except StoreUnavailableError as error:
+                LOG.warning("outbox not read yet", connector=self._name, why=str(error))
+                self._drain_later()
+                return
             for row in rows:
                 after = row.number
                 self._deliver(_read(row))
             if len(rows) < PAGE:
                 return
+
+    def _drain_later(self) -> None:
+        """Look into the outbox again, once however many deliveries wait for it."""
+        if not self._is_drain_due:
+            self._is_drain_due = True
+            self.after(DRAIN_AGAIN, DrainDue())
 
     def _to_courier(self, address: Address, message: object) -> bool:
         key = f"{address.chat}/{address.thread}"

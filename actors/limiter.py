@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import ClassVar
 
+import msgspec
+
 from actors.protocol import Acquire, Granted, Release
 from runtime.actor import Actor
 from runtime.mailbox import MailboxConfig
+
+
+class Holding(msgspec.Struct, frozen=True):
+    """A note to its next incarnation: these hold permits."""
+
+    holders: frozenset[str]
 
 
 class Limiter(Actor):
@@ -16,8 +24,7 @@ class Limiter(Actor):
     Takes: `Acquire`, `Release`.
     Sends: `Granted` to the session whose turn it is.
     Keeps: who holds a permit and who waits for one.
-    Fails: never; restarted, it forgets who holds permits, so for the length of the
-        turns then running there may be twice as many.
+    Fails: never by these messages; what it keeps goes to its next incarnation.
     Ends: with the system.
     """
 
@@ -30,6 +37,12 @@ class Limiter(Actor):
         self._holders: set[str] = set()
         self._waiting: OrderedDict[str, Acquire] = OrderedDict()
 
+    def on_failure(self, *_: object, **__: object) -> None:
+        """Hand on who holds a permit and who waits, in their order."""
+        for asked in reversed(self._waiting.values()):
+            self.requeue(asked)
+        self.requeue(Holding(frozenset(self._holders)))
+
     def on_receive(self, message: object) -> None:
         """Grant, queue or take back."""
         match message:
@@ -39,6 +52,8 @@ class Limiter(Actor):
             case Release(holder=holder):
                 self._holders.discard(holder)
                 self._waiting.pop(holder, None)
+            case Holding(holders=holders):
+                self._holders |= holders
             case _:
                 super().on_receive(message)
         while self._waiting and len(self._holders) < self._most:

@@ -71,11 +71,11 @@ class Chain(msgspec.Struct, frozen=True):
     agents: tuple[str, ...] = ()
     """Agents in order of asking, the one asked last; empty for a person's message."""
 
-    left: int = 0
-    """How many tasks may still be handed on below this one, all in all."""
-
     deadline: float = 0.0
     """Unix seconds after which nobody may act on it; 0 means none."""
+
+    left: int = 0
+    """How many tasks may still be handed on below this one, all in all."""
 
 
 class Inbound(msgspec.Struct, frozen=True, kw_only=True):

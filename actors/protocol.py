@@ -25,6 +25,10 @@ class Route(msgspec.Struct, frozen=True):
     inbound: Inbound
 
 
+class TakeUp(msgspec.Struct, frozen=True):
+    """To the router: look for stored messages that nobody answers."""
+
+
 class Hear(msgspec.Struct, frozen=True):
     """To a session: somebody said this."""
 
@@ -104,7 +108,7 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class TurnEnded(msgspec.Struct, frozen=True):
-    """To a session: the turn is over."""
+    """To a session, and to its agent: the turn is over."""
 
     turn_id: str
     outcome: Finished | Failed
@@ -131,6 +135,12 @@ class Settled(msgspec.Struct, frozen=True):
 
 class Delivered(msgspec.Struct, frozen=True):
     """To a connector: the courier is done with this delivery."""
+
+    delivery_id: str
+
+
+class Undelivered(msgspec.Struct, frozen=True):
+    """To a connector: this delivery never reached its courier; try it again later."""
 
     delivery_id: str
 

@@ -8,12 +8,11 @@ import msgspec
 
 from actors import answers, names
 from actors.messages import Inbound
-from actors.protocol import Deliver, DrainOutbox, Hear, Route, Settled
+from actors.protocol import Deliver, DrainOutbox, Hear, Route, Settled, TakeUp
 from actors.rules.keys import session_key
 from actors.rules.routes import Routed, Unrouted, route
 from runtime.actor import Actor
-from runtime.errors import StoreUnavailableError
-from runtime.keyed import KeyGivenUp
+from runtime.errors import DuplicateError, StoreUnavailableError
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 from runtime.messages import Keyed
@@ -31,6 +30,10 @@ PAGE = 1000
 RETRY_COMMIT = 1.0
 """Seconds until a failed commit is tried again."""
 
+# Chosen: an agent starts its sessions right after itself.
+TAKE_UP_AFTER = 1.0
+"""Seconds until unanswered messages are looked for."""
+
 
 class Settling(msgspec.Struct, frozen=True):
     """A note to itself: what became of a commit that settled a message."""
@@ -46,6 +49,10 @@ class Splitting(msgspec.Struct, frozen=True):
     outcome: Committed | Exception
 
 
+class TakeUpDue(msgspec.Struct, frozen=True):
+    """A note to itself: whoever asked for it is up by now."""
+
+
 class TryAgain(msgspec.Struct, frozen=True):
     """A note to itself: the disk may take it now."""
 
@@ -55,7 +62,8 @@ class TryAgain(msgspec.Struct, frozen=True):
 class Router(Actor):
     """Hands each message to the sessions of the agents that hear it.
 
-    Takes: `Route`, from connectors and, for what agents hand on, from sessions.
+    Takes: `Route`, from connectors and, for what agents hand on, from sessions;
+        `TakeUp` from agents that start.
     Sends: `Hear` to sessions; `Deliver` or `Settled` about what nobody hears.
     Keeps: nothing but its table.
     Fails: never by a message.
@@ -72,26 +80,27 @@ class Router(Actor):
         self._table = table
         self._connectors = connectors
         self._services = services
+        self._is_taking_up = False
 
     async def on_start(self) -> None:
         """Route again what an earlier process accepted and did not settle."""
-        after = 0
-        while True:
-            rows = await self._services.store.unsettled(after, PAGE)
-            for row in rows:
-                after = row.number
-                if row.connector in self._connectors:
-                    self.note(Route(msgspec.json.decode(row.body, type=Inbound)))
-            if len(rows) < PAGE:
-                break
-        if after:
-            LOG.info("messages taken up again", last=after)
+        await self._take_up()
 
-    def on_receive(self, message: object) -> None:
+    def on_receive(self, message: object) -> object:
         """Route, or go on after a commit."""
         match message:
             case Route(inbound=inbound):
                 self._route(inbound)
+            case TakeUp():
+                self._take_up_soon()
+            case TakeUpDue():
+                return self._take_up_again()
+            case _:
+                self._on_commit(message)
+        return None
+
+    def _on_commit(self, message: object) -> None:
+        match message:
             case Splitting():
                 self._split(message)
             case Settling():
@@ -100,10 +109,46 @@ class Router(Actor):
                 self._store_copies(copies)
             case TryAgain(message=Settling(answer=answer)):
                 self._store(answer)
-            case KeyGivenUp(key=key, reason=reason):
-                LOG.error("session given up", session=key, reason=reason)
             case _:
                 super().on_receive(message)
+
+    # --- what was left unanswered ---------------------------------------------------
+
+    def _take_up_soon(self) -> None:
+        """Give who asked for it time to start; several who ask are one."""
+        if not self._is_taking_up:
+            self._is_taking_up = True
+            self.after(TAKE_UP_AFTER, TakeUpDue())
+
+    async def _take_up_again(self) -> None:
+        self._is_taking_up = False
+        try:
+            await self._take_up()
+        except StoreUnavailableError as error:
+            LOG.warning("messages not taken up yet", why=str(error))
+            self._take_up_soon()
+
+    async def _take_up(self) -> None:
+        after, count = 0, 0
+        while True:
+            rows = await self._services.store.unsettled(after, PAGE)
+            for row in rows:
+                after = row.number
+                if row.connector in self._connectors:
+                    count += 1
+                    self.note(Route(msgspec.json.decode(row.body, type=Inbound)))
+                else:
+                    LOG.warning(
+                        "message of a connector that is not running left alone",
+                        connector=row.connector,
+                        message=row.id,
+                    )
+            if len(rows) < PAGE:
+                break
+        if count:
+            LOG.info("messages taken up again", count=count)
+
+    # --- who hears what --------------------------------------------------------------
 
     def _route(self, inbound: Inbound) -> None:
         outcome = route(inbound, self._table)
@@ -148,13 +193,15 @@ class Router(Actor):
             self.after(RETRY_COMMIT, TryAgain(split))
             return
         first, *further = split.copies
-        self._hear(first, first.agent)
-        if isinstance(split.outcome, Exception):
+        if isinstance(split.outcome, DuplicateError):
             # They were stored before a restart, and are routed by their own rows.
             LOG.warning("copies were stored before", correlation_id=first.id)
-            return
-        for copy in further:
-            self._hear(copy, copy.agent)
+            further = []
+        elif isinstance(split.outcome, Exception):
+            LOG.error("copies not stored", correlation_id=first.id)
+            first, further = msgspec.structs.replace(first, others=0), []
+        for inbound in (first, *further):
+            self._hear(inbound, inbound.agent)
 
     def _nobody(self, inbound: Inbound, unrouted: Unrouted) -> None:
         """Settle what nobody hears; tell the sender where one waits."""
@@ -164,7 +211,10 @@ class Router(Actor):
             correlation_id=inbound.correlation_id,
             reason=unrouted.reason,
         )
-        if inbound.is_direct:
+        # In a group most messages are for nobody here; but who was promised an answer,
+        # to a delegation or a mention, is told.
+        is_own = not inbound.chain.agents and inbound.id == inbound.correlation_id
+        if inbound.is_direct or not is_own:
             self._store(answers.notice(inbound, unrouted.text, settled))
         else:
             self._store(answers.Answer(inbound=inbound, settled=settled))
@@ -185,7 +235,7 @@ class Router(Actor):
             self.tell(connector, DrainOutbox())
         else:
             account = answer.inbound.address.connector
-            self._services.metrics.message(account, answer.settled[1])
+            self._services.metrics.message(account, answer.settled[0])
             for delivery in answer.deliveries:
                 self.tell(connector, Deliver(delivery))
             if not answer.deliveries:

@@ -7,14 +7,16 @@ parser of markers, both committed before they are sent.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, ClassVar, assert_never
 
 import msgspec
 
 from actors import answers, names
 from actors.answers import Exchanged
-from actors.messages import Draft, Inbound, Line
+from actors.current_turn import CurrentTurn
+from actors.history import History
+from actors.messages import Inbound, Line
+from actors.outgoing import Outgoing, Stored
 from actors.protocol import (
     Acquire,
     CancelTurn,
@@ -31,19 +33,17 @@ from actors.protocol import (
     TurnSpoke,
 )
 from actors.rules import commands, queueing
-from actors.rules.markers import Sanitizer
 from runtime.actor import Actor
 from runtime.errors import DuplicateError, StoreUnavailableError
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
-from runtime.store import Committed
 
 if TYPE_CHECKING:
     from actors.answers import Answer
     from actors.persona import Persona
     from actors.rules.keys import SessionKey
     from actors.services import Services
-    from runtime.timers import Timer
+    from runtime.store import Committed
 
 LOG = EventLog("session")
 
@@ -56,17 +56,10 @@ REPORT_WITHIN = 30.0
 RETRY_COMMIT = 1.0
 
 # Chosen: words said within 20 ms are shown together: nobody can tell, and a fast
-# model would otherwise cost a message to three actors for each word.
+# model would otherwise cost a message to two actors for each word.
 DRAFT_PACE = 0.02
 
 PAGE = 1000
-
-
-class Stored(msgspec.Struct, frozen=True):
-    """A note to itself: what became of a commit."""
-
-    answer: answers.Answer
-    outcome: Committed | Exception
 
 
 class RetryCommit(msgspec.Struct, frozen=True):
@@ -82,34 +75,7 @@ class WaitedLongEnough(msgspec.Struct, frozen=True):
 class DraftDue(msgspec.Struct, frozen=True):
     """A note to itself: show what has been said meanwhile."""
 
-
-class CurrentTurn:
-    """The turn that runs, or waits for its permit."""
-
-    __slots__ = (
-        "began_at",
-        "generation",
-        "inbound",
-        "is_ending",
-        "sanitizer",
-        "unshown",
-    )
-
-    def __init__(self, inbound: Inbound, generation: int, now: float) -> None:
-        self.inbound = inbound
-        self.generation = generation
-        self.sanitizer = Sanitizer()
-        self.unshown = ""
-        """Said and cleaned, but not shown yet."""
-
-        self.began_at = now
-        self.is_ending = False
-        """Whether its answer is being stored; it can no longer be stopped."""
-
-    @property
-    def id(self) -> str:
-        """The turn's id, different for each attempt at the same message."""
-        return f"{self.inbound.id}.{self.generation}"
+    turn_id: str
 
 
 class Session(Actor):
@@ -129,32 +95,32 @@ class Session(Actor):
     def __init__(self, key: SessionKey, persona: Persona, services: Services) -> None:
         super().__init__()
         self._key = key
-        self._stream = key.text
         self._persona = persona
         self._services = services
         self._queue = queueing.SessionQueue(services.limits.max_waiting)
         self._held: dict[str, Inbound] = {}
         self._turn: CurrentTurn | None = None
-        self._lines: tuple[Line, ...] = ()
-        self._version = 0
-        self._outgoing: deque[Answer] = deque()
-        self._patience: Timer | None = None
-        self._next_draft: Timer | None = None
+        self._history = History(persona.config.max_history)
+        self._outgoing = Outgoing(key.text, self._history, services, self.note)
 
     async def on_start(self) -> None:
         """Rebuild the history from the journal."""
+        history, store = self._history, self._services.store
         while True:
-            events = await self._services.store.read(self._stream, self._version, PAGE)
+            events = await store.read(self._key.text, history.version, PAGE)
             for event in events:
                 exchanged = msgspec.json.decode(event.body, type=Exchanged)
-                self._remember(exchanged.lines)
-                self._version = event.sequence
+                history.add(event.sequence, exchanged.inbound_id, exchanged.lines)
             if len(events) < PAGE:
                 return
 
-    def on_failure(self, *_args: object, **_kwargs: object) -> None:
+    def on_stop(self) -> None:
+        """Give back the permit; what was not answered is still in the store."""
+        self._abandon_turn()
+
+    def on_failure(self, *_: object, **__: object) -> None:
         """Give back what this incarnation held, oldest first."""
-        self._forget_turn()
+        self._abandon_turn()
         for inbound in reversed(tuple(self._held.values())):
             self.requeue(Hear(inbound))
 
@@ -173,17 +139,17 @@ class Session(Actor):
                 self._spoke(turn_id, text)
             case TurnEnded():
                 self._turn_ended(message)
-            case Stored(answer=answer, outcome=outcome):
-                self._stored(answer, outcome)
+            case Stored():
+                self._stored(message)
             case _:
                 self._on_timer(message)
 
     def _on_timer(self, message: object) -> None:
         match message:
-            case DraftDue():
-                self._draft_due()
+            case DraftDue(turn_id=turn_id):
+                self._draft_due(turn_id)
             case RetryCommit():
-                self._store_next()
+                self._outgoing.store_next()
             case WaitedLongEnough(turn_id=turn_id):
                 outcome = Failed("⚠️ I lost the thread. Please ask again.", "lost")
                 self._turn_ended(TurnEnded(turn_id, outcome))
@@ -193,8 +159,8 @@ class Session(Actor):
     # --- hearing ----------------------------------------------------------------
 
     def _hear(self, inbound: Inbound) -> None:
-        if inbound.id in self._held:
-            return  # handed in again after a restart; it has its place
+        if inbound.id in self._held or self._history.has_answered(inbound.id):
+            return  # handed in again after a restart; it has its place, or had it
         command: commands.Command = commands.Words()
         if not inbound.chain.agents:  # only people give commands
             command = commands.parse_command(inbound.text)
@@ -203,7 +169,7 @@ class Session(Actor):
             case commands.Words():
                 self._effects(self._queue.on(queueing.Heard(inbound.id)))
             case commands.Stop():
-                self._stop_answer(inbound)
+                self._stop(inbound)
             case commands.Help():
                 self._say(inbound, commands.help_text())
             case commands.UnknownCommand(text=text):
@@ -211,13 +177,20 @@ class Session(Actor):
             case _:
                 assert_never(command)
 
-    def _stop_answer(self, inbound: Inbound) -> None:
-        if self._turn is not None and self._turn.is_ending:
-            self._say(inbound, "Too late: the answer is on its way.")
-            return
+    def _stop(self, inbound: Inbound) -> None:
+        ending = self._turn if self._turn is not None and self._turn.is_ending else None
         effects = self._queue.on(queueing.StopAsked())
+        if ending is not None:
+            # Its answer is on its way to the disk, and goes out before all of this.
+            self._forget_turn()
+            effects = [e for e in effects if not isinstance(e, queueing.CancelCurrent)]
         self._effects(effects)
-        self._say(inbound, "Stopped." if effects else "There is nothing to stop.")
+        if effects:
+            self._say(inbound, "Stopped.")
+        elif ending is not None:
+            self._say(inbound, "Too late: the answer is on its way.")
+        else:
+            self._say(inbound, "There is nothing to stop.")
 
     def _effects(self, effects: list[queueing.Effect]) -> None:
         for effect in effects:
@@ -229,6 +202,8 @@ class Session(Actor):
                 case queueing.Refuse(id=inbound_id):
                     self._refuse(self._held[inbound_id])
                 case queueing.CancelCurrent(id=inbound_id):
+                    self._services.metrics.turn(self._key.agent, "cancelled")
+                    self._abandon_turn()
                     self._cancelled(self._held[inbound_id])
                 case queueing.DropWaiting(ids=ids):
                     for inbound_id in ids:
@@ -238,23 +213,21 @@ class Session(Actor):
 
     def _refuse(self, inbound: Inbound) -> None:
         text = "I have too much to answer in this chat already. Please try again."
-        self._commit(answers.notice(inbound, text, ("dropped", "busy")))
+        self._outgoing.put(answers.notice(inbound, text, ("dropped", "busy")))
 
     def _say(self, inbound: Inbound, text: str) -> None:
-        self._commit(answers.notice(inbound, text, ("replied", "command")))
+        self._outgoing.put(answers.notice(inbound, text, ("replied", "command")))
 
     def _cancelled(self, inbound: Inbound) -> None:
         """Keep a cancelled message's words; the next question is heard with them."""
-        if self._turn is not None and self._turn.inbound.id == inbound.id:
-            self.tell(names.agent(self._key.agent), CancelTurn(self._turn.id))
-            self._forget_turn()
-        self._commit(answers.cancelled(inbound, self._asked(inbound)))
+        self._outgoing.put(answers.cancelled(inbound, self._asked(inbound)))
 
     # --- one turn ---------------------------------------------------------------
 
     def _begin(self, inbound: Inbound, generation: int) -> None:
         now = self._services.clock.monotonic()
-        self._turn = turn = CurrentTurn(inbound, generation, now)
+        turn_id = self._services.ids.new()
+        self._turn = turn = CurrentTurn(turn_id, inbound, generation, now)
         wanted = Acquire(self.actor_urn, turn.id, self.actor_ref)
         if not self.tell(names.LIMITER, wanted):
             outcome = Failed("⚠️ I am being restarted. Please ask again.", "limiter")
@@ -262,20 +235,20 @@ class Session(Actor):
 
     def _granted(self, turn_id: str) -> None:
         turn = self._turn
-        if turn is None or turn.id != turn_id:  # stopped while it waited
-            self.tell(names.LIMITER, Release(self.actor_urn))
-            return
+        if turn is None or turn.id != turn_id or turn.is_granted:
+            return  # stopped while it waited, and then the permit was given back
+        turn.is_granted = True
         now = self._services.clock.monotonic()
         self._services.metrics.stage("queue", now - turn.began_at)
         turn.began_at = now
         seconds = self._services.limits.turn_timeout + REPORT_WITHIN
-        self._patience = self.after(seconds, WaitedLongEnough(turn_id))
+        turn.patience = self.after(seconds, WaitedLongEnough(turn_id))
         start = StartTurn(
             turn_id=turn_id,
             generation=turn.generation,
             session=self.actor_ref,
             inbound=turn.inbound,
-            history=(*self._brought(turn.inbound), *self._lines),
+            history=(*self._history.brought(turn.inbound), *self._history.lines),
         )
         self.tell(names.agent(self._key.agent), start)
 
@@ -283,104 +256,98 @@ class Session(Actor):
         turn = self._turn
         if turn is None or turn.id != turn_id:
             return  # a stopped turn's last words are nobody's business
-        turn.unshown += turn.sanitizer.feed(text)
-        if turn.unshown and self._next_draft is None:
+        turn.hear(text)
+        if turn.unshown and turn.next_draft is None:
             self._show_draft(turn)
-            self._next_draft = self.after(DRAFT_PACE, DraftDue())
 
-    def _draft_due(self) -> None:
+    def _draft_due(self, turn_id: str) -> None:
         """Show what was said since the last draft."""
-        self._next_draft = None
         turn = self._turn
-        if turn is not None and turn.unshown:
+        if turn is None or turn.id != turn_id:
+            return
+        turn.next_draft = None
+        if turn.unshown:
             self._show_draft(turn)
-            self._next_draft = self.after(DRAFT_PACE, DraftDue())
 
     def _show_draft(self, turn: CurrentTurn) -> None:
-        inbound = turn.inbound
-        draft = Draft(
-            correlation_id=inbound.correlation_id,
-            turn_id=turn.id,
-            address=inbound.address,
-            agent=self._key.agent,
-            text=turn.unshown,
-        )
-        turn.unshown = ""
-        self.tell(names.connector(inbound.address.connector), ShowDraft(draft))
+        draft = turn.take_draft(self._key.agent)
+        self.tell(names.connector(draft.address.connector), ShowDraft(draft))
+        turn.next_draft = self.after(DRAFT_PACE, DraftDue(turn.id))
 
     def _turn_ended(self, ended: TurnEnded) -> None:
         turn = self._turn
         if turn is None or turn.id != ended.turn_id or turn.is_ending:
             return  # stopped, or given up, before it reported
         turn.is_ending = True
-        services = self._services
+        services, outcome = self._services, ended.outcome
         seconds = services.clock.monotonic() - turn.began_at
-        outcome = ended.outcome
-        how = outcome.reason if isinstance(outcome, Failed) else "ok"
-        services.metrics.turn(self._key.agent, how)
+        word = outcome.reason if isinstance(outcome, Failed) else "ok"
+        services.metrics.turn(self._key.agent, word)
         services.metrics.stage("turn", seconds)
         LOG.info(
             "turn ended",
             correlation_id=turn.inbound.correlation_id,
             agent=self._key.agent,
-            outcome=how,
+            outcome=word,
             seconds=round(seconds, 4),
         )
         asked = self._asked(turn.inbound)
-        self._commit(
-            answers.failure(turn.inbound, asked, outcome)
-            if isinstance(outcome, Failed)
-            else answers.reply(turn.inbound, asked, outcome, self._persona, services)
-        )
+        if isinstance(outcome, Failed):
+            self._cancel_turn(turn)  # should it run all the same
+            answer = answers.failure(turn.inbound, asked, outcome)
+        else:
+            answer = answers.reply(
+                turn.inbound, asked, outcome, self._persona, services
+            )
+        self._outgoing.put(answer)
 
     # --- what is said ------------------------------------------------------------
 
-    def _commit(self, answer: Answer) -> None:
-        """Store an answer after those before it; `_stored` then goes on."""
-        self._outgoing.append(answer)
-        if len(self._outgoing) == 1:
-            self._store_next()
-
-    def _store_next(self) -> None:
-        if not self._outgoing:
-            return
-        answer = self._outgoing[0]
-        now = self._services.clock.wall()
-        commit = answers.as_commit(answer, self._stream, self._version, now)
-        note = self.note
-        self._services.store.submit(
-            commit, lambda outcome: note(Stored(answer, outcome))
-        )
-
-    def _stored(self, answer: Answer, outcome: Committed | Exception) -> None:
-        is_mine = bool(self._outgoing) and self._outgoing[0] is answer
-        if is_mine and isinstance(outcome, StoreUnavailableError):
+    def _stored(self, stored: Stored) -> None:
+        """Go on after a commit."""
+        answer, outcome = stored.answer, stored.outcome
+        if not self._outgoing.is_next(answer):
+            self._stored_before(answer, outcome)
+        elif isinstance(outcome, StoreUnavailableError):
             LOG.warning("answer waits for the disk", error_text=str(outcome))
             self.after(RETRY_COMMIT, RetryCommit())
-            return
-        if is_mine:
-            self._outgoing.popleft()
-        self._conclude(answer, outcome)
-        if is_mine:
-            self._store_next()
+        elif isinstance(outcome, Exception) and not isinstance(outcome, DuplicateError):
+            raise outcome
+        else:
+            self._outgoing.drop_next()
+            self._conclude(answer, outcome)
+            self._outgoing.store_next()
+
+    def _stored_before(self, answer: Answer, outcome: Committed | Exception) -> None:
+        """Send what an earlier incarnation stored.
+
+        The same message may be held by this one, too; then its answer turns out to be
+        stored when it is stored again.
+        """
+        if not isinstance(outcome, Exception):
+            self._take_up(answer, outcome)
+            self._send(answer)
 
     def _conclude(self, answer: Answer, outcome: Committed | Exception) -> None:
         """Send what is stored now; go on with what waited for it."""
         inbound = answer.inbound
         self._held.pop(inbound.id, None)
-        if isinstance(outcome, DuplicateError):
+        if isinstance(outcome, Exception):
             # An earlier incarnation, or an earlier process, stored this answer; what
             # it could not send stands in the outbox.
+            self._history.note_answered(inbound.id)
             self.tell(names.connector(inbound.address.connector), DrainOutbox())
-        elif isinstance(outcome, Exception):
-            self._held[inbound.id] = inbound
-            raise outcome
         else:
-            if outcome.sequences:
-                self._version = max(self._version, outcome.sequences[-1])
-                self._remember(answer.lines)
+            self._take_up(answer, outcome)
             self._send(answer)
         self._after_answer(inbound)
+
+    def _take_up(self, answer: Answer, committed: Committed) -> None:
+        """Add to the history what was stored, unless it was read from the journal."""
+        if committed.sequences:
+            self._history.add(committed.sequences[-1], answer.inbound.id, answer.lines)
+        else:
+            self._history.note_answered(answer.inbound.id)
 
     def _send(self, answer: Answer) -> None:
         inbound = answer.inbound
@@ -399,26 +366,21 @@ class Session(Actor):
         self._effects(self._queue.on(ended))
 
     def _forget_turn(self) -> None:
-        if self._turn is not None:
-            self._turn = None
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            turn.cancel_timers()
             self.tell(names.LIMITER, Release(self.actor_urn))
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
-        if self._next_draft is not None:
-            self._next_draft.cancel()
-            self._next_draft = None
 
-    def _brought(self, inbound: Inbound) -> tuple[Line, ...]:
-        """Lines that a stateless client brought along, if this is the beginning."""
-        return inbound.history if self._version == 0 else ()
+    def _abandon_turn(self) -> None:
+        """Forget a turn before it has ended; it need not go on."""
+        if self._turn is not None:
+            self._cancel_turn(self._turn)
+        self._forget_turn()
+
+    def _cancel_turn(self, turn: CurrentTurn) -> None:
+        if turn.is_granted:
+            self.tell(names.agent(self._key.agent), CancelTurn(turn.id))
 
     def _asked(self, inbound: Inbound) -> tuple[Line, ...]:
         asked = Line("user", inbound.text, name=inbound.sender_name)
-        return (*self._brought(inbound), asked)
-
-    def _remember(self, lines: tuple[Line, ...]) -> None:
-        """Add to the history; keep no more of it than a prompt could ever hold."""
-        # Why twice: the prompt's rules cut by whole turns and merge lines.
-        most = 2 * self._persona.config.max_history + 2
-        self._lines = (*self._lines, *lines)[-most:]
+        return (*self._history.brought(inbound), asked)

@@ -36,9 +36,10 @@ from actors.router import Router
 from actors.rules.keys import parse_key
 from actors.session import Session
 from actors.turn import Turn
+from runtime.child import ChildSpec
 from runtime.keyed import KeyedConfig, KeyedSupervisor
 from runtime.restarts import Backoff
-from runtime.supervisor import ChildSpec, Supervisor, SupervisorConfig
+from runtime.supervisor import Supervisor, SupervisorConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -16,7 +16,7 @@ from actors import names
 from actors.errors import ModelBusyError, ModelRefusedError, ToolError
 from actors.messages import Line, ModelRequest, ToolContext, ToolSpec
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded, TurnSpoke
-from actors.rules import loop_guard, prompt, transcript
+from actors.rules import loop_guard, markers, prompt, transcript
 from actors.rules import turn as rules
 from actors.rules.markers import Delegation
 from runtime.actor import Actor
@@ -66,7 +66,8 @@ class Turn(Actor):
     """Answers one question, then ends.
 
     Takes: `RunTurn`, once.
-    Sends: `TurnSpoke` while the model speaks, `TurnEnded` at the end.
+    Sends: `TurnSpoke` while the model speaks; `TurnEnded` at the end, to the session
+        and to its agent.
     Keeps: nothing beyond the turn.
     Fails: on a bug in a model or tool; the agent tells the session.
     Ends: with its answer, or when it is interrupted.
@@ -79,6 +80,7 @@ class Turn(Actor):
         self._persona = persona
         self._services = services
         self._said: list[str] = []
+        self._unsaid: list[str] = []
         self._delegations: list[Delegation] = []
 
     async def on_receive(self, message: object) -> None:
@@ -90,7 +92,12 @@ class Turn(Actor):
         outcome: Finished | Failed = Failed(TIMED_OUT, "timeout")
         with trio.move_on_after(self._services.limits.turn_timeout):
             outcome = await self._answer(start)
-        self.tell(names.agent(self._persona.name), TurnEnded(start.turn_id, outcome))
+        self._tell_spoken(start)
+        ended = TurnEnded(start.turn_id, outcome)
+        # Why not by way of the agent: one that was restarted meanwhile does not know
+        # who waits.
+        self.tell(start.session, ended)
+        self.tell(names.agent(self._persona.name), ended)
         self.stop()
 
     async def _answer(self, start: StartTurn) -> Finished | Failed:
@@ -168,11 +175,24 @@ class Turn(Actor):
         if not spoken and self._said:
             text = "\n\n" + text  # as `_whole` joins the rounds
         spoken.append(text)
-        self.tell(start.session, TurnSpoke(start.turn_id, text))
+        # Why not told at once: a model may say thousands of words before anybody else
+        # runs, and the session's mailbox is bounded.
+        if not self._unsaid:
+            soon = trio.lowlevel.current_trio_token().run_sync_soon
+            soon(self._tell_spoken, start)
+        self._unsaid.append(text)
+
+    def _tell_spoken(self, start: StartTurn) -> None:
+        """Pass on what was said since the last time."""
+        if self._unsaid:
+            text = "".join(self._unsaid)
+            self._unsaid.clear()
+            self.tell(start.session, TurnSpoke(start.turn_id, text))
 
     def _whole(self, last: str) -> str:
         """All the rounds' words: what was shown while they were written."""
-        return "\n\n".join(self._said) or last
+        whole = "\n\n".join(self._said)
+        return last if markers.parse(whole, "assistant").is_silent else whole
 
     def _request(
         self, start: StartTurn, lines: tuple[Line, ...], *, with_tools: bool

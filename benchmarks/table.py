@@ -15,12 +15,15 @@ HEAD = (
     "subject",
     "median",
     "lowest to highest",
-    "callboard is (pairwise)",
+    "callboard against it",
 )
 
 
 def table(records: Sequence[Record]) -> str:
-    """Draw all records as one table, and say below it where they were measured."""
+    """Draw all records as one table, and say below it where they were measured.
+
+    The last column says how many times better Callboard was, round by round.
+    """
     rows = [HEAD, ("---",) * len(HEAD), *(row(record) for record in records)]
     drawn = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
     return "\n".join((drawn, "", *settings(records)))
@@ -28,9 +31,7 @@ def table(records: Sequence[Record]) -> str:
 
 def row(record: Record) -> tuple[str, ...]:
     """Give the cells of one record."""
-    better = (
-        "" if record.times_better is None else f"{record.times_better:.3g} times better"
-    )
+    better = "" if record.times_better is None else f"{record.times_better:.3g}x"
     return (
         record.benchmark,
         record.figure,

@@ -39,12 +39,12 @@ from connectors.tools.clock import ClockTool
 from connectors.web.openai_api import HttpTransport
 from connectors.web.operations import Operations
 from connectors.web.server import HttpSettings
+from runtime.child import ChildSpec
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from runtime.metrics import Metrics
 from runtime.sqlite_file import SqliteFile, SqliteOptions
 from runtime.sqlite_store import SqliteStore
-from runtime.supervisor import ChildSpec
 from runtime.system import ActorSystem, SystemConfig, open_system
 from runtime.watchdog import WatchdogConfig
 
@@ -107,6 +107,7 @@ async def open_app(
     Raises:
         runtime.errors.StoreError: the database cannot be used.
         runtime.errors.SettingsError: a script file is wrong.
+        OSError: an address cannot be listened on, or a file cannot be read.
     """
     clock = SystemClock()
     metrics = Metrics()
@@ -127,6 +128,7 @@ async def open_app(
         metrics.watch(system)
         app = App(system=system, metrics=metrics, store=store, transports={})
         company = _company(config, services, models, app, transports)
+        _reserve_addresses(app, stack)
         await system.start_root(tree(company), names.ROOT)
         _bounce_dead_letters(system)
         yield app
@@ -207,6 +209,17 @@ def _company(
         edges=(edges,) if needs_loop else (),
         on_listener_end=lambda name: app.ended[name].set(),
     )
+
+
+def _reserve_addresses(app: App, stack: AsyncExitStack) -> None:
+    """Take the addresses before anything runs.
+
+    Why: a supervisor would try again for ever what only the operator can mend.
+    """
+    for transport in app.transports.values():
+        if isinstance(transport, HttpTransport):
+            stack.callback(transport.release)
+            transport.reserve()
 
 
 def _persona(name: str, config: AppConfig, models: Mapping[str, Model]) -> Persona:

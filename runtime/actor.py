@@ -63,7 +63,8 @@ class Actor(PykkaActor):
 
     deadline: ClassVar[float | None] = 300.0
     """Seconds an `async` handler may run before the watchdog cancels it and the
-    actor is restarted; None: as long as it likes."""
+    actor is restarted; None: as long as it likes. `on_stop` and `on_failure` have
+    as long."""
 
     poison_after: ClassVar[int] = 3
     """How many incarnations one message may kill before it is a dead letter."""
@@ -76,7 +77,8 @@ class Actor(PykkaActor):
     run as long as the actor does."""
 
     has_children: ClassVar[bool] = False
-    """Whether `end_children` must run before the actor ends, however it ends."""
+    """Whether `end_children` must run before the actor ends, however it ends. Such
+    an actor cannot be interrupted."""
 
     _cell: Cell
 

@@ -202,7 +202,7 @@ class Cell(Intake):
             if self.generation != generation:
                 self.kernel.watchdog[self.actor_class.__name__, "came_back"] += 1
                 return
-            if not self._settle(item, error, result):
+            if not self._settle(actor, item, error, result):
                 return
             while (coroutine := self._drain(actor, BATCH)) is MORE:
                 await trio.lowlevel.checkpoint()
@@ -246,7 +246,7 @@ class Cell(Intake):
         return error or InterruptedActorError(f"{self.name} was interrupted")
 
     def _settle(
-        self, item: object, error: BaseException | None, result: object
+        self, actor: Actor, item: object, error: BaseException | None, result: object
     ) -> bool:
         """Deal with how an `async` handler ended; False when its actor ends too."""
         is_killed = self.cancel_reason == "killed"
@@ -255,21 +255,19 @@ class Cell(Intake):
         elif is_killed and isinstance(error, Exception):
             self.give_up(self.current, "killed")
         elif isinstance(error, InterruptedActorError) and self.cancel_reason:
-            return self._interrupted(item)
+            return self._interrupted(actor, item)
         else:
             return self._fail(item, error)
         if is_killed:
             lifecycle.end(self, KILLED)
         return not is_killed
 
-    def _interrupted(self, item: object) -> bool:
+    def _interrupted(self, actor: Actor, item: object) -> bool:
         self.give_up(self.current, "interrupted")
         self.current = EMPTY
-        actor = self.actor
         message = item.message if isinstance(item, Envelope | Notice) else item
         try:
-            if actor is not None:
-                actor.on_interrupt(message)
+            actor.on_interrupt(message)
         except Exception as raised:  # noqa: BLE001  the one border: see errors.py
             self.failed += 1
             lifecycle.end(self, Exit("failed", raised))
@@ -387,14 +385,3 @@ class Cell(Intake):
             lifecycle.end(self, KILLED)
         elif self.state in {"running", "starting"}:  # from inside its own code
             self.post_system(Stop(KILLED))
-
-    def interrupt(self) -> None:
-        """Cancel the present `async` handler, if there is one.
-
-        One that has children is left alone: what it does about them, once begun,
-        must not be cut in half.
-        """
-        has_children = self.actor is not None and self.actor.has_children
-        if self.scope is not None and self.state == "running" and not has_children:
-            self.cancel_reason = self.cancel_reason or "interrupted"
-            self.scope.cancel()

@@ -211,8 +211,24 @@ class Intake:
             return
         if not isinstance(message, Notice | Stop | Passivate):
             message = Notice(message)
-        self.mailbox.put_system(message)
+        if type(message) is Stop and self.actor_class.ends_by_interrupt:
+            # Before all that waits: the next handler might run as long as the actor.
+            self.mailbox.put_system(message, is_first=True)
+            self.interrupt()
+        else:
+            self.mailbox.put_system(message)
         self.wake()
+
+    def interrupt(self) -> None:
+        """Cancel the present `async` handler, if there is one.
+
+        One that has children is left alone: what it does about them, once begun,
+        must not be cut in half.
+        """
+        has_children = self.actor is not None and self.actor.has_children
+        if self.scope is not None and self.state == "running" and not has_children:
+            self.cancel_reason = self.cancel_reason or "interrupted"
+            self.scope.cancel()
 
     def step(self, batch: int) -> None:
         """Have up to `batch` messages handled; see `cell.py`."""

@@ -11,6 +11,7 @@ and a key that fails too often is given up, not escalated.
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -63,6 +64,9 @@ class KeyedConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds."""
 
     backoff: Backoff = Backoff()
+    start_timeout: float | None = 30.0
+    """Seconds the `on_start` of a child may take; None: as long as it likes."""
+
     shutdown: float | None = 5.0
     """Seconds a child may take to stop; None: as long as it likes."""
 
@@ -220,8 +224,18 @@ class KeyedSupervisor(Actor):
             cell.generation = before.cell.generation
         kernel.names[name] = cell
         child = children[key] = KeyedChild(cell, trio.current_time())
-        _start(child)
+        self._start(child)
         return child
+
+    def _start(self, child: KeyedChild) -> None:
+        cell, seconds = child.cell, self._config.start_timeout
+        late = partial(_end_start, cell, cell.generation)
+        try:
+            reply = lifecycle.start(cell)
+        except Exception:  # noqa: BLE001  its `ChildEnded` says it, and comes next
+            return
+        if reply is not None and seconds is not None:
+            reply.timer = cell.kernel.timers.call_in(seconds, late)
 
     def _interrupt(self, key: str) -> None:
         child = self._children.get(key)
@@ -283,7 +297,7 @@ class KeyedSupervisor(Actor):
         elif cell.mailbox.empty():
             self._drop(key, child, exit_)
         else:  # words came while it fell asleep: the next incarnation has them
-            _start(child)
+            self._start(child)
 
     def _child_failed(self, key: str, child: KeyedChild, exit_: Exit) -> None:
         config, kernel, now = self._config, self._cell.kernel, trio.current_time()
@@ -323,18 +337,17 @@ class KeyedSupervisor(Actor):
             del self._children[due.key]
         else:
             child.cell.restarts += 1
-            _start(child)
+            self._start(child)
 
     def _drop(self, key: str, child: KeyedChild, exit_: Exit) -> None:
         del self._children[key]
         lifecycle.bury(child.cell, exit_)
 
 
-def _start(child: KeyedChild) -> None:
-    try:
-        lifecycle.start(child.cell)
-    except Exception:  # noqa: BLE001  its `ChildEnded` says it, and comes next
-        return
+def _end_start(cell: Cell, generation: int) -> None:
+    """Kill an incarnation that has not started in time; the next is left alone."""
+    if cell.generation == generation:
+        cell.kill()
 
 
 def _stop_for_good(cell: Cell) -> Reply:

@@ -160,11 +160,25 @@ class Mailbox:
             self._rest.appendleft(self._first)
         self._first = item
 
-    def put_system(self, message: object) -> None:
-        """Append a message to the system lane, which is never full."""
+    def put_system(self, message: object, *, is_first: bool = False) -> None:
+        """Put a message into the system lane, which is never full.
+
+        Args:
+            message: what overtakes all user messages.
+            is_first: whether it overtakes the other system messages, too.
+        """
         if self.system is None:
             self.system = deque()
-        self.system.append(message)
+        if is_first:
+            self.system.appendleft(message)
+        else:
+            self.system.append(message)
+
+    def put_system_first(self, message: object) -> None:
+        """Put a message before all others of the system lane."""
+        if self.system is None:
+            self.system = deque()
+        self.system.appendleft(message)
 
     def get(self) -> object:
         """Take the oldest user message, or `EMPTY`."""

@@ -36,7 +36,8 @@ class Ways(msgspec.Struct):
     """How the children of a bed behave; may be changed while they run."""
 
     start: str = "ok"
-    """ok, fail, decline, unborn; slow (1 s), late-fail, late-decline, hang."""
+    """ok, fail, decline, unborn; slow (1 s), late-fail, late-decline, hang,
+    deaf (to its cancellation)."""
 
     stop: str = "ok"
     """ok, slow (1 s), hang."""
@@ -134,7 +135,8 @@ class Sleeper(Actor):
     async def _start_late(self, word: str) -> None:
         if word == "hang":
             await trio.sleep_forever()
-        await trio.sleep(1)
+        with trio.CancelScope(shield=word == "deaf"):
+            await trio.sleep(1000 if word == "deaf" else 1)
         if word == "late-fail":
             raise BrokenError("to order")
         if word == "late-decline":

@@ -148,6 +148,38 @@ async def test_a_start_that_fails_is_tried_again_until_the_key_is_given_up(
         assert bed.awake() == ""
 
 
+@pytest.mark.parametrize(("start", "seconds"), [("hang", 4.1), ("deaf", 14.1)])
+async def test_a_start_that_takes_too_long_has_failed(
+    start: str, seconds: float, autojump_clock: MockClock
+) -> None:
+    del autojump_clock
+    config = KeyedConfig(intensity=2, start_timeout=2.0, backoff=STEADY)
+    ways = Ways(start=start)
+    async with open_bed(config, ways) as bed:
+        bed.tell("ann", "x")
+        await trio.sleep(seconds - 0.05)
+        assert bed.born["ann"] == 2
+        ways.start = "slow"
+        assert await bed.ask("ann", "y") == "y, of course"
+        assert trio.current_time() == pytest.approx(seconds + 1)
+        assert bed.awake() == "ann"
+
+
+async def test_the_limit_of_a_start_left_behind_does_not_touch_the_next(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    ways = Ways(start="deaf")
+    async with open_bed(KeyedConfig(start_timeout=8.0), ways) as bed:
+        bed.tell("ann", "x")
+        await trio.sleep(1)
+        bed.child("ann").kill()
+        ways.start = "ok"
+        await trio.sleep(20)
+        assert bed.log == ["ann up 6", "ann x 6"]
+        assert bed.awake() == "ann"
+
+
 async def test_a_start_that_succeeds_at_last_handles_what_waited(
     autojump_clock: MockClock,
 ) -> None:

@@ -86,6 +86,12 @@ class MailboxMachine(RuleBasedStateMachine):
         self.system.append(self.serial)
 
     @rule()
+    def put_system_first(self) -> None:
+        self.serial += 1
+        self.mailbox.put_system_first(self.serial)
+        self.system.appendleft(self.serial)
+
+    @rule()
     def get_system(self) -> None:
         expected: object = self.system.popleft() if self.system else EMPTY
         assert self.mailbox.get_system() == expected

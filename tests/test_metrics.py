@@ -70,6 +70,19 @@ def test_too_many_series_are_counted_together() -> None:
     assert shown[dropped] == 3
 
 
+def test_values_above_the_bound_are_spread_together() -> None:
+    metrics = Metrics(most_series=1)
+    spread = metrics.histogram("thing_seconds", "Time.", ("kind",), (1.0,))
+    gauge = metrics.gauge("things", "Things.", ("kind",))
+    for kind in ("a", "b", "c", "b", "a"):
+        spread.observe(0.5, kind)
+        gauge.set(1, kind)
+    shown = read(metrics)
+    assert shown["thing_seconds_count kind=a"] == 2
+    assert shown["thing_seconds_count kind=other"] == 3
+    assert shown["things kind=other"] == 1
+
+
 def test_labels_must_be_those_declared() -> None:
     counter = Metrics().counter("things", "Things.", ("kind",))
     with pytest.raises(MisuseError, match="2 labels given, 1 declared"):

@@ -210,3 +210,20 @@ def test_a_waiter_that_left_meanwhile_is_no_matter() -> None:
     reply = Reply()
     reply._waiters = Vanishing([(None, None)])
     assert reply.offer(1)
+
+
+async def test_a_wake_on_its_way_is_not_cancelled() -> None:
+    reply = Reply()
+    listener = Listener(reply)
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(listener.listen)
+            await trio.testing.wait_all_tasks_blocked()
+            assert reply._waiters is not None
+            task, token = reply._waiters.pop()  # as a thread does that answers
+            reply._outcome = ("in time", None)
+            scope.cancel()
+            with trio.CancelScope(shield=True):
+                await trio.testing.wait_all_tasks_blocked()
+            token.run_sync_soon(trio.lowlevel.reschedule, task)
+    assert listener.heard == ["in time"]

@@ -19,6 +19,7 @@ from runtime.errors import DeclineStart, KernelError, MisuseError, StartError
 from runtime.kernel import Kernel
 from runtime.mailbox import MailboxConfig
 from runtime.messages import weight_of
+from runtime.ref import cell_of
 from runtime.signals import wait_for_stop_signal
 from runtime.supervisor import Supervisor
 from runtime.system import ActorSystem, Running, log_report, open_system
@@ -340,3 +341,32 @@ def test_the_public_names_are_sorted_and_there() -> None:
     missing = "NoSuchName"
     with pytest.raises(AttributeError, match="NoSuchName"):
         getattr(runtime, missing)
+
+
+async def test_any_actor_may_be_the_root(autojump_clock: MockClock) -> None:
+    async with virtual(autojump_clock) as system:
+        ref = await system.start_root(as_supervisor(Puppet()))
+        assert await ref.ask("hello") == "hello"
+
+
+async def test_who_waits_for_a_restart_can_be_stopped(
+    autojump_clock: MockClock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        (ref,) = await supervise(system, Puppet)
+        for _ in range(2):
+            ref.kill()
+            await wait_settled(system)
+        assert [a.state for a in system.actors()] == ["running", "down"]
+        assert await ref.stop()
+        assert not ref.is_alive()
+
+
+async def test_whatever_holds_an_actor_the_system_ends(
+    autojump_clock: MockClock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        ref = system.spawn(Puppet())
+        cell_of(ref).state = "stopping"  # and nothing ever ends it
+    assert not ref.is_alive()
+    assert autojump_clock.current_time() == pytest.approx(15)

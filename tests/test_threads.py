@@ -17,7 +17,7 @@ from runtime.mailbox import MailboxConfig
 from runtime.ref import ActorRef
 from runtime.system import open_system
 from runtime.testing import Probe
-from tests.puppet import Puppet, crash, do, hang
+from tests.puppet import Puppet, crash, do, hang, wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -226,12 +226,12 @@ async def test_what_arrives_while_arrivals_are_made_waits_for_the_next_round() -
 async def test_a_reply_may_be_awaited_on_another_loop() -> None:
     async with open_system() as system:
         ref = system.spawn(Puppet())
-        reply = ref.ask("answer")
+        reply = ref.ask(wait(0.1))
 
         async def other() -> Any:
             return await reply
 
-        assert await in_thread(trio.run, other) == "answer"
+        assert await in_thread(trio.run, other) == "waited"
 
 
 async def test_spawning_is_for_the_kernel_thread() -> None:
@@ -241,3 +241,11 @@ async def test_spawning_is_for_the_kernel_thread() -> None:
         assert isinstance(system.spawn(Puppet()), ActorRef)
         ref = system.spawn(Puppet())
         ref.tell(crash)
+
+
+def test_what_threads_left_is_made_when_the_kernel_closes() -> None:
+    pump = dispatcher.Dispatcher()
+    made: list[int] = []
+    pump._foreign.append(partial(made.append, 1))
+    pump.close()
+    assert made == [1]

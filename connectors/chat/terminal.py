@@ -8,6 +8,7 @@ all answers are waited for. How text looks is `plain_text.py`'s business.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import deque
 from typing import TYPE_CHECKING
@@ -42,6 +43,9 @@ CLEAR_LINE = "\r\x1b[K"
 
 MOST_UNANSWERED = 256
 """Messages that may wait for answers; one more is refused."""
+
+LEAVE_TIMEOUT = 1.0
+"""Seconds that the last line feed may take: the screen may have been stopped."""
 
 NOT_TAKEN = (ChatError, KernelError, pykka.ActorDeadError, pykka.Timeout)
 """What handing a message in may raise; anything else is a bug."""
@@ -106,10 +110,11 @@ class TerminalTransport:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._print, nursery.cancel_scope)
                 await self._converse(ingress)
-                await self._printer.put("\n" if self._has_prompt else "").wait()
+                await self._printer.put("").wait()
                 nursery.cancel_scope.cancel()
         finally:
             self._has_ended = True
+            await self._leave_line()
             self._owed.clear()
             self._speakers, self._writer = Speakers(), Writer()
 
@@ -213,6 +218,16 @@ class TerminalTransport:
             logger.warning("message %s not taken: %s", new_id, error)
             self._owed.pop(new_id, None)
             self._notice(f"not taken, please try again: {error}")
+
+    async def _leave_line(self) -> None:
+        """Let what comes next on this screen, such as a shell, begin a new line."""
+        if self._has_prompt or self._speakers.is_speaking:
+            with (
+                trio.move_on_after(LEAVE_TIMEOUT, shield=True),
+                contextlib.suppress(OSError),
+            ):
+                await self._console.write("\n")
+        self._has_prompt = False
 
     # --- the agents' side ---------------------------------------------------------
 

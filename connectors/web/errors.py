@@ -71,7 +71,7 @@ class ApiError(Exception):
         return "server_error" if self.status >= 500 else "invalid_request_error"
 
 
-class ListenError(Exception):
+class ListenError(OSError):
     """The server cannot listen where the settings say; the text says why."""
 
 

@@ -69,8 +69,25 @@ class HttpTransport:
         self._clock = clock
         self._bound = trio.Event()
         self._address = ("", 0)
+        self._reserved: socket.socket | None = None
         self._completions: Completions | None = None
         """Only touched on the edge's thread."""
+
+    def reserve(self) -> None:
+        """Take the address now, so that one that is taken stops the program's start.
+
+        Clients that connect before `listen` wait. Call `release` in the end.
+
+        Raises:
+            ListenError: the address cannot be listened on.
+        """
+        self._reserved = open_socket(self._settings)
+
+    def release(self) -> None:
+        """Give back what `reserve` took, if `listen` has not used it."""
+        if self._reserved is not None:
+            self._reserved.close()
+            self._reserved = None
 
     async def wait_listening(self) -> tuple[str, int]:
         """Wait until clients can connect; gives host and port."""
@@ -84,7 +101,8 @@ class HttpTransport:
             ListenError: the address cannot be listened on.
             BridgeClosedError: the edge's loop is not running or died.
         """
-        sock = open_socket(self._settings)
+        sock = self._reserved or open_socket(self._settings)
+        self._reserved = None
         try:
             host, port = sock.getsockname()[:2]
             self._address = (str(host), int(port))

@@ -89,8 +89,10 @@ def open_socket(settings: HttpSettings) -> socket.socket:
         place = cast("tuple[str, int]", address)
         return socket.create_server(place, family=family, backlog=1024)
     except OSError as error:
+        # Python adds to the system's words what we say ourselves.
+        why = (error.strerror or str(error)).partition(" (while")[0].lower()
         raise ListenError(
-            f"connectors.{settings.name}: cannot listen on {host}:{port}: {error}; "
+            f"connectors.{settings.name}: cannot listen on {host}:{port}: {why}; "
             "end the other program or set another host or port"
         ) from error
 

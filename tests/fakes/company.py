@@ -1,0 +1,301 @@
+"""A whole company in memory and in virtual time: the tree of actors, with fakes around.
+
+Everything between a person's words and the answer is real but the platform, the model
+and the disk. `open_company` may be called again with the same `Cast`: a restart.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import trio
+
+from actors import names
+from actors.bounce import is_owed_an_answer
+from actors.config import AgentConfig, LimitsConfig, SessionConfig
+from actors.errors import DeliveryBusyError
+from actors.messages import ModelAnswer, ToolCall, Usage
+from actors.metrics import LineMetrics
+from actors.persona import Persona
+from actors.rules.routes import routing_table
+from actors.services import Services
+from actors.supervisor import Company, tree
+from runtime.ids import IdSource
+from runtime.memory_store import MemoryStore
+from runtime.metrics import Metrics
+from runtime.testing import Reports, open_test_system
+from tests.fakes.transport import FakeTransport
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from actors.messages import Delivery, Draft, Inbound, ModelRequest
+    from actors.ports import Speak, Tool
+    from runtime.deadletters import DeadLetter
+    from runtime.system import ActorSystem
+
+EPOCH = 1_700_000_000.0
+"""Unix seconds at which trio's mock clock stands at 0."""
+
+
+class TrioClock:
+    """Tells the time of trio's clock, which a test may jump."""
+
+    def monotonic(self) -> float:
+        return trio.current_time()
+
+    def wall(self) -> float:
+        return EPOCH + trio.current_time()
+
+
+class Says(msgspec.Struct, frozen=True):
+    """What the fake model does with one request."""
+
+    text: str = ""
+    after: float = 0.0
+    """Seconds before the first piece."""
+
+    pieces: tuple[str, ...] = ()
+    """How the text is cut; one piece unless given."""
+
+    pause: float = 0.0
+    """Seconds after each piece."""
+
+    calls: tuple[ToolCall, ...] = ()
+    error: Exception | None = None
+
+
+def heard(request: ModelRequest) -> str:
+    """Give the last words a person, an agent or a tool said."""
+    return request.lines[-1].text
+
+
+def echo(request: ModelRequest) -> str:
+    return f"{request.agent} heard {heard(request)}"
+
+
+class FakeModel:
+    """A model that says what a function of the request tells it to.
+
+    Args:
+        talk: decides what is said.
+    """
+
+    def __init__(self, talk: Callable[[ModelRequest], str | Says] = echo) -> None:
+        self.talk = talk
+        self.requests: list[ModelRequest] = []
+        self.cancelled: list[ModelRequest] = []
+        self.running = 0
+        self.most_running = 0
+
+    async def answer(self, request: ModelRequest, speak: Speak) -> ModelAnswer:
+        self.requests.append(request)
+        says = self.talk(request)
+        says = Says(says) if isinstance(says, str) else says
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        try:
+            await self._speak(says, speak)
+        except trio.Cancelled:
+            self.cancelled.append(request)
+            raise
+        finally:
+            self.running -= 1
+        return ModelAnswer(text=says.text, tool_calls=says.calls, usage=Usage(3, 2))
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def _speak(self, says: Says, speak: Speak) -> None:
+        await trio.sleep(says.after)
+        for piece in says.pieces or (says.text,):
+            if piece:
+                speak(piece)
+                await trio.sleep(says.pause)
+        if says.error is not None:
+            raise says.error
+
+
+class Platform(FakeTransport):
+    """A chat platform in memory that can be slow, busy, broken or a group.
+
+    Args:
+        name: of the connector account.
+        is_direct: False: all its chats are groups.
+    """
+
+    def __init__(self, name: str = "fake", *, is_direct: bool = True) -> None:
+        super().__init__(name)
+        self.is_direct = is_direct
+        self.faults: defaultdict[str, deque[Exception]] = defaultdict(deque)
+        """By chat: what the next deliveries raise."""
+
+        self.broken: set[str] = set()
+        """Chats for which delivering always raises something unexpected."""
+
+        self.attempts: list[str] = []
+        """Ids of deliveries, as often as they were to be said."""
+
+        self.shown: list[Draft | Delivery] = []
+        """Drafts and deliveries in the order in which people saw them."""
+
+    def write(
+        self, text: str, *, chat: str = "room", sender: str = "zoe", key: str = ""
+    ) -> Inbound:
+        inbound = super().write(text, chat=chat, sender=sender, key=key)
+        inbound = msgspec.structs.replace(inbound, is_direct=self.is_direct)
+        self._written[-1] = inbound
+        return inbound
+
+    async def deliver(self, delivery: Delivery) -> str:
+        await trio.lowlevel.checkpoint()
+        self.attempts.append(delivery.id)
+        chat = delivery.address.chat
+        if chat in self.broken:
+            raise BrokenPlatformError(chat)
+        if self.faults[chat]:
+            raise self.faults[chat].popleft()
+        if not self._is_listening:
+            raise DeliveryBusyError("the platform is not connected")
+        self.shown.append(delivery)
+        return await super().deliver(delivery)
+
+    def show_draft(self, draft: Draft) -> None:
+        self.shown.append(draft)
+        super().show_draft(draft)
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether all that people wrote was taken in or refused."""
+        return len(self.acknowledged) + len(self.refused) == self._count
+
+    def said(self, chat: str = "room") -> list[str]:
+        """Give what was said in a chat, each with who said it."""
+        return [
+            f"{each.agent}: {each.text}"
+            for each in self.deliveries
+            if each.address.chat == chat
+        ]
+
+
+class BrokenPlatformError(Exception):
+    """Nothing that a transport may raise."""
+
+
+@dataclass
+class Cast:
+    """Who plays, by which settings; outlives a restart."""
+
+    agents: dict[str, AgentConfig] = field(
+        default_factory=lambda: {"anna": AgentConfig()}
+    )
+    model: FakeModel = field(default_factory=FakeModel)
+    tools: tuple[Tool, ...] = ()
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    sessions: SessionConfig = field(default_factory=SessionConfig)
+    platform: Platform = field(default_factory=Platform)
+    others: tuple[Platform, ...] = ()
+    default_agent: str = "anna"
+    store: MemoryStore = field(default_factory=MemoryStore)
+    metrics: Metrics = field(default_factory=Metrics)
+    reports: Reports = field(default_factory=Reports)
+
+    def __post_init__(self) -> None:
+        """Make the services, which a restart must not register twice."""
+        clock = TrioClock()
+        self.line = LineMetrics(self.metrics)
+        self.ids = IdSource(clock)
+        self.clock = clock
+
+    @property
+    def services(self) -> Services:
+        return Services(
+            store=self.store,
+            clock=self.clock,
+            ids=self.ids,
+            metrics=self.line,
+            limits=self.limits,
+            sessions=self.sessions,
+        )
+
+    def company(self) -> Company:
+        everyone = (self.platform, *self.others)
+        return Company(
+            personas=tuple(self.persona(name) for name in self.agents),
+            transports={each.name: each for each in everyone},
+            routes=routing_table(self.agents, default_agent=self.default_agent),
+            services=self.services,
+        )
+
+    def persona(self, name: str) -> Persona:
+        config = self.agents[name]
+        return Persona(
+            name=name,
+            config=config,
+            model=self.model,
+            model_name="fake-1",
+            tools={t.spec.name: t for t in self.tools if t.spec.name in config.tools},
+            colleagues={each: f"about {each}" for each in config.delegates},
+            everybody=tuple(self.agents),
+        )
+
+    def restart(self) -> None:
+        """Open the same rows again, as a new process would."""
+        self.store = self.store.reopened()
+
+    async def inbox(self) -> dict[str, int]:
+        return dict((await self.store.counts()).inbox)
+
+    async def outbox(self) -> dict[str, int]:
+        return dict((await self.store.counts()).outbox)
+
+
+@asynccontextmanager
+async def open_company(cast: Cast) -> AsyncGenerator[ActorSystem]:
+    """Run a company until the block ends; then stop it in order."""
+    async with open_test_system(cast.reports) as system:
+        await system.start_root(tree(cast.company()), names.ROOT)
+        system.dead_letters.observe(partial(bounce, system))
+        yield system
+
+
+def bounce(system: ActorSystem, letter: DeadLetter) -> None:
+    """Wire the bounce actor as `connectors/app.py` does."""
+    ref = system.find(names.BOUNCE)
+    if ref is not None and is_owed_an_answer(letter):
+        ref.tell(letter)
+
+
+async def until(is_so: Callable[[], object], *, within: float = 600.0) -> None:
+    """Wait in virtual time until something is so.
+
+    Raises:
+        AssertionError: it was not within `within` seconds.
+    """
+    with trio.move_on_after(within):
+        while not is_so():
+            await trio.sleep(0.005)
+        return
+    raise AssertionError(f"not so within {within} s")
+
+
+async def at_rest(cast: Cast) -> None:
+    """Wait until all that was written is taken in, settled, and answered for good."""
+    everyone = (cast.platform, *cast.others)
+    with trio.fail_after(3600):
+        while True:
+            counts = await cast.store.counts()
+            open_rows = counts.inbox.get("accepted"), counts.outbox.get("pending")
+            if not any(open_rows) and all(each.is_heard for each in everyone):
+                return
+            await trio.sleep(0.01)
+
+
+def call(name: str, number: int = 1, **arguments: Any) -> ToolCall:
+    """Make a tool call as a model would."""
+    return ToolCall(f"call-{number}", name, msgspec.json.encode(arguments))

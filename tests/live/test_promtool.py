@@ -1,0 +1,37 @@
+"""Proves that Prometheus' own checker accepts what we show it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from actors.metrics import LineMetrics
+from runtime.metrics import Metrics
+from runtime.testing import wait_settled
+from tests.puppet import Puppet, crash, supervise, virtual
+
+if TYPE_CHECKING:
+    from trio.testing import MockClock
+
+
+@pytest.mark.live
+async def test_promtool_finds_nothing_to_say(autojump_clock: MockClock) -> None:
+    promtool = shutil.which("promtool")
+    assert promtool is not None, "apt-get install prometheus"
+    metrics = Metrics()
+    line = LineMetrics(metrics)
+    line.message("terminal", "replied")
+    line.commit(0.01, 2)
+    async with virtual(autojump_clock) as system:
+        metrics.watch(system)
+        (ref,) = await supervise(system, Puppet)
+        ref.tell(crash)
+        await wait_settled(system)
+        text = metrics.render()
+    checked = subprocess.run(  # noqa: ASYNC221  a moment, in a test
+        [promtool, "check", "metrics"], input=text, capture_output=True, check=False
+    )
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")
