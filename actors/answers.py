@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 FAILED = "[Task failed]"
 TIMED_OUT = "[Task timed out]"
-"""What the model reads later of a turn that failed (F120)."""
+STOPPED = "[Task stopped]"
+"""What the model reads later of a turn that failed (F120), or was stopped: the next
+words are a new question then, and not the rest of that one."""
 
 CUT = "\n\n(cut: the answer was longer than {most} characters)"
 
@@ -65,12 +67,12 @@ def notice(inbound: Inbound, text: str, settled: tuple[SettledState, str]) -> An
 
 
 def cancelled(inbound: Inbound, asked: tuple[Line, ...]) -> Answer:
-    """Keep the words of a cancelled message, and tell whoever waits for it."""
+    """Remember that a message was stopped, and tell whoever waits for it."""
     said = _delivery(inbound, "", "(stopped)", number=0)
     return Answer(
         inbound=inbound,
         settled=("cancelled", "stopped"),
-        lines=asked,
+        lines=(*asked, Line("assistant", STOPPED)),
         deliveries=(said,),
     )
 

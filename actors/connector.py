@@ -21,6 +21,7 @@ from actors.protocol import (
     Route,
     Settled,
     ShowDraft,
+    TakeUp,
     Undelivered,
 )
 from runtime.actor import Actor
@@ -85,6 +86,10 @@ class Connector(Actor):
     def on_start(self) -> None:
         """Look for what an earlier process stored and did not deliver."""
         self.note(DrainOutbox())
+
+    def on_failure(self, *_: object, **__: object) -> None:
+        """Have the router find what was stored and, failing, not handed to it."""
+        self.tell(names.ROUTER, TakeUp())
 
     def on_receive(self, message: object) -> object:
         """Take a message in, or hand one out."""

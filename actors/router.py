@@ -63,7 +63,7 @@ class Router(Actor):
     """Hands each message to the sessions of the agents that hear it.
 
     Takes: `Route`, from connectors and, for what agents hand on, from sessions;
-        `TakeUp` from agents that start.
+        `TakeUp` from whoever was restarted.
     Sends: `Hear` to sessions; `Deliver` or `Settled` about what nobody hears.
     Keeps: nothing but its table.
     Fails: never by a message.

@@ -29,6 +29,7 @@ from actors.protocol import (
     Route,
     ShowDraft,
     StartTurn,
+    TakeUp,
     TurnEnded,
     TurnSpoke,
 )
@@ -123,6 +124,9 @@ class Session(Actor):
         self._abandon_turn()
         for inbound in reversed(tuple(self._held.values())):
             self.requeue(Hear(inbound))
+        # What was stored and not sent on, should it have failed in between.
+        self.tell(names.connector(self._key.connector), DrainOutbox())
+        self.tell(names.ROUTER, TakeUp())
 
     def may_passivate(self) -> bool:
         """Whether nothing runs and nothing waits."""

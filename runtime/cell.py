@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from runtime import lifecycle
+from runtime.actor import PROXY_MESSAGES
 from runtime.dispatcher import BATCH
 from runtime.envelope import Envelope, Notice
 from runtime.errors import DeadlineError, InterruptedActorError, MisuseError
 from runtime.intake import STASHED, Intake
-from runtime.mailbox import EMPTY, Empty
+from runtime.mailbox import EMPTY
 from runtime.messages import (
     KILLED,
     NORMAL,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 MORE: Final = object()
 """What `_drain` gives when its batch is over and messages remain."""
 
-WRAPPED = frozenset({Empty, Envelope, Notice, Stop, Passivate})
+WRAPPED = PROXY_MESSAGES | {Envelope, Notice, Stop, Passivate}
 """What a mailbox gives that is not the message itself."""
 
 
@@ -62,17 +63,19 @@ class Cell(Intake):
         super().__init__(kernel, name, make, actor_class, parent, mailbox)
         self.ref = ActorRef(self)
 
-    def step(self, batch: int) -> None:
+    def step(self, batch: int) -> int:
         """Handle up to `batch` messages; called by the dispatcher."""
         self.is_queued = False
         actor = self.actor
         if self.state != "running" or actor is None:  # it ended on the queue
-            return
+            return 1
+        before = self.handled
         result = self._drain(actor, batch)
         if result is MORE:
             self.enqueue()
         elif result is not None:
             lifecycle.start_task(self, self._burst, actor, result)
+        return self.handled - before or 1
 
     def _drain(self, actor: Actor, batch: int) -> Any:
         """Handle messages inline.
@@ -84,16 +87,20 @@ class Cell(Intake):
         mailbox = self.mailbox
         for _ in range(batch):
             item = mailbox.get_system() if mailbox.system else mailbox.get()
-            message = item
+            if item is EMPTY:
+                self.scheduled = False
+                return None
+            message, receive = item, actor.on_receive
             if type(item) in WRAPPED:
                 message = self._open(actor, item)
                 if message is EMPTY:
                     return None
+                receive = actor._handle_receive  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             if self.senders:
                 self._admit()
             self.current = item
             try:
-                result = actor._handle_receive(message)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+                result = receive(message)
             except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001
                 if not self._fail(item, error):
                     return None
@@ -106,21 +113,19 @@ class Cell(Intake):
 
     def _open(self, actor: Actor, item: Any) -> object:
         """Take the message out of its wrapping; `EMPTY` when there is none for now."""
-        if type(item) is Envelope:
+        kind = type(item)
+        if kind is Envelope:
             return item.message
-        if item is EMPTY:
-            self.scheduled = False
-            return EMPTY
-        if type(item) is Notice:
+        if kind in PROXY_MESSAGES:
+            return item
+        if kind is Notice:
             item.is_waiting = False
             if item.generation is None or item.generation == self.generation:
                 return item.message
-        elif type(item) is Stop:
+        elif kind is Stop:
             lifecycle.end(self, item.exit)
-            return EMPTY
         elif self._may_sleep(actor):
             lifecycle.end(self, PASSIVATED)
-            return EMPTY
         if self.state == "running":  # the next message in the next turn
             self.enqueue()
         return EMPTY

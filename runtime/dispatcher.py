@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 # Chosen: how many messages one actor may handle before the next gets its turn.
 BATCH = 64
 
-# Chosen: how many batches run before trio sees to its other tasks. About 2,000
-# messages or 2 ms, so a flooded actor delays I/O by no more than that.
-BATCHES_PER_TURN = 32
+# Chosen: how many messages are handled before trio sees to its other tasks. About
+# 2 ms, so a flooded actor delays I/O by no more than that.
+MESSAGES_PER_TURN = 2048
 
 # Chosen: how many asks in a row are answered without a turn for trio; see `lend`.
 LENDS_PER_TURN = 16
@@ -42,8 +42,12 @@ class Runnable(Protocol):
 
     name: str
 
-    def step(self, batch: int) -> None:
-        """Handle up to `batch` messages; ask for another turn if some remain."""
+    def step(self, batch: int) -> int:
+        """Handle up to `batch` messages; ask for another turn if some remain.
+
+        Returns:
+            How many were handled, and at least 1.
+        """
         ...
 
 
@@ -158,10 +162,9 @@ class Dispatcher:
 
     def _turn(self) -> None:
         queue = self.queue
-        turns = BATCHES_PER_TURN
-        while queue and turns:
-            turns -= 1
-            queue.popleft().step(BATCH)
+        left = MESSAGES_PER_TURN
+        while queue and left > 0:
+            left -= queue.popleft().step(BATCH)
 
     async def _park(self) -> None:
         def abort(_raise_cancel: object) -> trio.lowlevel.Abort:

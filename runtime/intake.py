@@ -8,7 +8,7 @@ state. Not seen by domain code; everything but reading `is_dead` and
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import pykka
 import trio
@@ -123,15 +123,25 @@ class Intake:
             pykka.ActorDeadError: the actor has ended for good.
             MailboxFullError: there is no room and the policy does not make any.
         """
+        if not self.offer(item):
+            self.refuse(item)
+
+    def refuse(self, item: object) -> NoReturn:
+        """Say why `offer` did not take a message.
+
+        Raises:
+            pykka.ActorDeadError: the actor has ended for good.
+            MailboxFullError: there is no room.
+        """
         if self.state == "dead":
             raise pykka.ActorDeadError(f"{self.name} not found: it has ended")
-        if not self.offer(item):
-            raise MailboxFullError(self.name, item)
+        raise MailboxFullError(self.name, item)
 
     def offer(self, item: object) -> bool:
         """Take a user message in if there is room, or the policy makes some.
 
         Who waits in `send` is not overtaken: while somebody does, there is no room.
+        Nor is there any for the dead, whose mailbox is closed.
         """
         if not self.senders and self.mailbox.offer(item):
             if not self.scheduled:
@@ -146,6 +156,8 @@ class Intake:
             False if all room is taken by the stash, or by a stop that waits.
         """
         mailbox = self.mailbox
+        if self.state == "dead":
+            return False
         while not mailbox.has_room(item):
             oldest = mailbox.get()
             if oldest is EMPTY:
@@ -230,7 +242,7 @@ class Intake:
             self.cancel_reason = self.cancel_reason or "interrupted"
             self.scope.cancel()
 
-    def step(self, batch: int) -> None:
+    def step(self, batch: int) -> int:
         """Have up to `batch` messages handled; see `cell.py`."""
         raise NotImplementedError
 

@@ -290,6 +290,7 @@ def bury(cell: Cell, exit_: Exit) -> None:
     if cell.is_dead:
         return
     cell.state = "dead"
+    cell.mailbox.close()
     cell.last_exit = exit_
     kernel = cell.kernel
     if kernel.names.get(cell.name) is cell:

@@ -128,13 +128,26 @@ class Mailbox:
         Returns:
             False if it is full; nothing was changed.
         """
-        # Why twice: this is the kernel's hottest line, and a call less is felt.
-        if self.count >= self._capacity or (
-            self._max_bytes is not None and not self.has_room(item)
-        ):
+        if self._max_bytes is not None:
+            if not self.has_room(item):
+                return False
+            self.put(item)
+            return True
+        # Why not `put`: these are the kernel's hottest lines, and a call less is felt.
+        if self.count >= self._capacity:
             return False
-        self.put(item)
+        self.count += 1
+        if self._rest is not None:
+            self._rest.append(item)
+        elif self._first is EMPTY:
+            self._first = item
+        else:
+            self._rest = deque((item,))
         return True
+
+    def close(self) -> None:
+        """Have no room from now on; what waits can still be taken."""
+        self._capacity = 0
 
     def put(self, item: object, /) -> None:
         """Append a user message whether there is room or not."""

@@ -98,10 +98,10 @@ class ActorRef(pykka.ActorRef[Any]):
                 where a message over it becomes a dead letter.
         """
         cell = self._cell
-        if get_ident() == cell.kernel.dispatcher.thread_id:
-            cell.post(message)
-        else:
+        if get_ident() != cell.kernel.dispatcher.thread_id:
             self._post_foreign(message)
+        elif not cell.offer(message):
+            cell.refuse(message)
 
     async def send(self, message: Any) -> None:
         """Send a message; wait for room if the mailbox's policy is `wait`.

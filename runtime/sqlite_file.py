@@ -105,10 +105,13 @@ class FileLock:
         path: the database; the lock lies next to it.
 
     Raises:
+        StoreRefusedError: the path is a folder.
         StoreUnavailableError: another process, or another store here, has it.
     """
 
     def __init__(self, path: Path) -> None:
+        if path.is_dir():
+            raise StoreRefusedError(f"{path} is a folder; give a file in it a name")
         name = path.with_name(f"{path.name}.lock")
         self._file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -186,9 +186,11 @@ class ActorSystem:
         self.kernel.is_closing = True
         if self.root is not None:
             await self.root.stop()
+        # Why in rounds: an actor's end may bring others here whose supervisor it was.
         while cells := list(self.kernel.names.values()):
             tops = [c for c in cells if c.parent is None or c.parent.is_dead]
-            await _end((tops or cells)[-1])
+            for cell in reversed(tops or cells):
+                await _end(cell)
 
     def watch_loop(self, config: WatchdogConfig) -> Watchdog:
         """Start the thread that looks whether the loop is blocked."""

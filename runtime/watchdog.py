@@ -197,7 +197,7 @@ def _cell_in(frame: FrameType) -> Cell | None:
 def _is_handler(frame: FrameType, inner: FrameType) -> bool:
     """Whether the frame inside this one of a cell's is its actor's handler."""
     if frame.f_code.co_name == "_drain":
-        return _is_seam(inner)
+        return _is_seam(inner) or inner.f_code.co_name == "on_receive"
     if frame.f_code.co_name != "_run":
         return False
     return inner is getattr(frame.f_locals.get("coroutine"), "cr_frame", None)

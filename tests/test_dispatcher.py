@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 import trio.testing
 
-from runtime.dispatcher import BATCH, BATCHES_PER_TURN, LENDS_PER_TURN, Dispatcher
+from runtime.dispatcher import BATCH, LENDS_PER_TURN, MESSAGES_PER_TURN, Dispatcher
 from runtime.mailbox import MailboxConfig
 from runtime.testing import Probe, wait_settled
 from tests.puppet import Puppet, virtual, wait
@@ -29,10 +29,11 @@ class Endless:
         self.pump = pump
         self.steps = 0
 
-    def step(self, batch: int) -> None:
+    def step(self, batch: int) -> int:
         assert batch == BATCH
         self.steps += 1
         self.pump.schedule(self)
+        return 1
 
 
 async def test_a_flood_leaves_trio_its_turns() -> None:
@@ -44,7 +45,7 @@ async def test_a_flood_leaves_trio_its_turns() -> None:
         nursery.start_soon(pump.run)
         for _ in range(10):
             await trio.lowlevel.checkpoint()
-        assert 0 < endless.steps <= 11 * BATCHES_PER_TURN
+        assert 0 < endless.steps <= 11 * MESSAGES_PER_TURN
         assert pump.waiting == 1
         nursery.cancel_scope.cancel()
 

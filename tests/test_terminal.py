@@ -107,7 +107,7 @@ async def test_an_interactive_chat_reads_on_and_takes_its_prompt_back() -> None:
         await chat.say(inbound, "anna", "hi")
         await chat.console.wait_screen("you> ")
     # The person's own line feed is the terminal's echo, so it is not in here.
-    assert chat.console.screen == f"you> you> {CLEAR_LINE}anna> hi\nyou> "
+    assert chat.console.screen == f"you> you> {CLEAR_LINE}anna> hi\nyou> \n"
 
 
 async def test_drafts_are_shown_word_by_word_and_not_repeated() -> None:
@@ -160,7 +160,7 @@ async def test_stop_can_be_typed_while_an_answer_is_written() -> None:
         await chat.say(stop, "", "Stopped.")
         await chat.console.wait_screen("you> ")
     assert chat.console.screen.endswith(
-        f"anna> Once upon * (stopped)\nyou> {CLEAR_LINE}* Stopped.\nyou> "
+        f"anna> Once upon * (stopped)\nyou> {CLEAR_LINE}* Stopped.\nyou> \n"
     )
 
 

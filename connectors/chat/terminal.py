@@ -9,7 +9,6 @@ all answers are waited for. How text looks is `plain_text.py`'s business.
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from actors.rules.speaking import Speakers
 from connectors.chat.console import Console, Printer
 from connectors.chat.plain_text import Writer, make_safe
 from runtime.errors import KernelError
+from runtime.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from runtime.clock import Clock
     from runtime.ids import IdSource
 
-logger = logging.getLogger(__name__)
+LOG = EventLog("terminal")
 
 PROMPT = "you> "
 
@@ -215,7 +215,7 @@ class TerminalTransport:
         try:
             await ingress.accept(inbound)
         except NOT_TAKEN as error:
-            logger.warning("message %s not taken: %s", new_id, error)
+            LOG.warning("message not taken", correlation_id=new_id, error=str(error))
             self._owed.pop(new_id, None)
             self._notice(f"not taken, please try again: {error}")
 
@@ -287,5 +287,5 @@ class TerminalTransport:
         try:
             await self._printer.run()
         except OSError as error:
-            logger.info("the terminal's output was closed: %s", error)
+            LOG.info("output closed", error=str(error))
             conversation.cancel()

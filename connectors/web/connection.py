@@ -7,22 +7,18 @@ answers what is not HTTP in the same error shape as everything else.
 
 from __future__ import annotations
 
-import logging
 from http import HTTPStatus
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from connectors.web.errors import ApiError, error_body
+from connectors.web.errors import LOG, ApiError, error_body
 
 if TYPE_CHECKING:
     import asyncio
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
-
-logger = logging.getLogger(__name__)
-
 
 class ConnectionLimits(msgspec.Struct, frozen=True):
     """What one connection may cost."""
@@ -141,7 +137,13 @@ class Connection(HttpToolsProtocol):
 
     def _end(self, error: ApiError) -> None:
         peer = self.client[0] if self.client else "?"
-        logger.info("refused a connection from %s: %s", peer, error.text)
+        LOG.info(
+            "connection refused",
+            client=peer,
+            status=error.status,
+            code=error.code,
+            error=error.text,
+        )
         self._answer(error)
 
     def _answer(self, error: ApiError) -> None:

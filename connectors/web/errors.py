@@ -6,7 +6,6 @@ refused request is one line in the log, without a traceback.
 
 from __future__ import annotations
 
-import logging
 import math
 from typing import TYPE_CHECKING
 
@@ -16,11 +15,12 @@ from starlette.responses import Response
 
 from actors.errors import ChatError, OverloadedError, UnknownAgentError
 from runtime.errors import KernelError, MisuseError
+from runtime.logs import EventLog
 
 if TYPE_CHECKING:
     from starlette.types import Scope
 
-logger = logging.getLogger(__name__)
+LOG = EventLog("http")
 
 RETRY_SOON = 1.0
 """Seconds after which a client may try again when too much is in flight."""
@@ -125,17 +125,15 @@ def refuse(
 def log_refusal(scope: Scope, error: ApiError) -> None:
     """Write the one line that a refused request leaves in the log."""
     client = scope.get("client")
-    level = logging.WARNING if error.status >= 500 else logging.INFO
-    # Why !r: path and text may hold what the client sent, line breaks included.
-    logger.log(
-        level,
-        "refused %s %r from %s: %d %s %r",
-        scope.get("method", "?"),
-        scope.get("path", "?"),
-        client[0] if client else "?",
-        error.status,
-        error.code,
-        error.text,
+    write = LOG.warning if error.status >= 500 else LOG.info
+    write(
+        "request refused",
+        method=str(scope.get("method", "?")),
+        path=str(scope.get("path", "?")),
+        client=client[0] if client else "?",
+        status=error.status,
+        code=error.code,
+        error=error.text,
     )
 
 

@@ -18,13 +18,14 @@ import trio
 from actors import names
 from actors.bounce import is_owed_an_answer
 from actors.config import AgentConfig, LimitsConfig, SessionConfig
-from actors.errors import DeliveryBusyError
+from actors.errors import ChatError, DeliveryBusyError
 from actors.messages import ModelAnswer, ToolCall, Usage
 from actors.metrics import LineMetrics
 from actors.persona import Persona
 from actors.rules.routes import routing_table
 from actors.services import Services
 from actors.supervisor import Company, tree
+from runtime.errors import KernelError
 from runtime.ids import IdSource
 from runtime.memory_store import MemoryStore
 from runtime.metrics import Metrics
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from actors.messages import Delivery, Draft, Inbound, ModelRequest
-    from actors.ports import Speak, Tool
+    from actors.ports import Ingress, Speak, Tool
     from runtime.deadletters import DeadLetter
     from runtime.system import ActorSystem
 
@@ -144,6 +145,8 @@ class Platform(FakeTransport):
         self.shown: list[Draft | Delivery] = []
         """Drafts and deliveries in the order in which people saw them."""
 
+        self._in_hand: Inbound | None = None
+
     def write(
         self, text: str, *, chat: str = "room", sender: str = "zoe", key: str = ""
     ) -> Inbound:
@@ -151,6 +154,12 @@ class Platform(FakeTransport):
         inbound = msgspec.structs.replace(inbound, is_direct=self.is_direct)
         self._written[-1] = inbound
         return inbound
+
+    async def listen(self, ingress: Ingress) -> None:
+        """Hand in what people write; what was not acknowledged comes again."""
+        if self._in_hand is not None:
+            self._written.appendleft(self._in_hand)
+        await super().listen(Noting(self, ingress))
 
     async def deliver(self, delivery: Delivery) -> str:
         await trio.lowlevel.checkpoint()
@@ -181,6 +190,29 @@ class Platform(FakeTransport):
             for each in self.deliveries
             if each.address.chat == chat
         ]
+
+
+class Noting:
+    """An ingress that notes what is being handed in, should it be cut off.
+
+    Args:
+        platform: where to note it.
+        ingress: the connector's.
+    """
+
+    def __init__(self, platform: Platform, ingress: Ingress) -> None:
+        self._platform = platform
+        self._ingress = ingress
+
+    async def accept(self, inbound: Inbound) -> bool:
+        self._platform._in_hand = inbound
+        try:
+            accepted = await self._ingress.accept(inbound)
+        except (ChatError, KernelError):
+            self._platform._in_hand = None
+            raise
+        self._platform._in_hand = None
+        return accepted
 
 
 class BrokenPlatformError(Exception):
@@ -284,16 +316,20 @@ async def until(is_so: Callable[[], object], *, within: float = 600.0) -> None:
     raise AssertionError(f"not so within {within} s")
 
 
-async def at_rest(cast: Cast) -> None:
-    """Wait until all that was written is taken in, settled, and answered for good."""
+async def at_rest(cast: Cast, *, within: float = 600.0) -> None:
+    """Wait until all that was written is taken in, settled, and answered for good.
+
+    Raises:
+        trio.TooSlowError: that took more than `within` seconds.
+    """
     everyone = (cast.platform, *cast.others)
-    with trio.fail_after(3600):
+    with trio.fail_after(within):
         while True:
             counts = await cast.store.counts()
             open_rows = counts.inbox.get("accepted"), counts.outbox.get("pending")
             if not any(open_rows) and all(each.is_heard for each in everyone):
                 return
-            await trio.sleep(0.01)
+            await trio.sleep(0.02)
 
 
 def call(name: str, number: int = 1, **arguments: Any) -> ToolCall:

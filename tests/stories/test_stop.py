@@ -58,7 +58,7 @@ async def test_each_message_that_waited_is_told_of_the_stop(
     assert await cast.inbox() == {"cancelled": 3, "replied": 1}
 
 
-async def test_stopped_words_are_heard_with_the_next_question(
+async def test_stopped_words_are_remembered_as_stopped(
     autojump_clock: Clock,
 ) -> None:
     cast = Cast(model=FakeModel(slowly))
@@ -70,8 +70,8 @@ async def test_stopped_words_are_heard_with_the_next_question(
         cast.platform.write("and now?")
         await at_rest(cast)
     texts = [line.text for line in cast.model.requests[-1].lines]
-    assert texts == ["think slowly\n\nand now?"]
-    assert cast.platform.said()[-1] == "anna: to think slowly\n\nand now?"
+    assert texts == ["think slowly", "[Task stopped]", "and now?"]
+    assert cast.platform.said()[-1] == "anna: to and now?"
 
 
 async def test_a_stop_gives_the_permit_back(order: int, autojump_clock: Clock) -> None:

@@ -1,0 +1,90 @@
+"""What one actor needs around it to be tested alone: probes under its neighbours' names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from actors.config import AgentConfig, LimitsConfig, SessionConfig
+from actors.messages import Address, Delivery, Inbound
+from actors.metrics import LineMetrics
+from actors.persona import Persona
+from actors.services import Services
+from runtime.ids import IdSource
+from runtime.memory_store import MemoryStore
+from runtime.metrics import Metrics
+from runtime.testing import Probe
+from tests.fakes.company import FakeModel, TrioClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from runtime.system import ActorSystem
+
+ROOM = Address("fake", "room")
+
+
+def make_services(
+    store: MemoryStore | None = None,
+    limits: LimitsConfig | None = None,
+    metrics: Metrics | None = None,
+) -> Services:
+    clock = TrioClock()
+    return Services(
+        store=store or MemoryStore(),
+        clock=clock,
+        ids=IdSource(clock),
+        metrics=LineMetrics(metrics or Metrics()),
+        limits=limits or LimitsConfig(),
+        sessions=SessionConfig(),
+    )
+
+
+def words(text: str = "hello", number: int = 1, **fields: Any) -> Inbound:
+    """Make a message of a person."""
+    given = {
+        "id": f"m{number}",
+        "platform": "fake",
+        "platform_id": f"p{number}",
+        "address": ROOM,
+        "sender_id": "zoe",
+        "sender_name": "zoe",
+        "text": text,
+        "received_at": 1.0,
+    }
+    return Inbound(**{**given, **fields})
+
+
+def saying(number: int = 1, chat: str = "room") -> Delivery:
+    """Make something to say."""
+    return Delivery(
+        id=f"m{number}:0",
+        correlation_id=f"m{number}",
+        address=Address("fake", chat),
+        agent="anna",
+        text=f"answer {number}",
+    )
+
+
+def anna(model: FakeModel | None = None, **config: Any) -> Persona:
+    settings = AgentConfig(**config)
+    return Persona(
+        name="anna",
+        config=settings,
+        model=model or FakeModel(),
+        model_name="fake-1",
+        colleagues=dict.fromkeys(settings.delegates, ""),
+        everybody=("anna", "ben", "carl"),
+    )
+
+
+def probe(
+    system: ActorSystem, name: str, answer: Callable[[Any], Any] | None = None
+) -> Probe:
+    """Spawn a probe under the name of a neighbour."""
+    made = Probe(answer)
+    system.spawn(made, name=name)
+    return made
+
+
+def of_kind(probe: Probe, kind: type) -> list[Any]:
+    return [each for each in probe.received if isinstance(each, kind)]

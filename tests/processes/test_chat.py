@@ -1,0 +1,101 @@
+"""Proves that `callboard chat` does what the first run promises, typed or piped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.processes.running import OFFLINE, run
+from tests.processes.terminal import CTRL_C, CTRL_D, on_terminal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CHAT = ("chat", "--config", str(OFFLINE))
+
+
+def test_a_piped_chat_reads_like_a_conversation(tmp_path: Path) -> None:
+    done = run(*CHAT, folder=tmp_path, typed="hello, I am Sam\nwhat is 12 * 7\n")
+    assert done.code == 0
+    assert done.err == ""
+    assert done.out == (
+        "you> hello, I am Sam\n"
+        "anna> Hello Sam, nice to meet you! I am Anna, the front desk."
+        " What can we do for you?\n"
+        "you> what is 12 * 7\n"
+        "anna> That is one for Ben.\n"
+        "ben> 12 * 7 = 84\n"
+    )
+
+
+def test_commands_are_explained(tmp_path: Path) -> None:
+    done = run(*CHAT, folder=tmp_path, typed="/help\n/dance\n")
+    assert (done.code, done.err) == (0, "")
+    assert "/stop - stop the answer" in done.out
+    assert "There is no command /dance. /help lists all commands." in done.out
+
+
+def test_failures_are_told_in_the_chat_and_end_nothing(tmp_path: Path) -> None:
+    typed = "break the model\nplay ping-pong\nthank you\n"
+    done = run(*CHAT, folder=tmp_path, typed=typed)
+    assert done.code == 0
+    assert "Traceback" not in done.said
+    assert done.out.endswith("you> thank you\nanna> You are welcome!\n")
+
+
+def test_without_settings_the_offline_ones_are_used_and_named(tmp_path: Path) -> None:
+    done = run("chat", folder=tmp_path, typed="hello\n")
+    assert done.code == 0
+    assert done.err.startswith("No callboard.toml here; using the offline settings")
+    assert "anna> Hello!" in done.out
+
+
+def test_stop_ends_an_answer_that_is_being_written(tmp_path: Path) -> None:
+    with on_terminal(*CHAT, folder=tmp_path) as terminal:
+        terminal.see("you> ")
+        terminal.type("tell me a story\n")
+        terminal.see("anna> Once upon a time")
+        terminal.type("/stop\n")
+        terminal.see("(stopped)")
+        terminal.see("Stopped.\nyou> ")
+        terminal.type("thank you\n")
+        terminal.see("anna> You are welcome!\nyou> ")
+        terminal.type(CTRL_D)
+        assert terminal.end() == 0
+    assert "loaf of bread" not in terminal.shown
+    assert terminal.shown.endswith("you> \n")
+
+
+def test_what_ctrl_c_cuts_off_is_answered_next_time(tmp_path: Path) -> None:
+    with on_terminal(*CHAT, folder=tmp_path) as terminal:
+        terminal.see("you> ")
+        terminal.type("tell me a story\n")
+        terminal.see("anna> Once upon a time")
+        terminal.type(CTRL_C)
+        # Ctrl-C is how people leave a chat: that is no failure.
+        assert terminal.end() == 0
+    assert terminal.shown.endswith("^C\n")
+    assert "Traceback" not in terminal.shown
+    with on_terminal(*CHAT, folder=tmp_path) as terminal:
+        terminal.see("anna> Once upon a time")
+        terminal.type("/quit\n")
+        assert terminal.end() == 0
+
+
+def test_an_answer_owed_is_said_once(tmp_path: Path) -> None:
+    with on_terminal(*CHAT, folder=tmp_path) as terminal:
+        terminal.see("you> ")
+        terminal.type("hello\n")
+        terminal.see("anna> Hello! I am Anna")
+        terminal.see("you> ")
+        terminal.type(CTRL_C)
+        assert terminal.end() == 0
+    again = run(*CHAT, folder=tmp_path, typed="thank you\n")
+    assert again.out == "you> thank you\nanna> You are welcome!\n"
+
+
+def test_another_agent_and_another_name_can_be_chosen(tmp_path: Path) -> None:
+    done = run(*CHAT, "--agent", "ben", folder=tmp_path, typed="what is 3 * 4\n")
+    assert done.out == "you> what is 3 * 4\nben> 3 * 4 = 12\n"
+    wrong = run(*CHAT, "--agent", "bne", folder=tmp_path)
+    assert wrong.code == 2
+    assert "there is no agent 'bne'; known: anna, ben" in wrong.err

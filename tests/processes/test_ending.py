@@ -1,0 +1,102 @@
+"""Proves that `callboard serve` ends when told to, in order and leaving nothing."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+import trio
+
+from tests.processes.running import PATIENCE, rows, served
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.processes.running import Server
+
+LIMIT = 10.0
+"""Seconds an orderly end may take while answers are under way."""
+
+
+async def ask(server: Server, words: str, answers: list[httpx.Response]) -> None:
+    async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE) as client:
+        body = {"model": "anna", "messages": [{"role": "user", "content": words}]}
+        answers.append(await client.post("/v1/chat/completions", json=body))
+
+
+async def wait_accepted(server: Server, count: int) -> None:
+    """Wait until so many messages are in the log."""
+    with trio.fail_after(PATIENCE):
+        while server.log.count("message received") < count:
+            await trio.testing.wait_all_tasks_blocked(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_an_idle_server_ends_at_once(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    with served(tmp_path) as server, trio.fail_after(LIMIT / 2):
+        assert await server.end(number) == 0
+    assert server.log == ""
+
+
+async def test_answers_under_way_come_or_are_refused(tmp_path: Path) -> None:
+    answers: list[httpx.Response] = []
+    with served(tmp_path) as server, trio.fail_after(LIMIT):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, server, "later gator", answers)
+            nursery.start_soon(ask, server, "never mind", answers)
+            await wait_accepted(server, 2)
+            assert await server.end() == 0
+    codes = sorted(answer.status_code for answer in answers)
+    assert codes in ([200, 503], [503, 503])
+    assert all(a.json()["error"]["code"] == "stopping" for a in answers if a.is_error)
+    assert "Traceback" not in server.log
+
+
+async def test_a_refused_message_is_answered_after_the_next_start(
+    tmp_path: Path,
+) -> None:
+    answers: list[httpx.Response] = []
+    with served(tmp_path) as server:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, server, "slowly " + "word " * 100, answers)
+            await wait_accepted(server, 1)
+            assert await server.end() == 0
+    assert rows(tmp_path, "SELECT state FROM inbox") == [("accepted",)]
+    with served(tmp_path) as server, trio.fail_after(PATIENCE):
+        while rows(tmp_path, "SELECT state FROM inbox") != [("replied",)]:
+            await trio.testing.wait_all_tasks_blocked(0.05)
+        assert await server.end() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_second_signal_ends_it_at_once(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    answers: list[httpx.Response] = []
+    with served(tmp_path) as server:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, server, "later gator", answers)
+            await wait_accepted(server, 1)
+            server.process.send_signal(signal.SIGTERM)
+            await wait_unready(server)
+            server.process.send_signal(number)
+            with trio.fail_after(2):
+                code = await server.wait()
+            nursery.cancel_scope.cancel()
+    assert code in {0, -signal.SIGTERM, 130}
+    assert "Traceback" not in server.log
+
+
+async def wait_unready(server: Server) -> None:
+    """Wait until the server takes no new connection, so it has begun to end."""
+    with trio.fail_after(PATIENCE):
+        while True:
+            try:
+                stream = await trio.open_tcp_stream(*server.address)
+            except OSError:
+                return
+            await stream.aclose()

@@ -1,0 +1,163 @@
+"""Proves that the official, unmodified `openai` client can talk to the agents."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import openai
+import pytest
+import trio
+
+from tests.processes.running import PATIENCE, rows, served
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+    from openai.types.chat import ChatCompletionMessageParam
+
+    from tests.processes.running import Server
+
+KEY = "a-key-of-the-tests"
+CONVERSATIONS = 64
+TURNS = 3
+
+
+@asynccontextmanager
+async def client_of(server: Server, key: str = KEY) -> AsyncGenerator[openai.AsyncOpenAI]:
+    async with openai.AsyncOpenAI(
+        base_url=f"{server.url}/v1", api_key=key, max_retries=0, timeout=PATIENCE
+    ) as client:
+        yield client
+
+
+def said(text: str) -> list[ChatCompletionMessageParam]:
+    return [{"role": "user", "content": text}]
+
+
+async def ask(client: openai.AsyncOpenAI, text: str, chat: str = "") -> str:
+    headers = {"X-Callboard-Conversation": chat} if chat else {}
+    answer = await client.chat.completions.create(
+        model="anna", messages=said(text), extra_headers=headers
+    )
+    return answer.choices[0].message.content or ""
+
+
+async def test_an_answer_comes_whole(tmp_path: Path) -> None:
+    with served(tmp_path) as server:
+        async with client_of(server) as client:
+            answer = await client.chat.completions.create(
+                model="anna", messages=said("sum 6 * 7")
+            )
+    assert answer.model == "anna"
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.choices[0].message.content == (
+        "That is one for Ben.\n\n**ben:** 6 * 7 = 42"
+    )
+    assert answer.usage is not None
+    assert answer.usage.total_tokens > 0
+
+
+async def test_an_answer_comes_word_by_word(tmp_path: Path) -> None:
+    words: list[str] = []
+    with served(tmp_path) as server:
+        async with client_of(server) as client:
+            stream = await client.chat.completions.create(
+                model="anna",
+                messages=said("slowly one two three four five"),
+                stream=True,
+                stream_options={"include_usage": True},
+            )
+            chunks = [chunk async for chunk in stream]
+    words = [chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices]
+    assert "".join(words) == "one two three four five"
+    assert len([word for word in words if word]) > 2
+    assert chunks[-1].usage is not None
+    assert {chunk.id for chunk in chunks} == {chunks[0].id}
+
+
+async def test_the_agents_are_the_models(tmp_path: Path) -> None:
+    with served(tmp_path) as server:
+        async with client_of(server) as client:
+            names = [model.id async for model in client.models.list()]
+            one = await client.models.retrieve("ben")
+            with pytest.raises(openai.NotFoundError, match="known: anna, ben"):
+                await client.models.retrieve("carl")
+    assert names == ["anna", "ben"]
+    assert one.id == "ben"
+
+
+async def test_errors_are_the_classes_that_people_catch(tmp_path: Path) -> None:
+    http = 'api_key = { env = "KEY" }'
+    with served(tmp_path, http=http, KEY=KEY) as server:
+        async with client_of(server) as client:
+            with pytest.raises(openai.NotFoundError, match="carl"):
+                await client.chat.completions.create(
+                    model="carl", messages=said("hello")
+                )
+            with pytest.raises(openai.BadRequestError, match="role 'user'"):
+                await client.chat.completions.create(
+                    model="anna", messages=[{"role": "system", "content": "obey"}]
+                )
+            assert await ask(client, "hello") == "you said hello"
+        async with client_of(server, "another-key") as client:
+            with pytest.raises(openai.AuthenticationError, match="API key"):
+                await ask(client, "hello")
+    assert server.log.count("refused") == 3
+    assert KEY not in server.log
+    assert "Traceback" not in server.log
+
+
+async def test_a_model_that_fails_is_told_in_words(tmp_path: Path) -> None:
+    with served(tmp_path) as server:
+        async with client_of(server) as client:
+            answer = await ask(client, "break")
+    assert "model" in answer
+
+
+async def talk(client: openai.AsyncOpenAI, chat: str, heard: dict[str, str]) -> None:
+    """Say the next words only when the answer to the last ones is here."""
+    for turn in range(TURNS):
+        words = f"canary-{chat}-{turn}"
+        heard[words] = await ask(client, words, chat)
+
+
+async def test_sixty_four_conversations_do_not_mix(tmp_path: Path) -> None:
+    chats = [f"chat{number:02}" for number in range(CONVERSATIONS)]
+    heard: dict[str, str] = {}
+    with served(tmp_path) as server:
+        async with client_of(server) as client, trio.open_nursery() as nursery:
+            for chat in chats:
+                nursery.start_soon(talk, client, chat, heard)
+        assert len(heard) == CONVERSATIONS * TURNS
+        assert all(answer == f"you said {words}" for words, answer in heard.items())
+        assert await server.end() == 0
+    for chat in chats:
+        lines = rows(
+            tmp_path,
+            f"SELECT CAST(body AS TEXT) FROM journal WHERE stream LIKE '%{chat}%'"  # noqa: S608  our own words
+            " ORDER BY sequence",
+        )
+        assert len(lines) == TURNS
+        for turn, (body,) in enumerate(lines):
+            assert f"canary-{chat}-{turn}" in str(body)
+            assert str(body).count("canary-") == str(body).count(f"canary-{chat}-")
+    assert "Traceback" not in server.log
+
+
+async def send_without_waiting(
+    client: openai.AsyncOpenAI, words: str, ended: list[str]
+) -> None:
+    await ask(client, words, "one-chat")
+    ended.append(words)
+
+
+async def test_one_conversation_is_answered_in_order(tmp_path: Path) -> None:
+    ended: list[str] = []
+    with served(tmp_path) as server:
+        async with client_of(server) as client, trio.open_nursery() as nursery:
+            nursery.start_soon(send_without_waiting, client, "later first", ended)
+            await trio.testing.wait_all_tasks_blocked(0.1)
+            nursery.start_soon(send_without_waiting, client, "second", ended)
+    assert ended == ["later first", "second"]

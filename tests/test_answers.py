@@ -1,0 +1,119 @@
+"""Proves what a commit says of one message: answer, history, work for others, accounts."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors import answers
+from actors.config import LimitsConfig
+from actors.messages import Chain, Line
+from actors.protocol import Failed, Finished
+from actors.rules.markers import Delegation
+from actors.rules.owed import Owed
+from tests.fakes.neighbours import anna, make_services, words
+
+PERSONA = anna(delegates=("ben", "carl"))
+
+
+def reply(text: str, inbound: object = None, **limits: int) -> answers.Answer:
+    heard = inbound or words()
+    services = make_services(limits=LimitsConfig(**limits))
+    asked = (Line("user", "hello"),)
+    return answers.reply(heard, asked, Finished(text), PERSONA, services)  # type: ignore[arg-type]
+
+
+async def test_an_answer_settles_its_message_with_all_that_comes_of_it() -> None:
+    answer = reply("yes [DELEGATE:ben] look [/DELEGATE]")
+    commit = answers.as_commit(answer, "stream", 3, 9.0)
+    (handed,) = answer.handed
+    assert [row.id for row in commit.accepts] == [handed.id]
+    assert [row.inbox_id for row in commit.settles] == ["m1"]
+    assert [row.delivery_id for row in commit.deliveries] == ["m1:0"]
+    assert [(row.stream, row.expected) for row in commit.appends] == [("stream", 3)]
+
+
+async def test_work_is_handed_on_with_the_reply_address_and_the_chain() -> None:
+    answer = reply("yes [DELEGATE:ben] look [/DELEGATE]")
+    (handed,) = answer.handed
+    assert handed.address == words().address
+    assert handed.correlation_id == "m1"
+    assert handed.chain.agents == ("anna", "ben")
+    assert (handed.agent, handed.sender_name, handed.text) == ("ben", "anna", "look")
+    assert answer.deliveries[0].answers_left == 1
+
+
+async def test_handed_on_again_after_a_crash_it_is_the_same_message() -> None:
+    first = reply("[DELEGATE:ben] look [/DELEGATE]").handed[0]
+    again = reply("[DELEGATE:ben] look [/DELEGATE]").handed[0]
+    assert first.id != again.id
+    assert first.platform_id == again.platform_id == "m1>0"
+
+
+async def test_more_tasks_than_allowed_are_refused_in_words() -> None:
+    text = "yes " + "[DELEGATE:ben] x [/DELEGATE]" * 3
+    answer = reply(text, max_delegations=2)
+    assert len(answer.handed) == 2
+    assert "one message may cause 2 delegations" in answer.deliveries[-1].text
+    assert answer.deliveries[0].answers_left == 3
+
+
+async def test_a_delegate_may_hand_on_only_its_share() -> None:
+    inbound = words(chain=Chain(("carl", "anna"), left=3), agent="anna")
+    text = "yes [DELEGATE:ben] x [/DELEGATE][DELEGATE:ben] y [/DELEGATE]"
+    answer = reply(text, inbound)
+    assert [each.chain.left for each in answer.handed] == [0, 0]
+
+
+async def test_a_failure_is_told_and_remembered_as_such() -> None:
+    asked = (Line("user", "hello"),)
+    late = answers.failure(words(), asked, Failed("sorry", "timeout"))
+    broken = answers.failure(words(), asked, Failed("sorry", "bug"))
+    assert [late.lines[-1].text, broken.lines[-1].text] == [
+        answers.TIMED_OUT,
+        answers.FAILED,
+    ]
+    assert late.settled == ("replied", "timeout")
+    assert late.deliveries[0].kind == "notice"
+
+
+async def test_every_way_to_end_a_copied_message_announces_the_copies() -> None:
+    inbound = words(others=2)
+    ends = [
+        reply("yes", inbound),
+        reply("[DELEGATE:ben] never closed", inbound),
+        answers.notice(inbound, "busy", ("dropped", "busy")),
+        answers.cancelled(inbound, ()),
+        answers.failure(inbound, (), Failed("sorry", "bug")),
+    ]
+    assert [each.deliveries[0].answers_left for each in ends] == [2] * 5
+
+
+async def test_a_message_written_down_is_read_back_as_it_was() -> None:
+    inbound = words(others=1, chain=Chain(("anna", "ben"), left=2))
+    row = answers.as_accept(inbound, 5.0)
+    assert msgspec.json.decode(row.body, type=type(inbound)) == inbound
+
+
+@given(
+    text=st.text(max_size=30),
+    tasks=st.lists(st.sampled_from(["ben", "carl", "anna", "nobody"]), max_size=12),
+    by_tool=st.lists(st.sampled_from(["ben", "anna"]), max_size=3),
+    others=st.integers(0, 3),
+)
+def test_an_answer_announces_exactly_what_will_come(
+    text: str, tasks: list[str], by_tool: list[str], others: int
+) -> None:
+    tags = "".join(f"[DELEGATE:{name}] x [/DELEGATE]" for name in tasks)
+    finished = Finished(
+        f"ok {text}{tags}", tuple(Delegation(name, "x") for name in by_tool)
+    )
+    inbound = words(others=others)
+    answer = answers.reply(inbound, (), finished, PERSONA, make_services())
+    owed = Owed()
+    verdicts = [owed.count(each) for each in answer.deliveries]
+    for _ in range(others + len(answer.handed)):
+        verdicts.append(owed.count(answers.notice(words(number=2, correlation_id="m1"), "x", ("replied", "ok")).deliveries[0]))
+    assert verdicts == [False] * (len(verdicts) - 1) + [True]
+    assert all(each.text.strip() for each in answer.deliveries)

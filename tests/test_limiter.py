@@ -1,0 +1,117 @@
+"""Proves that permits are few, go out in order, and survive the limiter's restart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors import names
+from actors.limiter import Limiter
+from actors.protocol import Acquire, Granted, Release
+from runtime.supervisor import Supervisor, SupervisorConfig
+from runtime.child import ChildSpec
+from runtime.testing import Probe, open_test_system, wait_settled
+from tests.fakes.neighbours import of_kind, probe
+
+if TYPE_CHECKING:
+    from runtime.ref import ActorRef
+    from runtime.system import ActorSystem
+
+    Clock = trio.testing.MockClock
+
+
+def turn_ids(waiting: Probe) -> list[str]:
+    return [each.turn_id for each in of_kind(waiting, Granted)]
+
+
+class Bench:
+    """A limiter and sessions that ask it."""
+
+    def __init__(self, system: ActorSystem, most: int) -> None:
+        self.limiter = system.spawn(Limiter(most), name=names.LIMITER)
+        self.probe = probe(system, "session")
+
+    def acquire(self, holder: str, turn_id: str) -> None:
+        ref: ActorRef = self.probe.actor_ref
+        self.limiter.tell(Acquire(holder, turn_id, ref))
+
+
+async def test_permits_go_out_in_the_order_of_asking(autojump_clock: Clock) -> None:
+    async with open_test_system() as system:
+        bench = Bench(system, 2)
+        for name in "abcd":
+            bench.acquire(name, f"t{name}")
+        await wait_settled(system)
+        assert turn_ids(bench.probe) == ["ta", "tb"]
+        for name in "ba":
+            bench.limiter.tell(Release(name))
+        await wait_settled(system)
+        assert turn_ids(bench.probe) == ["ta", "tb", "tc", "td"]
+
+
+async def test_who_gives_up_waiting_is_not_granted(autojump_clock: Clock) -> None:
+    async with open_test_system() as system:
+        bench = Bench(system, 1)
+        for name in "abc":
+            bench.acquire(name, f"t{name}")
+        bench.limiter.tell(Release("b"))
+        bench.limiter.tell(Release("a"))
+        await wait_settled(system)
+        assert turn_ids(bench.probe) == ["ta", "tc"]
+
+
+async def test_a_permit_for_the_dead_is_taken_back(autojump_clock: Clock) -> None:
+    async with open_test_system() as system:
+        bench = Bench(system, 1)
+        gone = system.spawn(Probe(), name="gone")
+        await gone.stop()
+        bench.limiter.tell(Acquire("gone", "t0", gone))
+        bench.acquire("a", "ta")
+        await wait_settled(system)
+        assert turn_ids(bench.probe) == ["ta"]
+
+
+async def test_a_restarted_limiter_knows_who_holds_and_who_waits(
+    autojump_clock: Clock,
+) -> None:
+    async with open_test_system() as system:
+        spec = ChildSpec(name="limiter", start=lambda: Limiter(1))
+        tree = Supervisor((spec,), SupervisorConfig(intensity=9))
+        await system.start_root(tree, names.ROOT)
+        limiter = system.find(names.LIMITER)
+        assert limiter is not None
+        asking = probe(system, "session")
+        for name in "abc":
+            limiter.tell(Acquire(name, f"t{name}", asking.actor_ref))
+        limiter.tell("nonsense")  # kills it three times
+        await wait_settled(system)
+        assert turn_ids(asking) == ["ta"]
+        for name in "ab":
+            limiter.tell(Release(name))
+        await wait_settled(system)
+        assert turn_ids(asking) == ["ta", "tb", "tc"]
+
+
+@given(
+    steps=st.lists(st.tuples(st.sampled_from("abcde"), st.booleans()), max_size=40),
+    most=st.integers(1, 3),
+)
+async def test_never_more_than_allowed_and_nobody_is_forgotten(
+    steps: list[tuple[str, bool]], most: int
+) -> None:
+    async with open_test_system() as system:
+        bench = Bench(system, most)
+        wants: dict[str, str] = {}
+        for number, (name, asks) in enumerate(steps):
+            if asks and name not in wants:
+                wants[name] = f"{name}{number}"
+                bench.acquire(name, wants[name])
+            elif not asks:
+                wants.pop(name, None)
+                bench.limiter.tell(Release(name))
+            await trio.testing.wait_all_tasks_blocked()
+            granted = set(turn_ids(bench.probe)) & set(wants.values())
+            assert len(granted) == min(most, len(wants))
