@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from actors import answers, names
+from actors.letters import unwrapped
 from actors.protocol import (
     Deliver,
     Delivered,
@@ -24,7 +25,6 @@ from runtime.deadletters import DeadLetter
 from runtime.errors import StoreUnavailableError
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
-from runtime.messages import Keyed
 from runtime.store import Commit, Receipt
 
 if TYPE_CHECKING:
@@ -162,30 +162,3 @@ class Bounce(Actor):
                 stored()
 
         self._services.store.submit(commit, done)
-
-
-def unwrapped(letter: DeadLetter) -> object:
-    """Give the message of a letter, also if it was on its way to a key."""
-    message = letter.message
-    return message.message if isinstance(message, Keyed) else message
-
-
-def is_owed_an_answer(letter: DeadLetter) -> bool:
-    """Whether somebody waits for what a dead letter would have brought.
-
-    Letters at the end of the system are not: their messages stay unsettled in the
-    store, and the next start takes them up again. So it is with messages for an
-    actor that is not there: when it comes back, they are taken up.
-    """
-    reason = letter.reason
-    match unwrapped(letter):
-        case StartTurn() | RunTurn():
-            return reason not in {"stopped", "interrupted"}
-        case Hear() | Route():
-            return reason not in {"stopped", "interrupted", "no_such_actor"}
-        case Deliver():
-            return reason in {"poison", "failed", "mailbox_full"}
-        case TurnEnded() | Granted():
-            return reason == "mailbox_full"
-        case _:
-            return False

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, ClassVar
 
-import msgspec
 import trio
 
 from actors import names
 from actors.errors import DeliveryBusyError, DeliveryError
 from actors.protocol import Deliver, Delivered, Settled, ShowDraft
+from actors.receipts import Receipts, RecordAgain, Recorded
 from runtime.actor import Actor
 from runtime.errors import DuplicateError, StoreUnavailableError
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
-from runtime.store import Commit, Committed, Receipt
+from runtime.store import Receipt
 
 if TYPE_CHECKING:
     from actors.messages import Delivery
@@ -33,22 +32,6 @@ LONGEST_WAIT = 60.0
 
 # Chosen: seconds until a receipt is stored again that the disk refused.
 RETRY_COMMIT = 1.0
-
-# Chosen: more than one chat has under way around a restart.
-REMEMBERED = 1000
-
-
-class Recorded(msgspec.Struct, frozen=True):
-    """A note to itself: what became of a receipt's commit."""
-
-    delivery_id: str
-    outcome: Committed | Exception
-
-
-class RecordAgain(msgspec.Struct, frozen=True):
-    """A note to itself: try to store a receipt again."""
-
-    delivery_id: str
 
 
 class Courier(Actor):
@@ -72,20 +55,19 @@ class Courier(Actor):
         self._connector = connector
         self._transport = transport
         self._services = services
-        self._receipts: dict[str, Receipt] = {}
-        self._done: deque[str] = deque(maxlen=REMEMBERED)
+        self._receipts = Receipts(services, self.note)
 
     def may_passivate(self) -> bool:
         """Whether all receipts are stored."""
-        return not self._receipts
+        return self._receipts.are_stored
 
     def on_receive(self, message: object) -> object:
         """Do one thing in the chat."""
         match message:
             case Recorded():
                 self._recorded(message)
-            case RecordAgain(delivery_id=delivery_id):
-                self._record(self._receipts[delivery_id])
+            case RecordAgain(receipt=receipt):
+                self._receipts.store(receipt)
             case Deliver(delivery=delivery):
                 return self._deliver(delivery)
             case ShowDraft(draft=draft):
@@ -98,9 +80,9 @@ class Courier(Actor):
         return None
 
     async def _deliver(self, delivery: Delivery) -> None:
-        if delivery.id in self._done:
+        if self._receipts.has_said(delivery.id):
             # Handed over twice: by a session and, around a restart, from the outbox.
-            if delivery.id not in self._receipts:
+            if not self._receipts.is_waiting(delivery.id):
                 self._tell_delivered(delivery.id)
             return
         began = self._services.clock.monotonic()
@@ -116,30 +98,20 @@ class Courier(Actor):
                 delivery=delivery.id,
                 why=word,
             )
-        self._done.append(delivery.id)
-        receipt = Receipt(delivery.id, state, word, tries)
-        self._receipts[delivery.id] = receipt
-        self._record(receipt)
-
-    def _record(self, receipt: Receipt) -> None:
-        commit = Commit(at=self._services.clock.wall(), receipts=(receipt,))
-        note, delivery_id = self.note, receipt.delivery_id
-        self._services.store.submit(
-            commit, lambda outcome: note(Recorded(delivery_id, outcome))
-        )
+        self._receipts.store(Receipt(delivery.id, state, word, tries))
 
     def _recorded(self, recorded: Recorded) -> None:
-        outcome, delivery_id = recorded.outcome, recorded.delivery_id
-        if isinstance(outcome, StoreUnavailableError) and delivery_id in self._receipts:
+        outcome = recorded.outcome
+        if isinstance(outcome, StoreUnavailableError):
             LOG.warning("receipt waits for the disk", why=str(outcome))
-            self.after(RETRY_COMMIT, RecordAgain(delivery_id))
+            self.after(RETRY_COMMIT, RecordAgain(recorded.receipt))
             return
         # A receipt that was not stored leaves the row pending: after a restart the
         # message may be said again, and that is the promise.
         if isinstance(outcome, Exception) and not isinstance(outcome, DuplicateError):
             LOG.warning("receipt not stored", why=str(outcome))
-        self._receipts.pop(delivery_id, None)
-        self._tell_delivered(delivery_id)
+        self._receipts.drop(recorded.receipt)
+        self._tell_delivered(recorded.receipt.delivery_id)
 
     def _tell_delivered(self, delivery_id: str) -> None:
         self.tell(names.connector(self._connector), Delivered(delivery_id))

@@ -97,7 +97,7 @@ class Cell(Intake):
                     return None
                 receive = actor._handle_receive  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             if self.senders:
-                self._admit()
+                self.admit()
             self.current = item
             try:
                 result = receive(message)
@@ -113,7 +113,7 @@ class Cell(Intake):
 
     def _open(self, actor: Actor, item: Any) -> object:
         """Take the message out of its wrapping; `EMPTY` when there is none for now."""
-        kind = type(item)
+        kind = type(item)  # pyright: ignore[reportUnknownVariableType]
         if kind is Envelope:
             return item.message
         if kind in PROXY_MESSAGES:
@@ -178,7 +178,8 @@ class Cell(Intake):
             asker = item.reply
             if asker is not None:
                 asker.offer_error(error)
-            overran = isinstance(error, DeadlineError)
+            # Another's deadline, which it heard of by asking, is an error like any.
+            overran = isinstance(error, DeadlineError) and error.actor == self.name
             # Where the reply was taken to be answered later, nobody heard of it.
             if asker and not overran and not self.actor_class.fail_on_ask_error:
                 return True
@@ -200,24 +201,26 @@ class Cell(Intake):
     @trio.lowlevel.enable_ki_protection
     async def _burst(self, actor: Actor, coroutine: Any) -> None:
         """Run an `async` handler, then handle what waits until nothing does."""
-        generation = self.generation
         while coroutine is not None:
             item = self.current
-            error, result = await self._run(coroutine)
-            if self.generation != generation:
+            ended = await self._run(coroutine)
+            if ended is None:
                 self.kernel.watchdog[self.actor_class.__name__, "came_back"] += 1
                 return
-            if not self._settle(actor, item, error, result):
+            if not self._settle(actor, item, *ended):
                 return
             while (coroutine := self._drain(actor, BATCH)) is MORE:
                 await trio.lowlevel.checkpoint()
                 if self.actor is not actor or self.state != "running":
                     return
 
-    async def _run(self, coroutine: Any) -> tuple[BaseException | None, object]:
-        """Run one `async` handler in its own cancel scope, under its deadline."""
+    async def _run(self, coroutine: Any) -> tuple[BaseException | None, object] | None:
+        """Run one `async` handler in its own cancel scope, under its deadline.
+
+        Returns:
+            What it raised or else gave; None if its actor has gone on without it.
+        """
         kernel = self.kernel
-        generation = self.generation
         scope = self.scope or self._begin()
         seconds = self.actor_class.deadline
         timer = None
@@ -234,9 +237,10 @@ class Cell(Intake):
         finally:
             if timer is not None:
                 timer.cancel()
-            if self.generation == generation:
-                self.scope = None
-        if self.generation == generation and (scope.cancelled_caught or error):
+        if self.scope is not scope:
+            return None
+        self.scope = None
+        if scope.cancelled_caught or error:
             error = self._why_cancelled(error, seconds)
         return error, result
 
@@ -245,7 +249,8 @@ class Cell(Intake):
     ) -> BaseException:
         """Name what ended a handler; what it raised itself counts for less."""
         if self.cancel_reason == "deadline":
-            overran = DeadlineError(f"{self.name} ran longer than {seconds} s")
+            text = f"{self.name} ran longer than {seconds} s"
+            overran = DeadlineError(text, actor=self.name)
             overran.__cause__ = error
             return overran
         return error or InterruptedActorError(f"{self.name} was interrupted")
@@ -278,14 +283,6 @@ class Cell(Intake):
             lifecycle.end(self, Exit("failed", raised))
             return False
         return True
-
-    def _admit(self) -> None:
-        """Let waiting senders in while there is room."""
-        senders = self.senders
-        while senders and self.mailbox.has_room(senders[0][0]):
-            item, reply = senders.popleft()
-            self.mailbox.put(item)
-            reply.offer(None)
 
     # --- what the actor asks of it --------------------------------------------
 

@@ -72,20 +72,26 @@ class DeadLetters:
     def add(self, recipient: str, reason: Reason, message: object) -> None:
         """Count and keep one message that no one will handle."""
         self.counts[reason] += 1
-        weight = self._weigh(message)
-        if weight * 4 > self._keep_bytes:
-            message = f"{type(message).__name__} of {weight} bytes, not kept"
-            weight = len(message)
         letter = DeadLetter(recipient, reason, message)
+        self._put(letter, self._weigh(message))
+        for observer in self._observers:
+            observer(letter)
+
+    def _put(self, letter: DeadLetter, weight: int) -> None:
+        if weight * 4 > self._keep_bytes:
+            text = f"{type(letter.message).__name__} of {weight} bytes, not kept"
+            letter = DeadLetter(letter.recipient, letter.reason, text)
+            weight = len(text)
         self._last.append((letter, weight))
         self._weight += weight
         while len(self._last) > self._keep or self._weight > self._keep_bytes:
             self._weight -= self._last.popleft()[1]
-        for observer in self._observers:
-            observer(letter)
 
     def observe(self, observer: Callable[[DeadLetter], None]) -> None:
-        """Call `observer` with every dead letter from now on; it must not raise."""
+        """Call `observer` with every dead letter from now on; it must not raise.
+
+        It gets the message itself, also where that is too heavy to be kept.
+        """
         self._observers.append(observer)
 
     def last(self) -> tuple[DeadLetter, ...]:

@@ -51,7 +51,16 @@ class InterruptedActorError(KernelError):
 
 
 class DeadlineError(KernelError):
-    """A handler ran past its deadline and was cancelled by the watchdog."""
+    """A handler ran past its deadline and was cancelled by the watchdog.
+
+    Args:
+        text: what happened.
+        actor: name of the actor whose handler it was; an asker gets this error, too.
+    """
+
+    def __init__(self, text: str, *, actor: str) -> None:
+        super().__init__(text)
+        self.actor = actor
 
 
 class DeclineStart(KernelError):  # noqa: N818  OTP's `ignore`: not a failure

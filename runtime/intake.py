@@ -212,6 +212,16 @@ class Intake:
             if not waiting[1].is_set:  # cancelled; it keeps its message
                 rest = (other for other in self.senders if other is not waiting)
                 self.senders = deque(rest)
+                self.admit()  # it may have been the only one too large
+                self.wake()
+
+    def admit(self) -> None:
+        """Let waiting senders in while there is room."""
+        senders = self.senders
+        while senders and self.mailbox.has_room(senders[0][0]):
+            item, reply = senders.popleft()
+            self.mailbox.put(item)
+            reply.offer(None)
 
     def post_system(self, message: object) -> None:
         """Take a system message in; it overtakes user messages.
@@ -225,7 +235,7 @@ class Intake:
             message = Notice(message)
         if type(message) is Stop and self.actor_class.ends_by_interrupt:
             # Before all that waits: the next handler might run as long as the actor.
-            self.mailbox.put_system(message, is_first=True)
+            self.mailbox.put_system_first(message)
             self.interrupt()
         else:
             self.mailbox.put_system(message)

@@ -335,7 +335,7 @@ class KeyedSupervisor(Actor):
             return
         if child.cell.is_dead:  # stopped by somebody who holds its ref
             del self._children[due.key]
-        else:
+        elif child.cell.state == "down":  # else a message has started a successor
             child.cell.restarts += 1
             self._start(child)
 

@@ -59,8 +59,8 @@ def start(cell: Cell) -> Reply | None:
         raise MisuseError(f"{cell.name} was started without a recipe to restart it")
     try:
         actor = cell.make()
-    except Exception as error:
-        _start_failed(cell, error)
+    except (Exception, KeyboardInterrupt, SystemExit) as error:
+        _start_failed(cell, _as_error(cell, error))
         raise
     return start_actor(cell, actor)
 
@@ -76,8 +76,8 @@ def start_actor(cell: Cell, actor: Actor) -> Reply | None:
         cell.mailbox.adopt(cell.bounds or type(actor).mailbox)
     try:
         result: object = actor.on_start()
-    except Exception as error:
-        _start_failed(cell, error)
+    except (Exception, KeyboardInterrupt, SystemExit) as error:
+        _start_failed(cell, _as_error(cell, error))
         raise
     if type(result) is CoroutineType:
         reply = Reply()
@@ -98,8 +98,8 @@ async def _finish_start(
     try:
         with scope:
             await coroutine
-    except Exception as caught:  # noqa: BLE001  given to the supervisor
-        error = caught
+    except (Exception, KeyboardInterrupt, SystemExit) as caught:  # noqa: BLE001
+        error = _as_failure(cell, caught)  # given to the supervisor
     if cell.generation != generation:  # left behind; its supervisor knows
         reply.offer_error(StartError(f"{cell.name} came up too late"))
         return
@@ -116,6 +116,20 @@ async def _finish_start(
         await _end_children(cell, actor, brutally=is_killed)
     _start_failed(cell, error)
     reply.offer_error(error)
+
+
+def _as_error(cell: Cell, raised: BaseException) -> Exception:
+    """Give what a hook raised as an error, also where it is to end the program."""
+    if isinstance(raised, Exception):
+        return raised
+    return StartError(f"{cell.name} ends the program: {raised!r}")
+
+
+def _as_failure(cell: Cell, raised: BaseException) -> Exception:
+    """Do the same where nobody else sees to the program's end."""
+    if not isinstance(raised, Exception):
+        cell.kernel.crash(raised)
+    return _as_error(cell, raised)
 
 
 def _start_failed(cell: Cell, error: Exception) -> None:
@@ -195,8 +209,8 @@ def _call_hook(cell: Cell, exit_: Exit) -> tuple[Exit, Any]:
             result = actor.on_failure(type(error), error, error.__traceback__)
         else:
             result = actor.on_stop()
-    except Exception as error:  # noqa: BLE001  the end itself must go on
-        return _worse(cell, exit_, error), None
+    except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001
+        return _worse(cell, exit_, error), None  # the end itself must go on
     return exit_, result if _is_waiting(result) else None
 
 
@@ -204,8 +218,9 @@ def _is_waiting(result: object) -> bool:
     return type(result) is CoroutineType
 
 
-def _worse(cell: Cell, exit_: Exit, error: Exception) -> Exit:
+def _worse(cell: Cell, exit_: Exit, raised: BaseException) -> Exit:
     """A hook that raises makes a failure of an orderly end."""
+    error = _as_failure(cell, raised)
     report_failure(cell, error)
     cell.failed += 1
     return exit_ if exit_.error is not None else Exit("failed", error)
@@ -253,8 +268,8 @@ async def _await_hook(cell: Cell, exit_: Exit, waiting: Any) -> Exit:
     try:
         with scope:
             await waiting
-    except Exception as error:  # noqa: BLE001  the end itself must go on
-        return _worse(cell, exit_, error)
+    except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001
+        return _worse(cell, exit_, error)  # the end itself must go on
     finally:
         if timer is not None:
             timer.cancel()
@@ -346,10 +361,11 @@ def overrun(cell: Cell, scope: trio.CancelScope, seconds: float) -> None:
     )
     cell.cancel_reason = "deadline"
     scope.cancel()
-    error = DeadlineError(f"{cell.name} ignored its cancellation after {seconds} s")
+    text = f"{cell.name} ignored its cancellation after {seconds} s"
+    error = DeadlineError(text, actor=cell.name)
     leave = partial(abandon, cell, scope, Exit("failed", error))
     cell.kernel.timers.call_in(PATIENCE, leave)
-    cell.kernel.timers.call_in(VERIFY_AFTER, partial(_verify, cell, cell.generation))
+    cell.kernel.timers.call_in(VERIFY_AFTER, partial(_verify, cell, scope))
 
 
 def abandon(cell: Cell, scope: trio.CancelScope, exit_: Exit) -> None:
@@ -368,10 +384,10 @@ def abandon(cell: Cell, scope: trio.CancelScope, exit_: Exit) -> None:
     _ended(cell, exit_)
 
 
-def _verify(cell: Cell, generation: int) -> None:
-    recovered = cell.is_dead or (
-        cell.state == "running" and cell.generation != generation
-    )
+def _verify(cell: Cell, scope: trio.CancelScope) -> None:
+    """Report whether an actor is rid of a handler that was cancelled."""
+    is_rid = cell.state == "running" and cell.scope is not scope
+    recovered = cell.is_dead or is_rid
     action = "recovered" if recovered else "not_recovered"
     cell.kernel.watchdog[cell.actor_class.__name__, action] += 1
     if not recovered:

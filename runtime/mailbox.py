@@ -173,19 +173,11 @@ class Mailbox:
             self._rest.appendleft(self._first)
         self._first = item
 
-    def put_system(self, message: object, *, is_first: bool = False) -> None:
-        """Put a message into the system lane, which is never full.
-
-        Args:
-            message: what overtakes all user messages.
-            is_first: whether it overtakes the other system messages, too.
-        """
+    def put_system(self, message: object) -> None:
+        """Put a message into the system lane, which is never full."""
         if self.system is None:
             self.system = deque()
-        if is_first:
-            self.system.appendleft(message)
-        else:
-            self.system.append(message)
+        self.system.append(message)
 
     def put_system_first(self, message: object) -> None:
         """Put a message before all others of the system lane."""

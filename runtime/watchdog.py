@@ -148,7 +148,8 @@ class Watchdog:
             return
         self._suspect = None
         self._kernel.watchdog[sight.kind, "broken_off"] += 1
-        raise DeadlineError(f"{sight.name} blocked the loop for {self.lag:.1f} s")
+        text = f"{sight.name} blocked the loop for {self.lag:.1f} s"
+        raise DeadlineError(text, actor=sight.name)
 
 
 class Sight(NamedTuple):

@@ -76,11 +76,15 @@ async def test_pykkas_proxy_can_be_awaited(autojump_clock: MockClock) -> None:
 
         async def greet(self, name: str) -> str:
             await trio.sleep(1)
+            self.log.append(name)
             return f"{self.greeting} {name}"
 
     async with virtual(autojump_clock) as system:
-        proxy: Any = system.spawn(Speaker()).proxy()
+        speaker = Speaker()
+        proxy: Any = system.spawn(speaker).proxy()
+        proxy.greet.defer("bob")  # told, not asked
         assert await proxy.greet("anna") == "hello anna"
+        assert speaker.log == ["start", "bob", "anna"]
         setattr(proxy, "greeting", "bye")  # noqa: B010  a checker takes it literally
         assert await proxy.greeting == "bye"
 
@@ -263,6 +267,16 @@ async def test_senders_wait_until_the_actor_is_gone(autojump_clock: MockClock) -
         assert system.dead_letters.counts == {"killed": 3}
 
 
+async def test_the_dead_make_no_room_either(autojump_clock: MockClock) -> None:
+    async with virtual(autojump_clock) as system:
+        config = MailboxConfig(capacity=1, overflow="drop_oldest")
+        ref = system.spawn(Puppet(), mailbox=config)
+        await ref.stop()
+        with pytest.raises(pykka.ActorDeadError):
+            ref.tell("too late")
+        assert system.dead_letters.counts == {}
+
+
 async def test_telling_by_name_never_raises(autojump_clock: MockClock) -> None:
     async with virtual(autojump_clock) as system:
         puppet, probe = Puppet(), Probe()
@@ -323,6 +337,32 @@ async def test_a_full_mailbox_that_waits_admits_by_weight(
                 ref.tell("")  # would fit, but somebody waits
         await wait_settled(system)
         assert [len(word) for word in log[2:]] == [5, 5, 9]
+
+
+async def test_who_is_cancelled_lets_those_behind_in(autojump_clock: MockClock) -> None:
+    class Heavy:
+        weight = 5
+
+        def __call__(self, me: Puppet) -> None:
+            me.stash()
+
+    async with virtual(autojump_clock) as system:
+        puppet = Puppet()
+        config = MailboxConfig(max_bytes=10, overflow="wait")
+        ref = system.spawn(puppet, mailbox=config)
+        ref.tell(Heavy())
+        await wait_settled(system)
+        async with trio.open_nursery() as nursery:
+            with trio.move_on_after(1):
+                nursery.start_soon(send_after, 0.5, ref, "fits")
+                await ref.send("x" * 6)
+        await wait_settled(system)
+        assert puppet.log == ["start", "fits"]
+
+
+async def send_after(seconds: float, ref: ActorRef, message: str) -> None:
+    await trio.sleep(seconds)
+    await ref.send(message)
 
 
 async def test_what_arrives_too_late_is_a_dead_letter(

@@ -101,6 +101,21 @@ async def test_an_interruption_of_another_is_an_error_like_any(
         assert puppet.log == ["start"]
 
 
+async def test_anothers_deadline_is_an_error_like_any(
+    autojump_clock: MockClock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        ref = system.spawn(Patient())
+        other = system.spawn(Puppet())
+
+        async def delegate(_me: Actor) -> Any:
+            return await other.ask(hang)
+
+        with pytest.raises(DeadlineError):
+            await ref.ask(delegate)
+        assert (ref.is_alive(), other.is_alive()) == (True, False)
+
+
 async def test_a_handler_that_swallows_an_interrupt_is_done(
     autojump_clock: MockClock,
 ) -> None:
@@ -143,10 +158,13 @@ async def test_what_an_interrupted_handler_raises_counts(
         assert not ref.is_alive()
 
 
-async def test_an_actor_may_have_no_deadline(autojump_clock: MockClock) -> None:
-    class Patient(Puppet):
-        deadline: ClassVar[float | None] = None
+class Patient(Puppet):
+    """A puppet without a deadline."""
 
+    deadline: ClassVar[float | None] = None
+
+
+async def test_an_actor_may_have_no_deadline(autojump_clock: MockClock) -> None:
     async with virtual(autojump_clock) as system:
         assert await system.spawn(Patient()).ask(wait(9999), timeout=1e5) == "waited"
 
@@ -169,6 +187,28 @@ async def test_who_was_left_behind_may_not_act(autojump_clock: MockClock) -> Non
         await trio.sleep(200)
         assert log[-2:] == ["deaf no more", "refused"]
         assert await ref.ask("alive") == "alive"
+
+
+async def test_who_was_left_behind_does_not_end_its_actor_twice(
+    autojump_clock: MockClock,
+) -> None:
+    class Parent(Puppet):
+        has_children = True
+
+        async def end_children(self, *, brutally: bool) -> None:
+            self.log.append(f"brutally: {brutally}")
+            await trio.sleep(200)
+
+    async with virtual(autojump_clock) as system:
+        parent = Parent()
+        ref = system.spawn(parent)
+        ref.tell(be_deaf)
+        await blocked()
+        ref.kill()
+        await trio.sleep(300)  # the handler comes back while the children end
+        assert parent.log == ["start", "brutally: True", "deaf no more"]
+        assert system.dead_letters.counts == {"killed": 1}
+        assert system.statistics().watchdog["Parent", "came_back"] == 1
 
 
 class Weary(Puppet):

@@ -1,4 +1,4 @@
-"""Proves what a commit says of one message: answer, history, work for others, accounts."""
+"""Proves what one commit says of a message: answer, history, work for others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from actors import answers
 from actors.config import LimitsConfig
-from actors.messages import Chain, Line
+from actors.messages import Chain, Inbound, Line
 from actors.protocol import Failed, Finished
 from actors.rules.markers import Delegation
 from actors.rules.owed import Owed
@@ -17,11 +17,12 @@ from tests.fakes.neighbours import anna, make_services, words
 PERSONA = anna(delegates=("ben", "carl"))
 
 
-def reply(text: str, inbound: object = None, **limits: int) -> answers.Answer:
-    heard = inbound or words()
-    services = make_services(limits=LimitsConfig(**limits))
+def reply(
+    text: str, inbound: Inbound | None = None, max_delegations: int = 16
+) -> answers.Answer:
+    services = make_services(limits=LimitsConfig(max_delegations=max_delegations))
     asked = (Line("user", "hello"),)
-    return answers.reply(heard, asked, Finished(text), PERSONA, services)  # type: ignore[arg-type]
+    return answers.reply(inbound or words(), asked, Finished(text), PERSONA, services)
 
 
 async def test_an_answer_settles_its_message_with_all_that_comes_of_it() -> None:
@@ -102,7 +103,7 @@ async def test_a_message_written_down_is_read_back_as_it_was() -> None:
     by_tool=st.lists(st.sampled_from(["ben", "anna"]), max_size=3),
     others=st.integers(0, 3),
 )
-def test_an_answer_announces_exactly_what_will_come(
+async def test_an_answer_announces_exactly_what_will_come(
     text: str, tasks: list[str], by_tool: list[str], others: int
 ) -> None:
     tags = "".join(f"[DELEGATE:{name}] x [/DELEGATE]" for name in tasks)
@@ -113,7 +114,8 @@ def test_an_answer_announces_exactly_what_will_come(
     answer = answers.reply(inbound, (), finished, PERSONA, make_services())
     owed = Owed()
     verdicts = [owed.count(each) for each in answer.deliveries]
-    for _ in range(others + len(answer.handed)):
-        verdicts.append(owed.count(answers.notice(words(number=2, correlation_id="m1"), "x", ("replied", "ok")).deliveries[0]))
+    later = answers.notice(words(number=2, correlation_id="m1"), "x", ("replied", "ok"))
+    coming = range(others + len(answer.handed))
+    verdicts += [owed.count(later.deliveries[0]) for _ in coming]
     assert verdicts == [False] * (len(verdicts) - 1) + [True]
     assert all(each.text.strip() for each in answer.deliveries)

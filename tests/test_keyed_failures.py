@@ -245,6 +245,19 @@ async def test_one_stopped_by_its_ref_while_it_waits_is_forgotten(
         assert bed.lost() == [("stopped", "x")]
 
 
+async def test_a_wait_that_is_over_leaves_a_running_successor_alone(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    async with open_bed() as bed:
+        bed.tell("ann", "break")
+        await trio.sleep(0.05)
+        bed.child("ann").stop()
+        bed.tell("ann", "y")
+        await trio.sleep(1)
+        assert bed.log[-2:] == ["ann up 0.05", "ann y 0.05"]
+
+
 async def test_all_end_together_with_their_supervisor(
     autojump_clock: MockClock,
 ) -> None:

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from actors import names
 from actors.limiter import Limiter
 from actors.protocol import Acquire, Granted, Release
-from runtime.supervisor import Supervisor, SupervisorConfig
 from runtime.child import ChildSpec
+from runtime.supervisor import Supervisor, SupervisorConfig
 from runtime.testing import Probe, open_test_system, wait_settled
 from tests.fakes.neighbours import of_kind, probe
+from tests.puppet import virtual
 
 if TYPE_CHECKING:
     from runtime.ref import ActorRef
@@ -40,7 +41,7 @@ class Bench:
 
 
 async def test_permits_go_out_in_the_order_of_asking(autojump_clock: Clock) -> None:
-    async with open_test_system() as system:
+    async with virtual(autojump_clock) as system:
         bench = Bench(system, 2)
         for name in "abcd":
             bench.acquire(name, f"t{name}")
@@ -53,7 +54,7 @@ async def test_permits_go_out_in_the_order_of_asking(autojump_clock: Clock) -> N
 
 
 async def test_who_gives_up_waiting_is_not_granted(autojump_clock: Clock) -> None:
-    async with open_test_system() as system:
+    async with virtual(autojump_clock) as system:
         bench = Bench(system, 1)
         for name in "abc":
             bench.acquire(name, f"t{name}")
@@ -64,7 +65,7 @@ async def test_who_gives_up_waiting_is_not_granted(autojump_clock: Clock) -> Non
 
 
 async def test_a_permit_for_the_dead_is_taken_back(autojump_clock: Clock) -> None:
-    async with open_test_system() as system:
+    async with virtual(autojump_clock) as system:
         bench = Bench(system, 1)
         gone = system.spawn(Probe(), name="gone")
         await gone.stop()
@@ -77,7 +78,7 @@ async def test_a_permit_for_the_dead_is_taken_back(autojump_clock: Clock) -> Non
 async def test_a_restarted_limiter_knows_who_holds_and_who_waits(
     autojump_clock: Clock,
 ) -> None:
-    async with open_test_system() as system:
+    async with virtual(autojump_clock) as system:
         spec = ChildSpec(name="limiter", start=lambda: Limiter(1))
         tree = Supervisor((spec,), SupervisorConfig(intensity=9))
         await system.start_root(tree, names.ROOT)
@@ -87,7 +88,7 @@ async def test_a_restarted_limiter_knows_who_holds_and_who_waits(
         for name in "abc":
             limiter.tell(Acquire(name, f"t{name}", asking.actor_ref))
         limiter.tell("nonsense")  # kills it three times
-        await wait_settled(system)
+        await trio.sleep(5)
         assert turn_ids(asking) == ["ta"]
         for name in "ab":
             limiter.tell(Release(name))

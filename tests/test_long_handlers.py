@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import trio
 import trio.testing
 
-from tests.puppet import Puppet, do, hang, supervise, virtual
+from tests.puppet import Puppet, hang, supervise, virtual
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
@@ -18,6 +18,11 @@ class Listener(Puppet):
 
     deadline: ClassVar[float | None] = None
     ends_by_interrupt: ClassVar[bool] = True
+
+
+def hang_next(me: Puppet) -> None:
+    me.note(hang)
+    me.stop()
 
 
 async def test_stop_ends_what_it_is_handling(autojump_clock: MockClock) -> None:
@@ -35,7 +40,7 @@ async def test_stop_overtakes_notes_it_wrote_itself(autojump_clock: MockClock) -
     async with virtual(autojump_clock) as system:
         listener = Listener()
         ref = system.spawn(listener)
-        ref.tell(do(lambda me: [me.note(hang), me.stop()]))
+        ref.tell(hang_next)
         with trio.fail_after(1):
             await system.stop()
     assert "interrupt" not in listener.log

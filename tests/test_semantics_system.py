@@ -10,21 +10,27 @@ import pykka
 import pytest
 import trio
 
+from runtime.child import ChildSpec
 from runtime.errors import (
     KernelError,
     MisuseError,
+    StartError,
 )
 from runtime.keyed import KeyedConfig, KeyedSupervisor, KeyGivenUp
 from runtime.messages import Keyed
+from runtime.supervisor import StopChild, Supervisor, SupervisorConfig
 from runtime.system import SystemConfig, open_system
 from runtime.testing import Probe, Reports, wait_settled
 from runtime.watchdog import WatchdogConfig
-from tests.puppet import Puppet, crash, hang, supervise, virtual, wait
+from tests.puppet import Puppet, be_deaf, crash, hang, supervise, virtual, wait
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from runtime.actor import Actor
+    from runtime.ref import ActorRef
+    from runtime.restarts import RestartKind
+    from runtime.system import ActorSystem
 
 
 async def test_p18_children_stop_in_reverse(autojump_clock: MockClock) -> None:
@@ -199,3 +205,83 @@ async def test_p28_the_watchdog_breaks_a_busy_handler_off() -> None:
     assert blocked["actor"] == "spinner"
     assert Path(__file__).name in blocked["where"]
     assert system.statistics().watchdog["Puppet", "broken_off"] == 1
+
+
+async def test_p29_a_group_is_restarted_together(autojump_clock: MockClock) -> None:
+    log: list[Any] = []
+    names = ("a", "gone", "b", "once", "c")
+    kinds: dict[str, RestartKind] = {"gone": "transient", "once": "temporary"}
+    specs = [
+        ChildSpec(
+            name=name,
+            start=partial(Named, name, log),
+            restart=kinds.get(name, "permanent"),
+        )
+        for name in names
+    ]
+    async with virtual(autojump_clock) as system:
+        config = SupervisorConfig(strategy="one_for_all")
+        root = await system.start_root(Supervisor(specs, config))
+        first, gone, broken = (child(system, name) for name in ("a", "gone", "b"))
+        gone.tell(Puppet.stop)
+        await root.ask(StopChild("a"))
+        log.clear()
+        broken.tell(crash)
+        await wait_settled(system)
+        downs, ups = log[:3], log[3:]
+        assert downs == ["failure", "c down", "once down"]
+        assert ups[:2] == ["a up", "gone up"]
+        assert "once up" not in ups
+        assert not first.is_alive()
+        assert system.find("root/a") is not None
+
+
+class Named(Puppet):
+    """Writes its name down when it comes and goes."""
+
+    def __init__(self, name: str, log: list[Any]) -> None:
+        super().__init__(log)
+        self.name = name
+
+    def on_start(self) -> None:
+        self.log.append(f"{self.name} up")
+
+    def on_stop(self) -> None:
+        self.log.append(f"{self.name} down")
+
+
+def child(system: ActorSystem, name: str) -> ActorRef:
+    ref = system.find(f"root/{name}")
+    assert ref is not None
+    return ref
+
+
+async def test_p30_a_hook_past_its_deadline(autojump_clock: MockClock) -> None:
+    class Stuck(Puppet):
+        def on_stop(self) -> Any:
+            return hang(self)
+
+        def on_failure(
+            self, exception_type: Any, exception_value: Any, traceback: Any
+        ) -> Any:
+            del exception_type, exception_value, traceback
+            return be_deaf(self)
+
+    async with virtual(autojump_clock) as system:
+        polite, rude = system.spawn(Stuck()), system.spawn(Stuck())
+        rude.tell(crash)
+        assert await polite.stop()
+        assert trio.current_time() == pytest.approx(10, abs=0.1)
+        assert rude.is_alive()
+        await trio.sleep(5.1)
+        assert not rude.is_alive()
+        with pytest.raises(StartError):
+            await supervise(system, Late)
+        assert trio.current_time() == pytest.approx(45.1, abs=0.3)
+
+
+class Late(Puppet):
+    """Takes for ever to start."""
+
+    def on_start(self) -> Any:
+        return hang(self)

@@ -309,6 +309,7 @@ def test_dead_letters_are_bounded_by_number_and_weight() -> None:
     assert [letter.message for letter in letters.last()] == [6, 7, 8, 9]
     letters.add("anna", "stopped", b"x" * 99)
     assert letters.last()[-1].message == "bytes of 99 bytes, not kept"
+    assert seen[-1].message == b"x" * 99
     for _ in range(4):
         letters.add("anna", "killed", "x" * 25)
     assert letters._weight == 100

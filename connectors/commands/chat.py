@@ -12,9 +12,13 @@ from connectors.app import MakeTransport, open_app
 from connectors.chat.console import StandardConsole
 from connectors.chat.terminal import TerminalSettings, TerminalTransport
 from connectors.commands import config_option
-from connectors.commands.running import calm_collector, loaded, wait_any
+from connectors.commands.running import (
+    calm_collector,
+    loaded,
+    wait_any,
+    wait_told_to_end,
+)
 from connectors.config import AppConfig, TerminalConfig
-from runtime.signals import wait_for_stop_signal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,9 +61,7 @@ async def _chat(config: AppConfig, agent: str, user: str) -> None:
     name, make = _terminal(config, agent, user)
     async with open_app(config, {name: make}) as app:
         calm_collector()
-        await wait_any(
-            app.ended[name].wait, app.system.wait_ended, wait_for_stop_signal
-        )
+        await wait_any(app.ended[name].wait, app.system.wait_ended, wait_told_to_end)
 
 
 def _terminal(config: AppConfig, agent: str, user: str) -> tuple[str, MakeTransport]:

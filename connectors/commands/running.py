@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ import trio
 from connectors.commands import find_settings, tell_problems
 from connectors.settings import load_app
 from runtime.logs import Redactor, writing
+from runtime.signals import STOP_SIGNALS, wait_for_stop_signal
 
 if TYPE_CHECKING:
     from connectors.config import AppConfig
@@ -60,6 +62,18 @@ def loaded(
     log = settings.value.log
     with writing(level=log_level or log.level, shape=log.format, redactor=redactor):
         yield settings
+
+
+async def wait_told_to_end() -> None:
+    """Wait for Ctrl-C or SIGTERM; a second one then ends the process at once.
+
+    Why: Python's own Ctrl-C raises an exception somewhere inside the kernel, which
+    would only make an end longer that takes too long already. What was accepted is
+    durable, so an end at once loses nothing.
+    """
+    await wait_for_stop_signal()
+    for number in STOP_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
 
 
 async def wait_any(*waits: Wait) -> None:

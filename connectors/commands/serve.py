@@ -9,9 +9,13 @@ import trio
 
 from connectors.app import App, open_app, serving
 from connectors.commands import config_option
-from connectors.commands.running import calm_collector, loaded, wait_any
+from connectors.commands.running import (
+    calm_collector,
+    loaded,
+    wait_any,
+    wait_told_to_end,
+)
 from connectors.web.openai_api import HttpTransport
-from runtime.signals import wait_for_stop_signal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +43,7 @@ async def _serve(config: AppConfig) -> None:
     async with open_app(config, serving(config)) as app, trio.open_nursery() as nursery:
         calm_collector()
         nursery.start_soon(_announce, app)
-        await wait_any(app.system.wait_ended, wait_for_stop_signal)
+        await wait_any(app.system.wait_ended, wait_told_to_end)
         nursery.cancel_scope.cancel()
 
 

@@ -18,6 +18,7 @@ import trio
 from connectors.models.openai_errors import Provider, read_retry_after
 from connectors.models.openai_request import MaxTokensName, ToolNames, encode_request
 from connectors.models.openai_stream import Assembly
+from connectors.models.spread import spread
 from connectors.models.sse import SseParser, SseTooLargeError
 from runtime.errors import SettingsError
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from actors.messages import ModelAnswer, ModelRequest
-    from actors.ports import Speak
+    from actors.ports import Model, Speak
+    from connectors.config import OpenAIModelConfig
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 Connections = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
@@ -130,20 +132,18 @@ class OpenAIModel:
         self._url = completions_url(settings.base_url)
         self._key = sendable_key(settings.api_key)
         self._wall_clock = wall_clock
+        # Loading the certificates takes 30 ms, which plain HTTP can spare.
+        is_encrypted = self._url.scheme == "https"
         self._client = httpx.AsyncClient(
-            # Proxies and certificates come from the settings or not at all: the
-            # environment must not send a conversation elsewhere.
             trust_env=False,
             follow_redirects=False,
-            transport=transport,
-            # Loading the certificates takes 30 ms, which plain HTTP can spare.
-            verify=self._url.scheme == "https",
+            transport=transport
+            or spread(settings.max_connections, is_encrypted=is_encrypted),
             headers=request_headers(self._key),
             # Reading has its own deadlines below; httpx knows none for the whole.
             timeout=httpx.Timeout(
                 settings.connect_timeout, read=None, write=settings.idle_timeout
             ),
-            limits=httpx.Limits(max_connections=settings.max_connections),
         )
 
     async def answer(self, request: ModelRequest, speak: Speak) -> ModelAnswer:
@@ -281,3 +281,18 @@ def request_headers(key: str) -> dict[str, str]:
         "User-Agent": "callboard",
     }
     return headers | {"Authorization": f"Bearer {key}"} if key else headers
+
+
+def make_model(config: OpenAIModelConfig, wall_clock: Callable[[], float]) -> Model:
+    """Make the model that an account's settings describe."""
+    settings = OpenAISettings(
+        base_url=config.base_url,
+        api_key=config.api_key.reveal() if config.api_key else None,
+        connect_timeout=config.connect_timeout,
+        first_byte_timeout=config.first_byte_timeout,
+        idle_timeout=config.idle_timeout,
+        total_timeout=config.total_timeout,
+        max_connections=config.max_connections,
+        max_tokens_name=config.max_tokens_name,
+    )
+    return OpenAIModel(settings, wall_clock=wall_clock)

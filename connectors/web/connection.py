@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+
 class ConnectionLimits(msgspec.Struct, frozen=True):
     """What one connection may cost."""
 

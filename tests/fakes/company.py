@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import trio
+import trio.testing
 
 from actors import names
-from actors.bounce import is_owed_an_answer
 from actors.config import AgentConfig, LimitsConfig, SessionConfig
 from actors.errors import ChatError, DeliveryBusyError
+from actors.letters import is_owed_an_answer
 from actors.messages import ModelAnswer, ToolCall, Usage
 from actors.metrics import LineMetrics
 from actors.persona import Persona
@@ -100,13 +101,14 @@ class FakeModel:
         says = Says(says) if isinstance(says, str) else says
         self.running += 1
         self.most_running = max(self.most_running, self.running)
+        self.cancelled.append(request)  # until it has ended by itself
         try:
             await self._speak(says, speak)
-        except trio.Cancelled:
-            self.cancelled.append(request)
-            raise
         finally:
             self.running -= 1
+        self.cancelled.remove(request)
+        if says.error is not None:
+            raise says.error
         return ModelAnswer(text=says.text, tool_calls=says.calls, usage=Usage(3, 2))
 
     async def aclose(self) -> None:
@@ -118,8 +120,6 @@ class FakeModel:
             if piece:
                 speak(piece)
                 await trio.sleep(says.pause)
-        if says.error is not None:
-            raise says.error
 
 
 class Platform(FakeTransport):
@@ -281,15 +281,20 @@ class Cast:
         self.store = self.store.reopened()
 
     async def inbox(self) -> dict[str, int]:
-        return dict((await self.store.counts()).inbox)
+        counts = await self.store.counts()
+        return {str(state): rows for state, rows in counts.inbox.items()}
 
     async def outbox(self) -> dict[str, int]:
-        return dict((await self.store.counts()).outbox)
+        counts = await self.store.counts()
+        return {str(state): rows for state, rows in counts.outbox.items()}
 
 
 @asynccontextmanager
-async def open_company(cast: Cast) -> AsyncGenerator[ActorSystem]:
-    """Run a company until the block ends; then stop it in order."""
+async def open_company(
+    clock: trio.testing.MockClock, cast: Cast
+) -> AsyncGenerator[ActorSystem]:
+    """Run a company in time that jumps, until the block ends; then stop it in order."""
+    assert clock.autojump_threshold == 0
     async with open_test_system(cast.reports) as system:
         await system.start_root(tree(cast.company()), names.ROOT)
         system.dead_letters.observe(partial(bounce, system))
@@ -310,7 +315,7 @@ async def until(is_so: Callable[[], object], *, within: float = 600.0) -> None:
         AssertionError: it was not within `within` seconds.
     """
     with trio.move_on_after(within):
-        while not is_so():
+        while not is_so():  # noqa: ASYNC110  it may depend on anything
             await trio.sleep(0.005)
         return
     raise AssertionError(f"not so within {within} s")

@@ -1,4 +1,4 @@
-"""What one actor needs around it to be tested alone: probes under its neighbours' names."""
+"""What an actor needs around it to be tested alone: probes instead of neighbours."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def make_services(
 
 def words(text: str = "hello", number: int = 1, **fields: Any) -> Inbound:
     """Make a message of a person."""
-    given = {
+    given: dict[str, Any] = {
         "id": f"m{number}",
         "platform": "fake",
         "platform_id": f"p{number}",

@@ -4,6 +4,9 @@ Nothing here sleeps: a server is waited for by the line it prints, a process by 
 end, and each wait has a limit after which the test fails.
 """
 
+# apsw's stubs name `collections.abc.Buffer`, which Python 3.11 has not got yet:
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import os
@@ -155,9 +158,7 @@ def write_settings(folder: Path, *, http: str = "", more: str = "") -> Path:
     return path
 
 
-def run(
-    *arguments: str, folder: Path, typed: str = "", **variables: str
-) -> Finished:
+def run(*arguments: str, folder: Path, typed: str = "", **variables: str) -> Finished:
     """Run one command to its end, with `typed` as its standard input."""
     done = subprocess.run(
         [*COMMAND, *arguments],

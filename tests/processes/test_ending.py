@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 import trio
+import trio.testing
 
 from tests.processes.running import PATIENCE, rows, served
 
@@ -62,9 +63,10 @@ async def test_a_refused_message_is_answered_after_the_next_start(
     answers: list[httpx.Response] = []
     with served(tmp_path) as server:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask, server, "slowly " + "word " * 100, answers)
+            nursery.start_soon(ask, server, "slowly " + "word " * 25, answers)
             await wait_accepted(server, 1)
             assert await server.end() == 0
+    assert [answer.status_code for answer in answers] == [503]
     assert rows(tmp_path, "SELECT state FROM inbox") == [("accepted",)]
     with served(tmp_path) as server, trio.fail_after(PATIENCE):
         while rows(tmp_path, "SELECT state FROM inbox") != [("replied",)]:
@@ -87,7 +89,7 @@ async def test_a_second_signal_ends_it_at_once(
             with trio.fail_after(2):
                 code = await server.wait()
             nursery.cancel_scope.cancel()
-    assert code in {0, -signal.SIGTERM, 130}
+    assert code == -number
     assert "Traceback" not in server.log
 
 

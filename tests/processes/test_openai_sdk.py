@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import openai
 import pytest
 import trio
+import trio.testing
 
 from tests.processes.running import PATIENCE, rows, served
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
     from pathlib import Path
 
     from openai.types.chat import ChatCompletionMessageParam
@@ -24,32 +23,26 @@ CONVERSATIONS = 64
 TURNS = 3
 
 
-@asynccontextmanager
-async def client_of(server: Server, key: str = KEY) -> AsyncGenerator[openai.AsyncOpenAI]:
-    async with openai.AsyncOpenAI(
+def client_of(server: Server, key: str = KEY) -> openai.OpenAI:
+    return openai.OpenAI(
         base_url=f"{server.url}/v1", api_key=key, max_retries=0, timeout=PATIENCE
-    ) as client:
-        yield client
+    )
 
 
 def said(text: str) -> list[ChatCompletionMessageParam]:
     return [{"role": "user", "content": text}]
 
 
-async def ask(client: openai.AsyncOpenAI, text: str, chat: str = "") -> str:
-    headers = {"X-Callboard-Conversation": chat} if chat else {}
-    answer = await client.chat.completions.create(
-        model="anna", messages=said(text), extra_headers=headers
-    )
+def ask(client: openai.OpenAI, text: str, agent: str = "anna") -> str:
+    answer = client.chat.completions.create(model=agent, messages=said(text))
     return answer.choices[0].message.content or ""
 
 
-async def test_an_answer_comes_whole(tmp_path: Path) -> None:
-    with served(tmp_path) as server:
-        async with client_of(server) as client:
-            answer = await client.chat.completions.create(
-                model="anna", messages=said("sum 6 * 7")
-            )
+def test_an_answer_comes_whole(tmp_path: Path) -> None:
+    with served(tmp_path) as server, client_of(server) as client:
+        answer = client.chat.completions.create(
+            model="anna", messages=said("sum 6 * 7")
+        )
     assert answer.model == "anna"
     assert answer.choices[0].finish_reason == "stop"
     assert answer.choices[0].message.content == (
@@ -59,17 +52,15 @@ async def test_an_answer_comes_whole(tmp_path: Path) -> None:
     assert answer.usage.total_tokens > 0
 
 
-async def test_an_answer_comes_word_by_word(tmp_path: Path) -> None:
-    words: list[str] = []
-    with served(tmp_path) as server:
-        async with client_of(server) as client:
-            stream = await client.chat.completions.create(
-                model="anna",
-                messages=said("slowly one two three four five"),
-                stream=True,
-                stream_options={"include_usage": True},
-            )
-            chunks = [chunk async for chunk in stream]
+def test_an_answer_comes_word_by_word(tmp_path: Path) -> None:
+    with served(tmp_path) as server, client_of(server) as client:
+        stream = client.chat.completions.create(
+            model="anna",
+            messages=said("slowly one two three four five"),
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+        chunks = list(stream)
     words = [chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices]
     assert "".join(words) == "one two three four five"
     assert len([word for word in words if word]) > 2
@@ -77,57 +68,89 @@ async def test_an_answer_comes_word_by_word(tmp_path: Path) -> None:
     assert {chunk.id for chunk in chunks} == {chunks[0].id}
 
 
-async def test_the_agents_are_the_models(tmp_path: Path) -> None:
-    with served(tmp_path) as server:
-        async with client_of(server) as client:
-            names = [model.id async for model in client.models.list()]
-            one = await client.models.retrieve("ben")
-            with pytest.raises(openai.NotFoundError, match="known: anna, ben"):
-                await client.models.retrieve("carl")
-    assert names == ["anna", "ben"]
-    assert one.id == "ben"
+def test_the_agents_are_the_models(tmp_path: Path) -> None:
+    with served(tmp_path) as server, client_of(server) as client:
+        assert [model.id for model in client.models.list()] == ["anna", "ben"]
+        assert client.models.retrieve("ben").id == "ben"
+        with pytest.raises(openai.NotFoundError, match="known: anna, ben"):
+            client.models.retrieve("carl")
 
 
-async def test_errors_are_the_classes_that_people_catch(tmp_path: Path) -> None:
+def test_errors_are_the_classes_that_people_catch(tmp_path: Path) -> None:
     http = 'api_key = { env = "KEY" }'
     with served(tmp_path, http=http, KEY=KEY) as server:
-        async with client_of(server) as client:
+        with client_of(server) as client:
             with pytest.raises(openai.NotFoundError, match="carl"):
-                await client.chat.completions.create(
-                    model="carl", messages=said("hello")
-                )
-            with pytest.raises(openai.BadRequestError, match="role 'user'"):
-                await client.chat.completions.create(
-                    model="anna", messages=[{"role": "system", "content": "obey"}]
-                )
-            assert await ask(client, "hello") == "you said hello"
-        async with client_of(server, "another-key") as client:
-            with pytest.raises(openai.AuthenticationError, match="API key"):
-                await ask(client, "hello")
-    assert server.log.count("refused") == 3
-    assert KEY not in server.log
-    assert "Traceback" not in server.log
+                ask(client, "hello", agent="carl")
+            with pytest.raises(openai.BadRequestError, match="is empty"):
+                ask(client, " ")
+            assert ask(client, "hello") == "you said hello"
+        with (
+            client_of(server, "another-key") as stranger,
+            pytest.raises(openai.AuthenticationError, match="API key"),
+        ):
+            ask(stranger, "hello")
+        assert server.log.count("request refused") == 3
+        assert KEY not in server.log
+        assert "Traceback" not in server.log
 
 
-async def test_a_model_that_fails_is_told_in_words(tmp_path: Path) -> None:
-    with served(tmp_path) as server:
-        async with client_of(server) as client:
-            answer = await ask(client, "break")
-    assert "model" in answer
+def test_a_model_that_fails_is_told_in_words(tmp_path: Path) -> None:
+    with served(tmp_path) as server, client_of(server) as client:
+        assert "model" in ask(client, "break")
+
+
+THINKS_ELSEWHERE = """
+[models.elsewhere]
+kind = "openai"
+model = "anna"
+base_url = "{url}/v1"
+api_key = {{ env = "KEY" }}
+
+[agents.carl]
+prompt = "You are Carl."
+model = "elsewhere"
+"""
+
+
+def test_one_company_can_be_another_s_model(tmp_path: Path) -> None:
+    with served(tmp_path / "first") as first:
+        more = THINKS_ELSEWHERE.format(url=first.url)
+        with (
+            served(tmp_path / "second", more=more, KEY=KEY) as second,
+            client_of(second) as client,
+        ):
+            assert ask(client, "hello", agent="carl") == "you said hello"
+            assert KEY not in first.log + second.log
+
+
+def async_client_of(server: Server) -> openai.AsyncOpenAI:
+    return openai.AsyncOpenAI(
+        base_url=f"{server.url}/v1", api_key=KEY, max_retries=0, timeout=PATIENCE
+    )
+
+
+async def ask_in(client: openai.AsyncOpenAI, chat: str, text: str) -> str:
+    answer = await client.chat.completions.create(
+        model="anna",
+        messages=said(text),
+        extra_headers={"X-Callboard-Conversation": chat},
+    )
+    return answer.choices[0].message.content or ""
 
 
 async def talk(client: openai.AsyncOpenAI, chat: str, heard: dict[str, str]) -> None:
     """Say the next words only when the answer to the last ones is here."""
     for turn in range(TURNS):
         words = f"canary-{chat}-{turn}"
-        heard[words] = await ask(client, words, chat)
+        heard[words] = await ask_in(client, chat, words)
 
 
 async def test_sixty_four_conversations_do_not_mix(tmp_path: Path) -> None:
     chats = [f"chat{number:02}" for number in range(CONVERSATIONS)]
     heard: dict[str, str] = {}
     with served(tmp_path) as server:
-        async with client_of(server) as client, trio.open_nursery() as nursery:
+        async with async_client_of(server) as client, trio.open_nursery() as nursery:
             for chat in chats:
                 nursery.start_soon(talk, client, chat, heard)
         assert len(heard) == CONVERSATIONS * TURNS
@@ -149,15 +172,16 @@ async def test_sixty_four_conversations_do_not_mix(tmp_path: Path) -> None:
 async def send_without_waiting(
     client: openai.AsyncOpenAI, words: str, ended: list[str]
 ) -> None:
-    await ask(client, words, "one-chat")
+    await ask_in(client, "one-chat", words)
     ended.append(words)
 
 
 async def test_one_conversation_is_answered_in_order(tmp_path: Path) -> None:
     ended: list[str] = []
     with served(tmp_path) as server:
-        async with client_of(server) as client, trio.open_nursery() as nursery:
+        async with async_client_of(server) as client, trio.open_nursery() as nursery:
             nursery.start_soon(send_without_waiting, client, "later first", ended)
-            await trio.testing.wait_all_tasks_blocked(0.1)
+            while "later first" not in server.log:
+                await trio.testing.wait_all_tasks_blocked(0.01)
             nursery.start_soon(send_without_waiting, client, "second", ended)
     assert ended == ["later first", "second"]

@@ -17,8 +17,10 @@ MISTAKES = {
     "an unknown key": (
         'delegates = ["ben"]',
         'delegats = ["ben"]',
-        "callboard.toml:21:1: unknown key 'delegats' in agents.anna\n"
-        "  hint: did you mean 'delegates'?",
+        (
+            "callboard.toml:21:1: unknown key 'delegats' in agents.anna\n"
+            "  hint: did you mean 'delegates'?"
+        ),
     ),
     "a wrong type": (
         "port = 0",
@@ -28,14 +30,18 @@ MISTAKES = {
     "a missing secret": (
         "port = 0",
         'port = 0\napi_key = { env = "NOT_SET" }',
-        "callboard.toml:17:19: connectors.http.api_key: the environment variable"
-        " NOT_SET is not set\n  hint: set it before you start",
+        (
+            "callboard.toml:17:19: connectors.http.api_key: the environment variable"
+            " NOT_SET is not set\n  hint: set it before you start"
+        ),
     ),
     "an unknown agent in a route": (
         "[models.scripted]",
         '[[routes]]\nagent = "bne"\n[models.scripted]',
-        "callboard.toml:11:9: routes[0].agent: there is no agent 'bne'\n"
-        "  hint: did you mean 'ben'?",
+        (
+            "callboard.toml:11:9: routes[0].agent: there is no agent 'bne'\n"
+            "  hint: did you mean 'ben'?"
+        ),
     ),
     "an unknown colleague": (
         'delegates = ["ben"]',

@@ -31,6 +31,9 @@ from tests.fakes.company import (
 )
 
 if TYPE_CHECKING:
+    from actors.persona import Persona
+    from actors.rules.keys import SessionKey
+    from actors.services import Services
     from runtime.actor import Actor
 
     Clock = trio.testing.MockClock
@@ -46,11 +49,15 @@ def two_agents() -> Cast:
 async def test_an_agent_that_crashes_on_every_third_message_loses_nothing(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Clock
 ) -> None:
-    crashing = crash_on(Agent, *EVERY_THIRD)
-    made = {"anna": crashing, "ben": Agent}
-    monkeypatch.setattr(supervisor, "Agent", lambda name: made[name](name))
+    crashing: Any = crash_on(Agent, *EVERY_THIRD)
+
+    def make(name: str) -> Actor:
+        made: Actor = crashing(name) if name == "anna" else Agent(name)
+        return made
+
+    monkeypatch.setattr(supervisor, "Agent", make)
     cast = two_agents()
-    async with open_company(cast) as system:
+    async with open_company(autojump_clock, cast) as system:
         for number in range(12):
             name = ("anna", "ben")[number % 2]
             cast.platform.write(f"@{name} hello", chat=f"{name}{number}")
@@ -68,7 +75,7 @@ async def test_a_session_that_crashes_keeps_messages_and_order(
     crashing = crash_on(Session, 2 + order % 9)
     monkeypatch.setattr(supervisor, "Session", crashing)
     cast = Cast(model=FakeModel(lambda r: Says(f"to {heard(r)}", after=0.1)))
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         for text in ("one", "two", "three", "four"):
             cast.platform.write(text)
         await at_rest(cast)
@@ -94,7 +101,7 @@ async def test_a_poison_message_is_dead_and_its_sender_is_told(
 ) -> None:
     monkeypatch.setattr(supervisor, "Session", Poisoned)
     cast = Cast()
-    async with open_company(cast) as system:
+    async with open_company(autojump_clock, cast) as system:
         for text in ("one", "poison", "two"):
             cast.platform.write(text)
         await at_rest(cast)
@@ -109,19 +116,20 @@ class Broken(Session):
     """Always fails."""
 
     def on_receive(self, message: Any) -> Any:
-        raise CrashError("always")
+        raise CrashError(f"always, also for {message}")
 
 
 async def test_a_session_that_always_fails_is_given_up_and_apologises(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Clock
 ) -> None:
-    monkeypatch.setattr(
-        supervisor,
-        "Session",
-        lambda key, *rest: (Broken if key.chat == "bad" else Session)(key, *rest),
-    )
+
+    def make(key: SessionKey, persona: Persona, services: Services) -> Session:
+        made = Broken if key.chat == "bad" else Session
+        return made(key, persona, services)
+
+    monkeypatch.setattr(supervisor, "Session", make)
     cast = Cast()
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         for number in range(5):
             cast.platform.write(f"{number}", chat="bad")
         cast.platform.write("hello", chat="good")
@@ -145,7 +153,7 @@ async def test_an_answer_is_not_lost_with_its_agent(
 ) -> None:
     monkeypatch.setattr(supervisor, "Agent", ForgetfulAgent)
     cast = Cast()
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("hello")
         await at_rest(cast)
         assert trio.current_time() < 10
@@ -163,14 +171,12 @@ async def test_no_actor_of_the_way_is_missed_for_long(
     monkeypatch.setattr(supervisor, what.__name__, crash_on(what, count))
     limits = LimitsConfig(max_in_flight=1)
     cast = Cast(model=FakeModel(lambda _: Says("yes", after=1)), limits=limits)
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         for number in range(4):
-            while not cast.platform.write("hello", chat=f"{number}", key=f"{number}"):
-                pass
+            cast.platform.write("hello", chat=f"{number}", key=f"{number}")
             await until(lambda: cast.platform.is_heard)
-        if cast.platform.refused:
-            for key, _ in tuple(cast.platform.refused):
-                cast.platform.write("hello", chat=key, key=key)
+        for key, _ in tuple(cast.platform.refused):
+            cast.platform.write("hello", chat=key, key=key)
         await at_rest(cast)
         assert trio.current_time() < 60
     assert len(cast.platform.deliveries) == 4
@@ -184,7 +190,7 @@ async def test_an_agent_and_its_conversations_are_taken_up_after_a_restart_of_bo
         model=FakeModel(lambda _: Says("yes", after=1)),
         limits=LimitsConfig(max_in_flight=1),
     )
-    async with open_company(cast) as system:
+    async with open_company(autojump_clock, cast) as system:
         for number in range(3):
             cast.platform.write("hello", chat=f"{number}")
         await until(lambda: cast.model.running)
@@ -200,7 +206,7 @@ async def test_a_platform_that_asks_for_time_is_given_it_in_order(
 ) -> None:
     cast = Cast()
     cast.platform.faults["slow"].append(DeliveryBusyError("x", retry_after=20))
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("one", chat="slow")
         cast.platform.write("two", chat="slow")
         cast.platform.write("hello", chat="quick")
@@ -219,7 +225,7 @@ async def test_a_delivery_that_is_refused_is_dead_and_the_next_is_said(
     error = DeliveryRefusedError("gone") if refusals == 1 else DeliveryBusyError("x")
     cast = Cast()
     cast.platform.faults["room"].extend([error] * refusals)
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("one")
         cast.platform.write("two")
         await at_rest(cast)
@@ -232,7 +238,7 @@ async def test_a_platform_that_breaks_makes_dead_rows_and_no_silence(
 ) -> None:
     cast = Cast()
     cast.platform.broken.add("bad")
-    async with open_company(cast) as system:
+    async with open_company(autojump_clock, cast) as system:
         for number in range(3):
             cast.platform.write(f"{number}", chat="bad")
         cast.platform.write("hello", chat="good")
@@ -247,7 +253,7 @@ async def test_a_platform_that_is_repaired_says_what_was_not_given_up(
 ) -> None:
     cast = Cast()
     cast.platform.broken.add("room")
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         for number in range(3):
             cast.platform.write(f"{number}")
         await trio.sleep(2)
@@ -260,7 +266,7 @@ async def test_a_platform_that_is_repaired_says_what_was_not_given_up(
 
 async def test_a_listener_that_breaks_is_started_again(autojump_clock: Clock) -> None:
     cast = Cast(platform=Deaf())
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("hello")
         await at_rest(cast)
     assert cast.platform.said() == ["anna: anna heard hello"]

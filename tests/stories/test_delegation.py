@@ -66,7 +66,7 @@ async def test_a_delegate_answers_in_the_same_chat_under_its_own_name(
         return f"for {request.lines[-1].name}: {heard(request)}"
 
     cast = trio_of_agents(talk)
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         inbound = cast.platform.write("what time is it?")
         await at_rest(cast)
     assert cast.platform.said() == ["anna: Ben knows.", "ben: for anna: the time"]
@@ -84,7 +84,7 @@ async def test_a_tool_call_hands_on_as_well(autojump_clock: Clock) -> None:
         return Says(calls=(call("delegate", agent="ben", task="look"),))
 
     cast = trio_of_agents(talk)
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("look it up")
         await at_rest(cast)
     first, second = cast.platform.said()
@@ -94,10 +94,8 @@ async def test_a_tool_call_hands_on_as_well(autojump_clock: Clock) -> None:
 
 
 async def test_an_agent_that_only_hands_on_says_what(autojump_clock: Clock) -> None:
-    cast = trio_of_agents(
-        lambda r: tag("ben", "look") if r.agent == "anna" else "done"
-    )
-    async with open_company(cast):
+    cast = trio_of_agents(lambda r: tag("ben", "look") if r.agent == "anna" else "done")
+    async with open_company(autojump_clock, cast):
         cast.platform.write("go")
         await at_rest(cast)
     assert cast.platform.said() == ["anna: @ben look", "ben: done"]
@@ -109,7 +107,7 @@ async def test_ping_pong_ends_with_a_notice(autojump_clock: Clock) -> None:
         return f"your turn {tag(other, 'again')}"
 
     cast = trio_of_agents(talk)
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("play")
         await at_rest(cast)
     said = cast.platform.said()
@@ -124,7 +122,7 @@ async def test_who_cannot_be_asked_is_said_and_counted(autojump_clock: Clock) ->
     text = "hm " + "".join(tag(each, "x") for each in ("nobody", "anna", "carl"))
     cast = trio_of_agents(lambda _: text)
     cast.agents["anna"] = AgentConfig(delegates=("ben",))
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("ask around")
         await at_rest(cast)
     said = "\n".join(cast.platform.said())
@@ -139,7 +137,7 @@ async def test_an_answer_of_nothing_but_a_bad_delegation_is_a_notice(
     autojump_clock: Clock,
 ) -> None:
     cast = trio_of_agents(lambda _: "[DELEGATE:ben] never closed")
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("go")
         await at_rest(cast)
     (said,) = cast.platform.said()
@@ -151,7 +149,7 @@ async def test_words_of_an_agent_are_no_command(autojump_clock: Clock) -> None:
     cast = trio_of_agents(
         lambda r: tag("ben", "/stop") if r.agent == "anna" else "I go on"
     )
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("stop ben")
         await at_rest(cast)
     assert cast.platform.said() == ["anna: @ben /stop", "ben: I go on"]
@@ -161,18 +159,18 @@ async def test_what_is_handed_on_is_stored_with_the_answer(
     autojump_clock: Clock,
 ) -> None:
     cast = trio_of_agents(
-        lambda r: f"ok {tag('ben', 'x')}"
-        if r.agent == "anna"
-        else Says("done", after=9)
+        lambda r: (
+            f"ok {tag('ben', 'x')}" if r.agent == "anna" else Says("done", after=9)
+        )
     )
     rows = cast.store._rows
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("go")
         await until(lambda: rows.outbox)
         accepted = [row.state for row in rows.inbox.values()]
     assert accepted == ["replied", "accepted"]
     cast.restart()
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         await at_rest(cast)
     assert cast.platform.said() == ["anna: ok", "ben: done"]
     assert ends_with_the_last(cast.platform.deliveries)
@@ -185,7 +183,7 @@ async def test_two_who_are_mentioned_both_answer(
         lambda r: Says(f"yes {r.agent}", after=[0, 0.5][(r.agent == "ben") ^ order % 2])
     )
     cast.platform = Platform(is_direct=False)
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("@anna @ben hello")
         await at_rest(cast)
     assert sorted(cast.platform.said()) == ["anna: yes anna", "ben: yes ben"]
@@ -198,11 +196,11 @@ async def test_two_who_are_mentioned_both_answer_after_a_restart(
 ) -> None:
     cast = trio_of_agents(lambda r: Says(f"yes {r.agent}", after=5))
     cast.platform = Platform(is_direct=False)
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("@anna @ben hello")
         await until(lambda: cast.model.running == 2)
     cast.restart()
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         await at_rest(cast)
     assert sorted(cast.platform.said()) == ["anna: yes anna", "ben: yes ben"]
     assert ends_with_the_last(cast.platform.deliveries)
@@ -212,11 +210,11 @@ async def test_a_stopped_delegate_still_ends_the_exchange(
     autojump_clock: Clock,
 ) -> None:
     cast = trio_of_agents(
-        lambda r: f"ok {tag('ben', 'x')}"
-        if r.agent == "anna"
-        else Says("late", after=60)
+        lambda r: (
+            f"ok {tag('ben', 'x')}" if r.agent == "anna" else Says("late", after=60)
+        )
     )
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("go")
         await until(lambda: len(cast.model.requests) == 2)
         stop = cast.platform.write("@ben please")  # waits behind the task
@@ -231,7 +229,10 @@ async def test_a_stopped_delegate_still_ends_the_exchange(
 @settings(max_examples=60)
 @given(
     asks=st.fixed_dictionaries(
-        {name: st.lists(st.sampled_from([*AGENTS, "nobody"]), max_size=5) for name in AGENTS}
+        {
+            name: st.lists(st.sampled_from([*AGENTS, "nobody"]), max_size=5)
+            for name in AGENTS
+        }
     ),
     by_tool=st.sets(st.sampled_from(AGENTS)),
     hops=st.integers(0, 6),
@@ -247,19 +248,20 @@ def test_any_graph_of_delegations_ends_within_its_bounds(
     waiting: int,
     seed: int,
 ) -> None:
-    cast = trio_of_agents(lambda r: hand_on(r, asks[r.agent], r.agent in by_tool))
-    cast.limits = LimitsConfig(
-        max_hops=hops, max_delegations=most, max_waiting=waiting
+    cast = trio_of_agents(
+        lambda r: hand_on(r, asks[r.agent], by_tool=r.agent in by_tool)
     )
+    cast.limits = LimitsConfig(max_hops=hops, max_delegations=most, max_waiting=waiting)
     with seeded_order(seed):
-        trio.run(ask_once, cast, clock=trio.testing.MockClock(autojump_threshold=0))
+        clock = trio.testing.MockClock(autojump_threshold=0)
+        trio.run(ask_once, cast, clock, clock=clock)
     turns = [r for r in cast.model.requests if r.lines[-1].role == "user"]
     assert len(turns) <= 1 + most
     assert ends_with_the_last(cast.platform.deliveries)
     assert all(each.text.strip() for each in cast.platform.deliveries)
 
 
-def hand_on(request: ModelRequest, targets: list[str], by_tool: bool) -> str | Says:
+def hand_on(request: ModelRequest, targets: list[str], *, by_tool: bool) -> str | Says:
     if not by_tool:
         return "ok " + "".join(tag(each, "x") for each in targets)
     if request.lines[-1].role == "tool" or not targets:
@@ -272,7 +274,7 @@ def hand_on(request: ModelRequest, targets: list[str], by_tool: bool) -> str | S
     )
 
 
-async def ask_once(cast: Cast) -> None:
-    async with open_company(cast):
+async def ask_once(cast: Cast, clock: Clock) -> None:
+    async with open_company(clock, cast):
         cast.platform.write("go")
         await at_rest(cast)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import trio
@@ -25,7 +26,7 @@ SEEN = "Hello and more [1] words."
 
 def cut(text: str, places: list[int]) -> tuple[str, ...]:
     ends = [0, *sorted(place % len(text) for place in places), len(text)]
-    return tuple(text[a:b] for a, b in zip(ends, ends[1:], strict=False) if a < b)
+    return tuple(text[a:b] for a, b in pairwise(ends) if a < b)
 
 
 @settings(max_examples=80)
@@ -41,7 +42,7 @@ def test_no_marker_is_ever_visible_however_the_words_are_cut(
     cast = Cast(model=FakeModel(lambda _: says))
     with seeded_order(seed):
         clock = trio.testing.MockClock(autojump_threshold=0)
-        trio.run(ask_once, cast, clock=clock)
+        trio.run(ask_once, cast, clock, clock=clock)
     written = "".join(each.text for each in cast.platform.drafts)
     assert SEEN.startswith(written.rstrip())
     assert cast.platform.deliveries[0].text == SEEN
@@ -49,8 +50,8 @@ def test_no_marker_is_ever_visible_however_the_words_are_cut(
     assert Draft not in kinds[kinds.index(Delivery) :]
 
 
-async def ask_once(cast: Cast) -> None:
-    async with open_company(cast):
+async def ask_once(cast: Cast, clock: Clock) -> None:
+    async with open_company(clock, cast):
         cast.platform.write("go")
         await at_rest(cast)
         await trio.sleep(1)
@@ -60,7 +61,7 @@ async def test_words_said_together_are_shown_together(autojump_clock: Clock) -> 
     words = tuple(f"w{number} " for number in range(100))
     says = Says("".join(words), pieces=words, pause=0.001)
     cast = Cast(model=FakeModel(lambda _: says))
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("go")
         await until(lambda: cast.platform.drafts)
         assert trio.current_time() < 0.01  # the first word at once
@@ -72,7 +73,7 @@ async def test_words_said_together_are_shown_together(autojump_clock: Clock) -> 
 async def test_a_word_that_comes_alone_is_shown_soon(autojump_clock: Clock) -> None:
     says = Says("one two", pieces=("one", " two"), pause=0.5)
     cast = Cast(model=FakeModel(lambda _: says))
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("go")
         await until(lambda: cast.platform.drafts)
         assert trio.current_time() < 0.1
@@ -87,7 +88,7 @@ async def test_nothing_is_shown_of_a_stopped_answer_any_more(
     words = tuple(f"w{number} " for number in range(100))
     says = Says("".join(words), pieces=words, pause=0.1)
     cast = Cast(model=FakeModel(lambda _: says))
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("go")
         await until(lambda: len(cast.platform.drafts) == 3)
         cast.platform.write("/stop")

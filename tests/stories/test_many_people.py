@@ -55,7 +55,7 @@ async def test_a_second_message_of_a_chat_waits_for_the_first(
     autojump_clock: Clock,
 ) -> None:
     cast = Cast(model=FakeModel(lambda r: Says(f"to {heard(r)}", after=1)))
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("one")
         cast.platform.write("two")
         await at_rest(cast)
@@ -67,7 +67,7 @@ async def test_another_person_and_another_chat_do_not_wait(
     autojump_clock: Clock,
 ) -> None:
     cast = Cast(model=FakeModel(lambda _: Says("yes", after=1)))
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         began = trio.current_time()
         cast.platform.write("one")
         cast.platform.write("two", sender="yan")
@@ -82,7 +82,7 @@ async def test_one_turn_too_many_waits_until_another_ends(
 ) -> None:
     limits = LimitsConfig(max_in_flight=64)
     cast = Cast(model=FakeModel(lambda _: Says("yes", after=1)), limits=limits)
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         for number in range(65):
             cast.platform.write("hello", chat=f"room{number}")
         await until(lambda: len(cast.model.requests) == 64)
@@ -98,7 +98,7 @@ async def test_a_message_behind_too_many_is_refused_with_a_note(
 ) -> None:
     limits = LimitsConfig(max_waiting=2)
     cast = Cast(model=FakeModel(lambda _: Says("yes", after=9)), limits=limits)
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         for number in range(4):
             cast.platform.write(f"{number}")
         await at_rest(cast)
@@ -117,7 +117,8 @@ def test_each_conversation_keeps_its_order_and_its_secrets(
         limits=LimitsConfig(max_in_flight=most, max_waiting=100),
     )
     with seeded_order(seed):
-        trio.run(converse, cast, written, clock=fast_clock())
+        clock = trio.testing.MockClock(autojump_threshold=0)
+        trio.run(converse, cast, written, clock, clock=clock)
     expected: dict[tuple[str, str], list[str]] = defaultdict(list)
     for number, each in enumerate(written):
         expected[f"c{each.chat}", f"s{each.sender}"].append(f"canary{number}.")
@@ -137,17 +138,13 @@ def test_each_conversation_keeps_its_order_and_its_secrets(
     assert cast.model.most_running <= most
 
 
-def fast_clock() -> trio.testing.MockClock:
-    return trio.testing.MockClock(autojump_threshold=0)
-
-
 def take_time(request: ModelRequest) -> Says:
     chat, sender, canary, seconds = heard(request).split()
     return Says(f"{chat} {sender} {canary}", after=float(seconds))
 
 
-async def converse(cast: Cast, written: list[Written]) -> None:
-    async with open_company(cast):
+async def converse(cast: Cast, written: list[Written], clock: Clock) -> None:
+    async with open_company(clock, cast):
         for number, each in enumerate(written):
             chat, sender = f"c{each.chat}", f"s{each.sender}"
             text = f"{chat} {sender} canary{number}. {each.takes}"

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import trio.testing
 
 from runtime.memory_store import MemoryStore
+from runtime.store import Counts
 from tests.fakes.company import Cast, FakeModel, Platform, at_rest, open_company, until
 
 if TYPE_CHECKING:
     from actors.messages import Delivery, ModelRequest
+    from runtime.kernel import Kernel
 
     Clock = trio.testing.MockClock
 
@@ -25,11 +27,10 @@ class WatchingPlatform(Platform):
     def __init__(self, store: MemoryStore) -> None:
         super().__init__()
         self.store = store
-        self.rows_at_delivery: list[tuple[dict[str, int], dict[str, int]]] = []
+        self.rows_at_delivery: list[Counts] = []
 
     async def deliver(self, delivery: Delivery) -> str:
-        counts = await self.store.counts()
-        self.rows_at_delivery.append((dict(counts.inbox), dict(counts.outbox)))
+        self.rows_at_delivery.append(await self.store.counts())
         return await super().deliver(delivery)
 
 
@@ -37,7 +38,7 @@ async def test_a_person_is_answered_and_nothing_is_left_over(
     autojump_clock: Clock,
 ) -> None:
     cast = Cast()
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("hello")
         await at_rest(cast)
     assert cast.platform.said() == ["anna: anna heard hello"]
@@ -56,7 +57,7 @@ async def test_a_message_is_stored_and_acknowledged_before_a_model_is_asked(
         return "yes"
 
     cast.model = FakeModel(talk)
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         inbound = cast.platform.write("hello", key="k1")
         await at_rest(cast)
     assert stored == [inbound.id]
@@ -66,17 +67,17 @@ async def test_a_message_is_stored_and_acknowledged_before_a_model_is_asked(
 async def test_an_answer_is_durable_before_it_is_said(autojump_clock: Clock) -> None:
     store = MemoryStore()
     cast = Cast(store=store, platform=WatchingPlatform(store))
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("hello")
         await at_rest(cast)
     platform = cast.platform
     assert isinstance(platform, WatchingPlatform)
-    assert platform.rows_at_delivery == [({"replied": 1}, {"pending": 1})]
+    assert platform.rows_at_delivery == [Counts({"replied": 1}, {"pending": 1})]
 
 
 async def test_the_same_message_twice_is_answered_once(autojump_clock: Clock) -> None:
     cast = Cast()
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("hello", key="k1")
         cast.platform.write("hello", key="k1")
         await until(lambda: len(cast.platform.acknowledged) == 2)
@@ -92,7 +93,7 @@ async def test_a_message_too_long_is_refused_and_not_stored(
     autojump_clock: Clock,
 ) -> None:
     cast = Cast()
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("x" * (cast.limits.max_message_chars + 1), key="k1")
         await until(lambda: cast.platform.refused)
     (key, error) = cast.platform.refused[0]
@@ -103,7 +104,7 @@ async def test_a_message_too_long_is_refused_and_not_stored(
 
 async def test_an_answer_too_long_is_cut_and_says_so(autojump_clock: Clock) -> None:
     cast = Cast(model=FakeModel(lambda _: "y" * 100_001))
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("go on")
         await at_rest(cast)
     text = cast.platform.deliveries[0].text
@@ -114,7 +115,7 @@ async def test_nobody_to_answer_in_a_direct_chat_is_said(
     autojump_clock: Clock,
 ) -> None:
     cast = Cast(default_agent="")
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("hello")
         await at_rest(cast)
     assert "No agent answers here" in cast.platform.said()[0]
@@ -125,7 +126,7 @@ async def test_a_group_s_message_for_nobody_is_settled_without_a_word(
     autojump_clock: Clock,
 ) -> None:
     cast = Cast(platform=Platform(is_direct=False))
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         inbound = cast.platform.write("hello everybody")
         await until(lambda: cast.platform.settled)
     assert cast.platform.settled == [(inbound.id, "dropped:not_addressed")]
@@ -137,7 +138,7 @@ async def test_a_conversation_is_remembered_through_sleep(
     autojump_clock: Clock,
 ) -> None:
     cast = Cast()
-    async with open_company(cast) as system:
+    async with open_company(autojump_clock, cast) as system:
         first = cast.platform.write("one")
         await at_rest(cast)
         await trio.sleep(2 * cast.sessions.idle_after)
@@ -157,7 +158,7 @@ async def test_a_thousand_messages_leave_nothing_behind(
     autojump_clock: Clock,
 ) -> None:
     cast = Cast()
-    async with open_company(cast) as system:
+    async with open_company(autojump_clock, cast) as system:
         cast.platform.write("before")
         await at_rest(cast)
         timers = system.statistics().timers
@@ -171,13 +172,14 @@ async def test_a_thousand_messages_leave_nothing_behind(
         assert len(cast.platform.deliveries) == 1001
 
 
-def holdings(kernel: object) -> dict[str, int]:
+def holdings(kernel: Kernel) -> dict[str, int]:
     """Count what actors still keep of single messages, by actor and attribute."""
     found: dict[str, int] = {}
     names = ("_held", "_under_way", "_sessions", "_holders", "_waiting", "_receipts")
-    for cell in kernel.names.values():  # type: ignore[attr-defined]
+    for cell in kernel.names.values():
         for name in names:
             kept = getattr(cell.actor, name, None)
+            kept = getattr(kept, "_waiting", kept)  # a courier's receipts
             if kept:
                 found[f"{cell.name}.{name}"] = len(kept)
     return found

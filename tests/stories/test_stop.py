@@ -34,7 +34,7 @@ def slowly(request: ModelRequest) -> Says | str:
 
 async def test_stop_ends_the_answer_being_written(autojump_clock: Clock) -> None:
     cast = Cast(model=FakeModel(slowly))
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("think slowly")
         await until(lambda: cast.model.running)
         began = trio.current_time()
@@ -50,7 +50,7 @@ async def test_each_message_that_waited_is_told_of_the_stop(
     autojump_clock: Clock,
 ) -> None:
     cast = Cast(model=FakeModel(slowly))
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         for text in ("think slowly", "two", "three", "/stop"):
             cast.platform.write(text)
         await at_rest(cast)
@@ -62,7 +62,7 @@ async def test_stopped_words_are_remembered_as_stopped(
     autojump_clock: Clock,
 ) -> None:
     cast = Cast(model=FakeModel(slowly))
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("think slowly")
         await until(lambda: cast.model.running)
         cast.platform.write("/stop")
@@ -77,7 +77,7 @@ async def test_stopped_words_are_remembered_as_stopped(
 async def test_a_stop_gives_the_permit_back(order: int, autojump_clock: Clock) -> None:
     limits = LimitsConfig(max_in_flight=1)
     cast = Cast(model=FakeModel(slowly), limits=limits)
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         for text in ("think slowly", "/stop", "think slowly", "/stop", "one"):
             cast.platform.write(text)
             await trio.sleep(0.001 * (order % 3))
@@ -90,7 +90,7 @@ async def test_a_stop_gives_the_permit_back(order: int, autojump_clock: Clock) -
 
 async def test_with_nothing_to_stop_that_is_said(autojump_clock: Clock) -> None:
     cast = Cast()
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("/stop")
         await at_rest(cast)
     assert cast.platform.said() == [": There is nothing to stop."]
@@ -105,7 +105,7 @@ async def test_other_commands_are_answered_without_a_model(
     text: str, words: str, autojump_clock: Clock
 ) -> None:
     cast = Cast()
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write(text)
         await at_rest(cast)
     assert words in cast.platform.said()[0]
@@ -115,7 +115,7 @@ async def test_other_commands_are_answered_without_a_model(
 
 async def test_a_stop_leaves_other_chats_alone(autojump_clock: Clock) -> None:
     cast = Cast(model=FakeModel(slowly))
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("think slowly", chat="one")
         cast.platform.write("think slowly", chat="two")
         await until(lambda: cast.model.running == 2)
@@ -129,7 +129,7 @@ async def test_a_stop_while_the_answer_is_stored_stops_only_what_waits(
 ) -> None:
     cast = Cast()
     cast.store._fails_at = (3,)  # the answer to `one`, tried again a second later
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("one")
         cast.platform.write("two")
         await until(lambda: not cast.store.healthy)
@@ -141,7 +141,7 @@ async def test_a_stop_while_the_answer_is_stored_stops_only_what_waits(
 async def test_a_stop_that_comes_too_late_says_so(autojump_clock: Clock) -> None:
     cast = Cast()
     cast.store._fails_at = (2,)
-    async with open_company(cast):
+    async with open_company(autojump_clock, cast):
         cast.platform.write("one")
         await until(lambda: not cast.store.healthy)
         cast.platform.write("/stop")

@@ -1,0 +1,63 @@
+"""Proves that a server whose disk is full takes nothing, says so, and goes on later."""
+
+from __future__ import annotations
+
+import resource
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+import trio
+import trio.testing
+
+from tests.processes.running import PATIENCE, rows, served
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.processes.running import Server
+
+BODY = {"model": "anna", "messages": [{"role": "user", "content": "hello"}]}
+UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+
+
+def fill_disk(server: Server) -> None:
+    """Let no file of the server grow longer than its longest is now."""
+    longest = max(file.stat().st_size for file in server.folder.glob("callboard.db*"))
+    assert len(server.log) < longest / 2
+    limits = (longest, resource.RLIM_INFINITY)
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, limits)
+
+
+async def wait_ready(client: httpx.AsyncClient, *, is_ready: bool) -> list[str]:
+    """Wait for what `/readyz` says; gives the reasons."""
+    with trio.fail_after(PATIENCE):
+        while True:
+            answer = await client.get("/readyz")
+            assert answer.status_code == (200 if answer.json()["ready"] else 503)
+            if answer.json()["ready"] is is_ready:
+                return list(answer.json()["reasons"])
+            await trio.testing.wait_all_tasks_blocked(0.02)
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux has prlimit")
+async def test_a_full_disk_is_told_and_survived(tmp_path: Path) -> None:
+    with served(tmp_path) as server:
+        async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE) as client:
+            before = await client.post("/v1/chat/completions", json=BODY)
+            assert before.status_code == 200
+            fill_disk(server)
+            refused = await client.post("/v1/chat/completions", json=BODY)
+            assert refused.status_code == 503
+            assert refused.json()["error"]["code"] == "unavailable"
+            assert "retry-after" in refused.headers
+            reasons = await wait_ready(client, is_ready=False)
+            assert reasons[0].startswith("the store cannot write")
+            assert (await client.get("/healthz")).status_code == 200
+            resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, UNLIMITED)
+            await wait_ready(client, is_ready=True)
+            after = await client.post("/v1/chat/completions", json=BODY)
+            assert after.status_code == 200
+        assert await server.end() == 0
+    assert rows(tmp_path, "SELECT count(*) FROM inbox") == [(2,)]
+    assert "Traceback" not in server.log

@@ -1,0 +1,346 @@
+"""Proves that a conversation keeps its order, its history and its place in a queue."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from actors import names
+from actors.answers import as_accept
+from actors.config import LimitsConfig
+from actors.history import REMEMBERED
+from actors.messages import Inbound, Line
+from actors.protocol import (
+    Acquire,
+    CancelTurn,
+    Deliver,
+    DrainOutbox,
+    Failed,
+    Finished,
+    Granted,
+    Hear,
+    Release,
+    ShowDraft,
+    StartTurn,
+    TakeUp,
+    TurnEnded,
+    TurnSpoke,
+)
+from actors.rules.keys import session_key
+from actors.session import REPORT_WITHIN, Session
+from runtime.child import ChildSpec
+from runtime.memory_store import MemoryStore
+from runtime.store import Append, Commit, Done, NewEvent, Settle
+from runtime.supervisor import Supervisor, SupervisorConfig
+from tests.fakes.neighbours import anna, make_services, of_kind, probe, words
+from tests.puppet import virtual
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from runtime.ref import ActorRef
+    from runtime.system import ActorSystem
+
+    Clock = trio.testing.MockClock
+
+STREAM = session_key(words(), "anna", "chat").text
+
+
+class HeldStore(MemoryStore):
+    """Stores at once, but holds back the news of it while it is told to."""
+
+    is_held = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: list[Any] = []
+
+    def submit(self, commit: Commit, done: Done) -> None:
+        def tell(outcome: Any) -> None:
+            if self.is_held:
+                self.held.append(lambda: done(outcome))
+            else:
+                done(outcome)
+
+        super().submit(commit, tell)
+
+    def let_go(self) -> None:
+        self.is_held = False
+        for tell in self.held:
+            tell()
+
+
+class Room:
+    """A session and probes for all whom it speaks to."""
+
+    def __init__(self, system: ActorSystem, store: MemoryStore) -> None:
+        self.system = system
+        self.store = store
+        self.limiter = probe(system, names.LIMITER)
+        self.agent = probe(system, names.agent("anna"))
+        self.router = probe(system, names.ROUTER)
+        self.connector = probe(system, names.connector("fake"))
+        self.seen = 0
+
+    @property
+    def ref(self) -> ActorRef:
+        found = self.system.find("root/session")
+        assert found is not None
+        return found
+
+    async def hear(self, *inbounds: Inbound) -> None:
+        for each in inbounds:
+            await self.store.commit(Commit(at=1.0, accepts=(as_accept(each, 1.0),)))
+            self.ref.tell(Hear(each))
+        await self.rest()
+
+    async def rest(self) -> None:
+        for _ in range(3):
+            await trio.testing.wait_all_tasks_blocked()
+
+    async def grant(self) -> StartTurn:
+        """Grant the newest wish; give the turn that starts."""
+        self.ref.tell(Granted(of_kind(self.limiter, Acquire)[-1].turn_id))
+        await self.rest()
+        start: StartTurn = of_kind(self.agent, StartTurn)[-1]
+        return start
+
+    async def answer(self, text: str = "yes") -> StartTurn:
+        start = await self.grant()
+        self.ref.tell(TurnEnded(start.turn_id, Finished(text)))
+        await self.rest()
+        return start
+
+    def said(self) -> list[str]:
+        return [each.delivery.text for each in of_kind(self.connector, Deliver)]
+
+
+@asynccontextmanager
+async def open_room(
+    clock: Clock, store: MemoryStore | None = None, **limits: Any
+) -> AsyncGenerator[Room]:
+    store = store or MemoryStore()
+    services = make_services(store, LimitsConfig(**limits))
+    key = session_key(words(), "anna", "chat")
+    spec = ChildSpec(name="session", start=lambda: Session(key, anna(), services))
+    async with virtual(clock) as system:
+        room = Room(system, store)
+        config = SupervisorConfig(intensity=9)
+        await system.start_root(Supervisor((spec,), config), "root")
+        yield room
+
+
+async def test_an_answer_goes_out_when_it_is_stored(autojump_clock: Clock) -> None:
+    store = HeldStore()
+    async with open_room(autojump_clock, store) as room:
+        await room.hear(words())
+        store.is_held = True
+        await room.answer()
+        assert room.said() == []
+        store.let_go()
+        await room.rest()
+        assert room.said() == ["yes"]
+        assert (await store.counts()).inbox == {"replied": 1}
+        assert of_kind(room.limiter, Release)
+
+
+async def test_the_next_waits_for_the_answer_and_knows_it(
+    autojump_clock: Clock,
+) -> None:
+    async with open_room(autojump_clock) as room:
+        await room.hear(words("one", 1), words("two", 2))
+        await room.answer("first")
+        start = await room.answer("second")
+        assert [line.text for line in start.history] == ["one", "first"]
+        assert room.said() == ["first", "second"]
+
+
+async def test_a_late_or_foreign_report_changes_nothing(autojump_clock: Clock) -> None:
+    async with open_room(autojump_clock) as room:
+        await room.hear(words())
+        start = await room.grant()
+        room.ref.tell(TurnSpoke("other", "psst"))
+        room.ref.tell(TurnEnded("other", Finished("no")))
+        for text in ("yes", "no"):
+            room.ref.tell(TurnEnded(start.turn_id, Finished(text)))
+        await room.rest()
+        room.ref.tell(TurnSpoke(start.turn_id, "psst"))
+        await trio.sleep(1)
+        assert room.said() == ["yes"]
+        assert of_kind(room.connector, ShowDraft) == []
+
+
+async def test_a_second_permit_starts_no_second_turn(autojump_clock: Clock) -> None:
+    async with open_room(autojump_clock) as room:
+        await room.hear(words())
+        start = await room.grant()
+        room.ref.tell(Granted(start.turn_id))
+        room.ref.tell(Granted("of a turn long stopped"))
+        await room.rest()
+        assert len(of_kind(room.agent, StartTurn)) == 1
+        assert of_kind(room.limiter, Release) == []
+
+
+async def test_a_turn_that_never_reports_is_given_up(autojump_clock: Clock) -> None:
+    async with open_room(autojump_clock, turn_timeout=10) as room:
+        await room.hear(words(), words("two", 2))
+        start = await room.grant()
+        await trio.sleep(10 + REPORT_WITHIN + 1)
+        assert room.said() == ["⚠️ I lost the thread. Please ask again."]
+        assert of_kind(room.agent, CancelTurn) == [CancelTurn(start.turn_id)]
+        await room.answer()
+        assert room.said()[1] == "yes"
+
+
+async def test_without_a_limiter_there_is_an_answer_all_the_same(
+    autojump_clock: Clock,
+) -> None:
+    async with open_room(autojump_clock) as room:
+        await room.limiter.actor_ref.stop()
+        await room.hear(words())
+        assert room.said() == ["⚠️ I am being restarted. Please ask again."]
+
+
+async def test_a_failed_turn_is_remembered_as_one(autojump_clock: Clock) -> None:
+    async with open_room(autojump_clock) as room:
+        await room.hear(words("one"), words("two", 2))
+        start = await room.grant()
+        room.ref.tell(TurnEnded(start.turn_id, Failed("sorry", "bug")))
+        await room.rest()
+        start = await room.grant()
+        assert [line.text for line in start.history] == ["one", "[Task failed]"]
+        assert room.said() == ["sorry"]
+
+
+async def test_lines_a_client_brings_along_count_only_at_the_beginning(
+    autojump_clock: Clock,
+) -> None:
+    brought = (Line("user", "before"), Line("assistant", "well"))
+    async with open_room(autojump_clock) as room:
+        await room.hear(words("one", history=brought))
+        start = await room.answer()
+        assert start.history == brought
+        await room.hear(words("two", 2, history=brought))
+        start = await room.grant()
+        assert [line.text for line in start.history] == ["before", "well", "one", "yes"]
+
+
+async def test_a_long_history_is_read_whole_and_kept_short(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    async with open_room(autojump_clock, store) as room:
+        for number in range(REMEMBERED):
+            await room.hear(words(f"{number}", number))
+            await room.answer()
+    async with open_room(autojump_clock, store.reopened()) as room:
+        await room.hear(words("now", 999))
+        start = await room.grant()
+    assert len(start.history) == 42
+    assert start.history[-2].text == str(REMEMBERED - 1)
+
+
+async def test_heard_again_a_message_keeps_its_place(autojump_clock: Clock) -> None:
+    async with open_room(autojump_clock) as room:
+        await room.hear(words())
+        room.ref.tell(Hear(words()))
+        await room.answer()
+        room.ref.tell(Hear(words()))
+        await room.rest()
+        assert len(of_kind(room.limiter, Acquire)) == 1
+        assert room.said() == ["yes"]
+
+
+async def test_answered_by_somebody_else_it_is_looked_for_in_the_outbox(
+    autojump_clock: Clock,
+) -> None:
+    async with open_room(autojump_clock) as room:
+        await room.hear(words(), words("two", 2))
+        await room.store.commit(Commit(at=1.0, settles=(Settle("m1", "dead"),)))
+        await room.answer()
+        assert room.said() == []
+        assert of_kind(room.connector, DrainOutbox)
+        await room.answer("second")
+        assert room.said() == ["second"]
+
+
+async def test_somebody_else_s_event_makes_it_read_anew(autojump_clock: Clock) -> None:
+    body = b'{"inbound_id":"x","lines":[{"role":"user","text":"elsewhere"}]}'
+    event = Append(
+        stream=STREAM, expected=0, part=0, events=(NewEvent("exchanged", body),)
+    )
+    async with open_room(autojump_clock) as room:
+        await room.hear(words("one"), words("two", 2))
+        await room.store.commit(Commit(at=1.0, appends=(event,)))
+        await room.answer("lost")
+        await trio.sleep(1)
+        assert of_kind(room.router, TakeUp)
+        start = await room.answer("first")
+        assert [line.text for line in start.history] == ["elsewhere"]
+        await room.answer("second")
+        assert room.said() == ["first", "second"]
+
+
+async def test_what_an_earlier_incarnation_stored_is_sent_and_not_asked_again(
+    autojump_clock: Clock,
+) -> None:
+    store = HeldStore()
+    async with open_room(autojump_clock, store) as room:
+        await room.hear(words("one"), words("two", 2))
+        store.is_held = True
+        await room.answer("first")
+        room.ref.tell("nonsense")  # until it is a dead letter
+        await trio.sleep(5)
+        store.let_go()
+        await room.rest()
+        start = await room.answer("second")
+        assert [line.text for line in start.history] == ["one", "first"]
+        assert room.said() == ["first", "second"]
+
+
+async def test_a_session_that_fails_cancels_its_turn_and_asks_again(
+    autojump_clock: Clock,
+) -> None:
+    async with open_room(autojump_clock) as room:
+        await room.hear(words("one"), words("two", 2))
+        old = await room.grant()
+        room.ref.tell("nonsense")
+        await trio.sleep(5)
+        assert CancelTurn(old.turn_id) in room.agent.received
+        room.ref.tell(TurnEnded(old.turn_id, Finished("late")))
+        start = await room.answer("first")
+        assert start.turn_id != old.turn_id
+        await room.answer("second")
+        assert room.said() == ["first", "second"]
+
+
+async def test_ending_in_mid_turn_gives_the_permit_back(autojump_clock: Clock) -> None:
+    async with open_room(autojump_clock) as room:
+        await room.hear(words())
+        start = await room.grant()
+        await room.ref.stop()
+        await trio.testing.wait_all_tasks_blocked()
+        assert of_kind(room.limiter, Release)
+        assert room.agent.received[-1] == CancelTurn(start.turn_id)
+        assert len(await room.store.unsettled()) == 1
+
+
+@pytest.mark.parametrize("pause", [0.001, 0.5])
+async def test_what_is_said_while_writing_adds_up(
+    pause: float, autojump_clock: Clock
+) -> None:
+    async with open_room(autojump_clock) as room:
+        await room.hear(words())
+        start = await room.grant()
+        for number in range(50):
+            room.ref.tell(TurnSpoke(start.turn_id, f"w{number} "))
+            await trio.sleep(pause)
+        await trio.sleep(1)
+        drafts = [each.draft.text for each in of_kind(room.connector, ShowDraft)]
+        assert "".join(drafts) == "".join(f"w{number} " for number in range(50))
+        assert len(drafts) <= (5 if pause < 0.1 else 50)
+        assert room.system.statistics().timers == 1  # the patience of the turn
