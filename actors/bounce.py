@@ -11,6 +11,7 @@ from actors.letters import unwrapped
 from actors.protocol import (
     Deliver,
     Delivered,
+    DrainOutbox,
     Failed,
     Granted,
     Hear,
@@ -119,14 +120,14 @@ class Bounce(Actor):
         answer = answers.notice(inbound, SORRY, ("dead", reason))
         commit = answers.as_commit(answer, "", 0, self._services.clock.wall())
         tell, metrics = self.tell, self._services.metrics
+        connector = inbound.address.connector
 
         def stored() -> None:
-            connector = inbound.address.connector
             metrics.message(connector, "dead")
             for delivery in answer.deliveries:
                 tell(names.connector(connector), Deliver(delivery))
 
-        self._store(commit, letter, stored)
+        self._store(commit, letter, connector, stored)
 
     def _unsaid(self, delivery: Delivery, letter: DeadLetter) -> None:
         """See that a delivery no courier will say is said later, or is dead."""
@@ -145,19 +146,30 @@ class Bounce(Actor):
         receipt = Receipt(delivery.id, "dead", UNSAID)
         commit = Commit(at=self._services.clock.wall(), receipts=(receipt,))
         tell, delivered = self.tell, Delivered(delivery.id)
-        self._store(commit, letter, lambda: tell(names.connector(connector), delivered))
+        self._store(
+            commit,
+            letter,
+            connector,
+            lambda: tell(names.connector(connector), delivered),
+        )
 
     def _store(
-        self, commit: Commit, letter: DeadLetter, stored: Callable[[], object]
+        self,
+        commit: Commit,
+        letter: DeadLetter,
+        connector: str,
+        stored: Callable[[], object],
     ) -> None:
-        note = self.note
+        note, tell = self.note, self.tell
 
         def done(outcome: Committed | Exception) -> None:
             if isinstance(outcome, StoreUnavailableError):
                 note(Retry(letter))
             elif isinstance(outcome, Exception):
                 # Somebody else was first: an answer, or an apology before this one.
+                # Whoever stored it may not have lived to send it.
                 LOG.warning("apology not stored", why=str(outcome))
+                tell(names.connector(connector), DrainOutbox())
             else:
                 stored()
 

@@ -46,7 +46,8 @@ class Courier(Actor):
     """
 
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=10_000)
-    deadline: ClassVar[float | None] = 600.0
+    # Chosen: six tries, each within a transport's own time-outs, and the waits between.
+    deadline: ClassVar[float | None] = 1800.0
 
     def __init__(
         self, connector: str, transport: Transport, services: Services
@@ -60,6 +61,11 @@ class Courier(Actor):
     def may_passivate(self) -> bool:
         """Whether all receipts are stored."""
         return self._receipts.are_stored
+
+    def on_failure(self, *_: object, **__: object) -> None:
+        """Hand on the receipts that are not stored, so that nothing is said twice."""
+        for receipt in reversed(self._receipts.waiting):
+            self.requeue(RecordAgain(receipt))
 
     def on_receive(self, message: object) -> object:
         """Do one thing in the chat."""

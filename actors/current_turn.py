@@ -8,12 +8,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from actors.messages import Draft
 from actors.rules.markers import Sanitizer
 
 if TYPE_CHECKING:
     from actors.messages import Inbound
     from runtime.timers import Timer
+
+
+class WaitedLongEnough(msgspec.Struct, frozen=True):
+    """A note to itself: a turn should have reported by now."""
+
+    turn_id: str
+
+
+class DraftDue(msgspec.Struct, frozen=True):
+    """A note to itself: show what has been said meanwhile."""
+
+    turn_id: str
 
 
 class CurrentTurn:

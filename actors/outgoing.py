@@ -28,6 +28,10 @@ class Stored(msgspec.Struct, frozen=True):
     outcome: Committed | Exception
 
 
+class RetryCommit(msgspec.Struct, frozen=True):
+    """A note to itself: try a commit again that the disk refused."""
+
+
 class Outgoing:
     """The answers of one session that are not stored yet, oldest first.
 
@@ -60,6 +64,11 @@ class Outgoing:
     def is_next(self, answer: answers.Answer) -> bool:
         """Whether this is the answer being stored, and not a predecessor's."""
         return bool(self._waiting) and self._waiting[0] is answer
+
+    def replace_next(self, answer: answers.Answer) -> None:
+        """Store another answer in the place of the one being stored."""
+        self._waiting[0] = answer
+        self.store_next()
 
     def drop_next(self) -> None:
         """Forget the answer being stored: it is durable, by whomever."""

@@ -42,13 +42,18 @@ class Receipts:
     def __init__(self, services: Services, note: Callable[[Recorded], object]) -> None:
         self._services = services
         self._note = note
-        self._waiting: set[str] = set()
+        self._waiting: dict[str, Receipt] = {}
         self._said: deque[str] = deque(maxlen=REMEMBERED)
 
     @property
     def are_stored(self) -> bool:
         """Whether none waits for the disk."""
         return not self._waiting
+
+    @property
+    def waiting(self) -> tuple[Receipt, ...]:
+        """Those not stored yet, oldest first."""
+        return tuple(self._waiting.values())
 
     def has_said(self, delivery_id: str) -> bool:
         """Whether this was said, or given up, as far as that is remembered."""
@@ -61,7 +66,7 @@ class Receipts:
     def store(self, receipt: Receipt) -> None:
         """Store a receipt, for the first time or again."""
         if receipt.delivery_id not in self._waiting:
-            self._waiting.add(receipt.delivery_id)
+            self._waiting[receipt.delivery_id] = receipt
             self._said.append(receipt.delivery_id)
         note = self._note
         commit = Commit(at=self._services.clock.wall(), receipts=(receipt,))
@@ -71,4 +76,4 @@ class Receipts:
 
     def drop(self, receipt: Receipt) -> None:
         """Forget a receipt that is stored, or never will be."""
-        self._waiting.discard(receipt.delivery_id)
+        self._waiting.pop(receipt.delivery_id, None)

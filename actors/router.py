@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from actors.answers import Answer
     from actors.rules.routes import RoutingTable
     from actors.services import Services
-    from runtime.store import SettledState
+    from runtime.store import SettledState, StoredMessage
 
 LOG = EventLog("router")
 
@@ -129,24 +130,35 @@ class Router(Actor):
             self._take_up_soon()
 
     async def _take_up(self) -> None:
-        after, count = 0, 0
+        after = 0
+        found: Counter[str] = Counter()
         while True:
             rows = await self._services.store.unsettled(after, PAGE)
             for row in rows:
                 after = row.number
+                found[row.connector] += 1
                 if row.connector in self._connectors:
-                    count += 1
-                    self.note(Route(msgspec.json.decode(row.body, type=Inbound)))
-                else:
-                    LOG.warning(
-                        "message of a connector that is not running left alone",
-                        connector=row.connector,
-                        message=row.id,
-                    )
+                    self._take_up_one(row)
             if len(rows) < PAGE:
                 break
-        if count:
-            LOG.info("messages taken up again", count=count)
+        for connector, count in found.items():
+            if connector in self._connectors:
+                LOG.info("messages taken up again", connector=connector, count=count)
+            else:
+                LOG.warning(
+                    "messages left alone: their connector is not running",
+                    connector=connector,
+                    count=count,
+                )
+
+    def _take_up_one(self, row: StoredMessage) -> None:
+        try:
+            inbound = msgspec.json.decode(row.body, type=Inbound)
+        except msgspec.DecodeError as error:
+            # Left as it is: a later release may read it, and it keeps nobody else.
+            LOG.fault("message cannot be read", error, message=row.id)
+        else:
+            self._route(inbound)
 
     # --- who hears what --------------------------------------------------------------
 

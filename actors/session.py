@@ -13,10 +13,10 @@ import msgspec
 
 from actors import answers, names
 from actors.answers import Exchanged
-from actors.current_turn import CurrentTurn
+from actors.current_turn import CurrentTurn, DraftDue, WaitedLongEnough
 from actors.history import History
 from actors.messages import Inbound, Line
-from actors.outgoing import Outgoing, Stored
+from actors.outgoing import Outgoing, RetryCommit, Stored
 from actors.protocol import (
     Acquire,
     CancelTurn,
@@ -35,7 +35,11 @@ from actors.protocol import (
 )
 from actors.rules import commands, queueing
 from runtime.actor import Actor
-from runtime.errors import DuplicateError, StoreUnavailableError
+from runtime.errors import (
+    DuplicateError,
+    SequenceConflictError,
+    StoreUnavailableError,
+)
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 
@@ -60,23 +64,9 @@ RETRY_COMMIT = 1.0
 # model would otherwise cost a message to two actors for each word.
 DRAFT_PACE = 0.02
 
+LOST = "⚠️ I had an answer, but it could not be stored. Please ask again."
+
 PAGE = 1000
-
-
-class RetryCommit(msgspec.Struct, frozen=True):
-    """A note to itself: try a commit again that the disk refused."""
-
-
-class WaitedLongEnough(msgspec.Struct, frozen=True):
-    """A note to itself: a turn should have reported by now."""
-
-    turn_id: str
-
-
-class DraftDue(msgspec.Struct, frozen=True):
-    """A note to itself: show what has been said meanwhile."""
-
-    turn_id: str
 
 
 class Session(Actor):
@@ -223,7 +213,7 @@ class Session(Actor):
         self._outgoing.put(answers.notice(inbound, text, ("replied", "command")))
 
     def _cancelled(self, inbound: Inbound) -> None:
-        """Keep a cancelled message's words; the next question is heard with them."""
+        """Keep a cancelled message's words, and that nobody answered them."""
         self._outgoing.put(answers.cancelled(inbound, self._asked(inbound)))
 
     # --- one turn ---------------------------------------------------------------
@@ -258,7 +248,7 @@ class Session(Actor):
 
     def _spoke(self, turn_id: str, text: str) -> None:
         turn = self._turn
-        if turn is None or turn.id != turn_id:
+        if turn is None or turn.id != turn_id or turn.is_ending:
             return  # a stopped turn's last words are nobody's business
         turn.hear(text)
         if turn.unshown and turn.next_draft is None:
@@ -315,12 +305,31 @@ class Session(Actor):
         elif isinstance(outcome, StoreUnavailableError):
             LOG.warning("answer waits for the disk", error_text=str(outcome))
             self.after(RETRY_COMMIT, RetryCommit())
-        elif isinstance(outcome, Exception) and not isinstance(outcome, DuplicateError):
+        elif isinstance(outcome, SequenceConflictError):
             raise outcome
+        elif isinstance(outcome, Exception) and not isinstance(outcome, DuplicateError):
+            self._cannot_store(answer, outcome)
         else:
             self._outgoing.drop_next()
             self._conclude(answer, outcome)
             self._outgoing.store_next()
+
+    def _cannot_store(self, answer: Answer, error: Exception) -> None:
+        """Say that an answer is lost which can never be stored.
+
+        Asking the model again would end the same way. If not even that can be said,
+        the message stays unsettled for the next start.
+        """
+        inbound = answer.inbound
+        LOG.fault("answer not stored", error, correlation_id=inbound.correlation_id)
+        if answer.settled[0] != "dead":
+            lost = answers.notice(inbound, LOST, ("dead", "not_stored"))
+            self._outgoing.replace_next(lost)
+            return
+        self._outgoing.drop_next()
+        self._held.pop(inbound.id, None)
+        self._after_answer(inbound)
+        self._outgoing.store_next()
 
     def _stored_before(self, answer: Answer, outcome: Committed | Exception) -> None:
         """Send what an earlier incarnation stored.

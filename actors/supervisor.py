@@ -12,10 +12,10 @@ callboard
 │       └── sessions     one actor for each conversation that is awake
 ├── router
 └── connectors
-└── <name>
-├── couriers     one actor for each chat that is spoken to
-├── connector
-└── listener
+    └── <name>
+        ├── couriers     one actor for each chat that is spoken to
+        ├── connector
+        └── listener
 """
 
 from __future__ import annotations

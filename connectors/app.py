@@ -293,5 +293,7 @@ def _bounce_dead_letters(system: ActorSystem) -> None:
 
 def _bounce(system: ActorSystem, letter: DeadLetter) -> None:
     bounce = system.find(names.BOUNCE)
-    if bounce is not None and is_owed_an_answer(letter):
+    # At the end nobody is told: what was not answered is taken up at the next start.
+    is_wanted = is_owed_an_answer(letter) and not system.kernel.is_closing
+    if bounce is not None and is_wanted:
         bounce.tell(letter)

@@ -139,8 +139,10 @@ def tell_mistake(
     """
     if os.environ.get(SHOW_TRACEBACK):
         sys.__excepthook__(kind, error, trace)
+    elif isinstance(first := innermost(error), KeyboardInterrupt):
+        # Ctrl-C while the program was still starting: nobody's mistake.
+        os._exit(INTERRUPTED)
     else:
-        first = innermost(error)
         click.echo(
             f"callboard: internal error: {type(first).__name__}: {first}\n"
             f"  hint: set {SHOW_TRACEBACK}=1 to see where, and please report it",

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from runtime.cell import Cell
 
 
+UNANSWERED = (pykka.ActorDeadError, pykka.Timeout)
+"""What an ask raises when the actor is gone, or did not answer in time."""
+
+
 class StoppedFlag:
     """Looks like the event pykka keeps; reads the actor's state instead."""
 

@@ -260,6 +260,22 @@ def test_what_a_command_raises_becomes_a_line_and_a_code(
     assert capsys.readouterr().err.strip().startswith(told.strip())
 
 
+def test_an_interrupted_start_is_no_mistake_of_the_program() -> None:
+    code = (
+        "import connectors.cli as c; "
+        "e = BaseExceptionGroup('', [KeyboardInterrupt()]); "
+        "c.tell_mistake(type(e), e, None)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
 def test_of_a_group_of_errors_the_first_is_told() -> None:
     first = ValueError("one")
     inner = ExceptionGroup("inner", [first, ValueError("two")])

@@ -278,3 +278,18 @@ async def test_a_part_that_was_answered_counts_although_the_rest_failed() -> Non
         nursery.start_soon(play)
         response = await client.post(COMPLETIONS, json=GOOD)
     assert response.json()["choices"][0]["message"]["content"] == "Ben knows."
+
+
+async def test_keys_of_two_conversations_are_never_taken_for_the_same() -> None:
+    async with (
+        open_channel() as channel,
+        httpx.AsyncClient(base_url=channel.url) as client,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(channel.answer_all)
+        for chat, key in (("a/b", "c"), ("a", "b/c")):
+            names = {"x-callboard-conversation": chat, "idempotency-key": key}
+            response = await client.post(COMPLETIONS, json=GOOD, headers=names)
+            assert response.status_code == 200
+        nursery.cancel_scope.cancel()
+    assert len(channel.ingress.accepted) == 2

@@ -228,7 +228,7 @@ async def test_a_named_conversation_sends_only_the_newest_words() -> None:
         response = await posting.response()
     assert (inbound.text, inbound.history) == ("two", ())
     assert (inbound.address.chat, inbound.sender_id) == ("room-1", "zoe")
-    assert inbound.platform_id == "room-1/k1"
+    assert inbound.platform_id == "room-1 k1"
     assert response.headers["x-callboard-conversation"] == "room-1"
 
 

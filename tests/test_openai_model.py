@@ -33,6 +33,15 @@ async def test_usage_and_the_end_are_read() -> None:
     assert answer == ModelAnswer(text="Good morning.", usage=Usage(7, 5))
 
 
+@pytest.mark.parametrize(("said", "counted"), [(-1, 0), (10**18, 10**9)])
+async def test_token_counts_that_cannot_be_are_not_believed(
+    said: int, counted: int
+) -> None:
+    steps = [*spoken("odd")[:-1], usage(said, said), END]
+    answer = await ask(FakeProvider.streaming(*steps))
+    assert answer == ModelAnswer(text="odd", usage=Usage(counted, counted))
+
+
 @pytest.mark.parametrize(
     ("steps", "stop_reason"),
     [

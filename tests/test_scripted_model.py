@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 from actors.errors import ModelBusyError, ModelRefusedError
 from actors.messages import Line, ModelRequest, ToolCall, ToolSpec
-from connectors.models.script import Plan, Script, ScriptSettings, load_script
+from connectors.models.script import (
+    MOST_SEARCHED,
+    Plan,
+    Script,
+    ScriptSettings,
+    load_script,
+)
 from connectors.models.scripted import WORD, ScriptedModel
 from runtime.errors import SettingsError
 
@@ -216,6 +222,13 @@ def test_words_make_up_the_text(text: str) -> None:
 def test_the_same_request_has_the_same_plan(texts: list[str]) -> None:
     one, two = load_script(OFFLINE), load_script(OFFLINE)
     assert one.plan(asking(*texts)) == two.plan(asking(*texts))
+
+
+def test_a_long_line_is_searched_only_at_its_beginning() -> None:
+    rules = script('rule = [{ pattern = "(?:x )*end", reply = "found" }]')
+    assert rules.plan(asking("x " * 10 + "end")).text == "found"
+    late = "x " * MOST_SEARCHED + "end"
+    assert rules.plan(asking(late)).text == f"default: {late}"
 
 
 # What the first run can say.

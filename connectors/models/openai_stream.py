@@ -23,6 +23,9 @@ END_MARKER = b"[DONE]"
 MAX_ANSWER = 4 * 1024 * 1024
 """Most characters of words and arguments together."""
 
+MAX_TOKENS = 10**9
+"""Most tokens that one answer is believed to have cost."""
+
 MAX_CALLS = 128
 """Most tool calls of one answer; the API itself offers at most 128 tools."""
 
@@ -74,6 +77,11 @@ class Chunk(msgspec.Struct, frozen=True):
 
 
 CHUNK = msgspec.json.Decoder(Chunk)
+
+
+def believable(count: float | None) -> int:
+    """Bring a provider's token count into bounds: counters take no negative ones."""
+    return int(min(max(count or 0, 0), MAX_TOKENS))
 
 
 class PartialCall:
@@ -145,8 +153,8 @@ class Assembly:
             raise self._provider.stream_error(chunk.error)
         if chunk.usage is not None:
             self._usage = Usage(
-                int(chunk.usage.prompt_tokens or 0),
-                int(chunk.usage.completion_tokens or 0),
+                believable(chunk.usage.prompt_tokens),
+                believable(chunk.usage.completion_tokens),
             )
         words = "".join(self._take_choice(choice) for choice in chunk.choices or ())
         if words:

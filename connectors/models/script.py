@@ -4,9 +4,10 @@ Pure: no clock, no waiting, no counters. `scripted.py` plays what a script plans
 A rule sees one request and nothing else, so the same request has the same plan.
 
 A rule is looked for in the file's order. Its `pattern` is a regular expression
-searched in the last line a person, agent or tool wrote; `reply`, the delegated
-task and the tools' arguments may use what it captured: `{1}`, `{name}`, and
-`{0}` for all that matched. Braces meant as braces are doubled.
+searched in the first `MOST_SEARCHED` characters of the last line a person, agent
+or tool wrote; `reply`, the delegated task and the tools' arguments may use what it
+captured: `{1}`, `{name}`, and `{0}` for all that matched. Braces meant as braces
+are doubled.
 """
 
 from __future__ import annotations
@@ -30,6 +31,11 @@ Name = Annotated[str, msgspec.Meta(min_length=1)]
 Failure = Literal["busy", "refused", "hang", "truncate"]
 
 ANY_TOOL = "*"
+MOST_SEARCHED = 12_000
+"""Characters of a line in which a pattern is looked for, from its beginning: some
+patterns take time in proportion to the square of that, and nobody else runs
+meanwhile."""
+
 DEFAULT = -1
 """Position of the default, which is not among the rules of the file."""
 
@@ -136,7 +142,7 @@ class Script:
             (rule, match)
             for rule in self._rules
             if rule.is_for(request.agent, tool)
-            and (match := rule.pattern.search(text)) is not None
+            and (match := rule.search(text)) is not None
         )
         return rule.plan(match, request)
 
@@ -187,6 +193,12 @@ class Rule:
             return False
         wanted = self._settings.on_tool
         return wanted == tool or bool(tool and wanted == ANY_TOOL)
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """Look for the rule's pattern; one that takes every line takes all of it."""
+        if not self._settings.pattern:
+            return self.pattern.search(text)
+        return self.pattern.search(text, 0, MOST_SEARCHED)
 
     def plan(self, match: re.Match[str], request: ModelRequest) -> Plan:
         """Fill in what the pattern captured."""

@@ -135,7 +135,8 @@ class Completions:
             id=new_id,
             correlation_id=new_id,
             platform="http",
-            platform_id=f"{chat}/{key}" if key else new_id,
+            # Why a blank: neither name holds one, so no two pairs look the same.
+            platform_id=f"{chat} {key}" if key else new_id,
             address=Address(self._desk.settings.name, chat or new_id),
             sender_id=user or chat or new_id,
             sender_name=user or "user",

@@ -92,7 +92,6 @@ def open_socket(settings: HttpSettings) -> socket.socket:
         # those made by `create_server` do not; without it each answer on a kept
         # connection waits 40 ms for the client's acknowledgement of its head.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return listening
     except OSError as error:
         # Python adds to the system's words what we say ourselves.
         why = (error.strerror or str(error)).partition(" (while")[0].lower()
@@ -100,6 +99,7 @@ def open_socket(settings: HttpSettings) -> socket.socket:
             f"connectors.{settings.name}: cannot listen on {host}:{port}: {why}; "
             "end the other program or set another host or port"
         ) from error
+    return listening
 
 
 def is_loopback(host: str) -> bool:

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.processes.running import Finished, run, served, write_settings
+from tests.processes.running import (
+    PATIENCE,
+    ROOT,
+    Finished,
+    run,
+    served,
+    write_settings,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,6 +110,24 @@ def test_settings_that_cannot_be_read_are_named(command: str, tmp_path: Path) ->
         done = run(command, "--config", name, folder=tmp_path)
         assert is_refusal(done), done
         assert done.err.startswith(f"{name}: cannot be read: {why}")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_chat_needs_a_keyboard_and_a_screen(closed: str, tmp_path: Path) -> None:
+    write_settings(tmp_path)
+    command = f"{sys.executable} -m connectors chat -c callboard.toml {closed}"
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=tmp_path,
+        input="hello\n",
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 2
+    assert "chat needs standard input and standard output" in done.stderr
 
 
 def test_serve_without_settings_says_where_they_may_be(tmp_path: Path) -> None:

@@ -1,0 +1,53 @@
+"""Proves that a company is put together from settings, and taken apart again whole."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from connectors.app import open_app, serving
+from connectors.settings import load_app
+from connectors.web.errors import ListenError
+from tests.processes.running import write_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from connectors.config import AppConfig
+
+SECOND = '[connectors.second]\nkind = "http"\nport = {port}'
+
+
+def load(folder: Path, *, more: str = "") -> AppConfig:
+    path = write_settings(folder, more=more)
+    database = folder / "callboard.db"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("callboard.db", str(database)), encoding="utf-8")
+    return load_app(path, {}).value
+
+
+async def test_a_company_is_ready_when_its_connectors_run(tmp_path: Path) -> None:
+    config = load(tmp_path)
+    async with open_app(config, serving(config)) as app:
+        assert await app.readiness() == ()
+        assert [*app.transports] == ["http"]
+        assert not app.ended["http"].is_set()
+    assert await app.readiness() == ("connector http is not running",)
+
+
+async def test_a_start_that_fails_gives_back_what_it_took(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        config = load(tmp_path, more=SECOND.format(port=port))
+        with pytest.raises(ListenError, match=r"connectors\.second: cannot listen"):
+            async with open_app(config, serving(config)):
+                pytest.fail("it started")
+    async with open_app(config, serving(config)) as app:
+        assert await app.readiness() == ()
+
+
+async def test_a_terminal_is_not_served(tmp_path: Path) -> None:
+    config = load(tmp_path, more='[connectors.tty]\nkind = "terminal"')
+    assert [*serving(config)] == ["http"]
