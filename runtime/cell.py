@@ -91,7 +91,8 @@ class Cell(Intake):
                 self.scheduled = False
                 return None
             message, receive = item, actor.on_receive
-            if type(item) in WRAPPED:
+            is_wrapped = type(item) in WRAPPED
+            if is_wrapped:
                 message = self._open(actor, item)
                 if message is EMPTY:
                     return None
@@ -108,7 +109,16 @@ class Cell(Intake):
             if type(result) is CoroutineType:
                 self._begin()
                 return result  # pyright: ignore[reportUnknownVariableType]
-            self._answer(item, result)
+            if is_wrapped:
+                self._answer(item, result)
+            else:
+                self.handled += 1
+                self.current = EMPTY
+            # Why here too: most messages are the last one, and a look costs less
+            # than another round.
+            if not mailbox.count and mailbox.rest is None and not mailbox.system:
+                self.scheduled = False
+                return None
         return MORE
 
     def _open(self, actor: Actor, item: Any) -> object:

@@ -64,10 +64,10 @@ class Mailbox:
         "_capacity",
         "_first",
         "_max_bytes",
-        "_rest",
         "_stash",
         "config",
         "count",
+        "rest",
         "system",
         "weight",
     )
@@ -81,7 +81,9 @@ class Mailbox:
         self._capacity = config.capacity
         self._max_bytes = config.max_bytes
         self._first: object = EMPTY
-        self._rest: deque[object] | None = None
+        self.rest: deque[object] | None = None
+        """User messages behind the first; None again once all were taken."""
+
         self.system: deque[object] | None = None
         """System messages, oldest first; None when none waits."""
 
@@ -95,7 +97,7 @@ class Mailbox:
         self.weight = 0
         if config.max_bytes is not None:
             first = () if self._first is EMPTY else (self._first,)
-            for item in chain(first, self._rest or (), self._stash or ()):
+            for item in chain(first, self.rest or (), self._stash or ()):
                 self.weight += weight_of(_bare(item))
 
     @property
@@ -110,7 +112,7 @@ class Mailbox:
 
     def empty(self) -> bool:
         """Whether nothing waits in either lane; the stash does not count."""
-        return self._first is EMPTY and not self._rest and not self.system
+        return self._first is EMPTY and not self.rest and not self.system
 
     def has_room(self, message: object) -> bool:
         """Whether one more user message would fit."""
@@ -137,12 +139,12 @@ class Mailbox:
         if self.count >= self._capacity:
             return False
         self.count += 1
-        if self._rest is not None:
-            self._rest.append(item)
+        if self.rest is not None:
+            self.rest.append(item)
         elif self._first is EMPTY:
             self._first = item
         else:
-            self._rest = deque((item,))
+            self.rest = deque((item,))
         return True
 
     def close(self) -> None:
@@ -154,13 +156,13 @@ class Mailbox:
         self.count += 1
         if self._max_bytes is not None:
             self.weight += weight_of(_bare(item))
-        rest = self._rest
+        rest = self.rest
         if rest is not None:
             rest.append(item)
         elif self._first is EMPTY:
             self._first = item
         else:
-            self._rest = deque((item,))
+            self.rest = deque((item,))
 
     def put_back(self, item: object) -> None:
         """Put a message before all others, as if it had not been taken."""
@@ -168,9 +170,9 @@ class Mailbox:
         if self._max_bytes is not None:
             self.weight += weight_of(_bare(item))
         if self._first is not EMPTY:
-            if self._rest is None:
-                self._rest = deque()
-            self._rest.appendleft(self._first)
+            if self.rest is None:
+                self.rest = deque()
+            self.rest.appendleft(self._first)
         self._first = item
 
     def put_system(self, message: object) -> None:
@@ -190,10 +192,10 @@ class Mailbox:
         item = self._first
         if item is not EMPTY:
             self._first = EMPTY
-        elif self._rest:
-            item = self._rest.popleft()
+        elif self.rest:
+            item = self.rest.popleft()
         else:
-            self._rest = None
+            self.rest = None
             return EMPTY
         self.count -= 1
         if self._max_bytes is not None:
@@ -245,9 +247,9 @@ class Mailbox:
         count = len(stash)
         if self._first is not EMPTY:
             stash.append(self._first)
-        stash.extend(self._rest or ())
+        stash.extend(self.rest or ())
         self._first = stash.popleft()
-        self._rest = stash
+        self.rest = stash
         return count
 
     def _lighten(self, item: object) -> None:
