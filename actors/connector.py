@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from actors import answers, names
-from actors.errors import OverloadedError
+from actors.errors import MessageRefusedError, OverloadedError
 from actors.messages import Delivery, Inbound
 from actors.protocol import (
     Deliver,
@@ -132,7 +132,8 @@ class Connector(Actor):
         """Store a message; its asker is answered when that is durable.
 
         Raises:
-            OverloadedError: too much is on its way to the disk, or it is too long.
+            OverloadedError: too much is on its way to the disk.
+            MessageRefusedError: it is too long.
         """
         services = self._services
         if self._storing >= MOST_STORING:
@@ -141,7 +142,7 @@ class Connector(Actor):
         if len(inbound.text) > services.limits.max_message_chars:
             services.metrics.message(self._name, "too_long")
             most = services.limits.max_message_chars
-            raise OverloadedError(
+            raise MessageRefusedError(
                 f"the message has {len(inbound.text)} characters, {most} are allowed;"
                 " shorten it"
             )
@@ -254,7 +255,7 @@ class ConnectorIngress:
 def _read(row: StoredDelivery) -> Delivery | None:
     try:
         return msgspec.json.decode(row.body, type=Delivery)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         # Left as it is: a later release may read it, and it keeps no other waiting.
         LOG.fault("delivery cannot be read", error, delivery=row.id)
         return None

@@ -7,6 +7,7 @@ ChatError
 ├── ToolError                  the tool ran and failed; the model is told the text
 ├── UnknownAgentError          no agent of that name; knows near misses
 ├── OverloadedError            too much in flight; try again
+├── MessageRefusedError        this message will never be taken; change it
 └── DeliveryError              the platform did not take a message
     ├── DeliveryBusyError      try again; may know after how many seconds
     └── DeliveryRefusedError   trying again cannot help
@@ -59,7 +60,11 @@ class UnknownAgentError(ChatError):
 
 
 class OverloadedError(ChatError):
-    """Too many messages are in flight; nothing was accepted, try again."""
+    """Too many messages are in flight, or the disk is slow: not confirmed, try again."""
+
+
+class MessageRefusedError(ChatError):
+    """This message will never be taken as it is; nothing was stored."""
 
 
 class DeliveryError(ChatError):

@@ -87,7 +87,9 @@ class Ingress(Protocol):
             may be acknowledged all the same.
 
         Raises:
-            OverloadedError: nothing was stored; tell the sender to try again.
+            OverloadedError: not confirmed; tell the sender to try again. Handed in
+                again under the same `platform_id` it counts once.
+            MessageRefusedError: nothing was stored, and trying again cannot help.
             runtime.errors.StoreUnavailableError: nothing was stored.
         """
         ...

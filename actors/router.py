@@ -154,7 +154,7 @@ class Router(Actor):
     def _take_up_one(self, row: StoredMessage) -> None:
         try:
             inbound = msgspec.json.decode(row.body, type=Inbound)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             # Left as it is: a later release may read it, and it keeps nobody else.
             LOG.fault("message cannot be read", error, message=row.id)
         else:

@@ -25,6 +25,7 @@ from actors.services import Services
 from actors.supervisor import Company, tree
 from connectors.bridge import Bridge
 from connectors.config import (
+    PERSONA_FILES,
     AppConfig,
     HttpConfig,
     OpenAIModelConfig,
@@ -53,9 +54,6 @@ if TYPE_CHECKING:
     from runtime.clock import Clock
     from runtime.deadletters import DeadLetter
     from runtime.store import Store
-
-PERSONA_FILES = ("IDENTITY.md", "SOUL.md", "MOTIVATIONS.md", "GOALS.md", "AGENTS.md")
-"""What a persona's folder may hold, in the order of the prompt (F171)."""
 
 OPENAI = "connectors.models.openai"
 """Imported only for settings that ask for it: its HTTP client takes a fifth of the

@@ -22,6 +22,9 @@ from actors.config import (
 )
 from runtime.secret import Secret
 
+PERSONA_FILES = ("IDENTITY.md", "SOUL.md", "MOTIVATIONS.md", "GOALS.md", "AGENTS.md")
+"""What a persona's folder may hold, in the order of the prompt (F171)."""
+
 
 class StoreConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Where messages, conversations and answers are kept."""

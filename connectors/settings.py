@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from connectors.config import (
+    PERSONA_FILES,
     AppConfig,
     HttpConfig,
     OpenAIModelConfig,
@@ -111,13 +112,27 @@ def check_agent(name: str, agent: AgentConfig, app: AppConfig) -> Iterator[Compl
         else:
             others = [each for each in app.agents if each != name]
             yield from unknown(place, "agent", other, others)
-    if agent.persona is not None and not any(agent.persona.glob("*.md")):
-        text = f"there is no folder {agent.persona} with .md files in it"
-        hint = "the path starts at the folder of the settings file"
-        yield Complaint((*way, "persona"), text, hint)
+    if agent.persona is not None:
+        yield from check_persona((*way, "persona"), agent.persona)
     if agent.persona is None and not agent.prompt.strip():
         text = "this agent is told nothing about itself"
         yield Complaint(way, text, "give it prompt or persona", is_warning=True)
+
+
+def check_persona(way: Way, folder: Path) -> Iterator[Complaint]:
+    """Check that a persona's folder can be read."""
+    if not any(folder.glob("*.md")):
+        text = f"there is no folder {folder} with .md files in it"
+        hint = "the path starts at the folder of the settings file"
+        yield Complaint(way, text, hint)
+    for file in (folder / name for name in PERSONA_FILES):
+        try:
+            if file.is_file():
+                file.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            yield Complaint(way, f"{file} is not UTF-8 text", "save it as UTF-8")
+        except OSError as error:
+            yield Complaint(way, f"{file} cannot be read: {error.strerror}")
 
 
 def check_models(app: AppConfig) -> Iterator[Complaint]:

@@ -150,6 +150,14 @@ class SqliteFile(msgspec.Struct, frozen=True):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             return FileLock(self.path)
 
+    def identity(self) -> tuple[int, int] | None:
+        """Tell which file has the name now: (device, inode); None: there is none."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
     def open_writer(self) -> apsw.Connection:
         """Open, or make, the database and bring it up to date.
 

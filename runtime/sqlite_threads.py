@@ -23,7 +23,7 @@ import msgspec
 import pykka
 import trio
 
-from runtime.errors import MisuseError, StoreError
+from runtime.errors import MisuseError, StoreError, StoreUnavailableError
 from runtime.sqlite_file import DAMAGED, DISK, FileLock, SqliteFile, translate
 from runtime.sqlite_jobs import JobQueue
 
@@ -163,6 +163,15 @@ class DatabaseThread(pykka.ThreadingActor, abc.ABC):
     def run(self, db: apsw.Connection, jobs: Sequence[Job]) -> None:
         """Do the jobs and give them back."""
 
+    def _refuse_all(self, jobs: Sequence[Job]) -> None:
+        """Refuse a group: SQLite would go on writing into a file without a name."""
+        for job in jobs:
+            job.error = StoreUnavailableError(
+                f"{self.file.path} was removed or replaced while it was in use;"
+                " nothing is stored any more. Put it back, or restart Callboard"
+            )
+        self.jobs.give_back(jobs, lambda: self._report(GroupEnded(healthy=False)))
+
     def rest(self, db: apsw.Connection) -> None:
         """Use the quiet; nothing has come for a while."""
 
@@ -204,6 +213,7 @@ class Writer(DatabaseThread):
     ) -> None:
         super().__init__(file, jobs, report, ended)
         self._lock: FileLock | None = None
+        self._identity: tuple[int, int] | None = None
         self._wal_pages = 0
 
     @property
@@ -219,11 +229,15 @@ class Writer(DatabaseThread):
             db = self.file.open_writer()
             stack.pop_all()
         self._lock = lock
+        self._identity = self.file.identity()
         db.set_wal_hook(self._count_pages)  # in place of SQLite's own checkpoints
         return db
 
     def run(self, db: apsw.Connection, jobs: Sequence[Job]) -> None:
         """Commit a group; its callers go on when it is on the disk."""
+        if self.file.identity() != self._identity:
+            self._refuse_all(jobs)
+            return
         started = time.perf_counter()
         before = db.total_changes()
         try:

@@ -67,6 +67,22 @@ def test_each_mistake_is_one_line_with_its_place_and_a_hint(
     assert len(lines) == 4
 
 
+def test_a_mistake_in_a_script_is_found_before_the_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "offline_script.toml"
+    script.write_text('[default]\nreply = "{"', encoding="utf-8")
+    path = tmp_path / "callboard.toml"
+    path.write_text(
+        "default_agent = 'anna'\nconnectors.terminal.kind = 'terminal'\n"
+        "models.scripted = { kind = 'scripted', script = 'offline_script.toml' }\n"
+        "agents.anna.prompt = 'You are Anna.'",
+        encoding="utf-8",
+    )
+    assert run(["config", "check", "--config", str(path)]) == 1
+    assert capsys.readouterr().err.startswith(f"{script}:1:2: default: ")
+
+
 def test_a_warning_is_told_and_does_not_stop(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

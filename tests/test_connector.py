@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 import trio
 import trio.testing
@@ -182,6 +183,24 @@ async def test_a_full_mailbox_is_an_overload(autojump_clock: Clock) -> None:
             await ConnectorIngress(full).accept(words())
 
 
+async def test_a_connector_that_is_gone_is_an_overload(autojump_clock: Clock) -> None:
+    async with open_gate(autojump_clock) as gate:
+        await gate.ref.stop()
+        with pytest.raises(OverloadedError, match="not confirmed"):
+            await gate.ingress.accept(words())
+
+
+async def test_a_disk_that_never_answers_is_an_overload(autojump_clock: Clock) -> None:
+    store = SlowStore()
+    store.is_held = True
+    async with open_gate(autojump_clock, store) as gate:
+        with pytest.raises(OverloadedError, match="not confirmed"):
+            await gate.ingress.accept(words())
+        store.let_go()
+        await gate.router.wait_for(Route)
+        assert not await gate.ingress.accept(words())  # it was stored all the same
+
+
 async def test_what_waits_in_the_outbox_goes_out_at_the_start_in_order(
     autojump_clock: Clock,
 ) -> None:
@@ -193,6 +212,23 @@ async def test_what_waits_in_the_outbox_goes_out_at_the_start_in_order(
         assert gate.sent() == [each.id for each in many]
         (keyed, *_) = of_kind(gate.couriers, Keyed)
         assert keyed.key == "room/"
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff", b'{"id": 1}', b'{"id": "\xff"}'])
+async def test_a_delivery_that_cannot_be_read_is_left_alone_and_keeps_no_other(
+    body: bytes, autojump_clock: Clock
+) -> None:
+    store = MemoryStore()
+    damaged = msgspec.structs.replace(as_enqueue(saying(1), 0), body=body)
+    await store.commit(Commit(at=1.0, deliveries=(damaged,)))
+    await enqueued(store, saying(2))
+    async with open_gate(autojump_clock, store) as gate:
+        await trio.sleep(1)
+        gate.ref.tell(DrainOutbox())
+        await trio.sleep(1)
+        assert gate.sent() == ["m2:0"]
+        assert gate.ref.is_alive()
+    assert (await store.counts()).outbox == {"pending": 2}
 
 
 async def test_what_is_under_way_is_not_sent_twice(autojump_clock: Clock) -> None:

@@ -131,6 +131,24 @@ async def test_a_receipt_waits_for_the_disk_and_nothing_is_said_again(
         assert await road.outbox() == {"sent": 1}
 
 
+async def test_a_courier_that_crashes_says_nothing_twice_while_the_disk_is_full(
+    autojump_clock: Clock,
+) -> None:
+    async with open_road(autojump_clock, MemoryStore(fails_at=range(2, 100))) as road:
+        await road.deliver(1, 2)
+        await trio.sleep(5)
+        road.tell("nonsense")  # until it is a dead letter
+        await trio.sleep(5)
+        for number in (1, 2):
+            road.tell(Deliver(saying(number)))  # out of the outbox: still pending
+        await trio.sleep(5)
+        assert road.done() == []
+        await trio.sleep(200)
+        assert set(road.done()) == {"m1:0", "m2:0"}
+        assert road.platform.attempts == ["m1:0", "m2:0"]
+        assert await road.outbox() == {"sent": 2}
+
+
 async def test_handed_over_twice_it_is_said_once(autojump_clock: Clock) -> None:
     async with open_road(autojump_clock) as road:
         await road.deliver(1)

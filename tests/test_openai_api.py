@@ -10,7 +10,7 @@ import openai
 import pytest
 import trio
 
-from actors.errors import DeliveryRefusedError, OverloadedError, UnknownAgentError
+from actors import errors
 from connectors.web.openai_wire import CLIENT_INSTRUCTIONS
 from connectors.web.server import HttpSettings
 from runtime.errors import StoreUnavailableError
@@ -332,9 +332,10 @@ async def test_a_stream_that_fails_half_way_raises_in_the_official_client() -> N
 @pytest.mark.parametrize(
     ("error", "status", "code", "retry"),
     [
-        (OverloadedError("full"), 429, "overloaded", "1"),
+        (errors.OverloadedError("full"), 429, "overloaded", "1"),
+        (errors.MessageRefusedError("too long"), 400, "message_refused", None),
         (StoreUnavailableError("disk full"), 503, "unavailable", "5"),
-        (UnknownAgentError("anna", ("ben",)), 404, "model_not_found", None),
+        (errors.UnknownAgentError("anna", ("ben",)), 404, "model_not_found", None),
     ],
 )
 async def test_a_message_that_is_not_taken_says_when_to_try_again(
@@ -358,7 +359,7 @@ async def test_a_client_that_goes_away_leaves_nothing_behind() -> None:
         with trio.fail_after(5):
             while await channel.waiting():
                 await trio.lowlevel.checkpoint()
-        with pytest.raises(DeliveryRefusedError, match="the client has gone"):
+        with pytest.raises(errors.DeliveryRefusedError, match="the client has gone"):
             await channel.say(inbound, "half")
 
 
@@ -395,5 +396,5 @@ async def test_a_stopping_server_ends_the_requests_that_wait() -> None:
         response = await posting.response()
         assert response.status_code == 503
         assert error_of(response)["code"] == "stopping"
-        with pytest.raises(DeliveryRefusedError):
+        with pytest.raises(errors.DeliveryRefusedError):
             await channel.say(inbound, "too late")

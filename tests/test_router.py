@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import msgspec
+import pytest
 import trio.testing
 
 from actors import names
@@ -95,6 +97,24 @@ async def test_who_was_restarted_hears_again_what_is_not_settled(
         crossing.router.tell(TakeUp())
         await trio.sleep(5)
         assert (await crossing.heard())["anna"] == [words()]
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff", b'{"id": 1}', b'{"id": "\xff"}'])
+async def test_a_message_that_cannot_be_read_is_left_alone_and_keeps_nobody_else(
+    body: bytes, autojump_clock: Clock
+) -> None:
+    store = MemoryStore()
+    damaged = msgspec.structs.replace(as_accept(words(), 1.0), body=body)
+    await store.commit(Commit(at=1.0, accepts=(damaged,)))
+    await stored(store, words(number=2))
+    async with open_crossing(autojump_clock, store) as crossing:
+        assert (await crossing.heard())["anna"] == [words(number=2)]
+        crossing.router.tell(TakeUp())
+        await trio.sleep(5)
+        assert (await crossing.heard())["anna"] == [words(number=2)] * 2
+        assert crossing.router.is_alive()
+        assert crossing.connector.received == []
+    assert [row.id for row in await store.unsettled()] == ["m1", "m2"]
 
 
 class Unreadable(MemoryStore):

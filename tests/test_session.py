@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import trio
 import trio.testing
 
-from actors import names
-from actors.answers import as_accept
-from actors.config import LimitsConfig
 from actors.history import REMEMBERED
-from actors.messages import Inbound, Line
+from actors.messages import Line
 from actors.protocol import (
     Acquire,
     CancelTurn,
-    Deliver,
     DrainOutbox,
     Failed,
     Finished,
@@ -31,107 +26,17 @@ from actors.protocol import (
     TurnSpoke,
 )
 from actors.rules.keys import session_key
-from actors.session import REPORT_WITHIN, Session
-from runtime.child import ChildSpec
+from actors.session import LOST, REPORT_WITHIN
+from runtime.errors import CorruptError, MisuseError
 from runtime.memory_store import MemoryStore
-from runtime.store import Append, Commit, Done, NewEvent, Settle
-from runtime.supervisor import Supervisor, SupervisorConfig
-from tests.fakes.neighbours import anna, make_services, of_kind, probe, words
-from tests.puppet import virtual
+from runtime.store import Append, Commit, NewEvent, Settle
+from tests.fakes.neighbours import of_kind, words
+from tests.fakes.room import HeldStore, RefusingStore, open_room
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from runtime.ref import ActorRef
-    from runtime.system import ActorSystem
-
     Clock = trio.testing.MockClock
 
 STREAM = session_key(words(), "anna", "chat").text
-
-
-class HeldStore(MemoryStore):
-    """Stores at once, but holds back the news of it while it is told to."""
-
-    is_held = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.held: list[Any] = []
-
-    def submit(self, commit: Commit, done: Done) -> None:
-        def tell(outcome: Any) -> None:
-            if self.is_held:
-                self.held.append(lambda: done(outcome))
-            else:
-                done(outcome)
-
-        super().submit(commit, tell)
-
-    def let_go(self) -> None:
-        self.is_held = False
-        for tell in self.held:
-            tell()
-
-
-class Room:
-    """A session and probes for all whom it speaks to."""
-
-    def __init__(self, system: ActorSystem, store: MemoryStore) -> None:
-        self.system = system
-        self.store = store
-        self.limiter = probe(system, names.LIMITER)
-        self.agent = probe(system, names.agent("anna"))
-        self.router = probe(system, names.ROUTER)
-        self.connector = probe(system, names.connector("fake"))
-        self.seen = 0
-
-    @property
-    def ref(self) -> ActorRef:
-        found = self.system.find("root/session")
-        assert found is not None
-        return found
-
-    async def hear(self, *inbounds: Inbound) -> None:
-        for each in inbounds:
-            await self.store.commit(Commit(at=1.0, accepts=(as_accept(each, 1.0),)))
-            self.ref.tell(Hear(each))
-        await self.rest()
-
-    async def rest(self) -> None:
-        for _ in range(3):
-            await trio.testing.wait_all_tasks_blocked()
-
-    async def grant(self) -> StartTurn:
-        """Grant the newest wish; give the turn that starts."""
-        self.ref.tell(Granted(of_kind(self.limiter, Acquire)[-1].turn_id))
-        await self.rest()
-        start: StartTurn = of_kind(self.agent, StartTurn)[-1]
-        return start
-
-    async def answer(self, text: str = "yes") -> StartTurn:
-        start = await self.grant()
-        self.ref.tell(TurnEnded(start.turn_id, Finished(text)))
-        await self.rest()
-        return start
-
-    def said(self) -> list[str]:
-        return [each.delivery.text for each in of_kind(self.connector, Deliver)]
-
-
-@asynccontextmanager
-async def open_room(
-    clock: Clock, store: MemoryStore | None = None, **limits: Any
-) -> AsyncGenerator[Room]:
-    store = store or MemoryStore()
-    services = make_services(store, LimitsConfig(**limits))
-    key = session_key(words(), "anna", "chat")
-    spec = ChildSpec(name="session", start=lambda: Session(key, anna(), services))
-    async with virtual(clock) as system:
-        room = Room(system, store)
-        config = SupervisorConfig(intensity=9)
-        await system.start_root(Supervisor((spec,), config), "root")
-        yield room
 
 
 async def test_an_answer_goes_out_when_it_is_stored(autojump_clock: Clock) -> None:
@@ -327,6 +232,68 @@ async def test_ending_in_mid_turn_gives_the_permit_back(autojump_clock: Clock) -
         assert of_kind(room.limiter, Release)
         assert room.agent.received[-1] == CancelTurn(start.turn_id)
         assert len(await room.store.unsettled()) == 1
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+async def test_when_a_turn_is_ending_it_says_no_more(
+    *, is_lost: bool, autojump_clock: Clock
+) -> None:
+    store = HeldStore()
+    async with open_room(autojump_clock, store, turn_timeout=10) as room:
+        await room.hear(words())
+        start = await room.grant()
+        store.is_held = True
+        if is_lost:
+            await trio.sleep(10 + REPORT_WITHIN + 1)
+        else:
+            room.ref.tell(TurnEnded(start.turn_id, Finished("yes")))
+        room.ref.tell(TurnSpoke(start.turn_id, "psst"))
+        await trio.sleep(1)
+        store.let_go()
+        await room.rest()
+        assert len(room.said()) == 1
+        assert of_kind(room.connector, ShowDraft) == []
+
+
+@pytest.mark.parametrize("error", [MisuseError("half"), CorruptError("damaged")])
+async def test_an_answer_that_can_never_be_stored_is_apologised_for_and_dead(
+    error: Exception, autojump_clock: Clock
+) -> None:
+    def is_answer(commit: Commit) -> bool:
+        return any(b"unstorable" in row.body for row in commit.deliveries)
+
+    store = RefusingStore(is_answer, error)
+    async with open_room(autojump_clock, store) as room:
+        await room.hear(words("one"), words("two", 2))
+        await room.answer("unstorable")
+        await trio.sleep(60)
+        assert room.said() == [LOST]
+        assert store.settled == [Settle("m1", "dead", "not_stored")]
+        start = await room.answer("second")
+        assert start.history == ()
+        assert len(of_kind(room.agent, StartTurn)) == 2
+        assert room.said() == [LOST, "second"]
+        assert of_kind(room.router, TakeUp) == []
+
+
+@pytest.mark.parametrize("error", [MisuseError("half"), CorruptError("damaged")])
+async def test_where_no_apology_can_be_stored_either_the_next_is_answered(
+    error: Exception, autojump_clock: Clock
+) -> None:
+    def settles_the_first(commit: Commit) -> bool:
+        return any(row.inbox_id == "m1" for row in commit.settles)
+
+    store = RefusingStore(settles_the_first, error)
+    async with open_room(autojump_clock, store) as room:
+        await room.hear(words("one"), words("two", 2))
+        await room.answer("lost")
+        await trio.sleep(60)
+        assert (room.said(), store.refused) == ([], 2)
+        await room.answer("second")
+        assert room.said() == ["second"]
+        assert len(of_kind(room.agent, StartTurn)) == 2
+        assert [row.id for row in await store.unsettled()] == ["m1"]
+        assert of_kind(room.router, TakeUp) == []
 
 
 @pytest.mark.parametrize("pause", [0.001, 0.5])

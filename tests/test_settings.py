@@ -31,9 +31,7 @@ BASE_LINES = BASE.count("\n")
 
 
 def loaded(folder: Path, text: str) -> Settings[AppConfig]:
-    rules = folder / "rules.toml"
-    if not rules.exists():
-        rules.write_text('[default]\nreply = "yes"', encoding="utf-8")
+    (folder / "rules.toml").write_text("", encoding="utf-8")
     path = folder / "callboard.toml"
     path.write_text(text, encoding="utf-8")
     return load_app(path, {"GOOD_KEY": "a-long-enough-key"})
@@ -44,15 +42,6 @@ def refused(folder: Path, text: str) -> SettingsError:
         loaded(folder, text)
     assert len(caught.value.problems) == 1
     return caught.value
-
-
-def test_a_mistake_in_a_script_is_found_before_the_start(tmp_path: Path) -> None:
-    rules = '[[rule]]\npattern = "("\nreply = "x"\n[default]\nreply = "yes"'
-    (tmp_path / "rules.toml").write_text(rules, encoding="utf-8")
-    error = refused(tmp_path, BASE)
-    assert (error.line, error.column) == (4, 10)
-    assert error.text.startswith("models.scripted.script: ")
-    assert "rules.toml:1:3: rule[0]: pattern '(' is no regular" in error.text
 
 
 def test_a_persona_that_is_no_text_is_found_before_the_start(tmp_path: Path) -> None:

@@ -236,10 +236,30 @@ async def test_a_second_process_on_one_file_is_refused(path: Path) -> None:
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize("comes_back", [True, False])
+async def test_nothing_is_acknowledged_into_a_file_that_lost_its_name(
+    path: Path, *, comes_back: bool
+) -> None:
+    store = await SqliteStore.open(SqliteFile(path))
+    await store.commit(accepting("m1"))
+    elsewhere = trio.Path(path.with_name("elsewhere"))
+    await trio.Path(path).rename(elsewhere)
+    if not comes_back:
+        await trio.Path(path).write_bytes(await elsewhere.read_bytes())
+    with pytest.raises(StoreUnavailableError, match="removed or replaced"):
+        await store.commit(accepting("m2"))
+    assert not store.healthy
+    if comes_back:
+        await elsewhere.rename(path)
+        await store.commit(accepting("m2"))
+        assert store.healthy
+    await store.aclose()
+
+
 async def test_a_path_that_cannot_be_used_is_told_as_such(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(StoreUnavailableError, match="another path"):
         await SqliteStore.open(SqliteFile(tmp_path / "file" / "callboard.db"))
     (tmp_path / "callboard.db").mkdir()
-    with pytest.raises(StoreUnavailableError, match="another path"):
+    with pytest.raises(StoreRefusedError, match="is a folder"):
         await SqliteStore.open(SqliteFile(tmp_path / "callboard.db"))

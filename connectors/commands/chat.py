@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 import trio
@@ -65,7 +65,12 @@ async def _chat(config: AppConfig, agent: str, user: str) -> None:
 
 
 def _terminal(config: AppConfig, agent: str, user: str) -> tuple[str, MakeTransport]:
-    """Choose the terminal account, and say how it is made."""
+    """Choose the terminal account, and say how it is made.
+
+    Raises:
+        click.UsageError: there is no keyboard or no screen.
+    """
+    check_streams(sys.stdin, sys.stdout)
     terminals = {
         name: each
         for name, each in config.connectors.items()
@@ -84,3 +89,15 @@ def _terminal(config: AppConfig, agent: str, user: str) -> tuple[str, MakeTransp
         return TerminalTransport(settings, console, parts.clock, parts.ids)
 
     return name, make
+
+
+def check_streams(*streams: TextIO | None) -> None:
+    """Refuse streams that were closed before the start: Python has None for them.
+
+    Raises:
+        click.UsageError: one is.
+    """
+    if None in streams:
+        raise click.UsageError(
+            "chat needs standard input and standard output, and one of them is closed"
+        )

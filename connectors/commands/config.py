@@ -10,6 +10,8 @@ import click
 import msgspec
 
 from connectors.commands import config_option, find_settings, tell_problems
+from connectors.config import ScriptedModelConfig
+from connectors.models.script import load_script
 from connectors.schema import settings_schema
 from connectors.settings import load_app
 from connectors.show import effective, origin_texts, toml_lines
@@ -38,6 +40,9 @@ def load_found(config: Path | None) -> tuple[Path, Settings[AppConfig]]:
 def check(config: Path | None) -> None:
     """Say whether the settings are right, or everything that is wrong."""
     path, settings = load_found(config)
+    for model in settings.value.models.values():
+        if isinstance(model, ScriptedModelConfig):
+            load_script(model.script)
     click.echo(f"{path}: ok ({summary(settings.value)})")
 
 

@@ -179,7 +179,7 @@ class Completions:
         if not is_new:
             text = (
                 f"{KEY_HEADER} was used before in this conversation: the message was "
-                "taken then and is not said again; its answer went to that request"
+                "taken then and is not said again; its answer belongs to that request"
             )
             raise refused_answer(409, text, "duplicate")
 

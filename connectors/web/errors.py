@@ -13,7 +13,12 @@ import msgspec
 import pykka
 from starlette.responses import Response
 
-from actors.errors import ChatError, OverloadedError, UnknownAgentError
+from actors.errors import (
+    ChatError,
+    MessageRefusedError,
+    OverloadedError,
+    UnknownAgentError,
+)
 from runtime.errors import KernelError, MisuseError
 from runtime.logs import EventLog
 
@@ -146,6 +151,8 @@ def translate(error: Exception) -> ApiError:
     match error:
         case UnknownAgentError():
             return unknown_model(error.name, error.known)
+        case MessageRefusedError():
+            return ApiError(400, str(error), code="message_refused", param="messages")
         case OverloadedError():
             return ApiError(429, str(error), code="overloaded", retry_after=RETRY_SOON)
         case MisuseError():

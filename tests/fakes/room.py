@@ -1,0 +1,148 @@
+"""A session in a room of its own: probes for neighbours, stores that misbehave."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import trio
+import trio.testing
+
+from actors import names
+from actors.answers import as_accept
+from actors.config import LimitsConfig
+from actors.protocol import (
+    Acquire,
+    Deliver,
+    Finished,
+    Granted,
+    Hear,
+    StartTurn,
+    TurnEnded,
+)
+from actors.rules.keys import session_key
+from actors.session import Session
+from runtime.child import ChildSpec
+from runtime.memory_store import MemoryStore
+from runtime.store import Commit
+from runtime.supervisor import Supervisor, SupervisorConfig
+from tests.fakes.neighbours import anna, make_services, of_kind, probe, words
+from tests.puppet import virtual
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from actors.messages import Inbound
+    from runtime.ref import ActorRef
+    from runtime.store import Done, Settle
+    from runtime.system import ActorSystem
+
+    Clock = trio.testing.MockClock
+
+
+class HeldStore(MemoryStore):
+    """Stores at once, but holds back the news of it while it is told to."""
+
+    is_held = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: list[Any] = []
+
+    def submit(self, commit: Commit, done: Done) -> None:
+        def tell(outcome: Any) -> None:
+            if self.is_held:
+                self.held.append(lambda: done(outcome))
+            else:
+                done(outcome)
+
+        super().submit(commit, tell)
+
+    def let_go(self) -> None:
+        self.is_held = False
+        for tell in self.held:
+            tell()
+
+
+class RefusingStore(MemoryStore):
+    """Never stores what a test picks out; keeps what it settled besides.
+
+    Args:
+        refuses: whether it refuses a commit, each time it comes.
+        error: with what; one that trying again does not cure.
+    """
+
+    def __init__(self, refuses: Callable[[Commit], bool], error: Exception) -> None:
+        super().__init__()
+        self._refuses = refuses
+        self._error = error
+        self.refused = 0
+        self.settled: list[Settle] = []
+
+    def submit(self, commit: Commit, done: Done) -> None:
+        if self._refuses(commit):
+            self.refused += 1
+            trio.lowlevel.current_trio_token().run_sync_soon(done, self._error)
+            return
+        self.settled.extend(commit.settles)
+        super().submit(commit, done)
+
+
+class Room:
+    """A session and probes for all whom it speaks to."""
+
+    def __init__(self, system: ActorSystem, store: MemoryStore) -> None:
+        self.system = system
+        self.store = store
+        self.limiter = probe(system, names.LIMITER)
+        self.agent = probe(system, names.agent("anna"))
+        self.router = probe(system, names.ROUTER)
+        self.connector = probe(system, names.connector("fake"))
+        self.seen = 0
+
+    @property
+    def ref(self) -> ActorRef:
+        found = self.system.find("root/session")
+        assert found is not None
+        return found
+
+    async def hear(self, *inbounds: Inbound) -> None:
+        for each in inbounds:
+            await self.store.commit(Commit(at=1.0, accepts=(as_accept(each, 1.0),)))
+            self.ref.tell(Hear(each))
+        await self.rest()
+
+    async def rest(self) -> None:
+        for _ in range(3):
+            await trio.testing.wait_all_tasks_blocked()
+
+    async def grant(self) -> StartTurn:
+        """Grant the newest wish; give the turn that starts."""
+        self.ref.tell(Granted(of_kind(self.limiter, Acquire)[-1].turn_id))
+        await self.rest()
+        start: StartTurn = of_kind(self.agent, StartTurn)[-1]
+        return start
+
+    async def answer(self, text: str = "yes") -> StartTurn:
+        start = await self.grant()
+        self.ref.tell(TurnEnded(start.turn_id, Finished(text)))
+        await self.rest()
+        return start
+
+    def said(self) -> list[str]:
+        return [each.delivery.text for each in of_kind(self.connector, Deliver)]
+
+
+@asynccontextmanager
+async def open_room(
+    clock: Clock, store: MemoryStore | None = None, **limits: Any
+) -> AsyncGenerator[Room]:
+    store = store or MemoryStore()
+    services = make_services(store, LimitsConfig(**limits))
+    key = session_key(words(), "anna", "chat")
+    spec = ChildSpec(name="session", start=lambda: Session(key, anna(), services))
+    async with virtual(clock) as system:
+        room = Room(system, store)
+        config = SupervisorConfig(intensity=9)
+        await system.start_root(Supervisor((spec,), config), "root")
+        yield room
