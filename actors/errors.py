@@ -60,7 +60,7 @@ class UnknownAgentError(ChatError):
 
 
 class OverloadedError(ChatError):
-    """Too many messages are in flight, or the disk is slow: not confirmed, try again."""
+    """Too much is in flight, or the disk is slow: not confirmed, try again."""
 
 
 class MessageRefusedError(ChatError):
