@@ -37,7 +37,7 @@ class Node(Actor):
         elif message == 0 or self._next is None:
             self._done.set()
         else:
-            self.tell(self._next, message - 1)
+            self._next.tell(message - 1)
 
 
 def measure(plan: Plan) -> list[Figure]:

@@ -66,7 +66,8 @@ class Dispatcher:
         self._lent = 0
         self._token: trio.lowlevel.TrioToken | None = None
         self._has_ended = False
-        self._parked: trio.lowlevel.Task | None = None
+        self.parked: trio.lowlevel.Task | None = None
+        """The pump's task while there is nothing to do."""
 
     def open(self) -> None:
         """Take the present trio thread as the kernel's."""
@@ -92,8 +93,13 @@ class Dispatcher:
     def schedule(self, runnable: Runnable) -> None:
         """Put an actor on the run queue; it must not be on it."""
         self.queue.append(runnable)
-        if self._parked is not None:
-            task, self._parked = self._parked, None
+        if self.parked is not None:
+            self.unpark()
+
+    def unpark(self) -> None:
+        """Wake the pump, which is parked."""
+        task, self.parked = self.parked, None
+        if task is not None:
             trio.lowlevel.reschedule(task)
 
     def send_soon(
@@ -174,10 +180,10 @@ class Dispatcher:
 
     async def _park(self) -> None:
         def abort(_raise_cancel: object) -> trio.lowlevel.Abort:
-            self._parked = None
+            self.parked = None
             return trio.lowlevel.Abort.SUCCEEDED
 
-        self._parked = trio.lowlevel.current_task()
+        self.parked = trio.lowlevel.current_task()
         await trio.lowlevel.wait_task_rescheduled(abort)
 
     @trio.lowlevel.enable_ki_protection

@@ -145,7 +145,14 @@ class Intake:
         """
         if not self.senders and self.mailbox.offer(item):
             if not self.scheduled:
-                self.enqueue()
+                # Why not `enqueue`: every hop between actors comes through here.
+                self.scheduled = True
+                if not self.is_queued:
+                    self.is_queued = True
+                    dispatcher = self.kernel.dispatcher
+                    dispatcher.queue.append(self)
+                    if dispatcher.parked is not None:
+                        dispatcher.unpark()
             return True
         return self.mailbox.config.overflow == "drop_oldest" and self._make_room(item)
 
