@@ -20,7 +20,6 @@ callboard
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -42,11 +41,9 @@ from runtime.restarts import Backoff
 from runtime.supervisor import Supervisor, SupervisorConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
+    from actors.company import Company
     from actors.persona import Persona
     from actors.ports import Transport
-    from actors.rules.routes import RoutingTable
     from actors.services import Services
 
 # Chosen: with the back-off below a child that always fails is started ten times in
@@ -58,23 +55,6 @@ LISTENING = SupervisorConfig(
 
 # Chosen: a courier is cheap to wake and has nothing to remember.
 COURIER_IDLE = 60.0
-
-
-@dataclass(frozen=True)
-class Company:
-    """What the tree is made from."""
-
-    personas: tuple[Persona, ...]
-    transports: Mapping[str, Transport]
-    """By the name of the connector account."""
-
-    routes: RoutingTable
-    services: Services
-    edges: tuple[ChildSpec, ...] = ()
-    """Actors of the edges that must run before connectors do."""
-
-    on_listener_end: Callable[[str], object] = str
-    """Called with a connector's name when its platform has ended for good."""
 
 
 def tree(company: Company) -> Supervisor:

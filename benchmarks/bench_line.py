@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors import names
+from actors.company import Company
 from actors.config import AgentConfig, LimitsConfig, SessionConfig
 from actors.metrics import LineMetrics
 from actors.persona import Persona
 from actors.rules.routes import routing_table
 from actors.services import Services
-from actors.supervisor import Company, tree
+from actors.supervisor import tree
 from benchmarks.figure import Benchmark, Figure, Plan
 from benchmarks.people import CONNECTOR, People, TimedModel
 from benchmarks.stopwatch import now, rate, spans

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, cast
 import trio
 
 from actors import names
+from actors.company import Company
 from actors.letters import is_owed_an_answer
 from actors.metrics import LineMetrics
 from actors.persona import Persona
 from actors.rules.routes import Binding, routing_table
 from actors.services import Services
-from actors.supervisor import Company, tree
+from actors.supervisor import tree
 from connectors.bridge import Bridge
 from connectors.config import (
     PERSONA_FILES,

@@ -1,27 +1,27 @@
-"""What Prometheus scrapes: one registry, counters with bounded labels, the kernel.
+"""What Prometheus scrapes: one registry, and counters with bounded labels.
 
-Owns a registry of its own, never the library's global one. Knows the kernel only
-by what it tells of itself, see `Watched`. Every method may be called from any
-thread.
+Owns a registry of its own, never the library's global one. Every method may be
+called from any thread. The kernel's own figures: `system_figures.py`.
 """
 
 from __future__ import annotations
 
-from collections import Counter as Count
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import prometheus_client
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from runtime.errors import MisuseError
+from runtime.system_figures import SystemCollector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from prometheus_client.core import Metric
+
+    from runtime.system_figures import Watched
 
 # Chosen: far more agents, tools or outcomes than one settings file names, and few
 # enough that a mistake (an id in a label) costs a scraper nothing.
@@ -32,81 +32,6 @@ OTHER = "other"
 
 BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0)
 """Upper bounds of a histogram's buckets, in its unit, unless it says otherwise."""
-
-
-class ActorFigures(Protocol):
-    """What is shown of one living actor."""
-
-    @property
-    def kind(self) -> str:
-        """The actor's class."""
-        ...
-
-    @property
-    def depth(self) -> int:
-        """User messages waiting."""
-        ...
-
-    @property
-    def handled(self) -> int:
-        """Messages handled so far."""
-        ...
-
-
-class SystemFigures(Protocol):
-    """What is shown of a whole system."""
-
-    @property
-    def run_queue(self) -> int:
-        """Actors waiting for their turn."""
-        ...
-
-    @property
-    def foreign_waiting(self) -> int:
-        """Messages from other threads that have not arrived yet."""
-        ...
-
-    @property
-    def timers(self) -> int:
-        """Timers that have still to fire."""
-        ...
-
-    @property
-    def handled_by(self) -> Mapping[str, int]:
-        """Messages handled by actors that have ended, by kind."""
-        ...
-
-    @property
-    def dead_letters(self) -> Mapping[str, int]:
-        """Reason → count."""
-        ...
-
-    @property
-    def restarts(self) -> Mapping[tuple[str, str], int]:
-        """(kind, reason) → count."""
-        ...
-
-    @property
-    def watchdog(self) -> Mapping[tuple[str, str], int]:
-        """(kind, action) → count."""
-        ...
-
-    @property
-    def loop_lag(self) -> float:
-        """Seconds."""
-        ...
-
-
-class Watched(Protocol):
-    """An actor system that tells of itself; `runtime.system` has it."""
-
-    def actors(self) -> Sequence[ActorFigures]:
-        """Tell of every living actor."""
-        ...
-
-    def statistics(self) -> SystemFigures:
-        """Tell of the system as a whole."""
-        ...
 
 
 class Guard:
@@ -147,56 +72,68 @@ class Guard:
         return self._other
 
 
-class Counter:
-    """A number that only grows, for each set of labels."""
+M = TypeVar(
+    "M", prometheus_client.Counter, prometheus_client.Gauge, prometheus_client.Histogram
+)
 
-    def __init__(self, metric: prometheus_client.Counter, guard: Guard) -> None:
-        self._metric = metric
+
+class Series(Generic[M]):
+    """The series of one metric, by their labels' values.
+
+    Args:
+        metric: as prometheus_client has it.
+        guard: bounds them.
+    """
+
+    def __init__(self, metric: M, guard: Guard) -> None:
+        self._metric: M = metric
         self._guard = guard
-        # Bounded by the guard: `other` is the only set beyond the known ones.
-        self._series: dict[tuple[str, ...], prometheus_client.Counter] = {}
+        # Why kept: looking one up in the metric costs more than counting in it.
+        # Bounded by the guard: only sets that it keeps apart are in here.
+        self._known: dict[tuple[str, ...], M] = {}
 
-    def add(self, amount: float, *labels: str) -> None:
-        """Let it grow by `amount`, which must not be negative."""
-        series = self._series.get(labels)
+    def of(self, labels: tuple[str, ...]) -> M:
+        """Give the series with these values, or that of all others."""
+        series = self._known.get(labels)
         if series is None:
             bounded = self._guard.bound(labels)
             series = self._metric.labels(*bounded) if bounded else self._metric
             if bounded == labels:
-                self._series[labels] = series
-        series.inc(amount)
+                self._known[labels] = series
+        return series
+
+
+class Counter:
+    """A number that only grows, for each set of labels."""
+
+    def __init__(self, series: Series[prometheus_client.Counter]) -> None:
+        self._series = series
+
+    def add(self, amount: float, *labels: str) -> None:
+        """Let it grow by `amount`, which must not be negative."""
+        self._series.of(labels).inc(amount)
 
 
 class Gauge:
     """A number that goes up and down, for each set of labels."""
 
-    def __init__(self, metric: prometheus_client.Gauge, guard: Guard) -> None:
-        self._metric = metric
-        self._guard = guard
+    def __init__(self, series: Series[prometheus_client.Gauge]) -> None:
+        self._series = series
 
     def set(self, value: float, *labels: str) -> None:
         """Say what it is now."""
-        bounded = self._guard.bound(labels)
-        (self._metric.labels(*bounded) if bounded else self._metric).set(value)
+        self._series.of(labels).set(value)
 
 
 class Histogram:
     """How values are spread, for each set of labels."""
 
-    def __init__(self, metric: prometheus_client.Histogram, guard: Guard) -> None:
-        self._metric = metric
-        self._guard = guard
-        self._series: dict[tuple[str, ...], prometheus_client.Histogram] = {}
+    def __init__(self, series: Series[prometheus_client.Histogram]) -> None:
+        self._series = series
 
     def observe(self, value: float, *labels: str) -> None:
         """Take one value in."""
-        series = self._series.get(labels)
-        if series is None:
-            bounded = self._guard.bound(labels)
-            series = self._metric.labels(*bounded) if bounded else self._metric
-            if bounded == labels:
-                self._series[labels] = series
-        series.observe(value)
+        self._series.of(labels).observe(value)
 
 
 class Metrics:
@@ -234,12 +171,12 @@ class Metrics:
             ValueError: the name is taken, or is none.
         """
         metric = prometheus_client.Counter(name, text, labels, registry=self._registry)
-        return Counter(metric, self._guard(f"{name}_total", labels))
+        return Counter(Series(metric, self._guard(f"{name}_total", labels)))
 
     def gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
         """Make a gauge; arguments and errors as for `counter`."""
         metric = prometheus_client.Gauge(name, text, labels, registry=self._registry)
-        return Gauge(metric, self._guard(name, labels))
+        return Gauge(Series(metric, self._guard(name, labels)))
 
     def histogram(
         self,
@@ -252,7 +189,7 @@ class Metrics:
         metric = prometheus_client.Histogram(
             name, text, labels, buckets=buckets, registry=self._registry
         )
-        return Histogram(metric, self._guard(name, labels))
+        return Histogram(Series(metric, self._guard(name, labels)))
 
     def watch(self, system: Watched) -> None:
         """Show the figures of an actor system from now on.
@@ -292,108 +229,3 @@ class Plain(Collector):
                 if not sample.name.endswith("_created")
             ]
             yield metric
-
-
-class SystemCollector(Collector):
-    """The figures of an actor system, read when somebody scrapes.
-
-    Args:
-        system: what to show.
-    """
-
-    def __init__(self, system: Watched) -> None:
-        self._system = system
-        self._handled: Count[str] = Count()
-
-    def describe(self) -> Iterable[Metric]:
-        """Name the metrics when this is registered, without reading any."""
-        return ()
-
-    def collect(self) -> Iterator[Metric]:
-        """Give the metrics as they are now."""
-        system = self._system.statistics()
-        actors = self._system.actors()
-        living: Count[str] = Count()
-        depth: Count[str] = Count()
-        handled = Count(system.handled_by)
-        for actor in actors:
-            living[actor.kind] += 1
-            depth[actor.kind] += actor.depth
-            handled[actor.kind] += actor.handled
-        # Why: an actor that ends while this reads would make the count fall for a
-        # moment, which looks like a restart of the process.
-        self._handled |= handled
-        yield _gauge("callboard_actors", "Living actors.", _one(living))
-        yield _gauge(
-            "callboard_mailbox_depth", "Messages waiting in mailboxes.", _one(depth)
-        )
-        yield _counter(
-            "callboard_actor_messages", "Messages handled.", _one(self._handled)
-        )
-        yield from _totals(system)
-        yield from _levels(system)
-
-
-def _totals(system: SystemFigures) -> Iterator[Metric]:
-    yield _counter(
-        "callboard_actor_restarts",
-        "Restarts of actors by what made them necessary.",
-        system.restarts,
-        ("kind", "reason"),
-    )
-    yield _counter(
-        "callboard_dead_letters",
-        "Messages that nobody handled.",
-        _one(system.dead_letters),
-        ("reason",),
-    )
-    yield _counter(
-        "callboard_watchdog",
-        "What the watchdog saw and did.",
-        system.watchdog,
-        ("kind", "action"),
-    )
-
-
-def _levels(system: SystemFigures) -> Iterator[Metric]:
-    yield GaugeMetricFamily(
-        "callboard_loop_lag_seconds",
-        "Seconds the kernel's loop took for its last sign of life.",
-        system.loop_lag,
-    )
-    yield GaugeMetricFamily(
-        "callboard_run_queue", "Actors waiting for their turn.", system.run_queue
-    )
-    yield GaugeMetricFamily(
-        "callboard_foreign_messages",
-        "Messages from other threads on their way.",
-        system.foreign_waiting,
-    )
-    yield GaugeMetricFamily(
-        "callboard_timers", "Timers that have still to fire.", system.timers
-    )
-
-
-def _one(counts: Mapping[str, int]) -> Mapping[tuple[str, ...], int]:
-    return {(label,): count for label, count in counts.items()}
-
-
-def _gauge(
-    name: str, text: str, values: Mapping[tuple[str, ...], int]
-) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(name, text, labels=("kind",))
-    for labels, value in values.items():
-        family.add_metric(labels, value)
-    return family
-
-
-def _counter(
-    name: str,
-    text: str,
-    values: Mapping[tuple[str, ...], int] | Mapping[tuple[str, str], int],
-    labels: tuple[str, ...] = ("kind",),
-) -> CounterMetricFamily:
-    family = CounterMetricFamily(name, text, labels=labels)
-    for values_of, value in values.items():
-        family.add_metric(values_of, value)
-    return family

@@ -17,6 +17,7 @@ import trio
 import trio.testing
 
 from actors import names
+from actors.company import Company
 from actors.config import AgentConfig, LimitsConfig, SessionConfig
 from actors.errors import ChatError, DeliveryBusyError
 from actors.letters import is_owed_an_answer
@@ -25,7 +26,7 @@ from actors.metrics import LineMetrics
 from actors.persona import Persona
 from actors.rules.routes import routing_table
 from actors.services import Services
-from actors.supervisor import Company, tree
+from actors.supervisor import tree
 from runtime.errors import KernelError
 from runtime.ids import IdSource
 from runtime.memory_store import MemoryStore

@@ -1,0 +1,32 @@
+"""What the tree of actors is made from: personas, transports, routes, services."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from actors.persona import Persona
+    from actors.ports import Transport
+    from actors.rules.routes import RoutingTable
+    from actors.services import Services
+    from runtime.child import ChildSpec
+
+
+@dataclass(frozen=True)
+class Company:
+    """What the tree is made from."""
+
+    personas: tuple[Persona, ...]
+    transports: Mapping[str, Transport]
+    """By the name of the connector account."""
+
+    routes: RoutingTable
+    services: Services
+    edges: tuple[ChildSpec, ...] = ()
+    """Actors of the edges that must run before connectors do."""
+
+    on_listener_end: Callable[[str], object] = str
+    """Called with a connector's name when its platform has ended for good."""
