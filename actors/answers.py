@@ -159,11 +159,7 @@ def may_hand_on(
     services: Services,
 ) -> loop_guard.Allowed | loop_guard.Refused:
     """Ask the loop guard about one delegation of this agent."""
-    limits = loop_guard.DelegationLimits(
-        agents=persona.everybody,
-        max_hops=services.limits.max_hops,
-        delegates=tuple(persona.colleagues),
-    )
+    limits = persona.delegation_limits(services.limits.max_hops)
     now = services.clock.wall()
     return loop_guard.may_delegate(
         inbound.chain, persona.name, delegation.agent, limits, now

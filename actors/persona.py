@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from actors.ports import Model, Tool
+from actors.rules.loop_guard import DelegationLimits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,3 +35,11 @@ class Persona:
 
     everybody: tuple[str, ...] = ()
     """Names of all agents."""
+
+    def delegation_limits(self, max_hops: int) -> DelegationLimits:
+        """Say what the loop guard must know of this agent."""
+        return DelegationLimits(
+            agents=self.everybody,
+            max_hops=max_hops,
+            delegates=tuple(self.colleagues),
+        )

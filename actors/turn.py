@@ -237,7 +237,12 @@ class Turn(Actor):
 
     async def _run_tool(self, start: StartTurn, call: ToolCall) -> rules.ToolReturned:
         if call.name == prompt.DELEGATE:
-            return self._delegate(start, call)
+            began = self._services.clock.monotonic()
+            returned = self._delegate(start, call)
+            outcome = "error" if returned.is_error else "ok"
+            seconds = self._services.clock.monotonic() - began
+            self._services.metrics.tool_call(call.name, outcome, seconds)
+            return returned
         inbound = start.inbound
         context = ToolContext(
             agent=self._persona.name,
@@ -261,21 +266,15 @@ class Turn(Actor):
     def _delegate(self, start: StartTurn, call: ToolCall) -> rules.ToolReturned:
         try:
             wanted = msgspec.json.decode(call.arguments, type=DelegateArguments)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return rules.ToolReturned(call.id, f"bad arguments: {error}", is_error=True)
-        limits = loop_guard.DelegationLimits(
-            agents=self._persona.everybody,
-            max_hops=self._services.limits.max_hops,
-            delegates=tuple(self._persona.colleagues),
-        )
         verdict = loop_guard.may_delegate(
             start.inbound.chain,
             self._persona.name,
             wanted.agent,
-            limits,
+            self._persona.delegation_limits(self._services.limits.max_hops),
             self._services.clock.wall(),
         )
-        self._services.metrics.tool_call(call.name, "ok", 0.0)
         if isinstance(verdict, loop_guard.Refused):
             return rules.ToolReturned(call.id, verdict.text, is_error=True)
         if not wanted.task.strip():

@@ -26,8 +26,8 @@ Wait = Callable[[], Awaitable[object]]
 
 # Chosen: a young collection after 20,000 new objects instead of 700, an old one after
 # 5,000 young ones. What starts up lives as long as the process, so it is frozen out of
-# every later look. Measured with `benchmarks line`: 10 to 15 % more messages, no more
-# memory, for actors and messages hold few circles.
+# every later look. Measured in three pairs of runs, taking turns, of 1,920 messages in
+# 64 chats through the whole line: 6 to 13 % more messages.
 COLLECTOR = (20_000, 50, 100)
 
 
