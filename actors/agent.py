@@ -14,6 +14,8 @@ from runtime.messages import Keyed
 if TYPE_CHECKING:
     from runtime.ref import ActorRef
 
+BROKE = "⚠️ Something broke while I was answering."
+
 
 class Agent(Actor):
     """Starts and cancels turns, so that none of them keeps another waiting.
@@ -58,7 +60,7 @@ class Agent(Actor):
             case KeyGivenUp(key=turn_id):
                 session = self._sessions.pop(turn_id, None)
                 if session is not None:
-                    outcome = Failed("⚠️ Something broke while I was answering.", "bug")
+                    outcome = Failed(BROKE, "bug", may_retry=True)
                     self.tell(session, TurnEnded(turn_id, outcome))
             case _:
                 super().on_receive(message)

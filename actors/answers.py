@@ -11,18 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.messages import Chain, Delivery, Inbound, Line
-from actors.rules import loop_guard, markers
-from actors.rules.keys import partition
-from runtime.store import (
-    Accept,
-    Append,
-    Commit,
-    Enqueue,
-    NewEvent,
-    Settle,
-    SettledState,
-)
+from actors.messages import Chain, Delivery, Inbound, Line, Run, Trouble
+from actors.rules import loop_guard, markers, message_state, parts, priority
+from runtime.rows import SettledState
 
 if TYPE_CHECKING:
     from actors.persona import Persona
@@ -38,54 +29,102 @@ words are a new question then, and not the rest of that one."""
 CUT = "\n\n(cut: the answer was longer than {most} characters)"
 
 
-class Exchanged(msgspec.Struct, frozen=True):
-    """One event of a session's journal: what was asked and what was answered."""
-
-    inbound_id: str
-    lines: tuple[Line, ...]
-
-
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """All that comes of one message."""
 
     inbound: Inbound
     settled: tuple[SettledState, str]
-    """Its terminal state, and why."""
+    """Its terminal state, and why; with `defer` only why."""
+
+    defer: message_state.Defer | None = None
+    """Set if this is no answer yet: the turn will be begun again."""
 
     lines: tuple[Line, ...] = ()
     """For the history."""
+
+    run: Run | None = None
+    """The turn behind it."""
 
     deliveries: tuple[Delivery, ...] = ()
     handed: tuple[Inbound, ...] = ()
     """Messages for other agents."""
 
 
-def notice(inbound: Inbound, text: str, settled: tuple[SettledState, str]) -> Answer:
+def notice(
+    inbound: Inbound,
+    text: str,
+    settled: tuple[SettledState, str],
+    trouble: Trouble = "",
+) -> Answer:
     """Answer with the runtime's own words; the history does not change."""
-    said = _delivery(inbound, "", text, number=0)
+    said = _delivery(inbound, "", text, trouble=trouble)
     return Answer(inbound=inbound, settled=settled, deliveries=(said,))
 
 
 def cancelled(inbound: Inbound, asked: tuple[Line, ...]) -> Answer:
     """Remember that a message was stopped, and tell whoever waits for it."""
-    said = _delivery(inbound, "", "(stopped)", number=0)
     return Answer(
         inbound=inbound,
         settled=("cancelled", "stopped"),
         lines=(*asked, Line("assistant", STOPPED)),
-        deliveries=(said,),
+        deliveries=(_delivery(inbound, "", "(stopped)"),),
     )
 
 
-def failure(inbound: Inbound, asked: tuple[Line, ...], failed: Failed) -> Answer:
+def failure(
+    inbound: Inbound,
+    asked: tuple[Line, ...],
+    failed: Failed,
+    settled: tuple[SettledState, str],
+    run: Run | None = None,
+) -> Answer:
     """Tell that there is no answer, and remember that there was none."""
     mark = TIMED_OUT if failed.reason == "timeout" else FAILED
     return Answer(
         inbound=inbound,
-        settled=("replied", failed.reason),
+        settled=settled,
         lines=(*asked, Line("assistant", mark)),
-        deliveries=(_delivery(inbound, "", failed.text, number=0),),
+        deliveries=(_delivery(inbound, "", failed.text, trouble=failed.trouble),),
+        run=run,
     )
+
+
+def deferral(
+    inbound: Inbound,
+    failed: Failed,
+    defer: message_state.Defer,
+    now: float,
+    run: Run | None = None,
+) -> Answer:
+    """Tell that it will be tried again; that is said once, after the first failure."""
+    text = (
+        f"{failed.text}\n\nI will try again in {in_words(defer.due_at - now)};"
+        " /stop ends that."
+    )
+    said = _delivery(inbound, "", text, trouble="waiting")
+    said = msgspec.structs.replace(
+        said,
+        id=f"{inbound.id}:waiting",
+        is_root=False,
+        answers_left=1,  # it takes the place of none
+    )
+    return Answer(
+        inbound=inbound,
+        settled=("replied", failed.reason),
+        defer=defer,
+        deliveries=(said,) if defer.attempts == 1 else (),
+        run=run,
+    )
+
+
+def in_words(seconds: float) -> str:
+    """Say roughly how long something takes: `40 seconds`, `2 minutes`."""
+    for unit, length in (("hour", 3600.0), ("minute", 60.0), ("second", 1.0)):
+        count = round(seconds / length)
+        if seconds >= length or unit == "second":
+            count = max(1, count)
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    raise AssertionError("unreachable: a second is the last unit")
 
 
 def reply(
@@ -94,6 +133,7 @@ def reply(
     finished: Finished,
     persona: Persona,
     services: Services,
+    run: Run | None = None,
 ) -> Answer:
     """Take a model's text apart: words for people, work for other agents."""
     parsed = markers.parse(finished.text, "assistant")
@@ -102,10 +142,13 @@ def reply(
     notices = [parsed.notice, *refusals] if parsed.notice else refusals
     text = _words(parsed.visible, handed, services.limits.max_reply_chars)
     # A platform takes no empty message; where only a notice is left, it is the answer.
-    said = [(persona.name, text)] if text.strip() else []
+    most = services.account(inbound.address.connector).abilities.max_part_chars
+    said = [(persona.name, part) for part in parts.split(text, most)]
     said += [("", line) for line in notices]
     deliveries = [
-        _delivery(inbound, agent, words, number=number, others=False)
+        msgspec.structs.replace(
+            _delivery(inbound, agent, words, number=number), answers_left=0
+        )
         for number, (agent, words) in enumerate(said)
     ]
     announced = len(handed) + len(deliveries) - 1 + inbound.others
@@ -117,6 +160,7 @@ def reply(
         lines=(*asked, Line("assistant", heard, name=persona.name)),
         deliveries=tuple(deliveries),
         handed=tuple(handed),
+        run=run,
     )
 
 
@@ -140,9 +184,11 @@ def _hand_on_all(
         else:
             services.metrics.delegation(persona.name, "ok")
             chain = msgspec.structs.replace(verdict.chain, left=each)
-            handed.append(
-                _hand_on(inbound, delegation.task, chain, f">{number}", services)
+            handed_on = _hand_on(inbound, delegation.task, chain, number, services)
+            rank = priority.of_delegation(
+                inbound.priority, is_by_conductor=persona.config.is_conductor
             )
+            handed.append(msgspec.structs.replace(handed_on, priority=rank))
     if granted < len(wanted):
         services.metrics.delegation(persona.name, "max_delegations")
         most = services.limits.max_delegations
@@ -166,64 +212,11 @@ def may_hand_on(
     )
 
 
-def as_commit(answer: Answer, stream: str, version: int, now: float) -> Commit:
-    """Write an answer down as one transaction.
-
-    Args:
-        answer: what is to be stored.
-        stream: the session's journal stream.
-        version: number of its last event.
-        now: Unix seconds.
-    """
-    part = partition(stream)
-    event = Exchanged(answer.inbound.id, answer.lines)
-    journal = Append(
-        stream=stream,
-        expected=version,
-        part=part,
-        events=(NewEvent("exchanged", msgspec.json.encode(event)),),
-    )
-    return Commit(
-        at=now,
-        accepts=tuple(as_accept(each, now) for each in answer.handed),
-        appends=(journal,) if answer.lines else (),
-        deliveries=tuple(as_enqueue(each, part) for each in answer.deliveries),
-        settles=(Settle(answer.inbound.id, *answer.settled),),
-    )
-
-
-def as_accept(inbound: Inbound, now: float) -> Accept:
-    """Write a message down as its inbox row."""
-    address = inbound.address
-    stream = f"{address.connector}/{address.chat}"
-    return Accept(
-        id=inbound.id,
-        connector=address.connector,
-        platform_id=inbound.platform_id,
-        part=partition(stream),
-        stream=stream,
-        body=msgspec.json.encode(inbound),
-        at=now,
-    )
-
-
-def as_enqueue(delivery: Delivery, part: int) -> Enqueue:
-    """Write a delivery down as its outbox row."""
-    return Enqueue(
-        delivery_id=delivery.id,
-        connector=delivery.address.connector,
-        chat=delivery.address.chat,
-        correlation_id=delivery.correlation_id,
-        part=part,
-        body=msgspec.json.encode(delivery),
-    )
-
-
 def _hand_on(
     inbound: Inbound,
     task: str,
     chain: Chain,
-    suffix: str,
+    number: int,
     services: Services,
 ) -> Inbound:
     """Make the message that the other agent hears; its reply address is the same."""
@@ -232,7 +225,7 @@ def _hand_on(
         inbound,
         id=services.ids.new(),
         # Why not the new id: handed on again after a crash, it is still the same.
-        platform_id=inbound.id + suffix,
+        platform_id=f"{inbound.id}>{number}",
         sender_name=source,
         text=task,
         received_at=services.clock.wall(),
@@ -253,10 +246,12 @@ def _words(visible: str, handed: list[Inbound], most: int) -> str:
 
 
 def _delivery(
-    inbound: Inbound, agent: str, text: str, *, number: int, others: bool = True
+    inbound: Inbound, agent: str, text: str, *, number: int = 0, trouble: Trouble = ""
 ) -> Delivery:
     return Delivery(
         id=f"{inbound.id}:{number}",
+        reply_id=inbound.id,
+        part=number,
         correlation_id=inbound.correlation_id,
         address=inbound.address,
         agent=agent,
@@ -264,5 +259,6 @@ def _delivery(
         is_root=not inbound.chain.agents and inbound.id == inbound.correlation_id,
         reply_to=inbound.platform_id if not inbound.chain.agents else "",
         kind="reply" if agent else "notice",
-        answers_left=inbound.others if others else 0,
+        trouble=trouble,
+        answers_left=inbound.others,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from actors import answers, names
+from actors import answers, commits, names
 from actors.letters import unwrapped
 from actors.protocol import (
     Deliver,
@@ -26,14 +26,17 @@ from runtime.deadletters import DeadLetter
 from runtime.errors import StoreUnavailableError
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
-from runtime.store import Commit, Receipt
+from runtime.rows import (
+    Commit,
+    Receipt,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from actors.messages import Delivery, Inbound
     from actors.services import Services
-    from runtime.store import Committed
+    from runtime.rows import Committed
 
 LOG = EventLog("bounce")
 
@@ -110,15 +113,18 @@ class Bounce(Actor):
                 pass  # nobody waits for it; it is counted
 
     def _broke(self, start: StartTurn, reason: str) -> None:
-        self.tell(start.session, TurnEnded(start.turn_id, Failed(BROKE, reason)))
+        self.tell(
+            start.session,
+            TurnEnded(start.turn_id, Failed(BROKE, reason, may_retry=True)),
+        )
 
     def _apologise(self, inbound: Inbound, letter: DeadLetter) -> None:
         reason = letter.reason
         LOG.error(
             "message given up", correlation_id=inbound.correlation_id, reason=reason
         )
-        answer = answers.notice(inbound, SORRY, ("dead", reason))
-        commit = answers.as_commit(answer, "", 0, self._services.clock.wall())
+        answer = answers.notice(inbound, SORRY, ("dead", reason), "broken")
+        commit = commits.as_unheard(answer, self._services)
         tell, metrics = self.tell, self._services.metrics
         connector = inbound.address.connector
 

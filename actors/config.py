@@ -63,6 +63,9 @@ class AgentConfig(Struct, frozen=True, forbid_unknown_fields=True):
     delegates: tuple[str, ...] = ()
     """Agents it may hand work to; none unless listed."""
 
+    is_conductor: bool = False
+    """Whether what it hands on comes before what other agents hand on."""
+
 
 class SessionConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How a conversation behaves."""
@@ -72,6 +75,34 @@ class SessionConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     session_scope: Literal["chat", "sender"] = "chat"
     """In a group: one conversation for the chat, or one for each person in it."""
+
+
+class RetryConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """What becomes of a message whose turn failed or was cut off."""
+
+    attempts: Annotated[int, Meta(ge=1, le=20)] = 3
+    """Most turns that one message may begin, also those that the end of the process
+    cut off; then it is given up, and listed by `callboard queue list`."""
+
+    first_wait: Seconds = 120.0
+    """Seconds until a failed turn is begun again; doubled for each further time."""
+
+    longest_wait: Seconds = 3600.0
+    """Seconds that no such wait is longer than."""
+
+    stuck_after: Annotated[float, Meta(ge=0, le=86_400)] = 0.0
+    """Seconds after its start at which a turn that the end of the process cut off is
+    given up at the next start instead of resumed; 0 resumes all."""
+
+
+class AuditConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """The record of who asked what, and what was answered."""
+
+    texts: bool = True
+    """Whether the words are kept; who, when, how long and how it ended always are."""
+
+    keep_days: Annotated[float, Meta(gt=0, le=36_500)] = 90.0
+    """Days until a record is removed."""
 
 
 class RouteConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -109,6 +140,14 @@ class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     max_waiting: Annotated[int, Meta(ge=0, le=1_000)] = 10
     """Messages waiting behind the running turn of one conversation; one more is
     refused with a note."""
+
+    max_open: Count = 5_000
+    """Messages of one connector that are taken in and not answered yet; one more is
+    refused, and may be sent again."""
+
+    drain_timeout: Annotated[float, Meta(ge=0, le=3_600)] = 10.0
+    """Seconds that `serve` goes on answering after it was told to stop; what is left
+    then is answered after the next start."""
 
     max_message_chars: Count = 100_000
     """Longest message taken in, in characters; a longer one is refused."""

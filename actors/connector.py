@@ -6,24 +6,30 @@ of it.
 
 from __future__ import annotations
 
+import contextlib
+from collections import deque
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from actors import answers, names
-from actors.errors import MessageRefusedError, OverloadedError
-from actors.messages import Delivery, Inbound
+from actors import commits, names, records
+from actors.errors import MessageRefusedError, OverloadedError, StoppingError
+from actors.messages import Delivery, Inbound, RefusedAttempt
+from actors.open_messages import OpenMessages
 from actors.protocol import (
+    CloseDoor,
     Deliver,
     Delivered,
     DrainOutbox,
     Receive,
+    Refuse,
     Route,
     Settled,
     ShowDraft,
     TakeUp,
     Undelivered,
 )
+from actors.rules import priority
 from runtime.actor import Actor
 from runtime.errors import DuplicateError, MailboxFullError, StoreUnavailableError
 from runtime.logs import EventLog
@@ -31,7 +37,11 @@ from runtime.mailbox import MailboxConfig
 from runtime.messages import Keyed
 from runtime.ref import UNANSWERED
 from runtime.reply import Reply
-from runtime.store import Commit, Committed, StoredDelivery
+from runtime.rows import (
+    Commit,
+    Committed,
+    StoredDelivery,
+)
 
 if TYPE_CHECKING:
     from actors.messages import Address
@@ -44,6 +54,11 @@ LOG = EventLog("connector")
 MOST_STORING = 1000
 
 PAGE = 1000
+
+# Chosen: whoever tries more often than once a second fills no disk; the rest is
+# counted.
+MOST_REFUSALS = 60
+"""Refused attempts put on record in a minute."""
 
 # Chosen: long enough for a transport or a disk to come back, short enough for people.
 DRAIN_AGAIN = 15.0
@@ -83,6 +98,9 @@ class Connector(Actor):
         self._storing = 0
         self._under_way: set[str] = set()
         self._is_drain_due = False
+        self._is_closed = False
+        self._open = OpenMessages(services.limits.max_open)
+        self._refusals: deque[float] = deque(maxlen=MOST_REFUSALS)
 
     def on_start(self) -> None:
         """Look for what an earlier process stored and did not deliver."""
@@ -99,11 +117,12 @@ class Connector(Actor):
                 self._receive(inbound)
             case Accepting():
                 self._accepted(message)
-            case Deliver(delivery=delivery):
-                self._deliver(delivery)
+            case Deliver():
+                self._deliver(message)
             case ShowDraft(draft=draft):
                 self._to_courier(draft.address, message)
             case Settled(inbound=inbound):
+                self._open.discard(inbound.correlation_id)
                 self._to_courier(inbound.address, message)
             case _:
                 return self._on_outbox(message)
@@ -117,6 +136,10 @@ class Connector(Actor):
             case Undelivered(delivery_id=delivery_id):
                 self._under_way.discard(delivery_id)
                 self._drain_later()
+            case Refuse(attempt=attempt):
+                self._refuse(attempt)
+            case CloseDoor():
+                self._is_closed = True
             case DrainDue():
                 self._is_drain_due = False
                 return self._drain_outbox()
@@ -132,11 +155,16 @@ class Connector(Actor):
         """Store a message; its asker is answered when that is durable.
 
         Raises:
-            OverloadedError: too much is on its way to the disk.
+            OverloadedError: too much is on its way to the disk, or unanswered.
+            StoppingError: the runtime is about to end.
             MessageRefusedError: it is too long.
         """
         services = self._services
-        if self._storing >= MOST_STORING:
+        began_at = services.clock.monotonic()
+        if self._is_closed:
+            services.metrics.message(self._name, "stopping")
+            raise StoppingError("Callboard is being stopped; try again in a moment")
+        if self._storing >= MOST_STORING or self._open.is_full(began_at):
             services.metrics.message(self._name, "overloaded")
             raise OverloadedError("too many messages at once; try again in a moment")
         if len(inbound.text) > services.limits.max_message_chars:
@@ -149,8 +177,10 @@ class Connector(Actor):
         self._storing += 1
         reply = self.defer_reply()
         now = services.clock.wall()
-        began_at = services.clock.monotonic()
-        commit = Commit(at=now, accepts=(answers.as_accept(inbound, now),))
+        rank = priority.of_person(self._name, inbound.sender_id, services.owners)
+        if rank != inbound.priority:
+            inbound = msgspec.structs.replace(inbound, priority=rank)
+        commit = Commit(at=now, accepts=(commits.as_accept(inbound, now),))
         note = self.note
         services.store.submit(
             commit,
@@ -177,6 +207,7 @@ class Connector(Actor):
 
     def _pass_on(self, accepting: Accepting) -> None:
         inbound = accepting.inbound
+        self._open.add(inbound.correlation_id, accepting.began_at)
         seconds = self._services.clock.monotonic() - accepting.began_at
         self._services.metrics.stage("accept", seconds)
         self._services.metrics.message(self._name, "accepted")
@@ -190,13 +221,36 @@ class Connector(Actor):
         )
         self.tell(names.ROUTER, Route(inbound))
 
+    def _refuse(self, attempt: RefusedAttempt) -> None:
+        """Put on record that somebody was not let in, unless that is a flood."""
+        services, now = self._services, self._services.clock.monotonic()
+        services.metrics.message(self._name, "unauthorised")
+        is_flood = len(self._refusals) == MOST_REFUSALS and self._refusals[0] > now - 60
+        if is_flood:
+            return  # counted; the log of the edge has a line for each
+        self._refusals.append(now)
+        body = records.AuditRecord(
+            channel=self._name,
+            chat=attempt.chat,
+            sender_id=attempt.sender_id,
+            sender_name="",
+            status="unauthorised",
+            reason=attempt.reason,
+        )
+        row = records.unheard(services.ids.new(), body, self._name)
+        commit = Commit(at=services.clock.wall(), records=(row,))
+        services.store.submit(commit, _note_refusal)
+
     # --- out ----------------------------------------------------------------------
 
-    def _deliver(self, delivery: Delivery) -> None:
+    def _deliver(self, message: Deliver) -> None:
+        delivery = message.delivery
+        if delivery.is_root:
+            self._open.discard(delivery.correlation_id)
         if delivery.id in self._under_way:
             return
         self._under_way.add(delivery.id)
-        if not self._to_courier(delivery.address, Deliver(delivery)):
+        if not self._to_courier(delivery.address, message):
             self._under_way.discard(delivery.id)
             self._drain_later()
 
@@ -213,7 +267,8 @@ class Connector(Actor):
                 after = row.number
                 delivery = _read(row)
                 if delivery is not None:
-                    self._deliver(delivery)
+                    was_sending = row.state == "sending"
+                    self._deliver(Deliver(delivery, row.attempts, was_sending))
             if len(rows) < PAGE:
                 return
 
@@ -226,6 +281,11 @@ class Connector(Actor):
     def _to_courier(self, address: Address, message: object) -> bool:
         key = f"{address.chat}/{address.thread}"
         return self.tell(names.couriers(self._name), Keyed(key, message))
+
+
+def _note_refusal(outcome: object) -> None:
+    if isinstance(outcome, Exception):
+        LOG.warning("refused attempt not on record", why=str(outcome))
 
 
 class ConnectorIngress:
@@ -250,6 +310,12 @@ class ConnectorIngress:
             raise OverloadedError(
                 "the message was not confirmed; try again in a moment"
             ) from error
+
+    def refuse(self, attempt: RefusedAttempt) -> None:
+        """Have a refused attempt put on record; see the port."""
+        # A full mailbox makes it a dead letter, which is counted.
+        with contextlib.suppress(MailboxFullError, *UNANSWERED):
+            self._connector.tell(Refuse(attempt))
 
 
 def _read(row: StoredDelivery) -> Delivery | None:

@@ -1,37 +1,45 @@
-"""Delivers to one chat, in order, one message at a time; tries again when it must."""
+"""Delivers to one chat, in order, one message at a time; tries again when it must.
+
+The shell of `rules/sending.py`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, assert_never
 
+import msgspec
 import trio
 
 from actors import names
-from actors.errors import DeliveryBusyError, DeliveryError
+from actors.errors import DeliveryBusyError, DeliveryError, DeliveryUnknownError
 from actors.protocol import Deliver, Delivered, Settled, ShowDraft
 from actors.receipts import Receipts, RecordAgain, Recorded
+from actors.rules import sending as rules
 from runtime.actor import Actor
 from runtime.errors import DuplicateError, StoreUnavailableError
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
-from runtime.store import Receipt
+from runtime.rows import Attempt, Commit, Receipt
 
 if TYPE_CHECKING:
     from actors.messages import Delivery
     from actors.ports import Transport
     from actors.services import Services
-    from runtime.store import ReceivedState
 
 LOG = EventLog("courier")
 
-# Chosen: six tries over about half a minute, unless the platform says how long to
-# wait; then the delivery is dead and says so in the outbox.
-TRIES = 6
-FIRST_WAIT = 1.0
-LONGEST_WAIT = 60.0
-
 # Chosen: seconds until a receipt is stored again that the disk refused.
 RETRY_COMMIT = 1.0
+
+
+class Before(msgspec.Struct, frozen=True):
+    """A note to the next incarnation: what this one knew."""
+
+    said: tuple[str, ...]
+    """Deliveries of late, oldest first."""
+
+    in_doubt: str
+    """The one that was being said; empty if none was."""
 
 
 class Courier(Actor):
@@ -57,6 +65,9 @@ class Courier(Actor):
         self._transport = transport
         self._services = services
         self._receipts = Receipts(services, self.note)
+        self._in_hand = ""
+        self._in_doubt = ""
+        self._free_at = 0.0  # on trio's clock: when the next message may go out
 
     def may_passivate(self) -> bool:
         """Whether all receipts are stored."""
@@ -66,6 +77,7 @@ class Courier(Actor):
         """Hand on the receipts that are not stored, so that nothing is said twice."""
         for receipt in reversed(self._receipts.waiting):
             self.requeue(RecordAgain(receipt))
+        self.requeue(Before(self._receipts.said, self._in_hand))
 
     def on_receive(self, message: object) -> object:
         """Do one thing in the chat."""
@@ -74,8 +86,11 @@ class Courier(Actor):
                 self._recorded(message)
             case RecordAgain(receipt=receipt):
                 self._receipts.store(receipt)
-            case Deliver(delivery=delivery):
-                return self._deliver(delivery)
+            case Deliver():
+                return self._deliver(message)
+            case Before(said=said, in_doubt=in_doubt):
+                self._receipts.remember(said)
+                self._in_doubt = in_doubt
             case ShowDraft(draft=draft):
                 self._transport.show_draft(draft)
                 return None
@@ -85,26 +100,41 @@ class Courier(Actor):
                 return super().on_receive(message)
         return None
 
-    async def _deliver(self, delivery: Delivery) -> None:
-        if self._receipts.has_said(delivery.id):
+    async def _deliver(self, message: Deliver) -> None:
+        delivery = message.delivery
+        # Asked before, pending again: a person wants it said once more.
+        is_by_hand = message.attempts > 0 and not message.was_sending
+        if self._receipts.has_said(delivery.id) and not is_by_hand:
             # Handed over twice: by a session and, around a restart, from the outbox.
             if not self._receipts.is_waiting(delivery.id):
                 self._tell_delivered(delivery.id)
             return
+        await self._keep_pace()
+        self._in_hand = delivery.id
         began = self._services.clock.monotonic()
-        state, word, tries = await self._send(delivery)
+        end = await self._send(message)
+        self._in_hand = ""
         seconds = self._services.clock.monotonic() - began
         self._services.metrics.stage("deliver", seconds)
-        self._services.metrics.delivery(self._connector, state)
-        if state == "dead":
+        self._services.metrics.delivery(self._connector, end.state)
+        if end.state != "sent":
             LOG.warning(
                 "delivery given up",
                 correlation_id=delivery.correlation_id,
                 connector=self._connector,
                 delivery=delivery.id,
-                why=word,
+                state=end.state,
+                why=end.receipt,
             )
-        self._receipts.store(Receipt(delivery.id, state, word, tries))
+        receipt = Receipt(delivery.id, end.state, end.receipt, end.attempts)
+        self._receipts.store(receipt)
+
+    async def _keep_pace(self) -> None:
+        """Wait until the platform takes another message in this chat."""
+        pace = self._transport.abilities.pace
+        if pace:
+            await trio.sleep_until(self._free_at)
+            self._free_at = trio.current_time() + pace
 
     def _recorded(self, recorded: Recorded) -> None:
         outcome = recorded.outcome
@@ -122,18 +152,68 @@ class Courier(Actor):
     def _tell_delivered(self, delivery_id: str) -> None:
         self.tell(names.connector(self._connector), Delivered(delivery_id))
 
-    async def _send(self, delivery: Delivery) -> tuple[ReceivedState, str, int]:
-        """Try until it is said, or never will be: (state, receipt or why, tries)."""
-        wait = FIRST_WAIT
-        for attempt in range(1, TRIES + 1):
+    async def _send(self, message: Deliver) -> rules.End:
+        """Bring it to its end: said, or given up."""
+        delivery = message.delivery
+        sending = rules.Sending(
+            self._transport.abilities,
+            self._services.account(self._connector).on_unknown,
+            attempts=message.attempts,
+            was_sending=message.was_sending or self._in_doubt == delivery.id,
+        )
+        effect = sending.on(rules.Begins())
+        while not isinstance(effect, rules.End):
+            event = await self._carry_out(effect, delivery)
+            effect = sending.on(event)
+        return effect
+
+    async def _carry_out(
+        self,
+        effect: rules.Mark | rules.Say | rules.LookUp | rules.Pause,
+        delivery: Delivery,
+    ) -> rules.Event:
+        match effect:
+            case rules.Mark(attempt=attempt):
+                return await self._mark(delivery, attempt)
+            case rules.Say():
+                return await self._say(delivery)
+            case rules.LookUp():
+                return await self._look_up(delivery)
+            case rules.Pause(seconds=seconds):
+                await trio.sleep(seconds)
+                return rules.Waited()
+            case _:
+                assert_never(effect)
+
+    async def _mark(self, delivery: Delivery, attempt: int) -> rules.Event:
+        """Store that the platform is about to be asked."""
+        commit = Commit(
+            at=self._services.clock.wall(), attempts=(Attempt(delivery.id, attempt),)
+        )
+        while True:
             try:
-                return "sent", await self._transport.deliver(delivery), attempt
-            except DeliveryBusyError as error:
-                if attempt == TRIES:
-                    return "dead", str(error), attempt
-                asked = error.retry_after if error.retry_after is not None else wait
-                await trio.sleep(min(max(asked, 0.0), LONGEST_WAIT))
-                wait *= 2
-            except DeliveryError as error:
-                return "dead", str(error), attempt
-        raise AssertionError("unreachable: the last attempt returns")
+                await self._services.store.commit(commit)
+            except StoreUnavailableError as error:
+                LOG.warning("delivery waits for the disk", why=str(error))
+                await trio.sleep(RETRY_COMMIT)
+            except DuplicateError as error:
+                return rules.Refused(str(error))  # dropped by hand, for one
+            else:
+                return rules.Marked()
+
+    async def _say(self, delivery: Delivery) -> rules.Event:
+        try:
+            return rules.Said(await self._transport.deliver(delivery))
+        except DeliveryBusyError as error:
+            return rules.Busy(str(error), error.retry_after)
+        except DeliveryUnknownError as error:
+            self._services.metrics.delivery(self._connector, "in_doubt")
+            return rules.Lost(str(error))
+        except DeliveryError as error:
+            return rules.Refused(str(error))
+
+    async def _look_up(self, delivery: Delivery) -> rules.Event:
+        try:
+            return rules.LookedUp(await self._transport.look_up(delivery))
+        except DeliveryBusyError as error:
+            return rules.Busy(str(error), error.retry_after)

@@ -7,9 +7,11 @@ ChatError
 ├── ToolError                  the tool ran and failed; the model is told the text
 ├── UnknownAgentError          no agent of that name; knows near misses
 ├── OverloadedError            too much in flight; try again
+├── StoppingError              the runtime is about to end; try again after its start
 ├── MessageRefusedError        this message will never be taken; change it
 └── DeliveryError              the platform did not take a message
     ├── DeliveryBusyError      try again; may know after how many seconds
+    ├── DeliveryUnknownError   asked, and nobody knows whether it was said
     └── DeliveryRefusedError   trying again cannot help
 """
 
@@ -63,6 +65,10 @@ class OverloadedError(ChatError):
     """Too much is in flight, or the disk is slow: not confirmed, try again."""
 
 
+class StoppingError(ChatError):
+    """The runtime is about to end and takes nothing more in; try again later."""
+
+
 class MessageRefusedError(ChatError):
     """This message will never be taken as it is; nothing was stored."""
 
@@ -82,6 +88,10 @@ class DeliveryBusyError(DeliveryError):
     def __init__(self, text: str, *, retry_after: float | None = None) -> None:
         super().__init__(text)
         self.retry_after = retry_after
+
+
+class DeliveryUnknownError(DeliveryError):
+    """The platform was asked and its answer got lost: said, or not."""
 
 
 class DeliveryRefusedError(DeliveryError):

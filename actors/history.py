@@ -1,6 +1,7 @@
 """What a session knows of its past: lines for the model, and what was answered.
 
-Pure. Rebuilt from the session's journal stream, event by event.
+Pure. Rebuilt from the session's newest snapshot and the events of its journal
+stream after that.
 """
 
 from __future__ import annotations
@@ -8,39 +9,171 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from actors.messages import Line, Run
+
 if TYPE_CHECKING:
-    from actors.messages import Inbound, Line
+    from actors.messages import Inbound
 
 # Chosen: answered messages remembered, to tell one that is handed in once more while
 # its answer is being stored; that is a matter of seconds.
 REMEMBERED = 64
+
+# Chosen: a wake-up reads at most so many events after its snapshot, some two
+# milliseconds' worth; a snapshot is as long as a prompt's history.
+SNAPSHOT_EVERY = 50
+
+SCHEMA = 1
+"""Version of `Snapshotted`; raised when its shape changes. Snapshots of another
+version are passed over."""
+
+CHARACTERS_PER_TOKEN = 4
+"""Source: what every estimate in this field divides by."""
+
+
+class Exchanged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Event `exchanged`: what was asked and what was answered."""
+
+    inbound_id: str
+    lines: tuple[Line, ...] = ()
+    """What the model will see of it; nothing for commands and refusals."""
+
+    sender_id: str = ""
+    sender_name: str = ""
+    asked: str = ""
+    """The words of the message, where they are not among the lines."""
+
+    said: str = ""
+    """The words of the answer, where they are not among the lines."""
+
+    state: str = "replied"
+    reason: str = "ok"
+    run: Run | None = None
+    """The turn behind it; None if no model was asked."""
+
+
+class Deferred(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Event `deferred`: a turn failed and will be begun again."""
+
+    inbound_id: str
+    sender_id: str = ""
+    reason: str
+    text: str
+    due_at: float
+    """Unix seconds."""
+
+    run: Run | None = None
+
+
+class Conversation(msgspec.Struct, frozen=True):
+    """The counters of one conversation (F104, F105)."""
+
+    message_count: int = 0
+    """Lines of people and of agents."""
+
+    tokens: int = 0
+    """Estimated from the characters of these lines."""
+
+    started_at: float = 0.0
+    """Unix seconds."""
+
+    last_at: float = 0.0
+    """Unix seconds."""
+
+    def plus(self, lines: tuple[Line, ...], at: float) -> Conversation:
+        """Count further lines."""
+        tokens = sum(estimate_tokens(line.text) for line in lines)
+        return Conversation(
+            self.message_count + len(lines),
+            self.tokens + tokens,
+            self.started_at or at,
+            at,
+        )
+
+
+class Snapshotted(msgspec.Struct, frozen=True):
+    """The body of a session's snapshot."""
+
+    lines: tuple[Line, ...]
+    answered: tuple[str, ...]
+    counted: Conversation
 
 
 class History:
     """The past of one session, as far as its journal goes.
 
     Args:
+        stream: its journal stream, which is also its key's text.
         max_history: most lines of it that a prompt holds.
     """
 
-    __slots__ = ("_answered", "_most", "lines", "version")
+    __slots__ = ("_answered", "_most", "counted", "lines", "stream", "version")
 
-    def __init__(self, max_history: int) -> None:
+    def __init__(self, stream: str, max_history: int) -> None:
         # Why twice: the prompt's rules cut by whole turns and merge lines.
         self._most = 2 * max_history + 2
         self._answered: deque[str] = deque(maxlen=REMEMBERED)
+        self.stream = stream
         self.lines: tuple[Line, ...] = ()
         """Newest last; no more than a prompt could ever hold."""
 
         self.version = 0
         """Number of the journal's last event."""
 
-    def add(self, sequence: int, inbound_id: str, lines: tuple[Line, ...]) -> None:
-        """Take up one event; one that was taken up before changes nothing."""
-        if sequence > self.version:
+        self.counted = Conversation()
+
+    def restore(self, sequence: int, body: bytes) -> None:
+        """Take up a snapshot; the events after it come next.
+
+        Raises:
+            msgspec.DecodeError: it is none of this schema.
+        """
+        snapshot = msgspec.json.decode(body, type=Snapshotted)
+        self.version = sequence
+        self.lines = snapshot.lines[-self._most :]
+        self.counted = snapshot.counted
+        self._answered.extend(snapshot.answered)
+
+    def replay(self, sequence: int, kind: str, body: bytes, at: float) -> None:
+        """Take up one event of the journal.
+
+        Raises:
+            msgspec.DecodeError: it cannot be read.
+        """
+        if kind == "exchanged":
+            exchanged = msgspec.json.decode(body, type=Exchanged)
+            self.add(sequence, exchanged.inbound_id, exchanged.lines, at)
+        else:
             self.version = sequence
+
+    def add(
+        self, sequence: int, inbound_id: str, lines: tuple[Line, ...], at: float
+    ) -> None:
+        """Take up one exchange; one that was taken up before changes nothing."""
+        if sequence <= self.version:
+            return
+        self.version = sequence
+        self._answered.append(inbound_id)
+        if lines:
             self.lines = (*self.lines, *lines)[-self._most :]
-            self._answered.append(inbound_id)
+            self.counted = self.counted.plus(lines, at)
+
+    def note_version(self, sequence: int) -> None:
+        """Take up that the journal has an event more, which says nothing new."""
+        self.version = max(self.version, sequence)
+
+    def snapshot_after(self, lines: tuple[Line, ...], at: float) -> bytes | None:
+        """Give the snapshot that belongs to the next event, if one is due."""
+        if (self.version + 1) % SNAPSHOT_EVERY:
+            return None
+        return msgspec.json.encode(
+            Snapshotted(
+                (*self.lines, *lines)[-self._most :],
+                tuple(self._answered),
+                self.counted.plus(lines, at) if lines else self.counted,
+            )
+        )
 
     def note_answered(self, inbound_id: str) -> None:
         """Take up that a message was answered without an event."""
@@ -52,4 +185,9 @@ class History:
 
     def brought(self, inbound: Inbound) -> tuple[Line, ...]:
         """Lines that a stateless client brought along, if this is the beginning."""
-        return inbound.history if self.version == 0 else ()
+        return () if self.lines else inbound.history
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate how many tokens a text has."""
+    return -(-len(text) // CHARACTERS_PER_TOKEN)

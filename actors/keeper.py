@@ -1,4 +1,4 @@
-"""Watches the store's health and forgets what is long settled."""
+"""Watches the store: its health, what is long settled, what others write into it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
+from actors import names
+from actors.protocol import DrainOutbox, TakeUp
 from runtime.actor import Actor
 from runtime.errors import StoreError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from runtime.clock import Clock
     from runtime.store import Store
 
@@ -21,6 +25,10 @@ KEEP_DEDUP = 8 * 86_400.0
 PRUNE_EVERY = 3600.0
 PRUNE_LIMIT = 1000
 PROBE_EVERY = 2.0
+LOOK_EVERY = 2.0
+
+AUDIT = "audit"
+"""The kind of record that is kept for a time only."""
 
 
 class Prune(msgspec.Struct, frozen=True):
@@ -31,27 +39,49 @@ class Probe(msgspec.Struct, frozen=True):
     """A note to itself: see whether a sick disk is well again."""
 
 
+class Look(msgspec.Struct, frozen=True):
+    """A note to itself: see whether another program changed the store."""
+
+
 class Keeper(Actor):
     """Looks after the store, which is opened before the tree and closed after it.
 
     Takes: nothing.
-    Sends: nothing.
+    Sends: `TakeUp` to the router and `DrainOutbox` to the connectors when another
+        program, such as `callboard queue retry`, has written into the store.
     Keeps: nothing.
     Fails: never by a disk that fails; that shows in readiness.
     Ends: with the system, after everything that writes.
+
+    Args:
+        store: what to look after.
+        clock: the wall clock.
+        audit_keep: seconds after which an audit record is forgotten; None: never.
+        connectors: names of all connectors.
     """
 
     deadline: ClassVar[float | None] = 120.0
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        audit_keep: float | None = None,
+        connectors: Collection[str] = (),
+    ) -> None:
         super().__init__()
         self._store = store
         self._clock = clock
+        self._audit_keep = audit_keep
+        self._connectors = connectors
 
     def on_start(self) -> None:
         """Begin to look after the store."""
         self.every(PRUNE_EVERY, Prune())
         self.every(PROBE_EVERY, Probe())
+        self.every(LOOK_EVERY, Look())
+        self.note(Look())  # changes count from now on
 
     def on_receive(self, message: object) -> object:
         """Do one of the regular things."""
@@ -60,24 +90,52 @@ class Keeper(Actor):
                 return self._prune()
             case Probe():
                 return None if self._store.healthy else self._probe()
+            case Look():
+                return self._look() if self._store.healthy else None
             case _:
                 return super().on_receive(message)
 
     async def _prune(self) -> None:
-        before = self._clock.wall() - KEEP_DEDUP
+        now = self._clock.wall()
+        try:
+            await self._prune_settled(now - KEEP_DEDUP)
+            if self._audit_keep is not None:
+                await self._prune_audit(now - self._audit_keep)
+        except StoreError as error:
+            LOG.warning("old rows not removed", why=str(error))
+
+    async def _prune_settled(self, before: float) -> None:
         while True:
-            try:
-                pruned = await self._store.prune(before, PRUNE_LIMIT)
-            except StoreError as error:
-                LOG.warning("old rows not removed", why=str(error))
-                return
+            pruned = await self._store.prune(before, PRUNE_LIMIT)
             if pruned.inbox < PRUNE_LIMIT and pruned.outbox < PRUNE_LIMIT:
                 return
+
+    async def _prune_audit(self, before: float) -> None:
+        while True:
+            pruned = await self._store.prune_records(AUDIT, before, PRUNE_LIMIT)
+            if pruned < PRUNE_LIMIT:
+                return
+
+    async def _look(self) -> None:
+        try:
+            was_changed = await self._store.was_changed_outside()
+        except StoreError as error:
+            LOG.warning("changes from outside not looked for", why=str(error))
+            return
+        if was_changed:
+            LOG.info("another program changed the store")
+            self._pass_on(names.ROUTER, TakeUp())
+            for connector in self._connectors:
+                self._pass_on(names.connector(connector), DrainOutbox())
+
+    def _pass_on(self, name: str, message: object) -> None:
+        if self.find(name) is not None:  # else it looks when it starts
+            self.tell(name, message)
 
     async def _probe(self) -> None:
         try:
             await self._store.probe()
         except StoreError as error:
-            LOG.warning("the store cannot write", why=str(error))
+            LOG.warning("the store is not well", why=str(error))
         else:
-            LOG.info("the store writes again")
+            LOG.info("the store is well again")

@@ -1,4 +1,4 @@
-"""How many turns run at once, over all agents (F083)."""
+"""How many turns run at once, over all agents (F083), and who comes first (F284)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Holding(msgspec.Struct, frozen=True):
 
 
 class Limiter(Actor):
-    """Grants turns to sessions, first come first served.
+    """Grants turns to sessions: the most urgent first, then first come first served.
 
     Takes: `Acquire`, `Release`.
     Sends: `Granted` to the session whose turn it is.
@@ -35,29 +35,45 @@ class Limiter(Actor):
         super().__init__()
         self._most = most
         self._holders: set[str] = set()
-        self._waiting: OrderedDict[str, Acquire] = OrderedDict()
+        self._waiting: dict[int, OrderedDict[str, Acquire]] = {}  # by priority
 
     def on_failure(self, *_: object, **__: object) -> None:
         """Hand on who holds a permit and who waits, in their order."""
-        for asked in reversed(self._waiting.values()):
-            self.requeue(asked)
+        for queue in self._waiting.values():
+            for asked in reversed(queue.values()):
+                self.requeue(asked)
         self.requeue(Holding(frozenset(self._holders)))
 
     def on_receive(self, message: object) -> None:
         """Grant, queue or take back."""
         match message:
             case Acquire():
-                self._holders.discard(message.holder)
-                self._waiting[message.holder] = message
+                self._leave(message.holder)
+                queue = self._waiting.setdefault(message.priority, OrderedDict())
+                queue[message.holder] = message
             case Release(holder=holder):
-                self._holders.discard(holder)
-                self._waiting.pop(holder, None)
+                self._leave(holder)
             case Holding(holders=holders):
                 self._holders |= holders
             case _:
                 super().on_receive(message)
         while self._waiting and len(self._holders) < self._most:
-            holder, asked = self._waiting.popitem(last=False)
-            self._holders.add(holder)
+            asked = self._take_next()
+            self._holders.add(asked.holder)
             if not self.tell(asked.session, Granted(asked.turn_id)):
-                self._holders.discard(holder)
+                self._holders.discard(asked.holder)
+
+    def _take_next(self) -> Acquire:
+        priority = min(self._waiting)  # never more than ten of them
+        queue = self._waiting[priority]
+        _, asked = queue.popitem(last=False)
+        if not queue:
+            del self._waiting[priority]
+        return asked
+
+    def _leave(self, holder: str) -> None:
+        self._holders.discard(holder)
+        for priority, queue in tuple(self._waiting.items()):
+            queue.pop(holder, None)
+            if not queue:
+                del self._waiting[priority]

@@ -13,6 +13,11 @@ import msgspec
 
 Role = Literal["user", "assistant", "tool"]
 
+Trouble = Literal["", "busy", "waiting", "unavailable", "refused", "timeout", "broken"]
+"""Why somebody reads a notice instead of an answer: too much waits in this chat
+(`busy`); it will be tried again (`waiting`); the model cannot answer now
+(`unavailable`) or will not (`refused`); it took too long; something broke."""
+
 
 class Address(msgspec.Struct, frozen=True):
     """Where an answer goes; fixed when the message comes in."""
@@ -127,10 +132,41 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     """How many more answers the answer to this one must announce: one for each
     further agent that heard the same words."""
 
+    priority: int = 5
+    """1 to 10, lower is more urgent: whose turn comes first when many wait (F284)."""
+
     def __post_init__(self) -> None:
         """Take the message's own id for the correlation id unless one is given."""
         if not self.correlation_id:
             msgspec.structs.force_setattr(self, "correlation_id", self.id)
+
+
+class Abilities(msgspec.Struct, frozen=True):
+    """What a transport can do about deliveries."""
+
+    is_idempotent: bool = False
+    """Whether a delivery said twice under one id is seen once."""
+
+    can_look_up: bool = False
+    """Whether it can find out if a delivery was said (`Transport.look_up`)."""
+
+    max_part_chars: int = 0
+    """Most characters of one message; longer replies go out in parts. 0: any."""
+
+    pace: float = 0.0
+    """Least seconds between two messages in one chat."""
+
+
+class RefusedAttempt(msgspec.Struct, frozen=True):
+    """Somebody who was not let in (F319)."""
+
+    reason: str
+    """One bounded word: `bad_key`, `unknown_sender`, …"""
+
+    sender_id: str = ""
+    """Who it was, as far as the platform says: an account, an address."""
+
+    chat: str = ""
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,10 +181,20 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """Name under which it is said; empty for the runtime's own notices."""
 
     text: str
+    reply_id: str = ""
+    """Which logical reply it is a part of: the same for its drafts, and for every
+    attempt at it."""
+
+    part: int = 0
+    """Which part of its reply, from 0; a long reply goes out in several messages."""
+
     reply_to: str = ""
     """The platform's id of the message it answers."""
 
     kind: Literal["reply", "notice"] = "reply"
+    trouble: Trouble = ""
+    """What went wrong, if it tells of that instead of answering."""
+
     is_root: bool = True
     """False for what a further agent says to the same words, or on behalf of another
     agent: the exchange is not over before the message's own answer has come."""
@@ -162,6 +208,9 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """A piece of an answer that is still being written; never stored."""
 
     correlation_id: str
+    reply_id: str = ""
+    """As in the deliveries that will say it."""
+
     turn_id: str
     address: Address
     agent: str
@@ -175,6 +224,36 @@ class Usage(msgspec.Struct, frozen=True):
     input_tokens: int = 0
     output_tokens: int = 0
 
+    def __add__(self, other: Usage) -> Usage:
+        """Add up two calls."""
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+        )
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one turn took; goes into the journal and the ledger."""
+
+    provider: str
+    """Which of `[models.<name>]`."""
+
+    model: str
+    """The provider's name of the model."""
+
+    attempt: int
+    """Which start of this message's turn it was, from 1."""
+
+    seconds: float
+    usage: Usage = Usage()
+    """Of all rounds, those of cut off attempts included."""
+
+    rounds: int = 0
+    """How often the model answered."""
+
+    cost: float = 0.0
+    """US dollars by the prices in the settings; 0 without prices."""
+
 
 class ToolSpec(msgspec.Struct, frozen=True):
     """What a model is told of a tool."""
@@ -183,6 +262,10 @@ class ToolSpec(msgspec.Struct, frozen=True):
     description: str
     parameters: bytes
     """JSON schema of the arguments, an object."""
+
+    is_repeatable: bool = False
+    """Whether a call that was cut off may simply be made again. False for whatever
+    changes the world: the model is then told that nobody knows."""
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):

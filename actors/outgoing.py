@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors import answers
-from runtime.store import Committed
+from actors import answers, commits
+from runtime.errors import (
+    DuplicateError,
+    SequenceConflictError,
+    StoreUnavailableError,
+)
+from runtime.logs import EventLog
+from runtime.rows import Committed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,11 +26,22 @@ if TYPE_CHECKING:
     from actors.history import History
     from actors.services import Services
 
+LOG = EventLog("session")
+
+# Chosen: seconds until a failed commit is tried again; the disk may be full for
+# hours, and a try is cheap.
+RETRY_COMMIT = 1.0
+
+LOST = "⚠️ I had an answer, but it could not be stored. Please ask again."
+
 
 class Stored(msgspec.Struct, frozen=True):
     """A session's note to itself: what became of a commit."""
 
     answer: answers.Answer
+    at: float
+    """Unix seconds written with it."""
+
     outcome: Committed | Exception
 
 
@@ -32,27 +49,39 @@ class RetryCommit(msgspec.Struct, frozen=True):
     """A note to itself: try a commit again that the disk refused."""
 
 
+class Concluded(msgspec.Struct, frozen=True):
+    """An answer is durable; go on."""
+
+    answer: answers.Answer
+    is_own: bool
+    """Whether it was stored just now, and is to be sent. Else somebody stored one
+    before, or it never can be stored."""
+
+    was_waited_for: bool
+    """Whether this incarnation put it in."""
+
+
 class Outgoing:
     """The answers of one session that are not stored yet, oldest first.
 
     Args:
-        stream: the session's journal stream.
-        history: knows the number of the journal's last event.
+        history: takes up what is stored; knows the number of the last event.
         services: where to store.
         note: told what became of each commit.
+        after: tells something after so many seconds.
     """
 
     def __init__(
         self,
-        stream: str,
         history: History,
         services: Services,
         note: Callable[[Stored], object],
+        after: Callable[[float, RetryCommit], object],
     ) -> None:
-        self._stream = stream
         self._history = history
         self._services = services
         self._note = note
+        self._after = after
         self._waiting: deque[answers.Answer] = deque()
 
     def put(self, answer: answers.Answer) -> None:
@@ -61,27 +90,78 @@ class Outgoing:
         if len(self._waiting) == 1:
             self.store_next()
 
-    def is_next(self, answer: answers.Answer) -> bool:
-        """Whether this is the answer being stored, and not a predecessor's."""
-        return bool(self._waiting) and self._waiting[0] is answer
-
-    def replace_next(self, answer: answers.Answer) -> None:
-        """Store another answer in the place of the one being stored."""
-        self._waiting[0] = answer
-        self.store_next()
-
-    def drop_next(self) -> None:
-        """Forget the answer being stored: it is durable, by whomever."""
-        self._waiting.popleft()
-
     def store_next(self) -> None:
         """Store the oldest answer, if there is one."""
         if not self._waiting:
             return
         answer, note = self._waiting[0], self._note
-        now = self._services.clock.wall()
-        version = self._history.version
-        commit = answers.as_commit(answer, self._stream, version, now)
+        commit = commits.as_exchange(answer, self._history, self._services)
         self._services.store.submit(
-            commit, lambda outcome: note(Stored(answer, outcome))
+            commit, lambda outcome: note(Stored(answer, commit.at, outcome))
         )
+
+    def take(self, stored: Stored) -> Concluded | None:
+        """Learn what became of a commit.
+
+        Returns:
+            None: not yet: the disk refused it, and it is tried again after a while; or
+            an apology takes its place.
+
+        Raises:
+            SequenceConflictError: somebody else writes to this journal.
+        """
+        answer, outcome = stored.answer, stored.outcome
+        if not (self._waiting and self._waiting[0] is answer):
+            return self._stored_before(stored)
+        if isinstance(outcome, SequenceConflictError):
+            raise outcome
+        if isinstance(outcome, StoreUnavailableError):
+            LOG.warning("answer waits for the disk", error_text=str(outcome))
+            self._after(RETRY_COMMIT, RetryCommit())
+            return None
+        if isinstance(outcome, DuplicateError):
+            # An earlier incarnation, or an earlier process, stored this answer; what
+            # it could not send stands in the outbox.
+            self._history.note_answered(answer.inbound.id)
+        elif isinstance(outcome, Exception):
+            if not self._is_given_up(answer, outcome):
+                return None
+        else:
+            self._take_up(stored, outcome)
+        self._waiting.popleft()
+        is_own = isinstance(outcome, Committed)
+        return Concluded(answer, is_own=is_own, was_waited_for=True)
+
+    def _stored_before(self, stored: Stored) -> Concluded | None:
+        """Take up what an earlier incarnation stored.
+
+        The same message may be held by this one, too; then its answer turns out to be
+        stored when it is stored again.
+        """
+        if isinstance(stored.outcome, Exception):
+            return None
+        self._take_up(stored, stored.outcome)
+        return Concluded(stored.answer, is_own=True, was_waited_for=False)
+
+    def _is_given_up(self, answer: answers.Answer, error: Exception) -> bool:
+        """Say that an answer is lost which can never be stored.
+
+        Asking the model again would end the same way. If not even that can be said,
+        the message stays unsettled for the next start.
+        """
+        inbound = answer.inbound
+        LOG.fault("answer not stored", error, correlation_id=inbound.correlation_id)
+        if answer.settled[0] == "dead":
+            return True
+        lost = answers.notice(inbound, LOST, ("dead", "not_stored"), "broken")
+        self._waiting[0] = lost
+        self.store_next()
+        return False
+
+    def _take_up(self, stored: Stored, committed: Committed) -> None:
+        """Add to the history what was stored, unless it was read from the journal."""
+        answer, sequence = stored.answer, committed.sequences[-1]
+        if answer.defer is not None:
+            self._history.note_version(sequence)
+        else:
+            self._history.add(sequence, answer.inbound.id, answer.lines, stored.at)

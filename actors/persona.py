@@ -12,6 +12,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from actors.config import AgentConfig
+    from actors.messages import Usage
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What a model costs, in US dollars for a million tokens."""
+
+    input: float = 0.0
+    output: float = 0.0
+
+    def cost(self, usage: Usage) -> float:
+        """Say what a use of the model costs, in US dollars."""
+        spent = usage.input_tokens * self.input + usage.output_tokens * self.output
+        return round(spent / 1_000_000, 8)
 
 
 @dataclass(frozen=True)
@@ -35,6 +49,8 @@ class Persona:
 
     everybody: tuple[str, ...] = ()
     """Names of all agents."""
+
+    prices: Prices = Prices()
 
     def delegation_limits(self, max_hops: int) -> DelegationLimits:
         """Say what the loop guard must know of this agent."""

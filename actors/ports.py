@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from actors.messages import (
+        Abilities,
         Delivery,
         Draft,
         Inbound,
         ModelAnswer,
         ModelRequest,
+        RefusedAttempt,
         ToolCall,
         ToolContext,
         ToolResult,
@@ -89,9 +91,14 @@ class Ingress(Protocol):
         Raises:
             OverloadedError: not confirmed; tell the sender to try again. Handed in
                 again under the same `platform_id` it counts once.
+            StoppingError: nothing was stored; the runtime is about to end.
             MessageRefusedError: nothing was stored, and trying again cannot help.
             runtime.errors.StoreUnavailableError: nothing was stored.
         """
+        ...
+
+    def refuse(self, attempt: RefusedAttempt) -> None:
+        """Have it recorded that somebody was not let in; never waits, never fails."""
         ...
 
 
@@ -101,6 +108,11 @@ class Transport(Protocol):
     Implemented by `connectors/chat/terminal.py` and `connectors/web/openai_api.py`;
     all pass `tests/contracts/test_transport.py`.
     """
+
+    @property
+    def abilities(self) -> Abilities:
+        """What it can do about deliveries; constant for its life."""
+        ...
 
     async def listen(self, ingress: Ingress) -> None:
         """Hand in messages until cancelled or until the platform ends for good.
@@ -118,6 +130,18 @@ class Transport(Protocol):
         Raises:
             DeliveryBusyError: try again later.
             DeliveryRefusedError: never try again.
+            DeliveryUnknownError: asked, and nobody knows whether it was said.
+        """
+        ...
+
+    async def look_up(self, delivery: Delivery) -> str | None:
+        """Find out whether a delivery was said; asked only of who `can_look_up`.
+
+        Returns:
+            Its receipt, or None if it was not said.
+
+        Raises:
+            DeliveryBusyError: try again later.
         """
         ...
 

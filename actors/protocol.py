@@ -8,8 +8,17 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.messages import Delivery, Draft, Inbound, Line
+from actors.messages import (
+    Delivery,
+    Draft,
+    Inbound,
+    Line,
+    RefusedAttempt,
+    Trouble,
+    Usage,
+)
 from actors.rules.markers import Delegation
+from actors.rules.message_state import Past
 from runtime.ref import ActorRef
 
 
@@ -17,6 +26,12 @@ class Receive(msgspec.Struct, frozen=True):
     """To a connector, asked: store this; the answer is False if it was known."""
 
     inbound: Inbound
+
+
+class Refuse(msgspec.Struct, frozen=True):
+    """To a connector: somebody was not let in; put that on record."""
+
+    attempt: RefusedAttempt
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -33,6 +48,8 @@ class Hear(msgspec.Struct, frozen=True):
     """To a session: somebody said this."""
 
     inbound: Inbound
+    past: Past = Past()
+    """What an earlier process, or incarnation, did about it."""
 
 
 class Acquire(msgspec.Struct, frozen=True):
@@ -43,6 +60,8 @@ class Acquire(msgspec.Struct, frozen=True):
 
     turn_id: str
     session: ActorRef
+    priority: int = 5
+    """1 to 10, lower is more urgent."""
 
 
 class Granted(msgspec.Struct, frozen=True):
@@ -66,6 +85,12 @@ class StartTurn(msgspec.Struct, frozen=True, kw_only=True):
     inbound: Inbound
     history: tuple[Line, ...]
     """Earlier lines of the conversation, oldest first."""
+
+    steps: str = ""
+    """The journal stream of this message's rounds and tool calls."""
+
+    attempt: int = 1
+    """Which start of this message's turn it is; above 1, steps may be there."""
 
 
 class RunTurn(msgspec.Struct, frozen=True):
@@ -96,6 +121,10 @@ class Finished(msgspec.Struct, frozen=True):
     delegations: tuple[Delegation, ...] = ()
     """What it handed on by tool; what it handed on by tag is in the text."""
 
+    usage: Usage = Usage()
+    rounds: int = 1
+    """How often the model answered."""
+
 
 class Failed(msgspec.Struct, frozen=True):
     """The turn has none."""
@@ -105,6 +134,13 @@ class Failed(msgspec.Struct, frozen=True):
 
     reason: str
     """One bounded word for metrics."""
+
+    trouble: Trouble = "broken"
+    may_retry: bool = False
+    """Whether another turn could end better."""
+
+    usage: Usage = Usage()
+    rounds: int = 0
 
 
 class TurnEnded(msgspec.Struct, frozen=True):
@@ -118,6 +154,11 @@ class Deliver(msgspec.Struct, frozen=True):
     """To a connector, then to the courier of the chat: say this; it is stored."""
 
     delivery: Delivery
+    attempts: int = 0
+    """How often the platform was asked before."""
+
+    was_sending: bool = False
+    """Whether the last of these attempts may have succeeded."""
 
 
 class ShowDraft(msgspec.Struct, frozen=True):
@@ -143,6 +184,10 @@ class Undelivered(msgspec.Struct, frozen=True):
     """To a connector: this delivery never reached its courier; try it again later."""
 
     delivery_id: str
+
+
+class CloseDoor(msgspec.Struct, frozen=True):
+    """To a connector: take nothing more in; the runtime is about to end."""
 
 
 class DrainOutbox(msgspec.Struct, frozen=True):

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from runtime.store import Commit, Committed, Receipt
+from runtime.rows import (
+    Commit,
+    Committed,
+    Receipt,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +58,15 @@ class Receipts:
     def waiting(self) -> tuple[Receipt, ...]:
         """Those not stored yet, oldest first."""
         return tuple(self._waiting.values())
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What was said or given up of late, oldest first."""
+        return tuple(self._said)
+
+    def remember(self, said: tuple[str, ...]) -> None:
+        """Take up what an earlier incarnation said."""
+        self._said.extend(said)
 
     def has_said(self, delivery_id: str) -> bool:
         """Whether this was said, or given up, as far as that is remembered."""

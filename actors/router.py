@@ -7,23 +7,30 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from actors import answers, names
+from actors import answers, commits, names
 from actors.messages import Inbound
 from actors.protocol import Deliver, DrainOutbox, Hear, Route, Settled, TakeUp
 from actors.rules.keys import session_key
+from actors.rules.message_state import Past
 from actors.rules.routes import Routed, Unrouted, route
 from runtime.actor import Actor
 from runtime.errors import DuplicateError, StoreUnavailableError
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 from runtime.messages import Keyed
-from runtime.store import Commit, Committed
+from runtime.rows import (
+    Commit,
+    Committed,
+)
 
 if TYPE_CHECKING:
     from actors.answers import Answer
     from actors.rules.routes import RoutingTable
     from actors.services import Services
-    from runtime.store import SettledState, StoredMessage
+    from runtime.rows import (
+        SettledState,
+        StoredMessage,
+    )
 
 LOG = EventLog("router")
 
@@ -34,6 +41,9 @@ RETRY_COMMIT = 1.0
 # Chosen: an agent starts its sessions right after itself.
 TAKE_UP_AFTER = 1.0
 """Seconds until unanswered messages are looked for."""
+
+
+UNTRIED = Past()
 
 
 class Settling(msgspec.Struct, frozen=True):
@@ -47,6 +57,9 @@ class Splitting(msgspec.Struct, frozen=True):
     """A note to itself: what became of the copies for further agents."""
 
     copies: tuple[Inbound, ...]
+    past: Past
+    """Of the first of them."""
+
     outcome: Committed | Exception
 
 
@@ -106,8 +119,8 @@ class Router(Actor):
                 self._split(message)
             case Settling():
                 self._settled(message)
-            case TryAgain(message=Splitting(copies=copies)):
-                self._store_copies(copies)
+            case TryAgain(message=Splitting(copies=copies, past=past)):
+                self._store_copies(copies, past)
             case TryAgain(message=Settling(answer=answer)):
                 self._store(answer)
             case _:
@@ -158,24 +171,24 @@ class Router(Actor):
             # Left as it is: a later release may read it, and it keeps nobody else.
             LOG.fault("message cannot be read", error, message=row.id)
         else:
-            self._route(inbound)
+            self._route(inbound, as_past(row))
 
     # --- who hears what --------------------------------------------------------------
 
-    def _route(self, inbound: Inbound) -> None:
+    def _route(self, inbound: Inbound, past: Past = UNTRIED) -> None:
         outcome = route(inbound, self._table)
         if isinstance(outcome, Unrouted):
             self._nobody(inbound, outcome)
         elif len(outcome.agents) == 1:
-            self._hear(inbound, outcome.agents[0])
+            self._hear(inbound, outcome.agents[0], past)
         else:
-            self._several(inbound, outcome)
+            self._several(inbound, outcome, past)
 
-    def _hear(self, inbound: Inbound, agent: str) -> None:
+    def _hear(self, inbound: Inbound, agent: str, past: Past = UNTRIED) -> None:
         key = session_key(inbound, agent, self._services.sessions.session_scope)
-        self.tell(names.sessions(agent), Keyed(key.text, Hear(inbound)))
+        self.tell(names.sessions(agent), Keyed(key.text, Hear(inbound, past)))
 
-    def _several(self, inbound: Inbound, routed: Routed) -> None:
+    def _several(self, inbound: Inbound, routed: Routed, past: Past) -> None:
         """Give each further agent a stored copy of its own to answer and settle."""
         first, *further = routed.agents
         copies = tuple(
@@ -188,16 +201,16 @@ class Router(Actor):
             for agent in further
         )
         original = msgspec.structs.replace(inbound, agent=first, others=len(copies))
-        self._store_copies((original, *copies))
+        self._store_copies((original, *copies), past)
 
-    def _store_copies(self, copies: tuple[Inbound, ...]) -> None:
+    def _store_copies(self, copies: tuple[Inbound, ...], past: Past) -> None:
         now = self._services.clock.wall()
         commit = Commit(
-            at=now, accepts=tuple(answers.as_accept(each, now) for each in copies[1:])
+            at=now, accepts=tuple(commits.as_accept(each, now) for each in copies[1:])
         )
         note = self.note
         self._services.store.submit(
-            commit, lambda outcome: note(Splitting(copies, outcome))
+            commit, lambda outcome: note(Splitting(copies, past, outcome))
         )
 
     def _split(self, split: Splitting) -> None:
@@ -212,7 +225,8 @@ class Router(Actor):
         elif isinstance(split.outcome, Exception):
             LOG.error("copies not stored", correlation_id=first.id)
             first, further = msgspec.structs.replace(first, others=0), []
-        for inbound in (first, *further):
+        self._hear(first, first.agent, split.past)
+        for inbound in further:
             self._hear(inbound, inbound.agent)
 
     def _nobody(self, inbound: Inbound, unrouted: Unrouted) -> None:
@@ -232,7 +246,7 @@ class Router(Actor):
             self._store(answers.Answer(inbound=inbound, settled=settled))
 
     def _store(self, answer: Answer) -> None:
-        commit = answers.as_commit(answer, "", 0, self._services.clock.wall())
+        commit = commits.as_unheard(answer, self._services)
         note = self.note
         self._services.store.submit(
             commit, lambda outcome: note(Settling(answer, outcome))
@@ -253,3 +267,13 @@ class Router(Actor):
             if not answer.deliveries:
                 reason = ":".join(answer.settled)
                 self.tell(connector, Settled(answer.inbound, reason))
+
+
+def as_past(row: StoredMessage) -> Past:
+    """Say what the store knows of earlier attempts at a message."""
+    return Past(
+        attempts=row.attempts,
+        was_running=row.state == "running",
+        started_at=row.started_at,
+        due_at=row.due_at,
+    )

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from actors.account import Account
+from actors.config import AuditConfig
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from actors.config import LimitsConfig, SessionConfig
     from actors.metrics import LineMetrics
     from runtime.clock import Clock
     from runtime.ids import IdSource
     from runtime.store import Store
+
+UNKNOWN_ACCOUNT = Account()
 
 
 @dataclass(frozen=True)
@@ -23,3 +30,20 @@ class Services:
     metrics: LineMetrics
     limits: LimitsConfig
     sessions: SessionConfig
+    audit: AuditConfig = field(default_factory=AuditConfig)
+    accounts: Mapping[str, Account] = field(default_factory=dict[str, Account])
+    """By the name of the connector."""
+
+    owners: frozenset[str] = frozenset()
+    """Who runs this company, each as `connector/sender_id`."""
+
+    redact: Callable[[str], str] = str
+    """Takes the values of secrets out of a text that is to be kept."""
+
+    def keep(self, text: str) -> str:
+        """Give what the audit keeps of a text."""
+        return self.redact(text) if self.audit.texts else ""
+
+    def account(self, connector: str) -> Account:
+        """Tell what is known of a connector; one that is gone has no abilities."""
+        return self.accounts.get(connector, UNKNOWN_ACCOUNT)

@@ -56,6 +56,8 @@ LISTENING = SupervisorConfig(
 # Chosen: a courier is cheap to wake and has nothing to remember.
 COURIER_IDLE = 60.0
 
+DAY = 86_400.0
+
 
 def tree(company: Company) -> Supervisor:
     """Make the supervisor above all others."""
@@ -63,8 +65,13 @@ def tree(company: Company) -> Supervisor:
     store, clock = services.store, services.clock
     most = services.limits.max_in_flight
     connectors = frozenset(company.transports)
+
+    def keeper() -> Keeper:
+        keep = services.audit.keep_days * DAY
+        return Keeper(store, clock, audit_keep=keep, connectors=connectors)
+
     children = (
-        ChildSpec(name="store", start=lambda: Keeper(store, clock), shutdown=30.0),
+        ChildSpec(name="store", start=keeper, shutdown=30.0),
         ChildSpec(name="limiter", start=lambda: Limiter(most)),
         ChildSpec(name="bounce", start=lambda: Bounce(services)),
         *company.edges,

@@ -14,14 +14,18 @@ import trio
 
 from actors import names
 from actors.errors import ModelBusyError, ModelRefusedError, ToolError
-from actors.messages import Line, ModelRequest, ToolContext, ToolSpec
+from actors.messages import Line, ModelRequest, ToolContext, ToolSpec, Usage
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded, TurnSpoke
 from actors.rules import loop_guard, markers, prompt, transcript
 from actors.rules import turn as rules
 from actors.rules.markers import Delegation
+from actors.steps import Steps
 from runtime.actor import Actor
+from runtime.errors import StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from actors.messages import ModelAnswer, ToolCall
     from actors.persona import Persona
     from actors.services import Services
@@ -35,7 +39,20 @@ ATTEMPTS = 3
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 20.0
 
+IN_DOUBT = (
+    "nobody knows whether this was done: the program ended while it ran. Find out"
+    " before you do it again, or say so."
+)
+"""What the model is told of a call that was cut off and must not simply be repeated."""
+
 TIMED_OUT = "⚠️ Request timed out. Please try again."
+
+
+FAILURES: dict[str, Callable[[str], Failed]] = {
+    "busy": lambda text: Failed(text, "model", "unavailable", may_retry=True),
+    "refused": lambda text: Failed(text, "model", "refused"),
+}
+"""What a failed turn is, by what its rules say."""
 
 
 class DelegateArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,6 +99,9 @@ class Turn(Actor):
         self._said: list[str] = []
         self._unsaid: list[str] = []
         self._delegations: list[Delegation] = []
+        self._usage = Usage()
+        self._rounds = 0
+        self._in_doubt: set[str] = set()
 
     async def on_receive(self, message: object) -> None:
         """Run the turn."""
@@ -89,9 +109,7 @@ class Turn(Actor):
             super().on_receive(message)
             return
         start = message.start
-        outcome: Finished | Failed = Failed(TIMED_OUT, "timeout")
-        with trio.move_on_after(self._services.limits.turn_timeout):
-            outcome = await self._answer(start)
+        outcome = await self._run(start)
         self._tell_spoken(start)
         ended = TurnEnded(start.turn_id, outcome)
         # Why not by way of the agent: one that was restarted meanwhile does not know
@@ -100,28 +118,77 @@ class Turn(Actor):
         self.tell(names.agent(self._persona.name), ended)
         self.stop()
 
+    async def _run(self, start: StartTurn) -> Finished | Failed:
+        """Answer within the time there is; count what it took in any case."""
+        outcome: Finished | Failed = Failed(TIMED_OUT, "timeout", "timeout")
+        try:
+            with trio.move_on_after(self._services.limits.turn_timeout):
+                outcome = await self._answer(start)
+        except StoreError as error:
+            text = f"⚠️ I could not read what I had done already: {error}"
+            outcome = Failed(text, "store", may_retry=True)
+        return msgspec.structs.replace(outcome, usage=self._usage, rounds=self._rounds)
+
     async def _answer(self, start: StartTurn) -> Finished | Failed:
         config = self._persona.config
         tools = tuple(spec.name for spec in self._specs())
         turn = rules.Turn(tools, max(1, config.max_tool_rounds + 1))
-        effects = turn.on(rules.TurnStarted())
-        while True:
+        steps = Steps(start, self._services)
+        effects = self._resume(start, turn, await steps.read())
+        while not steps.is_superseded:
             calls: list[ToolCall] = []
             for effect in effects:
                 match effect:
                     case rules.Finish(text=text):
                         return Finished(self._whole(text), tuple(self._delegations))
-                    case rules.Fail(text=text):
-                        return Failed(text, "model")
+                    case rules.Fail(text=text, kind=kind):
+                        return FAILURES[kind](text)
                     case rules.AskModel(with_tools=with_tools):
                         event = await self._ask(
                             start, turn.lines, with_tools=with_tools
                         )
                         effects = turn.on(event)
+                        await self._record(steps, turn, event)
                     case rules.CallTool(call=call):
                         calls.append(call)
-            if calls:
-                effects = await self._run_tools(start, turn, calls)
+            if calls and not steps.is_superseded:
+                effects = await self._run_tools(start, turn, calls, steps)
+        # Nobody waits for this: whoever took over answers.
+        return Failed("⚠️ Another attempt took over.", "superseded")
+
+    async def _record(
+        self,
+        steps: Steps,
+        turn: rules.Turn,
+        event: rules.ModelReplied | rules.ModelFailed,
+    ) -> None:
+        """Record a round, unless it is the last: that is stored with the reply."""
+        if isinstance(event, rules.ModelReplied) and not turn.is_over:
+            await steps.add(event)
+
+    def _resume(
+        self, start: StartTurn, turn: rules.Turn, steps: list[rules.Step]
+    ) -> list[rules.Effect]:
+        """Go back to where an earlier attempt was cut off."""
+        effects = rules.resume(turn, steps)
+        for step in steps:
+            if isinstance(step, rules.ModelReplied):
+                self._speak(start, [], step.text)
+                self._note_round(step)
+            elif not step.is_error:
+                call = turn.call(step.call_id)
+                if call is not None and call.name == prompt.DELEGATE:
+                    self._delegate(start, call)  # only notes what is to be handed on
+        self._in_doubt = {
+            effect.call.id for effect in effects if isinstance(effect, rules.CallTool)
+        }
+        return effects
+
+    def _note_round(self, reply: rules.ModelReplied) -> None:
+        self._rounds += 1
+        self._usage += reply.usage
+        if reply.text:
+            self._said.append(reply.text)
 
     async def _ask(
         self, start: StartTurn, lines: tuple[Line, ...], *, with_tools: bool
@@ -142,9 +209,9 @@ class Turn(Actor):
                 await trio.sleep(min(max(asked, 0.0), LONGEST_WAIT))
                 wait *= 2
             else:
-                if answer.text:
-                    self._said.append(answer.text)
-                return rules.ModelReplied(answer.text, answer.tool_calls)
+                reply = rules.ModelReplied(answer.text, answer.tool_calls, answer.usage)
+                self._note_round(reply)
+                return reply
         raise AssertionError("unreachable: the last attempt returns")
 
     async def _ask_once(
@@ -221,13 +288,14 @@ class Turn(Actor):
         return (*specs, DELEGATE_SPEC) if self._persona.colleagues else specs
 
     async def _run_tools(
-        self, start: StartTurn, turn: rules.Turn, calls: list[ToolCall]
+        self, start: StartTurn, turn: rules.Turn, calls: list[ToolCall], steps: Steps
     ) -> list[rules.Effect]:
         """Run the calls of one round side by side; give what follows from the last."""
         effects: list[rules.Effect] = []
 
         async def run(call: ToolCall) -> None:
             returned = await self._run_tool(start, call)
+            await steps.add(returned)
             effects.extend(turn.on(returned))
 
         async with trio.open_nursery() as nursery:
@@ -243,6 +311,10 @@ class Turn(Actor):
             seconds = self._services.clock.monotonic() - began
             self._services.metrics.tool_call(call.name, outcome, seconds)
             return returned
+        tool = self._persona.tools[call.name]
+        if call.id in self._in_doubt and not tool.spec.is_repeatable:
+            self._services.metrics.tool_call(call.name, "unknown", 0.0)
+            return rules.ToolReturned(call.id, IN_DOUBT, is_error=True)
         inbound = start.inbound
         context = ToolContext(
             agent=self._persona.name,
@@ -253,7 +325,7 @@ class Turn(Actor):
         began = self._services.clock.monotonic()
         outcome = "cancelled"
         try:
-            result = await self._persona.tools[call.name].run(call, context)
+            result = await tool.run(call, context)
             outcome = "error" if result.is_error else "ok"
         except ToolError as error:
             outcome = "failed"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from actors.messages import Address, Inbound
+from actors.messages import Abilities, Address, Inbound
 from benchmarks.stopwatch import now_ns
 
 if TYPE_CHECKING:
@@ -74,6 +74,16 @@ class People:
         self._agent = agent
         self._clock = clock
         self._answers: dict[str, trio.Event] = {}
+
+    @property
+    def abilities(self) -> Abilities:
+        """Say that a repeated answer is one answer."""
+        return Abilities(is_idempotent=True)
+
+    async def look_up(self, delivery: Delivery) -> str | None:
+        """Say whether it was said; nobody asks."""
+        await trio.lowlevel.checkpoint()
+        return None if delivery.correlation_id in self._answers else delivery.id
 
     async def listen(self, ingress: Ingress) -> None:
         """Let all of them write; then the platform ends."""

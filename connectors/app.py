@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, cast
 import trio
 
 from actors import names
+from actors.account import Account
 from actors.company import Company
 from actors.letters import is_owed_an_answer
 from actors.metrics import LineMetrics
-from actors.persona import Persona
+from actors.persona import Persona, Prices
+from actors.rules.message_state import RetryPolicy
 from actors.rules.routes import Binding, routing_table
 from actors.services import Services
 from actors.supervisor import tree
@@ -33,6 +35,7 @@ from connectors.config import (
     ScriptedModelConfig,
     TerminalConfig,
 )
+from connectors.drain import Drain
 from connectors.edges import Edges
 from connectors.models.script import load_script
 from connectors.models.scripted import ScriptedModel
@@ -84,11 +87,15 @@ class App:
     metrics: Metrics
     store: Store
     transports: Mapping[str, Transport]
+    clock: Clock
+    is_draining: bool = False
     ended: dict[str, trio.Event] = field(default_factory=dict[str, trio.Event])
     """By connector: set when its platform has ended for good."""
 
     async def readiness(self) -> tuple[str, ...]:
         """Say why messages cannot be answered now; nothing: they can."""
+        if self.is_draining:
+            return ("it is being stopped",)
         reasons = [] if self.store.healthy else ["the store cannot write: see the log"]
         reasons += [
             f"connector {name} is not running"
@@ -97,16 +104,25 @@ class App:
         ]
         return tuple(reasons)
 
+    async def drain(self, within: float) -> None:
+        """Take nothing more in; wait until all is answered, or that many seconds."""
+        self.is_draining = True
+        drain = Drain(self.system, self.store, self.clock, tuple(self.transports))
+        await drain.run(within)
+
 
 @asynccontextmanager
 async def open_app(
-    config: AppConfig, transports: Mapping[str, MakeTransport]
+    config: AppConfig,
+    transports: Mapping[str, MakeTransport],
+    redact: Callable[[str], str] = str,
 ) -> AsyncGenerator[App]:
     """Run a company until the block ends; then stop it in order.
 
     Args:
         config: checked settings.
         transports: which connector accounts to run, and how each is made.
+        redact: takes secrets out of what the audit keeps.
 
     Raises:
         runtime.errors.StoreError: the database cannot be used.
@@ -126,11 +142,14 @@ async def open_app(
             metrics=line,
             limits=config.limits,
             sessions=config.sessions,
+            audit=config.audit,
+            owners=frozenset(config.owners),
+            redact=redact,
         )
         watched = SystemConfig(watchdog=WatchdogConfig())
         system = await stack.enter_async_context(open_system(watched))
         metrics.watch(system)
-        app = App(system=system, metrics=metrics, store=store, transports={})
+        app = App(system, metrics, store, transports={}, clock=clock)
         company = _company(config, services, models, app, transports)
         _reserve_addresses(app, stack)
         await system.start_root(tree(company), names.ROOT)
@@ -209,10 +228,31 @@ def _company(
             ],
             config.default_agent,
         ),
-        services=services,
+        services=replace(services, accounts=_accounts(config, made)),
         edges=(edges,) if needs_loop else (),
         on_listener_end=lambda name: app.ended[name].set(),
     )
+
+
+def _accounts(
+    config: AppConfig, transports: Mapping[str, Transport]
+) -> dict[str, Account]:
+    """Say what the domain must know of each connector."""
+    accounts: dict[str, Account] = {}
+    for name, transport in transports.items():
+        settings = config.connectors.get(name, TerminalConfig())
+        retries = RetryPolicy(
+            attempts=config.retries.attempts,
+            retries_failures=settings.retry_failures,
+            first_wait=config.retries.first_wait,
+            longest_wait=config.retries.longest_wait,
+            stuck_after=config.retries.stuck_after,
+        )
+        on_unknown = (
+            settings.on_unknown if isinstance(settings, TerminalConfig) else "resend"
+        )
+        accounts[name] = Account(transport.abilities, retries, on_unknown)
+    return accounts
 
 
 def _reserve_addresses(app: App, stack: AsyncExitStack) -> None:
@@ -239,7 +279,14 @@ def _persona(name: str, config: AppConfig, models: Mapping[str, Model]) -> Perso
         tools={tool: tools[tool] for tool in agent.tools},
         colleagues={each: config.agents[each].description for each in agent.delegates},
         everybody=tuple(config.agents),
+        prices=_prices(model),
     )
+
+
+def _prices(model: ModelConfig) -> Prices:
+    if isinstance(model, OpenAIModelConfig):
+        return Prices(model.input_price, model.output_price)
+    return Prices()
 
 
 def _persona_text(folder: Path | None) -> str:

@@ -13,9 +13,11 @@ from msgspec import Meta, Struct, field
 
 from actors.config import (
     AgentConfig,
+    AuditConfig,
     Count,
     LimitsConfig,
     Name,
+    RetryConfig,
     RouteConfig,
     Seconds,
     SessionConfig,
@@ -76,6 +78,12 @@ class OpenAIModelConfig(
     max_connections: Annotated[int, Meta(ge=1, le=10_000)] = 128
     """Calls at once; more wait up to `connect_timeout`."""
 
+    input_price: Annotated[float, Meta(ge=0)] = 0.0
+    """US dollars for a million tokens read, for the ledger."""
+
+    output_price: Annotated[float, Meta(ge=0)] = 0.0
+    """US dollars for a million tokens written, for the ledger."""
+
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """How the provider calls the bound on an answer's tokens."""
 
@@ -87,6 +95,13 @@ class TerminalConfig(
 
     user: str = "you"
     """Name of the person at the keyboard, as the agents see it."""
+
+    retry_failures: bool = True
+    """Whether a turn that failed is begun again after a while, by `[retries]`."""
+
+    on_unknown: Literal["resend", "hold"] = "resend"
+    """What is done after a crash about an answer that may have been shown: say it
+    again, or keep it back until `callboard queue retry` or `drop` decides."""
 
 
 class HttpConfig(
@@ -102,6 +117,10 @@ class HttpConfig(
 
     api_key: Secret | None = None
     """Bearer token that clients must send; unset asks for none."""
+
+    retry_failures: bool = False
+    """Whether a turn that failed is begun again after a while, by `[retries]`. False:
+    the client is told at once, and may ask again."""
 
     max_body_bytes: Count = 1_048_576
     """Longest request body, in bytes; a longer one is refused unread."""
@@ -133,10 +152,16 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     default_agent: str = ""
     """Answers direct chats that name no agent and fit no route; empty: nobody."""
 
+    owners: tuple[str, ...] = ()
+    """Who runs this company, each as `connector/sender id`; their messages come
+    first."""
+
     store: StoreConfig = field(default_factory=StoreConfig)
     log: LogConfig = field(default_factory=LogConfig)
     sessions: SessionConfig = field(default_factory=SessionConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
+    retries: RetryConfig = field(default_factory=RetryConfig)
+    audit: AuditConfig = field(default_factory=AuditConfig)
     models: dict[Name, ModelConfig] = field(default_factory=dict[str, ModelConfig])
     connectors: dict[Name, ConnectorConfig] = field(
         default_factory=dict[str, ConnectorConfig]

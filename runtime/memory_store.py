@@ -10,194 +10,32 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-import msgspec
 import trio
 
-from runtime.errors import (
-    DuplicateError,
-    KernelError,
-    MisuseError,
-    SequenceConflictError,
-    StoreUnavailableError,
-)
+from runtime.errors import KernelError, StoreUnavailableError
+from runtime.memory_rows import Rows, is_open
+from runtime.rows import MAX_ROWS, Answered, Committed, Counts
 from runtime.store import (
-    Committed,
-    Counts,
-    DeliveryState,
-    InboxState,
-    Pruned,
-    StoredDelivery,
-    StoredEvent,
-    StoredMessage,
     refuse_half_character,
     refuse_limit,
     refuse_misuse,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
 
-    from runtime.store import Accept, Append, Commit, Done, Enqueue, Receipt, Settle
-
-V = TypeVar("V")
-
-
-class InboxRow(msgspec.Struct):
-    """A message and how it stands."""
-
-    message: StoredMessage
-    state: InboxState = "accepted"
-    settled_at: float = 0.0
-
-
-class OutboxRow(msgspec.Struct):
-    """A delivery and how it stands."""
-
-    delivery: StoredDelivery
-    state: DeliveryState = "pending"
-    settled_at: float = 0.0
-
-
-class Rows:
-    """All rows, and the way back out of a commit that fails half way."""
-
-    def __init__(self) -> None:
-        self.inbox: dict[str, InboxRow] = {}
-        self.dedup: dict[tuple[str, str], str] = {}
-        self.journal: dict[str, list[StoredEvent]] = {}
-        self.outbox: dict[str, OutboxRow] = {}
-        self._numbers: Counter[str] = Counter()
-        self._undo: list[Callable[[], object]] = []
-
-    def apply(self, commit: Commit, epoch: int) -> Committed:
-        """Take in all of a commit, or nothing and raise."""
-        at = commit.at
-        try:
-            committed = Committed(
-                tuple(self._accept(row, epoch) for row in commit.accepts),
-                tuple(self._append(row, epoch, at) for row in commit.appends),
-                tuple(self._enqueue(row, epoch, at) for row in commit.deliveries),
-            )
-            for settle in commit.settles:
-                self._settle(settle, at)
-            for receipt in commit.receipts:
-                self._receive(receipt, at)
-        except KernelError:
-            while self._undo:
-                self._undo.pop()()
-            raise
-        self._undo.clear()
-        return committed
-
-    def _put(self, rows: dict[str, V], key: str, row: V) -> None:
-        rows[key] = row
-        self._undo.append(lambda: rows.pop(key))
-
-    def _accept(self, row: Accept, epoch: int) -> int:
-        key = (row.connector, row.platform_id)
-        if row.id in self.inbox or key in self.dedup:
-            raise DuplicateError(
-                f"message {row.id!r} ({row.connector}/{row.platform_id}) was accepted"
-                " before; acknowledge it and do no more"
-            )
-        self._numbers["inbox"] += 1
-        message = StoredMessage(
-            self._numbers["inbox"],
-            row.id,
-            row.connector,
-            row.platform_id,
-            row.part,
-            epoch,
-            row.stream,
-            row.body,
-            row.at,
-        )
-        self._put(self.inbox, row.id, InboxRow(message))
-        self.dedup[key] = row.id
-        self._undo.append(lambda: self.dedup.pop(key))
-        return message.number
-
-    def _append(self, row: Append, epoch: int, at: float) -> int:
-        events = self.journal.setdefault(row.stream, [])
-        last = len(events)
-        if last != row.expected:
-            raise SequenceConflictError(
-                f"stream {row.stream!r} ends at {last}, not at {row.expected}: another"
-                " writer was first; read it again"
-            )
-        for sequence, event in enumerate(row.events, last + 1):
-            events.append(
-                StoredEvent(
-                    row.stream, sequence, event.kind, event.body, row.part, epoch, at
-                )
-            )
-            self._undo.append(events.pop)
-        return len(events)
-
-    def _enqueue(self, row: Enqueue, epoch: int, at: float) -> int:
-        if row.delivery_id in self.outbox:
-            raise DuplicateError(
-                f"delivery {row.delivery_id!r} was enqueued before; it is on its way"
-            )
-        self._numbers["outbox"] += 1
-        delivery = StoredDelivery(
-            self._numbers["outbox"],
-            row.delivery_id,
-            row.connector,
-            row.chat,
-            row.correlation_id,
-            row.part,
-            epoch,
-            row.body,
-            at,
-        )
-        self._put(self.outbox, row.delivery_id, OutboxRow(delivery))
-        return delivery.number
-
-    def _settle(self, settle: Settle, at: float) -> None:
-        row = self.inbox.get(settle.inbox_id)
-        if row is None:
-            raise MisuseError(f"no message {settle.inbox_id!r} was ever accepted")
-        if row.state != "accepted":
-            raise DuplicateError(
-                f"message {settle.inbox_id!r} is {row.state} already and stays so"
-            )
-        settled = InboxRow(row.message, settle.state, at)
-        self.inbox[settle.inbox_id] = settled
-        self._undo.append(lambda: self.inbox.update({settle.inbox_id: row}))
-
-    def _receive(self, receipt: Receipt, at: float) -> None:
-        row = self.outbox.get(receipt.delivery_id)
-        if row is None:
-            raise MisuseError(f"no delivery {receipt.delivery_id!r} was ever enqueued")
-        if row.state != "pending":
-            raise DuplicateError(
-                f"delivery {receipt.delivery_id!r} is {row.state} already and stays so"
-            )
-        received = OutboxRow(row.delivery, receipt.state, at)
-        self.outbox[receipt.delivery_id] = received
-        self._undo.append(lambda: self.outbox.update({receipt.delivery_id: row}))
-
-    def prune(self, before: float, limit: int) -> Pruned:
-        """Forget settled rows of each table, those settled longest ago first."""
-        messages = sorted(
-            (row.settled_at, row.message.number, row.message)
-            for row in self.inbox.values()
-            if row.state != "accepted" and row.settled_at < before
-        )[:limit]
-        deliveries = sorted(
-            (row.settled_at, row.delivery.number, row.delivery.id)
-            for row in self.outbox.values()
-            if row.state != "pending" and row.settled_at < before
-        )[:limit]
-        for _, _, message in messages:
-            del self.inbox[message.id]
-            del self.dedup[message.connector, message.platform_id]
-        for _, _, delivery_id in deliveries:
-            del self.outbox[delivery_id]
-        return Pruned(len(messages), len(deliveries))
+    from runtime.rows import (
+        Commit,
+        Pruned,
+        StoredDelivery,
+        StoredEvent,
+        StoredMessage,
+        StoredRecord,
+        StoredSnapshot,
+    )
+    from runtime.store import Done
 
 
 class MemoryStore:
@@ -207,6 +45,10 @@ class MemoryStore:
         epoch: written on every row.
         fails_at: numbers of the commits, from 1, that raise
             `StoreUnavailableError` and write nothing.
+
+    Attributes:
+        changed_outside: set by a test that plays another program; what the next
+            `was_changed_outside` tells.
     """
 
     def __init__(self, *, epoch: int = 0, fails_at: Collection[int] = ()) -> None:
@@ -216,6 +58,7 @@ class MemoryStore:
         self._healthy = True
         self._closed = False
         self._rows = Rows()
+        self.changed_outside = False
 
     @property
     def epoch(self) -> int:
@@ -263,6 +106,12 @@ class MemoryStore:
         first = max(after, 0)
         return tuple(self._rows.journal.get(stream, [])[first : first + limit])
 
+    async def snapshot(self, stream: str) -> StoredSnapshot | None:
+        """Give the newest snapshot of a stream; see the port."""
+        refuse_half_character(stream)
+        await self._enter()
+        return self._rows.snapshots.get(stream)
+
     async def unsettled(
         self, after: int = 0, limit: int = 1000
     ) -> tuple[StoredMessage, ...]:
@@ -270,27 +119,56 @@ class MemoryStore:
         refuse_limit(limit)
         await self._enter()
         found = (
-            row.message
+            row
             for row in self._rows.inbox.values()
-            if row.state == "accepted" and row.message.number > after
+            if is_open(row) and row.number > after
         )
         return tuple(islice(found, limit))
+
+    async def answered(self, connector: str, platform_id: str) -> Answered | None:
+        """Give what became of a message; see the port."""
+        refuse_half_character(connector + platform_id)
+        await self._enter()
+        name = self._rows.dedup.get((connector, platform_id))
+        if name is None:
+            return None
+        found = (
+            row for row in self._rows.outbox.values() if row.correlation_id == name
+        )
+        return Answered(self._rows.inbox[name], tuple(islice(found, MAX_ROWS)))
 
     async def undelivered(
         self, connector: str | None = None, after: int = 0, limit: int = 1000
     ) -> tuple[StoredDelivery, ...]:
-        """Give deliveries still pending; see the port."""
+        """Give deliveries not yet settled; see the port."""
         refuse_limit(limit)
         refuse_half_character(connector or "")
         await self._enter()
         found = (
-            row.delivery
+            row
             for row in self._rows.outbox.values()
-            if row.state == "pending"
-            and row.delivery.number > after
-            and connector in (None, row.delivery.connector)
+            if is_open(row)
+            and row.number > after
+            and connector in (None, row.connector)
         )
         return tuple(islice(found, limit))
+
+    async def records(
+        self, kind: str, owner: str | None = None, before: int = 0, limit: int = 1000
+    ) -> tuple[StoredRecord, ...]:
+        """Give records of a kind; see the port."""
+        refuse_limit(limit)
+        refuse_half_character(kind + (owner or ""))
+        await self._enter()
+        found = [
+            row
+            for row in self._rows.records.values()
+            if row.kind == kind
+            and owner in (None, row.owner)
+            and (before == 0 or row.number < before)
+        ]
+        found.sort(key=lambda row: row.number, reverse=True)
+        return tuple(found[:limit])
 
     async def counts(self) -> Counts:
         """Count rows by state; see the port."""
@@ -305,6 +183,19 @@ class MemoryStore:
         refuse_limit(limit)
         await self._enter()
         return self._rows.prune(before, limit)
+
+    async def prune_records(self, kind: str, before: float, limit: int = 1000) -> int:
+        """Forget old records of a kind; see the port."""
+        refuse_limit(limit)
+        refuse_half_character(kind)
+        await self._enter()
+        return self._rows.prune_records(kind, before, limit)
+
+    async def was_changed_outside(self) -> bool:
+        """Whether a test played another program since the last call."""
+        await self._enter()
+        was, self.changed_outside = self.changed_outside, False
+        return was
 
     async def probe(self) -> None:
         """Write; counts as a commit for `fails_at`."""

@@ -93,7 +93,127 @@ def step_1_inbox_journal_outbox(db: apsw.Connection) -> None:
     """)
 
 
-MIGRATIONS: Sequence[Migration] = (step_1_inbox_journal_outbox,)
+def step_2_attempts_snapshots_records(db: apsw.Connection) -> None:
+    """Let work and deliveries be under way; add snapshots, records and `jobs`.
+
+    A CHECK cannot be changed, so both tables are made anew. Their numbers go on
+    where they stood, also when the newest rows have been pruned.
+    """
+    db.execute("""
+        CREATE TABLE inbox_2(
+            number      INTEGER PRIMARY KEY AUTOINCREMENT,
+            id          TEXT NOT NULL UNIQUE,
+            connector   TEXT NOT NULL,
+            platform_id TEXT NOT NULL,
+            part        INTEGER NOT NULL CHECK(part BETWEEN 0 AND 255),
+            epoch       INTEGER NOT NULL,
+            stream      TEXT NOT NULL,
+            body        BLOB NOT NULL,
+            accepted_at REAL NOT NULL,
+            priority    INTEGER NOT NULL DEFAULT 5 CHECK(priority BETWEEN 1 AND 10),
+            state       TEXT NOT NULL DEFAULT 'accepted' CHECK(state IN
+                        ('accepted', 'running', 'replied', 'dropped', 'cancelled',
+                         'dead')),
+            attempts    INTEGER NOT NULL DEFAULT 0 CHECK(attempts >= 0),
+            started_at  REAL,
+            due_at      REAL NOT NULL DEFAULT 0.0,
+            reason      TEXT NOT NULL DEFAULT '',
+            settled_at  REAL,
+            UNIQUE(connector, platform_id),
+            CHECK((state IN ('accepted', 'running')) = (settled_at IS NULL))
+        ) STRICT;
+        INSERT INTO inbox_2(number, id, connector, platform_id, part, epoch, stream,
+                body, accepted_at, state, reason, settled_at)
+            SELECT number, id, connector, platform_id, part, epoch, stream, body,
+                accepted_at, state, reason, settled_at FROM inbox;
+
+        CREATE TABLE outbox_2(
+            number         INTEGER PRIMARY KEY AUTOINCREMENT,
+            id             TEXT NOT NULL UNIQUE,
+            connector      TEXT NOT NULL,
+            chat           TEXT NOT NULL,
+            correlation_id TEXT NOT NULL,
+            part           INTEGER NOT NULL CHECK(part BETWEEN 0 AND 255),
+            epoch          INTEGER NOT NULL,
+            body           BLOB NOT NULL,
+            enqueued_at    REAL NOT NULL,
+            state          TEXT NOT NULL DEFAULT 'pending' CHECK(state IN
+                           ('pending', 'sending', 'sent', 'unknown', 'dead')),
+            attempts       INTEGER NOT NULL DEFAULT 0 CHECK(attempts >= 0),
+            receipt        TEXT NOT NULL DEFAULT '',
+            settled_at     REAL,
+            CHECK((state IN ('pending', 'sending')) = (settled_at IS NULL))
+        ) STRICT;
+        INSERT INTO outbox_2(number, id, connector, chat, correlation_id, part, epoch,
+                body, enqueued_at, state, attempts, receipt, settled_at)
+            SELECT number, id, connector, chat, correlation_id, part, epoch, body,
+                enqueued_at, state, attempts, receipt, settled_at FROM outbox;
+
+        DELETE FROM sqlite_sequence WHERE name IN ('inbox_2', 'outbox_2');
+        INSERT INTO sqlite_sequence(name, seq)
+            SELECT name || '_2', seq FROM sqlite_sequence
+            WHERE name IN ('inbox', 'outbox');
+        DROP TABLE inbox;
+        DROP TABLE outbox;
+        ALTER TABLE inbox_2 RENAME TO inbox;
+        ALTER TABLE outbox_2 RENAME TO outbox;
+
+        -- With `state` in them, what is open is counted without touching a row.
+        CREATE INDEX inbox_open ON inbox(number, state) WHERE settled_at IS NULL;
+        CREATE INDEX inbox_settled ON inbox(settled_at, state)
+            WHERE settled_at IS NOT NULL;
+        CREATE INDEX outbox_open ON outbox(connector, number, state)
+            WHERE settled_at IS NULL;
+        CREATE INDEX outbox_settled ON outbox(settled_at, state)
+            WHERE settled_at IS NOT NULL;
+        CREATE INDEX outbox_correlation ON outbox(correlation_id);
+
+        CREATE TABLE snapshot(
+            stream   TEXT NOT NULL PRIMARY KEY,
+            sequence INTEGER NOT NULL,
+            schema   INTEGER NOT NULL,
+            part     INTEGER NOT NULL CHECK(part BETWEEN 0 AND 255),
+            epoch    INTEGER NOT NULL,
+            body     BLOB NOT NULL,
+            at       REAL NOT NULL
+        ) STRICT;
+
+        CREATE TABLE record(
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            kind   TEXT NOT NULL,
+            id     TEXT NOT NULL,
+            owner  TEXT NOT NULL,
+            part   INTEGER NOT NULL CHECK(part BETWEEN 0 AND 255),
+            epoch  INTEGER NOT NULL,
+            body   BLOB NOT NULL,
+            at     REAL NOT NULL,
+            UNIQUE(kind, id)
+        ) STRICT;
+        -- Every index ends with the number: a listing needs no sorting.
+        CREATE INDEX record_kind ON record(kind);
+        CREATE INDEX record_owner ON record(kind, owner);
+        CREATE INDEX record_at ON record(kind, at);
+
+        -- For people who open the file with `sqlite3`.
+        CREATE VIEW jobs AS SELECT
+            id,
+            CASE state
+                WHEN 'accepted' THEN 'pending'
+                WHEN 'running' THEN 'running'
+                WHEN 'replied' THEN 'completed'
+                WHEN 'dead' THEN 'failed'
+                ELSE 'cancelled'
+            END AS status,
+            priority, attempts, accepted_at AS created_at, started_at, due_at,
+            settled_at AS completed_at, reason, connector
+            FROM inbox;
+    """)
+
+
+MIGRATIONS: Sequence[Migration] = (
+    step_1_inbox_journal_outbox,
+    step_2_attempts_snapshots_records,
+)
 
 
 def migrate(

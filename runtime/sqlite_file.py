@@ -23,9 +23,10 @@ from runtime.errors import (
     CorruptError,
     StoreError,
     StoreRefusedError,
+    StoreTooNewError,
     StoreUnavailableError,
 )
-from runtime.migrations import MIGRATIONS, Migration, migrate
+from runtime.migrations import MIGRATIONS, Migration, migrate, refuse_foreign
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -94,6 +95,11 @@ def refuse_old_engine(version: str) -> None:
         )
 
 
+def identity_of(file: os.stat_result) -> tuple[int, int]:
+    """Tell which file it is: (device, inode)."""
+    return file.st_dev, file.st_ino
+
+
 class FileLock:
     """One process's claim on a database, given up by `release` or by its end.
 
@@ -128,6 +134,15 @@ class FileLock:
             raise
         os.ftruncate(self._file, 0)
         os.write(self._file, f"{os.getpid()}\n".encode())
+        self.path = name
+        self._identity = identity_of(os.fstat(self._file))
+
+    def has_its_name(self) -> bool:
+        """Whether the file is still there; if not, it keeps nobody out."""
+        try:
+            return identity_of(self.path.stat()) == self._identity
+        except OSError:
+            return False
 
     def release(self) -> None:
         """Let the next one in."""
@@ -153,10 +168,9 @@ class SqliteFile(msgspec.Struct, frozen=True):
     def identity(self) -> tuple[int, int] | None:
         """Tell which file has the name now: (device, inode); None: there is none."""
         try:
-            found = self.path.stat()
+            return identity_of(self.path.stat())
         except OSError:
             return None
-        return found.st_dev, found.st_ino
 
     def open_writer(self) -> apsw.Connection:
         """Open, or make, the database and bring it up to date.
@@ -190,6 +204,46 @@ class SqliteFile(msgspec.Struct, frozen=True):
             db.pragma("query_only", value=True)
             return db
 
+    def open_existing(
+        self, flags: int = apsw.SQLITE_OPEN_READONLY, *, oldest: int | None = None
+    ) -> apsw.Connection:
+        """Open a database as it is, which another process may hold.
+
+        Args:
+            flags: SQLite's, for opening.
+            oldest: the lowest version that will do; None: only the present one.
+
+        Raises:
+            StoreUnavailableError: there is none, or the disk fails.
+            StoreRefusedError: another program's, or an older release's.
+            StoreTooNewError: a newer release wrote it.
+            CorruptError: it is damaged.
+        """
+        newest = len(self.migrations)
+        with self.told(), contextlib.ExitStack() as stack:
+            if not self.path.is_file():
+                raise StoreUnavailableError(
+                    f"there is no database {self.path}; give the path of one"
+                )
+            db = self._connect(flags)
+            stack.callback(db.close)
+            refuse_foreign(db, self.path)
+            version = int(db.pragma("user_version"))
+            if version > newest:
+                raise StoreTooNewError(
+                    f"{self.path} was written by a newer release of Callboard (its"
+                    f" version is {version}, this release knows {newest}); use that"
+                    " release"
+                )
+            if version < (newest if oldest is None else oldest):
+                raise StoreRefusedError(
+                    f"{self.path} was written by an older release of Callboard (its"
+                    f" version is {version}, this release needs {newest}); start this"
+                    " release on it once, which brings it up to date"
+                )
+            stack.pop_all()
+            return db
+
     @contextlib.contextmanager
     def told(self) -> Generator[None]:
         """Raise what the disk says in the kernel's words."""
@@ -203,10 +257,8 @@ class SqliteFile(msgspec.Struct, frozen=True):
                 " another path"
             ) from error
 
-    def _connect(self) -> apsw.Connection:
-        db = apsw.Connection(
-            str(self.path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=self.vfs
-        )
+    def _connect(self, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
+        db = apsw.Connection(str(self.path), flags=flags, vfs=self.vfs)
         db.set_busy_timeout(int(self.options.busy_timeout * 1000))
         return db
 

@@ -1,7 +1,8 @@
-"""The store's rows as SQL: what one commit writes, what the reading calls give.
+"""The store's rows as SQL: what one commit writes, and what is forgotten.
 
 Plain functions on an open connection, inside a transaction that the caller began
-and ends. They know nothing of threads, files or groups.
+and ends. They know nothing of threads, files or groups. `sqlite_reads.py` has what
+the reading calls give.
 """
 
 # apsw's stubs name `collections.abc.Buffer`, which Python 3.11 has not got yet:
@@ -12,56 +13,52 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runtime.errors import DuplicateError, MisuseError, SequenceConflictError
-from runtime.store import (
-    Committed,
-    Counts,
-    Pruned,
-    StoredDelivery,
-    StoredEvent,
-    StoredMessage,
-)
+from runtime.rows import Committed, Pruned
 
 if TYPE_CHECKING:
     import apsw
 
-    from runtime.store import Accept, Append, Commit, Enqueue, Receipt, Settle
+    from runtime.rows import (
+        Accept,
+        Append,
+        Attempt,
+        Claim,
+        Commit,
+        Defer,
+        Enqueue,
+        Receipt,
+        Record,
+        Settle,
+        Snapshot,
+    )
 
 ACCEPT = """INSERT INTO inbox
-    (id, connector, platform_id, part, epoch, stream, body, accepted_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+    (id, connector, platform_id, part, epoch, stream, body, accepted_at, priority)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+CLAIM = """UPDATE inbox SET state = 'running', attempts = ?, started_at = ?
+    WHERE id = ? AND settled_at IS NULL"""
+DEFER = """UPDATE inbox SET state = 'accepted', attempts = ?, due_at = ?, reason = ?
+    WHERE id = ? AND settled_at IS NULL"""
 LAST = "SELECT max(sequence) FROM journal WHERE stream = ?"
 APPEND = """INSERT INTO journal(stream, sequence, kind, body, part, epoch, at)
     VALUES (?, ?, ?, ?, ?, ?, ?)"""
+SNAPSHOT = """INSERT INTO snapshot(stream, sequence, schema, part, epoch, body, at)
+    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT(stream) DO UPDATE SET
+    sequence = excluded.sequence, schema = excluded.schema, part = excluded.part,
+    epoch = excluded.epoch, body = excluded.body, at = excluded.at
+    WHERE excluded.sequence >= snapshot.sequence"""
 ENQUEUE = """INSERT INTO outbox
     (id, connector, chat, correlation_id, part, epoch, body, enqueued_at)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
 SETTLE = """UPDATE inbox SET state = ?, reason = ?, settled_at = ?
     WHERE id = ? AND settled_at IS NULL"""
+ATTEMPT = """UPDATE outbox SET state = 'sending', attempts = ?
+    WHERE id = ? AND settled_at IS NULL"""
 RECEIVE = """UPDATE outbox SET state = ?, receipt = ?, attempts = ?, settled_at = ?
     WHERE id = ? AND settled_at IS NULL"""
-
-READ = """SELECT stream, sequence, kind, body, part, epoch, at FROM journal
-    WHERE stream = ? AND sequence > ? ORDER BY sequence LIMIT ?"""
-UNSETTLED = """SELECT number, id, connector, platform_id, part, epoch, stream, body,
-    accepted_at FROM inbox INDEXED BY inbox_accepted
-    WHERE settled_at IS NULL AND number > ? ORDER BY number LIMIT ?"""
-UNDELIVERED = """SELECT number, id, connector, chat, correlation_id, part, epoch,
-    body, enqueued_at FROM outbox INDEXED BY outbox_pending
-    WHERE settled_at IS NULL AND number > ? ORDER BY number LIMIT ?"""
-UNDELIVERED_OF = """SELECT number, id, connector, chat, correlation_id, part, epoch,
-    body, enqueued_at FROM outbox INDEXED BY outbox_pending
-    WHERE settled_at IS NULL AND connector = ? AND number > ?
-    ORDER BY number LIMIT ?"""
-
-# Why two halves each: the partial indexes are counted without touching a row.
-# Why one statement: so both tables are counted as of one moment.
-COUNT = """
-    SELECT 'inbox', 'accepted', count(*) FROM inbox WHERE settled_at IS NULL
-    UNION ALL SELECT 'inbox', state, count(*) FROM inbox
-        WHERE settled_at IS NOT NULL GROUP BY state
-    UNION ALL SELECT 'outbox', 'pending', count(*) FROM outbox WHERE settled_at IS NULL
-    UNION ALL SELECT 'outbox', state, count(*) FROM outbox
-        WHERE settled_at IS NOT NULL GROUP BY state"""
+# A record that is replaced gets a new number: it is the one written last.
+RECORD = """INSERT OR REPLACE INTO record(kind, id, owner, part, epoch, body, at)
+    VALUES (?, ?, ?, ?, ?, ?, ?)"""
 
 PRUNE_INBOX = """DELETE FROM inbox WHERE number IN (
     SELECT number FROM inbox WHERE settled_at IS NOT NULL AND settled_at < ?
@@ -69,6 +66,8 @@ PRUNE_INBOX = """DELETE FROM inbox WHERE number IN (
 PRUNE_OUTBOX = """DELETE FROM outbox WHERE number IN (
     SELECT number FROM outbox WHERE settled_at IS NOT NULL AND settled_at < ?
     ORDER BY settled_at LIMIT ?)"""
+PRUNE_RECORDS = """DELETE FROM record WHERE number IN (
+    SELECT number FROM record WHERE kind = ? AND at < ? ORDER BY at LIMIT ?)"""
 
 
 def write(db: apsw.Connection, commit: Commit, epoch: int) -> Committed:
@@ -81,28 +80,51 @@ def write(db: apsw.Connection, commit: Commit, epoch: int) -> Committed:
         MisuseError: same.
     """
     at = commit.at
-    committed = Committed(
-        tuple([accept(db, row, epoch) for row in commit.accepts]),
-        tuple([append(db, row, epoch, at) for row in commit.appends]),
-        tuple([enqueue(db, row, epoch, at) for row in commit.deliveries]),
-    )
+    accepted = tuple([accept(db, row, epoch) for row in commit.accepts])
+    for claim in commit.claims:
+        claim_message(db, claim, at)
+    for defer in commit.defers:
+        defer_message(db, defer)
+    sequences = tuple([append(db, row, epoch, at) for row in commit.appends])
+    for snapshot in commit.snapshots:
+        put_snapshot(db, snapshot, epoch, at)
+    enqueued = tuple([enqueue(db, row, epoch, at) for row in commit.deliveries])
     for settle in commit.settles:
         settle_message(db, settle, at)
+    for sending in commit.attempts:
+        attempt_delivery(db, sending)
     for receipt in commit.receipts:
         receive(db, receipt, at)
-    return committed
+    for record in commit.records:
+        put_record(db, record, epoch, at)
+    return Committed(accepted, sequences, enqueued)
 
 
 def accept(db: apsw.Connection, row: Accept, epoch: int) -> int:
     """Add a message to the inbox and give its number."""
     key = (row.id, row.connector, row.platform_id)
-    db.execute(ACCEPT, (*key, row.part, epoch, row.stream, row.body, row.at))
+    given = (row.part, epoch, row.stream, row.body, row.at, row.priority)
+    db.execute(ACCEPT, key + given)
     if not db.changes():
         raise DuplicateError(
             f"message {row.id!r} ({row.connector}/{row.platform_id}) was accepted"
             " before; acknowledge it and do no more"
         )
     return db.last_insert_rowid()
+
+
+def claim_message(db: apsw.Connection, row: Claim, at: float) -> None:
+    """Note that somebody works on a message."""
+    db.execute(CLAIM, (row.attempt, at, row.inbox_id))
+    if not db.changes():
+        refuse_message(db, row.inbox_id)
+
+
+def defer_message(db: apsw.Connection, row: Defer) -> None:
+    """Note that nobody works on a message any more."""
+    db.execute(DEFER, (row.attempts, row.due_at, row.reason, row.inbox_id))
+    if not db.changes():
+        refuse_message(db, row.inbox_id)
 
 
 def append(db: apsw.Connection, row: Append, epoch: int, at: float) -> int:
@@ -121,6 +143,12 @@ def append(db: apsw.Connection, row: Append, epoch: int, at: float) -> int:
     return last
 
 
+def put_snapshot(db: apsw.Connection, row: Snapshot, epoch: int, at: float) -> None:
+    """Keep a snapshot, unless there is a newer one of its stream."""
+    given = (row.stream, row.sequence, row.schema, row.part, epoch, row.body, at)
+    db.execute(SNAPSHOT, given)
+
+
 def enqueue(db: apsw.Connection, row: Enqueue, epoch: int, at: float) -> int:
     """Add a delivery to the outbox and give its number."""
     key = (row.delivery_id, row.connector, row.chat, row.correlation_id)
@@ -133,33 +161,55 @@ def enqueue(db: apsw.Connection, row: Enqueue, epoch: int, at: float) -> int:
 
 
 def settle_message(db: apsw.Connection, row: Settle, at: float) -> None:
-    """Give an accepted message its terminal state."""
+    """Give a message that is not settled its terminal state."""
     db.execute(SETTLE, (row.state, row.reason, at, row.inbox_id))
-    if db.changes():
-        return
-    state = db.execute("SELECT state FROM inbox WHERE id = ?", (row.inbox_id,)).get
-    if state is None:
-        raise MisuseError(f"no message {row.inbox_id!r} was ever accepted")
-    raise DuplicateError(f"message {row.inbox_id!r} is {state} already and stays so")
+    if not db.changes():
+        refuse_message(db, row.inbox_id)
+
+
+def attempt_delivery(db: apsw.Connection, row: Attempt) -> None:
+    """Note that a platform is about to be asked."""
+    db.execute(ATTEMPT, (row.attempt, row.delivery_id))
+    if not db.changes():
+        refuse_delivery(db, row.delivery_id)
 
 
 def receive(db: apsw.Connection, row: Receipt, at: float) -> None:
-    """Give a pending delivery its terminal state."""
+    """Give a delivery that is not settled its terminal state."""
     db.execute(RECEIVE, (row.state, row.receipt, row.attempts, at, row.delivery_id))
-    if db.changes():
-        return
-    state = db.execute("SELECT state FROM outbox WHERE id = ?", (row.delivery_id,)).get
+    if not db.changes():
+        refuse_delivery(db, row.delivery_id)
+
+
+def put_record(db: apsw.Connection, row: Record, epoch: int, at: float) -> None:
+    """Write a record, in place of the one of its kind and id."""
+    db.execute(RECORD, (row.kind, row.id, row.owner, row.part, epoch, row.body, at))
+
+
+def refuse_message(db: apsw.Connection, name: str) -> None:
+    """Say why a message could not be changed.
+
+    Raises:
+        MisuseError: there is none.
+        DuplicateError: it is settled.
+    """
+    state = db.execute("SELECT state FROM inbox WHERE id = ?", (name,)).get
     if state is None:
-        raise MisuseError(f"no delivery {row.delivery_id!r} was ever enqueued")
-    raise DuplicateError(
-        f"delivery {row.delivery_id!r} is {state} already and stays so"
-    )
+        raise MisuseError(f"no message {name!r} was ever accepted")
+    raise DuplicateError(f"message {name!r} is {state} already and stays so")
 
 
-def greet(db: apsw.Connection) -> int:
-    """Read the schema, so that a damaged file is found at once."""
-    tables: int = db.execute("SELECT count(*) FROM sqlite_schema").get
-    return tables
+def refuse_delivery(db: apsw.Connection, name: str) -> None:
+    """Say why a delivery could not be changed.
+
+    Raises:
+        MisuseError: there is none.
+        DuplicateError: it is settled.
+    """
+    state = db.execute("SELECT state FROM outbox WHERE id = ?", (name,)).get
+    if state is None:
+        raise MisuseError(f"no delivery {name!r} was ever enqueued")
+    raise DuplicateError(f"delivery {name!r} is {state} already and stays so")
 
 
 def prune(db: apsw.Connection, before: float, limit: int) -> Pruned:
@@ -170,6 +220,12 @@ def prune(db: apsw.Connection, before: float, limit: int) -> Pruned:
     return Pruned(inbox, db.changes())
 
 
+def prune_records(db: apsw.Connection, kind: str, before: float, limit: int) -> int:
+    """Forget records of a kind, those written longest ago first."""
+    db.execute(PRUNE_RECORDS, (kind, before, limit))
+    return db.changes()
+
+
 def probe(db: apsw.Connection) -> None:
     """Take room on the disk, as a commit would."""
     db.execute("INSERT OR REPLACE INTO probe VALUES (1, zeroblob(65536))")
@@ -178,34 +234,3 @@ def probe(db: apsw.Connection) -> None:
 def end_probe(db: apsw.Connection) -> None:
     """Give back what `probe` took."""
     db.execute("DELETE FROM probe")
-
-
-def read(
-    db: apsw.Connection, stream: str, after: int, limit: int
-) -> tuple[StoredEvent, ...]:
-    """Read a stream."""
-    return tuple(StoredEvent(*row) for row in db.execute(READ, (stream, after, limit)))
-
-
-def unsettled(db: apsw.Connection, after: int, limit: int) -> tuple[StoredMessage, ...]:
-    """Read messages not yet settled."""
-    return tuple(StoredMessage(*row) for row in db.execute(UNSETTLED, (after, limit)))
-
-
-def undelivered(
-    db: apsw.Connection, connector: str | None, after: int, limit: int
-) -> tuple[StoredDelivery, ...]:
-    """Read deliveries still pending, of one connector or of all."""
-    if connector is None:
-        rows = db.execute(UNDELIVERED, (after, limit))
-    else:
-        rows = db.execute(UNDELIVERED_OF, (connector, after, limit))
-    return tuple(StoredDelivery(*row) for row in rows)
-
-
-def counts(db: apsw.Connection) -> Counts:
-    """Count rows by state, both tables as of one moment."""
-    counted = Counts({}, {})
-    for table, state, rows in db.execute(COUNT):
-        (counted.inbox if table == "inbox" else counted.outbox)[state] = rows
-    return counted

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from runtime import sqlite_rows
+from runtime import sqlite_reads, sqlite_rows
 from runtime.errors import MisuseError, StoreUnavailableError
 from runtime.sqlite_threads import Reader, WorkingThread, Writer
 from runtime.store import (
@@ -26,18 +26,22 @@ from runtime.store import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from runtime.sqlite_file import SqliteFile
-    from runtime.sqlite_threads import GroupEnded
-    from runtime.store import (
+    from runtime.rows import (
+        Answered,
         Commit,
         Committed,
         Counts,
-        Done,
         Pruned,
         StoredDelivery,
         StoredEvent,
         StoredMessage,
+        StoredRecord,
+        StoredSnapshot,
     )
+    from runtime.sqlite_file import SqliteFile
+    from runtime.sqlite_jobs import Job
+    from runtime.sqlite_threads import GroupEnded
+    from runtime.store import Done
 
 
 class SqliteStore:
@@ -65,6 +69,8 @@ class SqliteStore:
         self._epoch = epoch
         self._on_commit = on_commit
         self._healthy = True
+        self._failed_read: Job | None = None
+        self._seen: int | None = None
         self._token = trio.lowlevel.current_trio_token()
         self._writer = WorkingThread(Writer, file, self._learn)
         self._reader = WorkingThread(Reader, file, self._learn)
@@ -90,8 +96,8 @@ class SqliteStore:
             stack.push_async_callback(store.aclose)
             # Each thread opens its connection for its first job; the writer's
             # first, for it makes the file.
-            await store._writer.jobs.call(sqlite_rows.greet)
-            await store._reader.jobs.call(sqlite_rows.greet)
+            await store._writer.jobs.call(sqlite_reads.greet)
+            await store._reader.jobs.call(sqlite_reads.greet)
             stack.pop_all()
         return store
 
@@ -102,8 +108,13 @@ class SqliteStore:
 
     @property
     def healthy(self) -> bool:
-        """False from a failed write until one succeeds, and once it has broken."""
-        return self._healthy and not self.needs_reopening
+        """False while the disk fails, and once the store has broken.
+
+        A failed write is made good by one that succeeds, a failed read only by
+        the same one: damage in one place is not seen from another.
+        """
+        is_well = self._healthy and self._failed_read is None
+        return is_well and not self.needs_reopening
 
     @property
     def needs_reopening(self) -> bool:
@@ -142,7 +153,14 @@ class SqliteStore:
         refuse_limit(limit)
         refuse_half_character(stream)
         return await self._reader.jobs.call(
-            partial(sqlite_rows.read, stream=stream, after=after, limit=limit)
+            partial(sqlite_reads.read, stream=stream, after=after, limit=limit)
+        )
+
+    async def snapshot(self, stream: str) -> StoredSnapshot | None:
+        """Give the newest snapshot of a stream; see the port."""
+        refuse_half_character(stream)
+        return await self._reader.jobs.call(
+            partial(sqlite_reads.snapshot, stream=stream)
         )
 
     async def unsettled(
@@ -151,24 +169,47 @@ class SqliteStore:
         """Give messages not yet settled; see the port."""
         refuse_limit(limit)
         return await self._reader.jobs.call(
-            partial(sqlite_rows.unsettled, after=after, limit=limit)
+            partial(sqlite_reads.unsettled, after=after, limit=limit)
+        )
+
+    async def answered(self, connector: str, platform_id: str) -> Answered | None:
+        """Give what became of a message; see the port."""
+        refuse_half_character(connector + platform_id)
+        return await self._reader.jobs.call(
+            partial(sqlite_reads.answered, connector=connector, platform_id=platform_id)
         )
 
     async def undelivered(
         self, connector: str | None = None, after: int = 0, limit: int = 1000
     ) -> tuple[StoredDelivery, ...]:
-        """Give deliveries still pending; see the port."""
+        """Give deliveries not yet settled; see the port."""
         refuse_limit(limit)
         refuse_half_character(connector or "")
         return await self._reader.jobs.call(
             partial(
-                sqlite_rows.undelivered, connector=connector, after=after, limit=limit
+                sqlite_reads.undelivered, connector=connector, after=after, limit=limit
+            )
+        )
+
+    async def records(
+        self, kind: str, owner: str | None = None, before: int = 0, limit: int = 1000
+    ) -> tuple[StoredRecord, ...]:
+        """Give records of a kind; see the port."""
+        refuse_limit(limit)
+        refuse_half_character(kind + (owner or ""))
+        return await self._reader.jobs.call(
+            partial(
+                sqlite_reads.records,
+                kind=kind,
+                owner=owner,
+                before=before,
+                limit=limit,
             )
         )
 
     async def counts(self) -> Counts:
         """Count rows by state; see the port."""
-        return await self._reader.jobs.call(sqlite_rows.counts)
+        return await self._reader.jobs.call(sqlite_reads.counts)
 
     async def prune(self, before: float, limit: int = 1000) -> Pruned:
         """Forget what is long settled; see the port."""
@@ -177,10 +218,28 @@ class SqliteStore:
             partial(sqlite_rows.prune, before=before, limit=limit)
         )
 
+    async def prune_records(self, kind: str, before: float, limit: int = 1000) -> int:
+        """Forget old records of a kind; see the port."""
+        refuse_limit(limit)
+        refuse_half_character(kind)
+        return await self._writer.jobs.call(
+            partial(sqlite_rows.prune_records, kind=kind, before=before, limit=limit)
+        )
+
+    async def was_changed_outside(self) -> bool:
+        """Whether another program wrote since the last call; see the port."""
+        # On the writer's connection: there our own commits do not count.
+        version = await self._writer.jobs.call(sqlite_reads.data_version)
+        before, self._seen = self._seen, version
+        return before not in (None, version)
+
     async def probe(self) -> None:
-        """Take room on the disk as a commit would, and give it back."""
+        """Take room on the disk as a commit would; read again what could not be."""
         await self._writer.jobs.call(sqlite_rows.probe)
         await self._writer.jobs.call(sqlite_rows.end_probe)
+        if (failed := self._failed_read) is not None:
+            await self._reader.jobs.call(failed.run)
+            self._failed_read = None
 
     async def aclose(self) -> None:
         """Finish what was asked for before, and end both threads.
@@ -208,5 +267,7 @@ class SqliteStore:
     def _learn(self, ended: GroupEnded) -> None:
         if ended.healthy is not None:
             self._healthy = ended.healthy
+        # The first one stays: it is what `probe` tries again.
+        self._failed_read = self._failed_read or ended.failed_read
         if ended.commits and self._on_commit is not None:
             self._on_commit(ended.seconds, ended.commits)

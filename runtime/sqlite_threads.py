@@ -1,9 +1,9 @@
 """The two threads of the SQLite engine: one writes in groups, one reads.
 
 Each is a pykka `ThreadingActor` that owns its connection from its first job to its
-end. The writer puts all that waits into one transaction, a savepoint around each
-job, and answers only after the COMMIT: the one flush to the disk is shared by the
-group, and a job that fails is undone alone.
+end. The writer puts all that waits into one transaction and answers only after the
+COMMIT: the one flush to the disk is shared by the group, and a job that fails is
+undone alone.
 """
 
 # apsw's stubs name `collections.abc.Buffer`, which Python 3.11 has not got yet:
@@ -25,13 +25,14 @@ import trio
 
 from runtime.errors import MisuseError, StoreError, StoreUnavailableError
 from runtime.sqlite_file import DAMAGED, DISK, FileLock, SqliteFile, translate
-from runtime.sqlite_jobs import JobQueue
+from runtime.sqlite_groups import UNSTORABLE, transact
+from runtime.sqlite_jobs import Job, JobQueue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
     from types import TracebackType
 
-    from runtime.sqlite_jobs import Job
 
 MOST_WAL_PAGES = 4000
 """Pages (of 4 KiB) after which the WAL is copied even if the writer is busy."""
@@ -39,22 +40,13 @@ MOST_WAL_PAGES = 4000
 MOST_READS = 16
 """Reads answered together; a long one holds up the others by as much."""
 
-UNSTORABLE = (
-    apsw.ConstraintError,
-    apsw.TooBigError,
-    OverflowError,
-    TypeError,
-    ValueError,
-)
-"""What one job alone is to blame for."""
-
 
 class Wake(msgspec.Struct, frozen=True):
     """There are jobs to take."""
 
 
 class GroupEnded(msgspec.Struct, frozen=True):
-    """What the writer tells the store, on the trio thread."""
+    """What a thread tells the store, on the trio thread."""
 
     healthy: bool | None
     """Whether the disk took it; None if nothing was written."""
@@ -62,6 +54,9 @@ class GroupEnded(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     commits: int = 0
     """How many shared the transaction; 0 if there was none."""
+
+    failed_read: Job | None = None
+    """What the disk did not give, for the reader to try again."""
 
 
 Report = Callable[[GroupEnded], None]
@@ -163,15 +158,6 @@ class DatabaseThread(pykka.ThreadingActor, abc.ABC):
     def run(self, db: apsw.Connection, jobs: Sequence[Job]) -> None:
         """Do the jobs and give them back."""
 
-    def _refuse_all(self, jobs: Sequence[Job]) -> None:
-        """Refuse a group: SQLite would go on writing into a file without a name."""
-        for job in jobs:
-            job.error = StoreUnavailableError(
-                f"{self.file.path} was removed or replaced while it was in use;"
-                " nothing is stored any more. Put it back, or restart Callboard"
-            )
-        self.jobs.give_back(jobs, lambda: self._report(GroupEnded(healthy=False)))
-
     def rest(self, db: apsw.Connection) -> None:
         """Use the quiet; nothing has come for a while."""
 
@@ -194,15 +180,21 @@ class Reader(DatabaseThread):
 
     def run(self, db: apsw.Connection, jobs: Sequence[Job]) -> None:
         """Do the jobs that somebody still waits for."""
+        failed: Job | None = None
         for job in jobs:
             if not job.is_abandoned:
                 try:
                     job.run(db)
                 except (*DAMAGED, *DISK) as error:
                     job.error = translate(error, self.file.path)
+                    failed = job
                 except UNSTORABLE as error:
                     job.error = MisuseError(f"this can never be read: {error}")
-        self.jobs.give_back(jobs)
+        if failed is None:
+            self.jobs.give_back(jobs)
+            return
+        ended = GroupEnded(healthy=None, failed_read=failed)
+        self.jobs.give_back(jobs, lambda: self._report(ended))
 
 
 class Writer(DatabaseThread):
@@ -235,16 +227,13 @@ class Writer(DatabaseThread):
 
     def run(self, db: apsw.Connection, jobs: Sequence[Job]) -> None:
         """Commit a group; its callers go on when it is on the disk."""
-        if self.file.identity() != self._identity:
-            self._refuse_all(jobs)
+        lost = self._lost_name()
+        if lost is not None:
+            self._refuse_all(jobs, lost)
             return
         started = time.perf_counter()
-        before = db.total_changes()
         try:
-            db.execute("BEGIN IMMEDIATE")
-            for job in jobs:
-                attempt(db, job)
-            db.execute("COMMIT")
+            has_written = transact(db, jobs)
         except (*DAMAGED, *DISK) as error:
             if db.in_transaction:  # SQLite may have rolled back by itself
                 db.execute("ROLLBACK")
@@ -254,7 +243,7 @@ class Writer(DatabaseThread):
             ended = GroupEnded(healthy=False)
         else:
             ended = GroupEnded(
-                True if db.total_changes() > before else None,
+                True if has_written else None,
                 time.perf_counter() - started,
                 len(jobs),
             )
@@ -276,6 +265,26 @@ class Writer(DatabaseThread):
             if self._lock is not None:
                 self._lock.release()
 
+    def _lost_name(self) -> Path | None:
+        """Tell which of our two files was removed or replaced; mostly neither.
+
+        Without the database's name SQLite would go on writing into a file that
+        nobody finds again; without the lock's, another process may write too.
+        """
+        if self.file.identity() != self._identity:
+            return self.file.path
+        if self._lock is not None and not self._lock.has_its_name():
+            return self._lock.path
+        return None
+
+    def _refuse_all(self, jobs: Sequence[Job], lost: Path) -> None:
+        for job in jobs:
+            job.error = StoreUnavailableError(
+                f"{lost} was removed or replaced while it was in use; nothing is"
+                " stored any more. Put it back, or restart Callboard"
+            )
+        self.jobs.give_back(jobs, lambda: self._report(GroupEnded(healthy=False)))
+
     def _count_pages(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self._wal_pages = pages
         return apsw.SQLITE_OK
@@ -287,27 +296,6 @@ class Writer(DatabaseThread):
             # Nothing is lost, the WAL keeps it all; but the disk is not well.
             self.jobs.give_back((), lambda: self._report(GroupEnded(healthy=False)))
         self._wal_pages = 0
-
-
-def attempt(db: apsw.Connection, job: Job) -> None:
-    """Do one job of a group; if it is to blame, undo it alone and keep its error.
-
-    Raises:
-        apsw.Error: the disk; the whole group fails.
-    """
-    db.execute("SAVEPOINT job")
-    try:
-        job.run(db)
-    except (StoreError, MisuseError) as error:
-        job.error = error
-    except UNSTORABLE as error:
-        job.error = MisuseError(
-            f"this can never be stored: {error}; see `Store.commit`"
-        )
-        job.error.__cause__ = error
-    if job.error is not None:
-        db.execute("ROLLBACK TO job")
-    db.execute("RELEASE job")
 
 
 class WorkingThread:

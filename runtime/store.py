@@ -1,199 +1,41 @@
-"""What the kernel asks of durable storage: one port, and the rows it speaks of.
+"""What the kernel asks of durable storage: one port; `rows.py` has its shapes.
 
 Knows no engine and no process: `sqlite_store.py` keeps the rows in a file,
 `memory_store.py` in memory, both pass `tests/contracts/test_store.py`, and a
-database server could. Bodies are bytes made by the caller; the store never looks
-into them. It has no clock either: every time is Unix seconds given by the caller.
-
-Every durable row carries its *part* (0 to 255, a stable hash of its conversation),
-the *epoch* of the store that wrote it, and its dedup key: (connector,
-platform_id) in the inbox, (stream, sequence) in the journal, id in the outbox.
+database server could. It has no clock: every time is Unix seconds given by the
+caller.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal, Protocol
-
-import msgspec
+from typing import Protocol
 
 from runtime.errors import MisuseError
+from runtime.rows import (
+    MAX_ROWS,
+    PARTS,
+    Answered,
+    Commit,
+    Committed,
+    Counts,
+    Pruned,
+    StoredDelivery,
+    StoredEvent,
+    StoredMessage,
+    StoredRecord,
+    StoredSnapshot,
+)
 
-PARTS = 256
-"""How many parts conversations are spread over; never changes."""
-
-MAX_ROWS = 10_000
-"""Most rows one reading call may ask for."""
-
-InboxState = Literal["accepted", "replied", "dropped", "cancelled", "dead"]
-SettledState = Literal["replied", "dropped", "cancelled", "dead"]
-DeliveryState = Literal["pending", "sent", "unknown", "dead"]
-ReceivedState = Literal["sent", "unknown", "dead"]
-
-
-class Accept(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that came in; becomes an inbox row in state `accepted`."""
-
-    id: str
-    """Unique over all nodes; refused when it has been used before."""
-
-    connector: str
-    platform_id: str
-    """With `connector` the dedup key: a second one is refused."""
-
-    part: int
-    stream: str
-    """The journal stream of the conversation it belongs to."""
-
-    body: bytes
-    at: float
-    """Unix seconds at which it was received."""
-
-
-class NewEvent(msgspec.Struct, frozen=True):
-    """One thing that happened, not yet stored."""
-
-    kind: str
-    body: bytes
-
-
-class Append(msgspec.Struct, frozen=True, kw_only=True):
-    """Events for the end of one stream; without events only `expected` is checked."""
-
-    stream: str
-    expected: int
-    """Number of the last event the writer has seen; 0 for an empty stream."""
-
-    part: int
-    events: tuple[NewEvent, ...]
-
-
-class Enqueue(msgspec.Struct, frozen=True, kw_only=True):
-    """A message to say; becomes an outbox row in state `pending`."""
-
-    delivery_id: str
-    """Unique over all nodes; refused when it has been used before."""
-
-    connector: str
-    chat: str
-    """Deliveries of one chat keep the order in which they were enqueued."""
-
-    correlation_id: str
-    part: int
-    body: bytes
-
-
-class Settle(msgspec.Struct, frozen=True):
-    """An accepted message reaches its one terminal state."""
-
-    inbox_id: str
-    state: SettledState
-    reason: str = ""
-
-
-class Receipt(msgspec.Struct, frozen=True):
-    """A pending delivery reaches its one terminal state."""
-
-    delivery_id: str
-    state: ReceivedState
-    receipt: str = ""
-    """The platform's id of the message, or what is known instead."""
-
-    attempts: int = 1
-    """How often the platform was asked."""
-
-
-class Commit(msgspec.Struct, frozen=True, kw_only=True):
-    """What is stored together or not at all, in the order of the fields.
-
-    So one commit may accept a message and settle it, or enqueue a delivery and
-    record its receipt.
-    """
-
-    at: float
-    """Unix seconds; stored with events, deliveries, settles and receipts."""
-
-    accepts: tuple[Accept, ...] = ()
-    appends: tuple[Append, ...] = ()
-    deliveries: tuple[Enqueue, ...] = ()
-    settles: tuple[Settle, ...] = ()
-    receipts: tuple[Receipt, ...] = ()
-
-
-class Committed(msgspec.Struct, frozen=True):
-    """The numbers that a durable commit was given."""
-
-    accepted: tuple[int, ...] = ()
-    """The inbox number of each accept."""
-
-    sequences: tuple[int, ...] = ()
-    """The number of the last event of each append's stream."""
-
-    enqueued: tuple[int, ...] = ()
-    """The outbox number of each delivery."""
-
-
-class StoredEvent(msgspec.Struct, frozen=True):
-    """One event of a stream; `sequence` counts from 1 without a gap."""
-
-    stream: str
-    sequence: int
-    kind: str
-    body: bytes
-    part: int
-    epoch: int
-    at: float
-
-
-class StoredMessage(msgspec.Struct, frozen=True):
-    """One accepted message; `number` grows in the order of acceptance."""
-
-    number: int
-    id: str
-    connector: str
-    platform_id: str
-    part: int
-    epoch: int
-    stream: str
-    body: bytes
-    at: float
-
-
-class StoredDelivery(msgspec.Struct, frozen=True):
-    """One pending delivery; `number` grows in the order of enqueueing."""
-
-    number: int
-    id: str
-    connector: str
-    chat: str
-    correlation_id: str
-    part: int
-    epoch: int
-    body: bytes
-    at: float
-
-
-class Counts(msgspec.Struct, frozen=True):
-    """How many rows stand in each state; a state without rows may be missing."""
-
-    inbox: dict[InboxState, int]
-    outbox: dict[DeliveryState, int]
-
-
-class Pruned(msgspec.Struct, frozen=True):
-    """How many rows one call removed; call again while either equals the limit."""
-
-    inbox: int
-    outbox: int
-
+LEAST_URGENT = 10
 
 Done = Callable[[Committed | Exception], object]
 """Told what became of a commit."""
 
 
 class Store(Protocol):
-    """Durable rows: inbox, journal, outbox.
+    """Durable rows: inbox, journal, outbox, records.
 
     Implemented by `runtime/memory_store.py` (start there) and
     `runtime/sqlite_store.py`; both pass `tests/contracts/test_store.py`. Used from
@@ -208,7 +50,11 @@ class Store(Protocol):
 
     @property
     def healthy(self) -> bool:
-        """False from a failed write until one succeeds; readiness follows it."""
+        """False while the disk fails; readiness follows it.
+
+        From a failed write until one succeeds, and from a failed read until `probe`
+        has done it again.
+        """
         ...
 
     async def commit(self, commit: Commit) -> Committed:
@@ -220,16 +66,17 @@ class Store(Protocol):
         or `SequenceConflictError` if it did.
 
         Raises:
-            DuplicateError: a dedup key was used before, or a row to be settled or
-                receipted has its terminal state already.
+            DuplicateError: a dedup key was used before, or a row to be changed has
+                its terminal state already.
             SequenceConflictError: `expected` is not the stream's last event.
             StoreUnavailableError: disk full or failing, the queue is full, or the
                 store is closed; try again later. If the very flush failed and the
                 process ends before a later write succeeds, the commit may turn up
                 whole after the restart, as after a cancelled wait.
             CorruptError: the rows are damaged.
-            MisuseError: no such row to settle or receipt, a part outside 0 to
-                255, text that is not Unicode, or more bytes than ever fit.
+            MisuseError: no such row to change, a part outside 0 to 255, a priority
+                outside 1 to 10, attempts below 0, text that is not Unicode, or more
+                bytes than ever fit.
         """
         ...
 
@@ -257,20 +104,41 @@ class Store(Protocol):
         """
         ...
 
+    async def snapshot(self, stream: str) -> StoredSnapshot | None:
+        """Give the newest snapshot of a stream, if it has one."""
+        ...
+
     async def unsettled(
         self, after: int = 0, limit: int = 1000
     ) -> tuple[StoredMessage, ...]:
-        """Give messages still in state `accepted` whose number is above `after`."""
+        """Give messages `accepted` or `running` whose number is above `after`."""
+        ...
+
+    async def answered(self, connector: str, platform_id: str) -> Answered | None:
+        """Give what became of the message with this dedup key; None: not known."""
         ...
 
     async def undelivered(
         self, connector: str | None = None, after: int = 0, limit: int = 1000
     ) -> tuple[StoredDelivery, ...]:
-        """Give deliveries still `pending` whose number is above `after`.
+        """Give deliveries `pending` or `sending` whose number is above `after`.
 
         Args:
             connector: only this one's; None for all.
             after: number of the last one seen; 0 from the first.
+            limit: most rows to give.
+        """
+        ...
+
+    async def records(
+        self, kind: str, owner: str | None = None, before: int = 0, limit: int = 1000
+    ) -> tuple[StoredRecord, ...]:
+        """Give records of a kind, those written last first.
+
+        Args:
+            kind: which ones.
+            owner: only this one's; None for all.
+            before: only numbers below this one; 0 from the newest.
             limit: most rows to give.
         """
         ...
@@ -283,7 +151,7 @@ class Store(Protocol):
         """Forget what reached its terminal state before `before`, oldest first.
 
         With them go their dedup keys: `before` must lie further back than any
-        platform redelivers. Journals are kept.
+        platform redelivers. Journals and records are kept.
 
         Args:
             before: Unix seconds.
@@ -291,11 +159,29 @@ class Store(Protocol):
         """
         ...
 
+    async def prune_records(self, kind: str, before: float, limit: int = 1000) -> int:
+        """Forget records of a kind written before `before` (Unix seconds).
+
+        Returns:
+            How many; call again while it equals the limit.
+        """
+        ...
+
+    async def was_changed_outside(self) -> bool:
+        """Whether another program wrote since the last call; False the first time.
+
+        So `callboard queue retry` reaches a running server.
+        """
+        ...
+
     async def probe(self) -> None:
         """Write something and take it away again, so that `healthy` is up to date.
 
+        A read that failed is done again.
+
         Raises:
             StoreUnavailableError: the disk is still full or failing.
+            CorruptError: what is to be read is still damaged.
         """
         ...
 
@@ -310,18 +196,60 @@ def refuse_misuse(commit: Commit) -> None:
     Raises:
         MisuseError: see `Store.commit`.
     """
-    parts = [row.part for row in commit.accepts]
-    parts += [row.part for row in commit.appends]
-    parts += [row.part for row in commit.deliveries]
-    for part in parts:
-        if not 0 <= part < PARTS:
-            raise MisuseError(f"part {part} is not in 0 to {PARTS - 1}; see `Commit`")
-    for at in (commit.at, *(row.at for row in commit.accepts)):
+    refuse_numbers(commit)
+    for at in times(commit):
         if not math.isfinite(at):
             raise MisuseError(f"{at} is not a time; give Unix seconds")
     for text in texts(commit):
         if not text.isascii():
             refuse_half_character(text)
+
+
+def refuse_numbers(commit: Commit) -> None:
+    """Check the whole numbers of a commit.
+
+    Raises:
+        MisuseError: one is out of its range.
+    """
+    for part in parts(commit):
+        if not 0 <= part < PARTS:
+            raise MisuseError(f"part {part} is not in 0 to {PARTS - 1}; see `Commit`")
+    for accept in commit.accepts:
+        if not 1 <= accept.priority <= LEAST_URGENT:
+            raise MisuseError(
+                f"priority {accept.priority} is not in 1 to {LEAST_URGENT}"
+            )
+    for attempts in attempts_of(commit):
+        if attempts < 0:
+            raise MisuseError(f"{attempts} attempts cannot have been made")
+
+
+def attempts_of(commit: Commit) -> list[int]:
+    """All numbers of attempts in a commit."""
+    found = [row.attempt for row in commit.claims]
+    found += [row.attempts for row in commit.defers]
+    found += [row.attempt for row in commit.attempts]
+    found += [row.attempts for row in commit.receipts]
+    return found
+
+
+def parts(commit: Commit) -> list[int]:
+    """All parts of a commit."""
+    found = [row.part for row in commit.accepts]
+    found += [row.part for row in commit.appends]
+    found += [row.part for row in commit.snapshots]
+    found += [row.part for row in commit.deliveries]
+    found += [row.part for row in commit.records]
+    return found
+
+
+def times(commit: Commit) -> list[float]:
+    """All times of a commit, in Unix seconds."""
+    return [
+        commit.at,
+        *(row.at for row in commit.accepts),
+        *(row.due_at for row in commit.defers),
+    ]
 
 
 def refuse_half_character(text: str) -> None:
@@ -359,6 +287,18 @@ def texts(commit: Commit) -> list[str]:
         found.extend(event.kind for event in append.events)
     for row in commit.deliveries:
         found += (row.delivery_id, row.connector, row.chat, row.correlation_id)
+    for record in commit.records:
+        found += (record.kind, record.id, record.owner)
+    return found + texts_of_changes(commit)
+
+
+def texts_of_changes(commit: Commit) -> list[str]:
+    """All text of what a commit changes and does not add."""
+    found = [row.stream for row in commit.snapshots]
+    found += [row.inbox_id for row in commit.claims]
+    found += [row.delivery_id for row in commit.attempts]
+    for defer in commit.defers:
+        found += (defer.inbox_id, defer.reason)
     for settle in commit.settles:
         found += (settle.inbox_id, settle.reason)
     for receipt in commit.receipts:
@@ -371,5 +311,7 @@ def body_bytes(commit: Commit) -> int:
     return (
         sum(len(row.body) for row in commit.accepts)
         + sum(len(event.body) for row in commit.appends for event in row.events)
+        + sum(len(row.body) for row in commit.snapshots)
         + sum(len(row.body) for row in commit.deliveries)
+        + sum(len(row.body) for row in commit.records)
     )

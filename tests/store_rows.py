@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from runtime.store import Accept, Append, Commit, Enqueue, NewEvent, Receipt, Settle
+from typing import Any
+
+from runtime.rows import (
+    Accept,
+    Append,
+    Commit,
+    Enqueue,
+    NewEvent,
+    Receipt,
+    Record,
+    Settle,
+    Snapshot,
+    StoredDelivery,
+    StoredMessage,
+)
 
 NOW = 1_700_000_000.0
 """Unix seconds at which everything happens unless a test says otherwise."""
 
 
-def heard(name: str, *, connector: str = "cli", platform_id: str = "") -> Accept:
+def heard(
+    name: str, *, connector: str = "cli", platform_id: str = "", priority: int = 5
+) -> Accept:
     """Make a message to accept."""
     return Accept(
         id=name,
@@ -18,6 +34,7 @@ def heard(name: str, *, connector: str = "cli", platform_id: str = "") -> Accept
         stream="session/anna",
         body=repr(name).encode(),
         at=NOW,
+        priority=priority,
     )
 
 
@@ -29,16 +46,34 @@ def events(
     return Append(stream=stream, expected=expected, part=7, events=new)
 
 
-def saying(name: str, *, connector: str = "cli", chat: str = "kitchen") -> Enqueue:
+def saying(
+    name: str,
+    *,
+    connector: str = "cli",
+    chat: str = "kitchen",
+    correlation_id: str = "",
+) -> Enqueue:
     """Make a delivery to enqueue."""
     return Enqueue(
         delivery_id=name,
         connector=connector,
         chat=chat,
-        correlation_id=f"of {name}",
+        correlation_id=correlation_id or f"of {name}",
         part=7,
         body=repr(name).encode(),
     )
+
+
+def summing_up(stream: str, sequence: int, body: bytes = b"{}") -> Snapshot:
+    """Make a snapshot to keep."""
+    return Snapshot(stream=stream, sequence=sequence, schema=1, part=7, body=body)
+
+
+def noting(
+    name: str, *, kind: str = "audit", owner: str = "", body: bytes = b"{}"
+) -> Record:
+    """Make a record to write."""
+    return Record(kind=kind, id=name, owner=owner, part=7, body=body)
 
 
 def accepting(*names: str, at: float = NOW) -> Commit:
@@ -46,9 +81,10 @@ def accepting(*names: str, at: float = NOW) -> Commit:
     return Commit(at=at, accepts=tuple(heard(name) for name in names))
 
 
-def enqueueing(*names: str, at: float = NOW) -> Commit:
+def enqueueing(*names: str, at: float = NOW, correlation_id: str = "") -> Commit:
     """Make a commit that enqueues deliveries."""
-    return Commit(at=at, deliveries=tuple(saying(name) for name in names))
+    rows = tuple(saying(name, correlation_id=correlation_id) for name in names)
+    return Commit(at=at, deliveries=rows)
 
 
 def settling(*names: str, at: float = NOW) -> Commit:
@@ -67,3 +103,42 @@ def turn(number: int, stream: str) -> Commit:
         settles=(Settle(name, "replied"),),
         receipts=(Receipt(name, "sent", receipt="42"),),
     )
+
+
+def stored(number: int, name: str, **fields: Any) -> StoredMessage:
+    """Make what is given back of a message; `fields` are what is different."""
+    given: dict[str, Any] = {
+        "connector": "cli",
+        "platform_id": name,
+        "part": 7,
+        "epoch": 3,
+        "stream": "session/anna",
+        "body": b"",
+        "at": NOW,
+        "priority": 5,
+        "state": "accepted",
+        "attempts": 0,
+        "started_at": 0.0,
+        "due_at": 0.0,
+        "reason": "",
+        "settled_at": 0.0,
+    }
+    return StoredMessage(number, name, **{**given, **fields})
+
+
+def stored_delivery(number: int, name: str, **fields: Any) -> StoredDelivery:
+    """Make what is given back of a delivery; `fields` are what is different."""
+    given: dict[str, Any] = {
+        "connector": "cli",
+        "chat": "kitchen",
+        "correlation_id": f"of {name}",
+        "part": 7,
+        "epoch": 3,
+        "body": b"",
+        "at": NOW,
+        "state": "pending",
+        "attempts": 0,
+        "receipt": "",
+        "settled_at": 0.0,
+    }
+    return StoredDelivery(number, name, **{**given, **fields})

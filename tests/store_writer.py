@@ -12,9 +12,9 @@ from pathlib import Path
 import trio
 
 from runtime.errors import StoreError
+from runtime.rows import MAX_ROWS
 from runtime.sqlite_file import SqliteFile
 from runtime.sqlite_store import SqliteStore
-from runtime.store import MAX_ROWS
 from tests.store_rows import turn
 
 STREAMS = ("a", "b", "c", "d", "e", "f", "g", "h")

@@ -6,14 +6,16 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors import answers
+from actors import answers, commits
 from actors.config import LimitsConfig
+from actors.history import History
 from actors.messages import Chain, Inbound, Line
 from actors.protocol import Failed, Finished
 from actors.rules.markers import Delegation
 from actors.rules.owed import Owed
 from tests.fakes.neighbours import anna, make_services, words
 
+STREAM = "anna/fake/room//zoe"
 PERSONA = anna(delegates=("ben", "carl"))
 
 
@@ -27,12 +29,15 @@ def reply(
 
 async def test_an_answer_settles_its_message_with_all_that_comes_of_it() -> None:
     answer = reply("yes [DELEGATE:ben] look [/DELEGATE]")
-    commit = answers.as_commit(answer, "stream", 3, 9.0)
+    history = History(STREAM, 20)
+    history.note_version(3)
+    commit = commits.as_exchange(answer, history, make_services())
     (handed,) = answer.handed
     assert [row.id for row in commit.accepts] == [handed.id]
     assert [row.inbox_id for row in commit.settles] == ["m1"]
     assert [row.delivery_id for row in commit.deliveries] == ["m1:0"]
-    assert [(row.stream, row.expected) for row in commit.appends] == [("stream", 3)]
+    assert [(row.stream, row.expected) for row in commit.appends] == [(STREAM, 3)]
+    assert [row.kind for row in commit.records] == ["audit", "conversation"]
 
 
 async def test_work_is_handed_on_with_the_reply_address_and_the_chain() -> None:
@@ -69,8 +74,10 @@ async def test_a_delegate_may_hand_on_only_its_share() -> None:
 
 async def test_a_failure_is_told_and_remembered_as_such() -> None:
     asked = (Line("user", "hello"),)
-    late = answers.failure(words(), asked, Failed("sorry", "timeout"))
-    broken = answers.failure(words(), asked, Failed("sorry", "bug"))
+    late = answers.failure(
+        words(), asked, Failed("sorry", "timeout"), ("replied", "timeout")
+    )
+    broken = answers.failure(words(), asked, Failed("sorry", "bug"), ("dead", "bug"))
     assert [late.lines[-1].text, broken.lines[-1].text] == [
         answers.TIMED_OUT,
         answers.FAILED,
@@ -86,14 +93,14 @@ async def test_every_way_to_end_a_copied_message_announces_the_copies() -> None:
         reply("[DELEGATE:ben] never closed", inbound),
         answers.notice(inbound, "busy", ("dropped", "busy")),
         answers.cancelled(inbound, ()),
-        answers.failure(inbound, (), Failed("sorry", "bug")),
+        answers.failure(inbound, (), Failed("sorry", "bug"), ("dead", "bug")),
     ]
     assert [each.deliveries[0].answers_left for each in ends] == [2] * 5
 
 
 async def test_a_message_written_down_is_read_back_as_it_was() -> None:
     inbound = words(others=1, chain=Chain(("anna", "ben"), left=2))
-    row = answers.as_accept(inbound, 5.0)
+    row = commits.as_accept(inbound, 5.0)
     assert msgspec.json.decode(row.body, type=type(inbound)) == inbound
 
 

@@ -9,8 +9,8 @@ import pytest
 import trio.testing
 
 from actors import names
-from actors.answers import as_accept, as_enqueue
 from actors.bounce import Bounce
+from actors.commits import as_accept, as_enqueue
 from actors.letters import is_owed_an_answer
 from actors.protocol import (
     Deliver,
@@ -28,7 +28,7 @@ from actors.protocol import (
 from runtime.deadletters import DeadLetter, Reason
 from runtime.memory_store import MemoryStore
 from runtime.messages import Keyed
-from runtime.store import Commit
+from runtime.rows import Commit
 from tests.fakes.neighbours import make_services, of_kind, probe, saying, words
 from tests.puppet import virtual
 

@@ -48,6 +48,8 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (edges.LogConfig, cast("Table", found["log"])),
         (domain.SessionConfig, cast("Table", found["sessions"])),
         (domain.LimitsConfig, cast("Table", found["limits"])),
+        (domain.RetryConfig, cast("Table", found["retries"])),
+        (domain.AuditConfig, cast("Table", found["audit"])),
         (edges.ScriptedModelConfig, found["models"]["scripted"]),
         (edges.OpenAIModelConfig, found["models"]["openai"]),
         (edges.TerminalConfig, found["connectors"]["terminal"]),

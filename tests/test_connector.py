@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from actors import names
-from actors.answers import as_accept, as_enqueue
+from actors.commits import as_accept, as_enqueue
 from actors.connector import MOST_STORING, Connector, ConnectorIngress
 from actors.errors import OverloadedError
 from actors.listener import Listener
@@ -32,7 +32,10 @@ from runtime.errors import CorruptError, StoreUnavailableError
 from runtime.mailbox import MailboxConfig
 from runtime.memory_store import MemoryStore
 from runtime.messages import Keyed
-from runtime.store import Commit, Done, StoredDelivery
+from runtime.rows import (
+    Commit,
+    StoredDelivery,
+)
 from runtime.supervisor import Supervisor
 from runtime.testing import Probe
 from tests.fakes.company import Platform
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from runtime.ref import ActorRef
+    from runtime.store import Done
     from runtime.system import ActorSystem
 
     Clock = trio.testing.MockClock

@@ -9,15 +9,16 @@ import pytest
 import trio.testing
 
 from actors import names
-from actors.answers import as_enqueue
-from actors.courier import TRIES, Courier
+from actors.commits import as_enqueue
+from actors.courier import Courier
 from actors.errors import DeliveryBusyError, DeliveryError, DeliveryRefusedError
 from actors.messages import Draft
 from actors.protocol import Deliver, Delivered, Settled, ShowDraft
+from actors.rules.sending import TRIES
 from runtime.keyed import KeyedConfig, KeyedSupervisor
 from runtime.memory_store import MemoryStore
 from runtime.messages import Keyed
-from runtime.store import Commit
+from runtime.rows import Commit
 from tests.fakes.company import Platform
 from tests.fakes.neighbours import ROOM, make_services, of_kind, probe, saying, words
 from tests.puppet import virtual

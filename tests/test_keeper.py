@@ -1,4 +1,4 @@
-"""Proves that old rows are forgotten, and a sick disk is tried until it is well."""
+"""Proves that the store is looked after: old rows, a sick disk, changes by others."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ from typing import TYPE_CHECKING
 
 import trio.testing
 
-from actors.answers import as_accept
-from actors.keeper import KEEP_DEDUP, PRUNE_EVERY, Keeper
+from actors import names
+from actors.keeper import KEEP_DEDUP, LOOK_EVERY, PRUNE_EVERY, Keeper
+from actors.protocol import DrainOutbox, TakeUp
 from runtime.errors import StoreUnavailableError
 from runtime.memory_store import MemoryStore
-from runtime.store import Commit, Settle
+from runtime.rows import (
+    Commit,
+    Record,
+    Settle,
+)
 from tests.fakes.company import EPOCH, TrioClock
-from tests.fakes.neighbours import words
+from tests.fakes.neighbours import probe
 from tests.puppet import virtual
+from tests.store_rows import heard
 
 if TYPE_CHECKING:
     Clock = trio.testing.MockClock
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
 
 async def settle_many(store: MemoryStore, count: int, at: float) -> None:
     for number in range(count):
-        row = as_accept(words(number=number), at)
+        row = heard(f"m{number}")
         await store.commit(
             Commit(at=at, accepts=(row,), settles=(Settle(row.id, "replied"),))
         )
@@ -36,6 +42,71 @@ async def test_what_was_settled_long_ago_is_forgotten(autojump_clock: Clock) -> 
         assert (await store.counts()).inbox == {"replied": 2500}
         await trio.sleep(PRUNE_EVERY)
         assert (await store.counts()).inbox == {}
+
+
+async def note_many(store: MemoryStore, kind: str, count: int, at: float) -> None:
+    records = tuple(
+        Record(kind=kind, id=str(number), owner="", part=0, body=b"{}")
+        for number in range(count)
+    )
+    await store.commit(Commit(at=at, records=records))
+
+
+async def test_audit_records_are_kept_as_long_as_was_asked(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    await note_many(store, "audit", 2500, EPOCH + 1.5 * PRUNE_EVERY - 60)
+    await note_many(store, "conversation", 1, EPOCH - 10 * PRUNE_EVERY)
+    async with virtual(autojump_clock) as system:
+        system.spawn(Keeper(store, TrioClock(), audit_keep=60.0))
+        await trio.sleep(1.1 * PRUNE_EVERY)
+        assert len(await store.records("audit", limit=5000)) == 2500
+        await trio.sleep(PRUNE_EVERY)
+        assert await store.records("audit") == ()
+        assert len(await store.records("conversation")) == 1
+
+
+async def test_audit_records_are_kept_for_ever_unless_asked(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    await note_many(store, "audit", 1, 0.0)
+    async with virtual(autojump_clock) as system:
+        system.spawn(Keeper(store, TrioClock()))
+        await trio.sleep(1.1 * PRUNE_EVERY)
+        assert len(await store.records("audit")) == 1
+
+
+async def test_what_another_program_changed_is_looked_for(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    async with virtual(autojump_clock) as system:
+        router = probe(system, names.ROUTER)
+        cli, web = (probe(system, names.connector(name)) for name in ("cli", "web"))
+        system.spawn(Keeper(store, TrioClock(), connectors=("cli", "web", "gone")))
+        await trio.sleep(1.5 * LOOK_EVERY)
+        assert router.received == []
+        store.changed_outside = True
+        await trio.sleep(2 * LOOK_EVERY)
+        assert router.received == [TakeUp()]
+        assert cli.received == web.received == [DrainOutbox()]
+
+
+async def test_a_sick_store_is_not_asked_for_changes(autojump_clock: Clock) -> None:
+    store = MemoryStore(fails_at=range(1, 10))
+    try:
+        await store.probe()
+    except StoreUnavailableError:
+        store.changed_outside = True
+    async with virtual(autojump_clock) as system:
+        router = probe(system, names.ROUTER)
+        system.spawn(Keeper(store, TrioClock()))
+        await trio.sleep(3 * LOOK_EVERY)
+        assert router.received == []
+        await trio.sleep(10 * LOOK_EVERY)
+        assert router.received == [TakeUp()]
 
 
 async def test_a_disk_is_tried_until_it_is_well(autojump_clock: Clock) -> None:

@@ -10,7 +10,7 @@ import pytest
 import trio.testing
 
 from actors import names
-from actors.answers import as_accept
+from actors.commits import as_accept
 from actors.messages import Address, Chain, Inbound
 from actors.protocol import Deliver, DrainOutbox, Hear, Route, Settled, TakeUp
 from actors.router import Router
@@ -18,7 +18,10 @@ from actors.rules.routes import routing_table
 from runtime.errors import CorruptError
 from runtime.memory_store import MemoryStore
 from runtime.messages import Keyed
-from runtime.store import Commit, Done, Settle
+from runtime.rows import (
+    Commit,
+    Settle,
+)
 from tests.fakes.neighbours import make_services, of_kind, probe, words
 from tests.puppet import virtual
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from runtime.ref import ActorRef
+    from runtime.store import Done
     from runtime.testing import Probe
 
     Clock = trio.testing.MockClock

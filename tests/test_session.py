@@ -8,8 +8,10 @@ import pytest
 import trio
 import trio.testing
 
+from actors.attempt import REPORT_WITHIN
 from actors.history import REMEMBERED
 from actors.messages import Line
+from actors.outgoing import LOST
 from actors.protocol import (
     Acquire,
     CancelTurn,
@@ -26,10 +28,14 @@ from actors.protocol import (
     TurnSpoke,
 )
 from actors.rules.keys import session_key
-from actors.session import LOST, REPORT_WITHIN
 from runtime.errors import CorruptError, MisuseError
 from runtime.memory_store import MemoryStore
-from runtime.store import Append, Commit, NewEvent, Settle
+from runtime.rows import (
+    Append,
+    Commit,
+    NewEvent,
+    Settle,
+)
 from tests.fakes.neighbours import of_kind, words
 from tests.fakes.room import HeldStore, RefusingStore, open_room
 

@@ -20,9 +20,14 @@ import trio
 
 from runtime import sqlite_rows, sqlite_threads
 from runtime.errors import DuplicateError, MisuseError, StoreUnavailableError
+from runtime.rows import (
+    MAX_ROWS,
+    Append,
+    Commit,
+    NewEvent,
+)
 from runtime.sqlite_file import SqliteFile, SqliteOptions
 from runtime.sqlite_store import SqliteStore
-from runtime.store import MAX_ROWS, Append, Commit, NewEvent
 from tests.fakes.faulty_disk import FaultyDisk
 from tests.store_engines import names_unsettled
 from tests.store_rows import NOW, accepting, events, turn

@@ -21,6 +21,7 @@ from runtime.errors import (
     StoreUnavailableError,
 )
 from runtime.migrations import APPLICATION_ID, MIGRATIONS
+from runtime.rows import MAX_ROWS
 from runtime.sqlite_file import SqliteFile, SqliteOptions, refuse_old_engine
 from runtime.sqlite_store import SqliteStore
 from tests.store_engines import names_unsettled
@@ -140,13 +141,14 @@ async def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
 
 async def test_a_damaged_file_is_told_as_such(path: Path) -> None:
     store = await SqliteStore.open(SqliteFile(path))
-    await store.commit(accepting(*(f"m{number}" for number in range(500))))
+    await store.commit(accepting(*(f"m{number}" for number in range(2000))))
     await store.aclose()
     whole = content(path)
-    fill(path, whole[:4096] + b"\xa5" * (len(whole) - 4096))
+    half = len(whole) // 2  # the schema is in the first
+    fill(path, whole[:half] + b"\xa5" * (len(whole) - half))
     store = await SqliteStore.open(SqliteFile(path))
     with pytest.raises(CorruptError, match="damaged"):
-        await store.unsettled()
+        await store.unsettled(0, MAX_ROWS)
     with pytest.raises(CorruptError, match="damaged"):
         await store.commit(accepting("m1"))
     assert not store.healthy
@@ -166,7 +168,7 @@ async def test_an_older_database_is_copied_and_then_brought_up_to_date(
 ) -> None:
     await write_one(path)
     newer = (*MIGRATIONS, add_a_table)
-    copy = path.with_name("callboard.db.backup-v1")
+    copy = path.with_name(f"callboard.db.backup-v{len(MIGRATIONS)}")
     fill(copy, b"an older copy, to be replaced")
     store = await SqliteStore.open(SqliteFile(path, migrations=newer))
     assert await names_unsettled(store) == ["m1"]

@@ -13,13 +13,13 @@ import pytest
 import trio
 import trio.testing
 
-from runtime import sqlite_rows
+from runtime import sqlite_reads, sqlite_rows
 from runtime.errors import DuplicateError, MisuseError, StoreUnavailableError
 from runtime.migrations import MIGRATIONS
+from runtime.rows import Commit, Committed
 from runtime.sqlite_file import SqliteFile, SqliteOptions
 from runtime.sqlite_jobs import JobQueue
 from runtime.sqlite_store import SqliteStore
-from runtime.store import Commit
 from tests.store_engines import names_unsettled
 from tests.store_rows import NOW, accepting, events
 
@@ -97,6 +97,31 @@ async def test_what_waits_together_is_committed_together(file: SqliteFile) -> No
     assert [count for _, count in groups] == [1, 20]
     assert all(seconds > 0 for seconds, _ in groups)
     assert len(await names_unsettled(store)) == 20
+    await store.aclose()
+
+
+async def test_a_group_is_one_also_when_some_of_it_are_to_blame(
+    file: SqliteFile,
+) -> None:
+    groups: list[int] = []
+    store = await SqliteStore.open(
+        file, on_commit=lambda _, count: groups.append(count)
+    )
+    told: list[object] = []
+    gate = Gate()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(store._writer.jobs.call, gate.hold)
+        await gate.wait_reached()
+        groups.clear()
+        for names in (("m1",), ("m2", "m1"), ("m3",), ("m3",), ("m2",)):
+            store.submit(accepting(*names), told.append)
+        gate.open()
+    await store.probe()
+    assert groups[:2] == [1, 5]
+    assert [type(each) for each in told] == [
+        *(Committed, DuplicateError, Committed, DuplicateError, Committed)
+    ]
+    assert await names_unsettled(store) == ["m1", "m3", "m2"]
     await store.aclose()
 
 
@@ -293,14 +318,23 @@ def test_a_thread_may_finish_after_its_trio_run(file: SqliteFile) -> None:
     ("sql", "given"),
     [
         (sqlite_rows.LAST, ("a",)),
-        (sqlite_rows.READ, ("a", 0, 1)),
-        (sqlite_rows.UNSETTLED, (0, 1)),
-        (sqlite_rows.UNDELIVERED_OF, ("c", 0, 1)),
+        (sqlite_reads.READ, ("a", 0, 1)),
+        (sqlite_reads.UNSETTLED, (0, 1)),
+        (sqlite_reads.UNDELIVERED_OF, ("c", 0, 1)),
+        (sqlite_reads.SNAPSHOT, ("a",)),
+        (sqlite_reads.MESSAGE_OF, ("c", "p")),
+        (sqlite_reads.CORRELATED, ("m",)),
+        (sqlite_reads.RECORDS, ("audit", 9, 1)),
+        (sqlite_reads.RECORDS_OF, ("audit", "anna", 9, 1)),
+        (sqlite_rows.CLAIM, (1, NOW, "m")),
+        (sqlite_rows.DEFER, (1, NOW, "", "m")),
+        (sqlite_rows.ATTEMPT, (1, "d")),
         (sqlite_rows.SETTLE, ("dead", "", NOW, "m")),
         (sqlite_rows.RECEIVE, ("dead", "", 1, NOW, "d")),
         (sqlite_rows.PRUNE_INBOX, (NOW, 1)),
         (sqlite_rows.PRUNE_OUTBOX, (NOW, 1)),
-        (sqlite_rows.COUNT, ()),
+        (sqlite_rows.PRUNE_RECORDS, ("audit", NOW, 1)),
+        (sqlite_reads.COUNT, ()),
     ],
 )
 def test_no_call_reads_a_whole_table(

@@ -12,7 +12,7 @@ import trio.testing
 from actors import names
 from actors.config import LimitsConfig
 from actors.errors import ModelBusyError
-from actors.messages import Line, ToolCall
+from actors.messages import Line, ToolCall, Usage
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded, TurnSpoke
 from actors.rules.markers import Delegation
 from actors.turn import Turn
@@ -90,7 +90,7 @@ async def test_the_model_is_told_who_it_is_and_what_was_said(
     past = (Line("user", "before", name="zoe"), Line("assistant", "well"))
     persona = anna(model, prompt="Be Anna.", temperature=0.5, max_tokens=9)
     async with open_turn(autojump_clock, persona, past) as desk:
-        assert await desk.end() == Finished("yes")
+        assert await desk.end() == Finished("yes", usage=Usage(3, 2))
     (request,) = model.requests
     assert request.lines == (*past, Line("user", "what?", name="zoe"))
     assert (request.system, request.model, request.agent) == (
@@ -138,7 +138,8 @@ async def test_rounds_are_spoken_as_they_will_be_read(autojump_clock: Clock) -> 
         return Says("Wait.", calls=(call("delegate", agent="ben", task="x"),))
 
     outcome, _, desk = await run(autojump_clock, talk, delegates=("ben",))
-    assert outcome == Finished("Wait.\n\nDone.", (Delegation("ben", "x"),))
+    handed = (Delegation("ben", "x"),)
+    assert outcome == Finished("Wait.\n\nDone.", handed, Usage(6, 4), rounds=2)
     assert desk.spoken() == "Wait.\n\nDone."
 
 

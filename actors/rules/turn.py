@@ -7,13 +7,16 @@ last time without tools so that it has to answer in words (F207-F210).
 
 from __future__ import annotations
 
-from typing import Literal, assert_never
+from typing import TYPE_CHECKING, Literal, assert_never
 
 import msgspec
 
-from actors.messages import Line, ToolCall
+from actors.messages import Line, ToolCall, Usage
 from actors.rules.markers import parse
 from actors.rules.near import did_you_mean, near_misses
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ACKNOWLEDGEMENT = "\N{CHECK MARK}"
 """Said when a model has nothing to say (F278)."""
@@ -32,6 +35,7 @@ class ModelReplied(msgspec.Struct, frozen=True):
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
 
 
 class ModelFailed(msgspec.Struct, frozen=True):
@@ -79,8 +83,15 @@ class Fail(msgspec.Struct, frozen=True):
     text: str
     """For the person who asked."""
 
+    kind: Literal["busy", "refused"] = "refused"
+    """Whether asking once more, some time later, could help."""
+
 
 Effect = AskModel | CallTool | Finish | Fail
+
+
+Step = ModelReplied | ToolReturned
+"""What is worth remembering of a turn: with these events it can be resumed."""
 
 
 class Turn:
@@ -104,7 +115,7 @@ class Turn:
         self._lines: list[Line] = []
         self._asked = Line("assistant", "")  # the line whose calls are running
         self._results: dict[str, str | None] = {}  # None: still running
-        self._call_ids: set[str] = set()
+        self._calls: dict[str, ToolCall] = {}
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -124,6 +135,10 @@ class Turn:
     def is_over(self) -> bool:
         """True after `Finish` or `Fail`; no event has an effect any more."""
         return self._state == "ended"
+
+    def call(self, call_id: str) -> ToolCall | None:
+        """Give a call of this turn by its (unique) id."""
+        return self._calls.get(call_id)
 
     def on(self, event: Event) -> list[Effect]:
         """Take one event in; give back the effects it causes, in order.
@@ -168,7 +183,8 @@ class Turn:
         self._state = "ended"
         match failure.kind:
             case "busy":
-                return [Fail(f"The model cannot answer now: {failure.text}")]
+                text = f"The model cannot answer now: {failure.text}"
+                return [Fail(text, "busy")]
             case "refused":
                 return [Fail(f"The model refused to answer: {failure.text}")]
             case _:
@@ -191,12 +207,12 @@ class Turn:
         them up all the same.
         """
         unique = call.id
-        number = len(self._call_ids)
-        while not unique or unique in self._call_ids:
+        number = len(self._calls)
+        while not unique or unique in self._calls:
             number += 1
             unique = f"{call.id or 'call'}-{number}"
-        self._call_ids.add(unique)
-        return msgspec.structs.replace(call, id=unique)
+        self._calls[unique] = renamed = msgspec.structs.replace(call, id=unique)
+        return renamed
 
     def _refusal(self, call: ToolCall, number: int) -> str | None:
         """Answer for a call that is not to run; None if it is."""
@@ -222,3 +238,27 @@ class Turn:
             for call_id, text in self._results.items()
         ]
         return self._ask()
+
+
+def resume(turn: Turn, steps: Iterable[Step]) -> list[Effect]:
+    """Start a turn and bring it to where its recorded steps end.
+
+    Args:
+        turn: a new one.
+        steps: what was recorded of an earlier attempt, in order; may be nothing.
+
+    Returns:
+        What is still to be done: the effects that no recorded step answers.
+    """
+    open_effects = turn.on(TurnStarted())
+    for step in steps:
+        followed = turn.on(step)
+        if isinstance(step, ModelReplied):
+            open_effects = followed
+        else:
+            open_effects = [
+                effect
+                for effect in open_effects
+                if not (isinstance(effect, CallTool) and effect.call.id == step.call_id)
+            ] + followed
+    return open_effects

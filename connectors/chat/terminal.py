@@ -17,7 +17,7 @@ import pykka
 import trio
 
 from actors.errors import ChatError, DeliveryBusyError, DeliveryRefusedError
-from actors.messages import Address, Delivery, Inbound
+from actors.messages import Abilities, Address, Delivery, Inbound
 from actors.rules.owed import Owed
 from actors.rules.speaking import Speakers
 from connectors.chat.console import Console, Printer
@@ -103,6 +103,11 @@ class TerminalTransport:
         self._has_prompt = False
         self._has_ended = False
 
+    @property
+    def abilities(self) -> Abilities:
+        """Say that a screen remembers nothing: what may have been shown is in doubt."""
+        return Abilities()
+
     async def listen(self, ingress: Ingress) -> None:
         """Hand in lines until the input or the output ends, or `/quit`."""
         self._has_ended = False
@@ -133,6 +138,14 @@ class TerminalTransport:
         await self._printer.put("").wait()
         self._check_open()
         return delivery.id
+
+    async def look_up(self, delivery: Delivery) -> str | None:
+        """Refuse: nobody can ask a screen; see the port.
+
+        Raises:
+            DeliveryBusyError: always; `abilities` says that it is not to be asked.
+        """
+        raise DeliveryBusyError(f"no screen can tell whether it shows {delivery.id}")
 
     def show_draft(self, draft: Draft) -> None:
         """Print a piece of an answer, on the line that the answer will stand on."""

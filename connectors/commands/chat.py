@@ -15,12 +15,14 @@ from connectors.commands import config_option
 from connectors.commands.running import (
     calm_collector,
     loaded,
+    redacting,
     wait_any,
     wait_told_to_end,
 )
 from connectors.config import AppConfig, TerminalConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from actors.ports import Transport
@@ -54,12 +56,15 @@ def command(config: Path | None, agent: str, user: str, log_level: str) -> None:
             raise click.UsageError(
                 f"there is no agent {agent!r}; known: {', '.join(known)}"
             )
-        trio.run(_chat, settings.value, agent, user)
+        redact = redacting(settings).clean
+        trio.run(_chat, settings.value, redact, agent, user)
 
 
-async def _chat(config: AppConfig, agent: str, user: str) -> None:
+async def _chat(
+    config: AppConfig, redact: Callable[[str], str], agent: str, user: str
+) -> None:
     name, make = _terminal(config, agent, user)
-    async with open_app(config, {name: make}) as app:
+    async with open_app(config, {name: make}, redact) as app:
         calm_collector()
         await wait_any(app.ended[name].wait, app.system.wait_ended, wait_told_to_end)
 

@@ -38,6 +38,11 @@ def calm_collector() -> None:
     gc.set_threshold(*COLLECTOR)
 
 
+def redacting(settings: Settings[AppConfig]) -> Redactor:
+    """Make what takes the values of secrets out of texts."""
+    return Redactor(secret.reveal() for secret in settings.secrets)
+
+
 @contextmanager
 def loaded(
     config: Path | None, log_level: str, *, may_fall_back: bool = False
@@ -58,7 +63,7 @@ def loaded(
     settings = load_app(found.path, os.environ)
     for warning in settings.warnings:
         tell_problems(warning, "warning: ")
-    redactor = Redactor(secret.reveal() for secret in settings.secrets)
+    redactor = redacting(settings)
     log = settings.value.log
     with writing(level=log_level or log.level, shape=log.format, redactor=redactor):
         yield settings

@@ -12,12 +12,14 @@ from connectors.commands import config_option
 from connectors.commands.running import (
     calm_collector,
     loaded,
+    redacting,
     wait_any,
     wait_told_to_end,
 )
 from connectors.web.openai_api import HttpTransport
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from connectors.config import AppConfig
@@ -36,14 +38,18 @@ def command(config: Path | None) -> None:
                 "there is nothing to serve: the settings have no connector but the"
                 ' terminal. Add one, for example [connectors.http] kind = "http"'
             )
-        trio.run(_serve, settings.value)
+        trio.run(_serve, settings.value, redacting(settings).clean)
 
 
-async def _serve(config: AppConfig) -> None:
-    async with open_app(config, serving(config)) as app, trio.open_nursery() as nursery:
+async def _serve(config: AppConfig, redact: Callable[[str], str]) -> None:
+    async with (
+        open_app(config, serving(config), redact) as app,
+        trio.open_nursery() as nursery,
+    ):
         calm_collector()
         nursery.start_soon(_announce, app)
         await wait_any(app.system.wait_ended, wait_told_to_end)
+        await app.drain(config.limits.drain_timeout)
         nursery.cancel_scope.cancel()
 
 

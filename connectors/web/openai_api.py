@@ -15,7 +15,8 @@ import trio
 from starlette.responses import Response
 from starlette.routing import Route
 
-from actors.errors import DeliveryRefusedError
+from actors.errors import DeliveryBusyError, DeliveryRefusedError
+from actors.messages import Abilities
 from connectors.crossing import BridgeError
 from connectors.web import openai_wire as wire
 from connectors.web.completions import Completions, Desk
@@ -111,6 +112,19 @@ class HttpTransport:
         finally:
             sock.close()
             self._bound = trio.Event()
+
+    @property
+    def abilities(self) -> Abilities:
+        """Say that a request takes each answer once, however often it is told."""
+        return Abilities(is_idempotent=True)
+
+    async def look_up(self, delivery: Delivery) -> str | None:
+        """Refuse: there is no need to ask; see the port.
+
+        Raises:
+            DeliveryBusyError: always; `abilities` says that it is not to be asked.
+        """
+        raise DeliveryBusyError(f"{delivery.id} is simply said again")
 
     async def deliver(self, delivery: Delivery) -> str:
         """Give an answer to the request that waits for it.

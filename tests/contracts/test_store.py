@@ -12,14 +12,12 @@ from runtime.errors import (
     MisuseError,
     SequenceConflictError,
 )
-from runtime.store import (
+from runtime.rows import (
     Commit,
     Committed,
     Receipt,
     Settle,
-    StoredDelivery,
     StoredEvent,
-    StoredMessage,
 )
 from tests.store_engines import (
     NAMES,
@@ -35,6 +33,8 @@ from tests.store_rows import (
     heard,
     saying,
     settling,
+    stored,
+    stored_delivery,
     turn,
 )
 
@@ -80,14 +80,12 @@ async def test_rows_come_back_whole(store: Store) -> None:
             deliveries=(saying("d1"),),
         )
     )
-    assert await store.unsettled() == (
-        StoredMessage(1, "m1", "cli", "p1", 7, 3, "session/anna", b"'m1'", NOW),
-    )
+    assert await store.unsettled() == (stored(1, "m1", platform_id="p1", body=b"'m1'"),)
     assert await store.read("a") == (
         StoredEvent("a", 1, "kind0", b"\x00\xff", 7, 3, NOW + 1),
     )
     assert await store.undelivered() == (
-        StoredDelivery(1, "d1", "cli", "kitchen", "of d1", 7, 3, b"'d1'", NOW + 1),
+        stored_delivery(1, "d1", body=b"'d1'", at=NOW + 1),
     )
 
 

@@ -13,7 +13,7 @@ from runtime.errors import (
     MisuseError,
     StoreUnavailableError,
 )
-from runtime.store import (
+from runtime.rows import (
     MAX_ROWS,
     Accept,
     Commit,
@@ -22,7 +22,6 @@ from runtime.store import (
     Pruned,
     Receipt,
     Settle,
-    StoredMessage,
 )
 from tests.store_engines import (
     NAMES,
@@ -38,6 +37,7 @@ from tests.store_rows import (
     heard,
     saying,
     settling,
+    stored,
     turn,
 )
 
@@ -69,8 +69,9 @@ async def test_odd_text_and_empty_bodies_are_kept_as_they_are(store: Store) -> N
     await store.commit(
         Commit(at=NOW, accepts=(row,), appends=(events(odd, 0, body=b""),))
     )
-    (stored,) = await store.unsettled()
-    assert stored == StoredMessage(1, odd, odd, odd, 0, 3, odd, b"", 0.5)
+    assert await store.unsettled() == (
+        stored(1, odd, connector=odd, platform_id=odd, part=0, stream=odd, at=0.5),
+    )
     assert [event.stream for event in await store.read(odd)] == [odd]
 
 
@@ -186,7 +187,12 @@ async def test_a_closed_store_says_so(engine: Engine) -> None:
         store.unsettled,
         store.undelivered,
         store.counts,
+        lambda: store.snapshot("a"),
+        lambda: store.answered("cli", "p1"),
+        lambda: store.records("audit"),
         lambda: store.prune(NOW),
+        lambda: store.prune_records("audit", NOW),
+        store.was_changed_outside,
         store.probe,
     ):
         with pytest.raises(StoreUnavailableError, match="closed"):

@@ -8,6 +8,7 @@ store may be closed and opened again at any moment.
 from __future__ import annotations
 
 import copy
+import itertools
 import shutil
 import tempfile
 import threading
@@ -32,9 +33,13 @@ from runtime.errors import (
     MisuseError,
     SequenceConflictError,
 )
-from runtime.store import (
+from runtime.rows import (
     Append,
+    Attempt,
+    Claim,
     Commit,
+    Defer,
+    InboxState,
     NewEvent,
     Pruned,
     Receipt,
@@ -43,7 +48,7 @@ from runtime.store import (
     SettledState,
 )
 from tests.store_engines import make_engine
-from tests.store_rows import heard, saying
+from tests.store_rows import heard, noting, saying, summing_up
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -56,6 +61,9 @@ STREAMS = st.sampled_from(["a", "b"])
 CONNECTORS = st.sampled_from(["cli", "web"])
 STATES: tuple[SettledState, ...] = ("replied", "dropped", "cancelled", "dead")
 SETTLED = st.sampled_from(STATES)
+OPEN = ("accepted", "running", "pending", "sending")
+OWNERS = st.sampled_from(["anna", "ben"])
+KINDS = st.sampled_from(["audit", "fact"])
 RECEIVED: st.SearchStrategy[ReceivedState] = st.sampled_from(
     ("sent", "unknown", "dead")
 )
@@ -81,10 +89,15 @@ COMMITS = st.builds(
     accepts=few(
         st.builds(heard, NAMES, connector=CONNECTORS, platform_id=PLATFORM_IDS)
     ),
+    claims=few(st.builds(Claim, NAMES, st.integers(0, 3))),
+    defers=few(st.builds(Defer, NAMES, st.integers(0, 3), st.just(9.0))),
     appends=few(st.builds(append_at, STREAMS, st.integers(0, 6), st.integers(0, 2))),
+    snapshots=few(st.builds(summing_up, STREAMS, st.integers(0, 6))),
     deliveries=few(st.builds(saying, NAMES, connector=CONNECTORS)),
     settles=few(st.builds(Settle, NAMES, SETTLED)),
+    attempts=few(st.builds(Attempt, NAMES, st.integers(0, 3))),
     receipts=few(st.builds(Receipt, NAMES, RECEIVED)),
+    records=few(st.builds(noting, NAMES, kind=KINDS, owner=OWNERS)),
 )
 """Any order of any rows: most are refused."""
 
@@ -94,8 +107,9 @@ class Row(msgspec.Struct):
 
     id: str
     connector: str
-    platform_id: str = ""
-    state: str = "open"
+    platform_id: str
+    state: str
+    attempts: int = 0
     settled_at: float = 0.0
 
 
@@ -106,23 +120,48 @@ class Model:
         self.inbox: list[Row] = []
         self.outbox: list[Row] = []
         self.streams: dict[str, list[bytes]] = {"a": [], "b": []}
+        self.snapshots: dict[str, int] = {}
+        self.records: list[tuple[str, str, str]] = []
+        """Kind, id and owner, those written last last."""
 
     def apply(self, commit: Commit) -> tuple[int, ...]:
         """Take all in and give where each append's stream ends; or raise half way."""
+        self.accept(commit)
+        for claim in commit.claims:
+            self.change(self.inbox, claim.inbox_id, "running", claim.attempt)
+        for defer in commit.defers:
+            self.change(self.inbox, defer.inbox_id, "accepted", defer.attempts)
+        ends = tuple([self.append(row) for row in commit.appends])
+        for delivery in commit.deliveries:
+            row = Row(delivery.delivery_id, delivery.connector, "", "pending")
+            self.add(self.outbox, row)
+        for settle in commit.settles:
+            row = self.change(self.inbox, settle.inbox_id, settle.state)
+            row.settled_at = commit.at
+        for attempt in commit.attempts:
+            self.change(self.outbox, attempt.delivery_id, "sending", attempt.attempt)
+        for receipt in commit.receipts:
+            row = self.change(self.outbox, receipt.delivery_id, receipt.state, 1)
+            row.settled_at = commit.at
+        self.note(commit)
+        return ends
+
+    def accept(self, commit: Commit) -> None:
         for accept in commit.accepts:
-            row = Row(accept.id, accept.connector, accept.platform_id)
+            row = Row(accept.id, accept.connector, accept.platform_id, "accepted")
             key = (row.connector, row.platform_id)
             if key in {(other.connector, other.platform_id) for other in self.inbox}:
                 raise DuplicateError
             self.add(self.inbox, row)
-        ends = tuple([self.append(row) for row in commit.appends])
-        for delivery in commit.deliveries:
-            self.add(self.outbox, Row(delivery.delivery_id, delivery.connector))
-        for settle in commit.settles:
-            self.finish(self.inbox, settle.inbox_id, settle.state, commit.at)
-        for receipt in commit.receipts:
-            self.finish(self.outbox, receipt.delivery_id, receipt.state, commit.at)
-        return ends
+
+    def note(self, commit: Commit) -> None:
+        for snapshot in commit.snapshots:
+            newest = self.snapshots.get(snapshot.stream, 0)
+            self.snapshots[snapshot.stream] = max(newest, snapshot.sequence)
+        for record in commit.records:
+            same = (record.kind, record.id)
+            self.records = [row for row in self.records if row[:2] != same]
+            self.records.append((*same, record.owner))
 
     @staticmethod
     def add(rows: list[Row], row: Row) -> None:
@@ -138,19 +177,24 @@ class Model:
         return len(stream)
 
     @staticmethod
-    def finish(rows: list[Row], name: str, state: str, at: float) -> None:
+    def change(
+        rows: list[Row], name: str, state: str, attempts: int | None = None
+    ) -> Row:
         found = [row for row in rows if row.id == name]
         if not found:
             raise MisuseError
-        if found[0].state != "open":
+        if found[0].state not in OPEN:
             raise DuplicateError
-        found[0].state, found[0].settled_at = state, at
+        found[0].state = state
+        if attempts is not None:
+            found[0].attempts = attempts
+        return found[0]
 
     def prune(self, before: float) -> Pruned:
         counts: list[int] = []
         for rows in (self.inbox, self.outbox):
             kept = [
-                row for row in rows if row.state == "open" or row.settled_at >= before
+                row for row in rows if row.state in OPEN or row.settled_at >= before
             ]
             counts.append(len(rows) - len(kept))
             rows[:] = kept
@@ -158,7 +202,11 @@ class Model:
 
 
 def open_rows(rows: list[Row]) -> list[str]:
-    return [row.id for row in rows if row.state == "open"]
+    return [row.id for row in rows if row.state in OPEN]
+
+
+def as_listed(rows: list[Row]) -> list[tuple[str, str, int]]:
+    return [(row.id, row.state, row.attempts) for row in rows if row.state in OPEN]
 
 
 class TrioThread:
@@ -230,14 +278,18 @@ class StoreMachine(RuleBasedStateMachine):
             Commit(
                 at=5.0,
                 accepts=tuple(heard(name, platform_id=f"of {name}") for name in new),
+                claims=tuple(Claim(name, count) for name in new),
                 appends=(append_at(stream, len(self.model.streams[stream]), count),),
+                snapshots=(summing_up(stream, count + 1),),
                 deliveries=tuple(saying(name, connector="web") for name in unsaid),
                 settles=tuple(
                     Settle(name, "replied") for name in open_rows(self.model.inbox)[:2]
                 ),
+                attempts=tuple(Attempt(name, count) for name in unsaid),
                 receipts=tuple(
                     Receipt(name, "sent") for name in open_rows(self.model.outbox)[:1]
                 ),
+                records=tuple(noting(name, owner=stream) for name in names),
             )
         )
 
@@ -252,11 +304,31 @@ class StoreMachine(RuleBasedStateMachine):
     @invariant()
     def the_same_is_open(self) -> None:
         messages = self.trio.run(self.store.unsettled)
-        assert [row.id for row in messages] == open_rows(self.model.inbox)
+        assert [(row.id, row.state, row.attempts) for row in messages] == as_listed(
+            self.model.inbox
+        )
         for connector in ("cli", "web"):
             deliveries = self.trio.run(self.store.undelivered, connector)
-            assert [row.id for row in deliveries] == open_rows(
-                [row for row in self.model.outbox if row.connector == connector]
+            assert [(row.id, row.state, row.attempts) for row in deliveries] == (
+                as_listed(
+                    [row for row in self.model.outbox if row.connector == connector]
+                )
+            )
+
+    @invariant()
+    def the_same_was_noted(self) -> None:
+        for stream in self.model.streams:
+            snapshot = self.trio.run(self.store.snapshot, stream)
+            sequence = None if snapshot is None else snapshot.sequence
+            assert sequence == self.model.snapshots.get(stream)
+        for kind in ("audit", "fact"):
+            listed = self.trio.run(self.store.records, kind)
+            assert [(row.kind, row.id, row.owner) for row in reversed(listed)] == [
+                row for row in self.model.records if row[0] == kind
+            ]
+            assert all(
+                above.number > below.number
+                for above, below in itertools.pairwise(listed)
             )
 
     @invariant()
@@ -273,8 +345,8 @@ class StoreMachine(RuleBasedStateMachine):
         counts = self.trio.run(self.store.counts)
         assert sum(counts.inbox.values()) == len(self.model.inbox)
         assert sum(counts.outbox.values()) == len(self.model.outbox)
-        assert counts.inbox.get("accepted", 0) == len(open_rows(self.model.inbox))
-        for state in STATES:
+        states: tuple[InboxState, ...] = ("accepted", "running", *STATES)
+        for state in states:
             rows = [row for row in self.model.inbox if row.state == state]
             assert counts.inbox.get(state, 0) == len(rows)
 

@@ -13,7 +13,11 @@ from runtime.errors import (
     SequenceConflictError,
     StoreUnavailableError,
 )
-from runtime.store import Commit, Committed, Settle
+from runtime.rows import (
+    Commit,
+    Committed,
+    Settle,
+)
 from tests.store_engines import NAMES, make_engine, names_unsettled
 from tests.store_rows import NOW, accepting, events, turn
 

@@ -17,13 +17,15 @@ import trio
 import trio.testing
 
 from actors import names
+from actors.account import Account
 from actors.company import Company
-from actors.config import AgentConfig, LimitsConfig, SessionConfig
+from actors.config import AgentConfig, AuditConfig, LimitsConfig, SessionConfig
 from actors.errors import ChatError, DeliveryBusyError
 from actors.letters import is_owed_an_answer
 from actors.messages import ModelAnswer, ToolCall, Usage
 from actors.metrics import LineMetrics
 from actors.persona import Persona
+from actors.rules.message_state import RetryPolicy
 from actors.rules.routes import routing_table
 from actors.services import Services
 from actors.supervisor import tree
@@ -37,8 +39,15 @@ from tests.fakes.transport import FakeTransport
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from actors.messages import Delivery, Draft, Inbound, ModelRequest
+    from actors.messages import (
+        Delivery,
+        Draft,
+        Inbound,
+        ModelRequest,
+        RefusedAttempt,
+    )
     from actors.ports import Ingress, Speak, Tool
+    from actors.rules.sending import OnUnknown
     from runtime.deadletters import DeadLetter
     from runtime.system import ActorSystem
 
@@ -215,6 +224,9 @@ class Noting:
         self._platform._in_hand = None
         return accepted
 
+    def refuse(self, attempt: RefusedAttempt) -> None:
+        self._ingress.refuse(attempt)
+
 
 class BrokenPlatformError(Exception):
     """Nothing that a transport may raise."""
@@ -234,6 +246,9 @@ class Cast:
     platform: Platform = field(default_factory=Platform)
     others: tuple[Platform, ...] = ()
     default_agent: str = "anna"
+    retries: RetryPolicy = RetryPolicy(retries_failures=False)  # noqa: RUF009  frozen
+    on_unknown: OnUnknown = "resend"
+    audit: AuditConfig = field(default_factory=AuditConfig)
     store: MemoryStore = field(default_factory=MemoryStore)
     metrics: Metrics = field(default_factory=Metrics)
     reports: Reports = field(default_factory=Reports)
@@ -254,6 +269,11 @@ class Cast:
             metrics=self.line,
             limits=self.limits,
             sessions=self.sessions,
+            audit=self.audit,
+            accounts={
+                each.name: Account(each.abilities, self.retries, self.on_unknown)
+                for each in (self.platform, *self.others)
+            },
         )
 
     def company(self) -> Company:
@@ -332,7 +352,8 @@ async def at_rest(cast: Cast, *, within: float = 600.0) -> None:
     with trio.fail_after(within):
         while True:
             counts = await cast.store.counts()
-            open_rows = counts.inbox.get("accepted"), counts.outbox.get("pending")
+            open_rows = [counts.inbox.get("accepted"), counts.inbox.get("running")]
+            open_rows += [counts.outbox.get("pending"), counts.outbox.get("sending")]
             if not any(open_rows) and all(each.is_heard for each in everyone):
                 return
             await trio.sleep(0.02)

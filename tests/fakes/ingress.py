@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import trio
 
 if TYPE_CHECKING:
-    from actors.messages import Inbound
+    from actors.messages import Inbound, RefusedAttempt
 
 
 class FakeIngress:
@@ -15,6 +15,7 @@ class FakeIngress:
 
     def __init__(self) -> None:
         self.accepted: list[Inbound] = []
+        self.refused: list[RefusedAttempt] = []
         self.error: Exception | None = None
         """Raised instead of accepting, as long as it is set."""
 
@@ -42,6 +43,10 @@ class FakeIngress:
         self.accepted.append(inbound)
         self._news.set()
         return True
+
+    def refuse(self, attempt: RefusedAttempt) -> None:
+        """Keep who was not let in."""
+        self.refused.append(attempt)
 
     async def next(self) -> Inbound:
         """Give the next message that was accepted; fails after five seconds."""

@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from actors import names
-from actors.answers import as_accept
+from actors.commits import as_accept
 from actors.config import LimitsConfig
 from actors.protocol import (
     Acquire,
@@ -24,7 +24,7 @@ from actors.rules.keys import session_key
 from actors.session import Session
 from runtime.child import ChildSpec
 from runtime.memory_store import MemoryStore
-from runtime.store import Commit
+from runtime.rows import Commit
 from runtime.supervisor import Supervisor, SupervisorConfig
 from tests.fakes.neighbours import anna, make_services, of_kind, probe, words
 from tests.puppet import virtual
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from actors.messages import Inbound
     from runtime.ref import ActorRef
-    from runtime.store import Done, Settle
+    from runtime.rows import Settle
+    from runtime.store import Done
     from runtime.system import ActorSystem
 
     Clock = trio.testing.MockClock

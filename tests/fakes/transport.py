@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.errors import ChatError, DeliveryBusyError, DeliveryRefusedError
-from actors.messages import Address, Delivery, Draft, Inbound
+from actors.messages import Abilities, Address, Delivery, Draft, Inbound
 from runtime.errors import KernelError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class FakeTransport:
     def __init__(self, name: str = "fake", agent: str = "") -> None:
         self.name = name
         self.agent = agent
+        self.can = Abilities(is_idempotent=True)
         self.acknowledged: list[str] = []
         """Platform ids, in order; also of those that were accepted before."""
 
@@ -35,6 +36,9 @@ class FakeTransport:
         self.deliveries: list[Delivery] = []
         self.drafts: list[Draft] = []
         self.settled: list[tuple[str, str]] = []
+        self.looked_up: list[str] = []
+        """Ids of deliveries that somebody asked about."""
+
         self.error: Exception | None = None
         """Raised by delivering, as long as it is set."""
 
@@ -65,6 +69,18 @@ class FakeTransport:
         self._written.append(inbound)
         self._note_change()
         return inbound
+
+    @property
+    def abilities(self) -> Abilities:
+        """What it can do; a repeated delivery is kept once."""
+        return self.can
+
+    async def look_up(self, delivery: Delivery) -> str | None:
+        """Tell whether a delivery was said."""
+        await trio.lowlevel.checkpoint()
+        self.looked_up.append(delivery.id)
+        known = any(each.id == delivery.id for each in self.deliveries)
+        return f"receipt-{delivery.id}" if known else None
 
     async def listen(self, ingress: Ingress) -> None:
         """Hand in what people write, one after the other."""

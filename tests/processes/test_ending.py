@@ -20,11 +20,18 @@ if TYPE_CHECKING:
 LIMIT = 10.0
 """Seconds an orderly end may take while answers are under way."""
 
+IMPATIENT = "[limits]\ndrain_timeout = 0.5"
+
 
 async def ask(server: Server, words: str, answers: list[httpx.Response]) -> None:
     async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE) as client:
         body = {"model": "anna", "messages": [{"role": "user", "content": words}]}
         answers.append(await client.post("/v1/chat/completions", json=body))
+
+
+async def ask_in_vain(server: Server) -> None:
+    with pytest.raises(httpx.TransportError):
+        await ask(server, "never mind", [])
 
 
 async def wait_accepted(server: Server, count: int) -> None:
@@ -45,7 +52,7 @@ async def test_an_idle_server_ends_at_once(
 
 async def test_answers_under_way_come_or_are_refused(tmp_path: Path) -> None:
     answers: list[httpx.Response] = []
-    with served(tmp_path) as server, trio.fail_after(LIMIT):
+    with served(tmp_path, more=IMPATIENT) as server, trio.fail_after(LIMIT):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ask, server, "later gator", answers)
             nursery.start_soon(ask, server, "never mind", answers)
@@ -57,13 +64,27 @@ async def test_answers_under_way_come_or_are_refused(tmp_path: Path) -> None:
     assert "Traceback" not in server.log
 
 
+async def test_what_is_under_way_is_finished_before_the_end(tmp_path: Path) -> None:
+    answers: list[httpx.Response] = []
+    with served(tmp_path) as server, trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, server, "slowly " + "word " * 25, answers)
+            await wait_accepted(server, 1)
+            server.process.send_signal(signal.SIGTERM)
+            await wait_unready(server)
+            await ask(server, "one more", answers)
+            assert await server.wait() == 0
+    assert [answer.status_code for answer in answers] == [503, 200]
+    assert answers[0].json()["error"]["code"] == "unavailable"
+
+
 async def test_a_refused_message_is_answered_after_the_next_start(
     tmp_path: Path,
 ) -> None:
     answers: list[httpx.Response] = []
-    with served(tmp_path) as server:
+    with served(tmp_path, more=IMPATIENT) as server:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask, server, "slowly " + "word " * 25, answers)
+            nursery.start_soon(ask, server, "slowly " + "word " * 35, answers)
             await wait_accepted(server, 1)
             assert await server.end() == 0
     assert [answer.status_code for answer in answers] == [503]
@@ -78,27 +99,22 @@ async def test_a_refused_message_is_answered_after_the_next_start(
 async def test_a_second_signal_ends_it_at_once(
     number: signal.Signals, tmp_path: Path
 ) -> None:
-    answers: list[httpx.Response] = []
     with served(tmp_path) as server:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask, server, "later gator", answers)
+            nursery.start_soon(ask_in_vain, server)
             await wait_accepted(server, 1)
             server.process.send_signal(signal.SIGTERM)
             await wait_unready(server)
             server.process.send_signal(number)
             with trio.fail_after(2):
                 code = await server.wait()
-            nursery.cancel_scope.cancel()
     assert code == -number
     assert "Traceback" not in server.log
 
 
 async def wait_unready(server: Server) -> None:
-    """Wait until the server takes no new connection, so it has begun to end."""
-    with trio.fail_after(PATIENCE):
-        while True:
-            try:
-                stream = await trio.open_tcp_stream(*server.address)
-            except OSError:
-                return
-            await stream.aclose()
+    """Wait until the server says that it has begun to end."""
+    async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE) as client:
+        with trio.fail_after(PATIENCE):
+            while (await client.get("/readyz")).status_code != 503:
+                await trio.testing.wait_all_tasks_blocked(0.01)

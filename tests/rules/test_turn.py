@@ -154,7 +154,7 @@ def test_more_calls_than_allowed_are_answered_without_running() -> None:
 )
 def test_a_model_that_fails_ends_the_turn(failure: ModelFailed, text: str) -> None:
     turn = started()
-    assert turn.on(failure) == [Fail(text)]
+    assert turn.on(failure) == [Fail(text, failure.kind)]
     assert turn.is_over
 
 

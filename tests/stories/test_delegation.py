@@ -168,7 +168,7 @@ async def test_what_is_handed_on_is_stored_with_the_answer(
         cast.platform.write("go")
         await until(lambda: rows.outbox)
         accepted = [row.state for row in rows.inbox.values()]
-    assert accepted == ["replied", "accepted"]
+    assert accepted == ["replied", "running"]
     cast.restart()
     async with open_company(autojump_clock, cast):
         await at_rest(cast)

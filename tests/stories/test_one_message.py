@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import trio.testing
 
 from runtime.memory_store import MemoryStore
-from runtime.store import Counts
+from runtime.rows import Counts
 from tests.fakes.company import Cast, FakeModel, Platform, at_rest, open_company, until
 
 if TYPE_CHECKING:

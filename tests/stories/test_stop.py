@@ -128,7 +128,7 @@ async def test_a_stop_while_the_answer_is_stored_stops_only_what_waits(
     autojump_clock: Clock,
 ) -> None:
     cast = Cast()
-    cast.store._fails_at = (3,)  # the answer to `one`, tried again a second later
+    cast.store._fails_at = (4,)  # the answer to `one`, tried again a second later
     async with open_company(autojump_clock, cast):
         cast.platform.write("one")
         cast.platform.write("two")
@@ -140,7 +140,7 @@ async def test_a_stop_while_the_answer_is_stored_stops_only_what_waits(
 
 async def test_a_stop_that_comes_too_late_says_so(autojump_clock: Clock) -> None:
     cast = Cast()
-    cast.store._fails_at = (2,)
+    cast.store._fails_at = (3,)
     async with open_company(autojump_clock, cast):
         cast.platform.write("one")
         await until(lambda: not cast.store.healthy)

@@ -1,0 +1,332 @@
+"""One attempt at one message: its permit, its claim, its words, its report.
+
+What a session keeps while it waits for a turn. Knows the session only as the actor
+on whose behalf it tells; what people may see has been through the sanitiser.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors import names
+from actors.messages import Draft, Inbound, Line, Run
+from actors.protocol import (
+    Acquire,
+    CancelTurn,
+    Failed,
+    Finished,
+    Granted,
+    Release,
+    ShowDraft,
+    StartTurn,
+    TurnEnded,
+    TurnSpoke,
+)
+from actors.rules import message_state
+from actors.rules.markers import Sanitizer
+from runtime.errors import DuplicateError
+from runtime.logs import EventLog
+from runtime.rows import Claim, Commit, Committed, Defer
+
+if TYPE_CHECKING:
+    from actors.persona import Persona
+    from actors.services import Services
+    from runtime.actor import Actor
+    from runtime.timers import Timer
+
+LOG = EventLog("session")
+
+# Chosen: what a turn may take after its time is up until its report is here; longer,
+# and it is lost: something broke, and nobody would tell the people who wait.
+REPORT_WITHIN = 30.0
+
+# Chosen: seconds until a failed commit is tried again; the disk may be full for
+# hours, and a try is cheap.
+RETRY_CLAIM = 1.0
+
+# Chosen: words said within 20 ms are shown together: nobody can tell, and a fast
+# model would otherwise cost a message to two actors for each word.
+DRAFT_PACE = 0.02
+
+RESTARTED = "⚠️ I am being restarted. Please ask again."
+LOST_THREAD = "⚠️ I lost the thread. Please ask again."
+
+
+class WaitedLongEnough(msgspec.Struct, frozen=True):
+    """A note to the session: a turn should have reported by now."""
+
+    turn_id: str
+
+
+class DraftDue(msgspec.Struct, frozen=True):
+    """A note to the session: show what has been said meanwhile."""
+
+    turn_id: str
+
+
+class Claimed(msgspec.Struct, frozen=True):
+    """A note to the session: what became of the commit that an attempt begins."""
+
+    turn_id: str
+    outcome: Committed | Exception
+
+
+class ClaimAgain(msgspec.Struct, frozen=True):
+    """A note to the session: the disk may take the claim now."""
+
+    turn_id: str
+
+
+class Superseded(msgspec.Struct, frozen=True):
+    """The message is settled already: by hand, or by an earlier process."""
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A message that is not settled yet."""
+
+    inbound: Inbound
+    state: message_state.MessageState
+
+
+Message = (
+    Granted | Claimed | ClaimAgain | TurnSpoke | DraftDue | WaitedLongEnough | TurnEnded
+)
+Report = Finished | Failed | Superseded
+
+
+class Attempt:
+    """One turn of a session, from asking for a permit to its report.
+
+    Args:
+        turn_id: different for each attempt at the same message, also after a restart:
+            what an earlier attempt still says is then told from this one's words.
+        held: what it answers.
+        generation: as in the queue's `Start`.
+        session: on whose behalf things are told and timed.
+        persona: whose turn it is.
+        services: clock, store, counts, limits.
+    """
+
+    __slots__ = (
+        "_began_at",
+        "_claim_first",
+        "_is_granted",
+        "_lines",
+        "_next_draft",
+        "_patience",
+        "_persona",
+        "_sanitizer",
+        "_services",
+        "_session",
+        "_steps",
+        "_unshown",
+        "generation",
+        "held",
+        "id",
+        "is_over",
+        "is_started",
+    )
+
+    def __init__(
+        self,
+        turn_id: str,
+        held: Held,
+        generation: int,
+        session: Actor,
+        persona: Persona,
+        services: Services,
+    ) -> None:
+        self.id = turn_id
+        self.held = held
+        self.generation = generation
+        self.is_over = False
+        """Whether it has reported; it can no longer be stopped then."""
+
+        self._session = session
+        self._persona = persona
+        self._services = services
+        self._sanitizer = Sanitizer()
+        self._unshown = ""  # said and cleaned, but not shown yet
+        self._began_at = services.clock.monotonic()
+        self._claim_first = False
+        self._is_granted = False  # a second permit changes nothing
+        self.is_started = False
+        """Whether the agent was told."""
+
+        self._lines: tuple[Line, ...] = ()
+        self._steps = ""
+        self._patience: Timer | None = None
+        self._next_draft: Timer | None = None
+
+    @property
+    def inbound(self) -> Inbound:
+        """The message it answers."""
+        return self.held.inbound
+
+    def begin(
+        self, lines: tuple[Line, ...], steps: str, *, claim_first: bool
+    ) -> Report | None:
+        """Ask for a permit.
+
+        Args:
+            lines: the conversation so far.
+            steps: the journal stream of this message's rounds and tool calls.
+            claim_first: whether the attempt must be durable before the model is asked.
+        """
+        self._lines, self._steps, self._claim_first = lines, steps, claim_first
+        session = self._session
+        wanted = Acquire(
+            session.actor_urn, self.id, session.actor_ref, self.inbound.priority
+        )
+        if session.tell(names.LIMITER, wanted):
+            return None
+        return self._report(Failed(RESTARTED, "limiter"))
+
+    def on(self, message: Message) -> Report | None:
+        """Go on; gives the report when there is one, once."""
+        if self.is_over:
+            return None
+        match message:
+            case TurnSpoke(text=text):
+                self._spoke(text)
+            case DraftDue():
+                self._next_draft = None
+                self._show_draft()
+            case Granted() | ClaimAgain() | Claimed():
+                return self._on_permit(message)
+            case WaitedLongEnough():
+                self.cancel()  # should it run all the same
+                return self._report(Failed(LOST_THREAD, "lost"))
+            case TurnEnded(outcome=outcome):
+                return self._report(outcome)
+        return None
+
+    def _on_permit(self, message: Granted | ClaimAgain | Claimed) -> Report | None:
+        match message:
+            case Granted():
+                self._granted()
+            case ClaimAgain():
+                self._claim()
+            case Claimed(outcome=outcome):
+                return self._claimed(outcome)
+        return None
+
+    def run(self, outcome: Finished | Failed) -> Run:
+        """Say what it took, until now."""
+        persona, usage = self._persona, outcome.usage
+        return Run(
+            provider=persona.config.model,
+            model=persona.model_name,
+            attempt=self.held.state.attempts,
+            seconds=round(self._services.clock.monotonic() - self._began_at, 4),
+            usage=usage,
+            rounds=outcome.rounds,
+            cost=persona.prices.cost(usage),
+        )
+
+    def cancel(self) -> None:
+        """Tell the agent that nobody waits for it any more."""
+        if self.is_started:
+            agent = names.agent(self._persona.name)
+            self._session.tell(agent, CancelTurn(self.id))
+
+    def call_off(self) -> None:
+        """Store that it was not the message's fault: the runtime ends."""
+        if not self.is_started or self.is_over:
+            return
+        effect = self.held.state.on(message_state.Returns())
+        if isinstance(effect, message_state.Defer):
+            back = Defer(self.inbound.id, effect.attempts, effect.due_at, "stopped")
+            commit = Commit(at=self._services.clock.wall(), defers=(back,))
+            self._services.store.submit(commit, _pass_over)
+
+    def leave(self) -> None:
+        """Give back the permit, and void what would still remind the session of it."""
+        self.is_over = True
+        for timer in (self._patience, self._next_draft):
+            if timer is not None:
+                timer.cancel()
+        self._session.tell(names.LIMITER, Release(self._session.actor_urn))
+
+    def _report(self, report: Report) -> Report:
+        self.is_over = True
+        return report
+
+    def _granted(self) -> None:
+        if self._is_granted:
+            return
+        self._is_granted = True
+        now = self._services.clock.monotonic()
+        self._services.metrics.stage("queue", now - self._began_at)
+        self._began_at = now
+        self._claim()
+        if not self._claim_first:
+            self._start()
+
+    def _claim(self) -> None:
+        """Store that an attempt begins."""
+        note, turn_id, must_know = self._session.note, self.id, self._claim_first
+        claim = Claim(self.inbound.id, self.held.state.attempts)
+
+        def done(outcome: Committed | Exception) -> None:
+            if must_know or isinstance(outcome, Exception):
+                note(Claimed(turn_id, outcome))
+
+        commit = Commit(at=self._services.clock.wall(), claims=(claim,))
+        self._services.store.submit(commit, done)
+
+    def _claimed(self, outcome: Committed | Exception) -> Report | None:
+        if isinstance(outcome, DuplicateError):
+            self.cancel()
+            return self._report(Superseded())
+        if isinstance(outcome, Exception):
+            LOG.warning("start of a turn not stored", why=str(outcome))
+            if not self.is_started:
+                self._session.after(RETRY_CLAIM, ClaimAgain(self.id))
+        elif not self.is_started:
+            self._start()
+        return None
+
+    def _start(self) -> None:
+        self.is_started = True
+        session = self._session
+        seconds = self._services.limits.turn_timeout + REPORT_WITHIN
+        self._patience = session.after(seconds, WaitedLongEnough(self.id))
+        start = StartTurn(
+            turn_id=self.id,
+            generation=self.generation,
+            session=session.actor_ref,
+            inbound=self.inbound,
+            history=self._lines,
+            steps=self._steps,
+            attempt=self.held.state.attempts,
+        )
+        session.tell(names.agent(self._persona.name), start)
+
+    def _spoke(self, text: str) -> None:
+        self._unshown += self._sanitizer.feed(text)
+        if self._next_draft is None:
+            self._show_draft()
+
+    def _show_draft(self) -> None:
+        """Show what was said since the last draft."""
+        if not self._unshown:
+            return
+        inbound, session = self.inbound, self._session
+        draft = Draft(
+            correlation_id=inbound.correlation_id,
+            reply_id=inbound.id,
+            turn_id=self.id,
+            address=inbound.address,
+            agent=self._persona.name,
+            text=self._unshown,
+        )
+        self._unshown = ""
+        session.tell(names.connector(draft.address.connector), ShowDraft(draft))
+        self._next_draft = session.after(DRAFT_PACE, DraftDue(self.id))
+
+
+def _pass_over(_: object) -> None:
+    """Nobody is left to tell; an attempt that stays counted is one too many."""

@@ -1,0 +1,168 @@
+"""How messages, answers and deliveries are written down: rows from Structs; pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors import records
+from actors.history import SCHEMA, Deferred, Exchanged
+from actors.rules.keys import partition
+from runtime.rows import (
+    Accept,
+    Append,
+    Commit,
+    Defer,
+    Enqueue,
+    NewEvent,
+    Settle,
+    Snapshot,
+)
+
+if TYPE_CHECKING:
+    from actors.answers import Answer
+    from actors.history import History
+    from actors.messages import Delivery, Inbound
+    from actors.rules import message_state
+    from actors.services import Services
+
+
+def as_exchange(answer: Answer, history: History, services: Services) -> Commit:
+    """Write an answer down as one transaction, and all that follows from it.
+
+    Args:
+        answer: what a session said.
+        history: knows the journal's last event, and what has been counted.
+        services: the time, and what the audit keeps.
+    """
+    now = services.clock.wall()
+    part = partition(history.stream)
+    event = as_event(answer)
+    kind = "exchanged" if isinstance(event, Exchanged) else "deferred"
+    lines = answer.lines
+    counted = history.counted.plus(lines, now) if lines else history.counted
+    journal = Append(
+        stream=history.stream,
+        expected=history.version,
+        part=part,
+        events=(NewEvent(kind, msgspec.json.encode(event)),),
+    )
+    body = history.snapshot_after(lines, now)
+    snapshot = Snapshot(
+        stream=history.stream,
+        sequence=history.version + 1,
+        schema=SCHEMA,
+        part=part,
+        body=body or b"",
+    )
+    rest = as_commit(answer, now)
+    return msgspec.structs.replace(
+        rest,
+        appends=(journal,),
+        snapshots=(snapshot,) if body is not None else (),
+        records=records.of_event(history.stream, event, counted, services.keep),
+    )
+
+
+def as_event(answer: Answer) -> Exchanged | Deferred:
+    """Give the event of a session's journal."""
+    inbound = answer.inbound
+    if answer.defer is not None:
+        said = answer.deliveries[0].text if answer.deliveries else ""
+        return Deferred(
+            inbound_id=inbound.id,
+            sender_id=inbound.sender_id,
+            reason=answer.settled[1],
+            text=said,
+            due_at=answer.defer.due_at,
+            run=answer.run,
+        )
+    said = "\n\n".join(each.text for each in answer.deliveries)
+    return Exchanged(
+        inbound_id=inbound.id,
+        lines=answer.lines,
+        sender_id=inbound.sender_id,
+        sender_name=inbound.sender_name,
+        asked="" if answer.lines else inbound.text,
+        said="" if answer.lines else said,
+        state=answer.settled[0],
+        reason=answer.settled[1],
+        run=answer.run,
+    )
+
+
+def as_commit(answer: Answer, now: float) -> Commit:
+    """Write down what an answer does to the inbox and the outbox.
+
+    Args:
+        answer: what is to be stored.
+        now: Unix seconds.
+    """
+    inbound, defer = answer.inbound, answer.defer
+    part = partition(chat_stream(inbound))
+    later = () if defer is None else (as_defer(inbound, defer, answer.settled[1]),)
+    return Commit(
+        at=now,
+        accepts=tuple(as_accept(each, now) for each in answer.handed),
+        defers=later,
+        deliveries=tuple(as_enqueue(each, part) for each in answer.deliveries),
+        settles=() if later else (Settle(inbound.id, *answer.settled),),
+    )
+
+
+def as_unheard(answer: Answer, services: Services) -> Commit:
+    """Write down a message that no session answers, and a row of the audit."""
+    inbound = answer.inbound
+    said = "\n\n".join(each.text for each in answer.deliveries)
+    body = records.AuditRecord(
+        channel=inbound.address.connector,
+        chat=inbound.address.chat,
+        sender_id=inbound.sender_id,
+        sender_name=inbound.sender_name,
+        agent=inbound.agent,
+        input=services.keep(inbound.text),
+        output=services.keep(said),
+        status=answer.settled[0],
+        reason=answer.settled[1],
+    )
+    row = records.unheard(inbound.id, body, chat_stream(inbound))
+    commit = as_commit(answer, services.clock.wall())
+    return msgspec.structs.replace(commit, records=(row,))
+
+
+def as_defer(inbound: Inbound, defer: message_state.Defer, reason: str) -> Defer:
+    """Write down that a message waits."""
+    return Defer(inbound.id, defer.attempts, defer.due_at, reason)
+
+
+def as_accept(inbound: Inbound, now: float) -> Accept:
+    """Write a message down as its inbox row."""
+    stream = chat_stream(inbound)
+    return Accept(
+        id=inbound.id,
+        connector=inbound.address.connector,
+        platform_id=inbound.platform_id,
+        part=partition(stream),
+        stream=stream,
+        body=msgspec.json.encode(inbound),
+        at=now,
+        priority=inbound.priority,
+    )
+
+
+def as_enqueue(delivery: Delivery, part: int) -> Enqueue:
+    """Write a delivery down as its outbox row."""
+    return Enqueue(
+        delivery_id=delivery.id,
+        connector=delivery.address.connector,
+        chat=delivery.address.chat,
+        correlation_id=delivery.correlation_id,
+        part=part,
+        body=msgspec.json.encode(delivery),
+    )
+
+
+def chat_stream(inbound: Inbound) -> str:
+    """Name the chat a message came from, for people who read the tables."""
+    return f"{inbound.address.connector}/{inbound.address.chat}"

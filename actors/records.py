@@ -1,0 +1,188 @@
+"""Rows for people that follow from a session's events; pure.
+
+What is made here while a message is answered is made again, from the journal alone,
+by `callboard records rebuild`: so everything a row says must stand in the event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors.history import Exchanged
+from actors.rules.keys import SessionKey, parse_key, partition
+from runtime.rows import Record
+
+if TYPE_CHECKING:
+    from actors.history import Conversation, Deferred
+
+CONVERSATION = "conversation"
+AUDIT = "audit"
+USAGE = "usage"
+
+Keep = Callable[[str], str]
+"""Gives what is kept of a text: all but secrets, or nothing."""
+
+
+class ConversationRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One conversation (F104, F105)."""
+
+    agent: str
+    connector: str
+    chat: str
+    thread: str
+    sender_id: str
+    status: str = "active"
+    message_count: int
+    tokens_estimate: int
+    started_at: float
+    last_message_at: float
+
+
+class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One exchange, or one attempt that was refused (F318, F319)."""
+
+    channel: str
+    chat: str
+    sender_id: str
+    sender_name: str
+    agent: str = ""
+    input: str = ""
+    output: str = ""
+    provider: str = ""
+    model: str = ""
+    seconds: float = 0.0
+    attempt: int = 0
+    status: str
+    """Terminal state of the message, or `unauthorised`."""
+
+    reason: str
+
+
+class UsageRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One turn (F321)."""
+
+    agent: str
+    connector: str
+    sender_id: str
+    provider: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cost: float
+    """US dollars."""
+
+    seconds: float
+    rounds: int
+    attempt: int
+    status: str
+
+
+def conversation(stream: str, key: SessionKey, counted: Conversation) -> Record:
+    """Write down how a conversation stands."""
+    body = ConversationRecord(
+        agent=key.agent,
+        connector=key.connector,
+        chat=key.chat,
+        thread=key.thread,
+        sender_id=key.sender,
+        message_count=counted.message_count,
+        tokens_estimate=counted.tokens,
+        started_at=counted.started_at,
+        last_message_at=counted.last_at,
+    )
+    return _record(CONVERSATION, stream, key.agent, stream, body)
+
+
+def audit(stream: str, key: SessionKey, event: Exchanged, keep: Keep) -> Record:
+    """Write down one exchange."""
+    run = event.run
+    asked = [line.text for line in event.lines if line.role == "user"]
+    said = [line.text for line in event.lines if line.role == "assistant"]
+    body = AuditRecord(
+        channel=key.connector,
+        chat=key.chat,
+        sender_id=event.sender_id or key.sender,
+        sender_name=event.sender_name,
+        agent=key.agent,
+        input=keep(asked[-1] if asked else event.asked),
+        output=keep(said[-1] if said else event.said),
+        provider=run.provider if run else "",
+        model=run.model if run else "",
+        seconds=run.seconds if run else 0.0,
+        attempt=run.attempt if run else 0,
+        status=event.state,
+        reason=event.reason,
+    )
+    return _record(AUDIT, event.inbound_id, key.connector, stream, body)
+
+
+def usage(stream: str, key: SessionKey, event: Exchanged | Deferred) -> Record | None:
+    """Write down what the turn behind an event took, if there was one."""
+    run = event.run
+    if run is None:
+        return None
+    body = UsageRecord(
+        agent=key.agent,
+        connector=key.connector,
+        sender_id=event.sender_id or key.sender,
+        provider=run.provider,
+        model=run.model,
+        input_tokens=run.usage.input_tokens,
+        output_tokens=run.usage.output_tokens,
+        cost=run.cost,
+        seconds=run.seconds,
+        rounds=run.rounds,
+        attempt=run.attempt,
+        status=event.reason,
+    )
+    name = f"{event.inbound_id}#{run.attempt}"
+    return _record(USAGE, name, key.agent, stream, body)
+
+
+def of_event(
+    stream: str,
+    event: Exchanged | Deferred,
+    counted: Conversation,
+    keep: Keep,
+) -> tuple[Record, ...]:
+    """Write down all that follows from one event of a session.
+
+    Args:
+        stream: the session's journal stream.
+        event: what happened.
+        counted: the conversation's counters after it.
+        keep: gives what the audit keeps of a text.
+    """
+    key = parse_key(stream)
+    made = [usage(stream, key, event)]
+    if isinstance(event, Exchanged):
+        made.append(audit(stream, key, event, keep))
+        if event.lines:
+            made.append(conversation(stream, key, counted))
+    return tuple(each for each in made if each is not None)
+
+
+def unheard(record_id: str, body: AuditRecord, stream: str) -> Record:
+    """Write down what no session's journal tells of.
+
+    Args:
+        record_id: the message's id, or a new one for an attempt that was refused.
+        body: what happened.
+        stream: the chat it came from.
+    """
+    return _record(AUDIT, record_id, body.channel, stream, body)
+
+
+def _record(
+    kind: str, record_id: str, owner: str, stream: str, body: msgspec.Struct
+) -> Record:
+    return Record(
+        kind=kind,
+        id=record_id,
+        owner=owner,
+        part=partition(stream),
+        body=msgspec.json.encode(body),
+    )

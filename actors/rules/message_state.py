@@ -1,0 +1,206 @@
+"""What becomes of a message: its states, and when its turn is tried again.
+
+Pure. A message goes
+
+    received → accepted → running → reply_ready → sending → sent | unknown | dead
+
+where `reply_ready` is the one commit that settles it as `replied` and puts the
+reply's parts into the outbox as `pending`. Its other ends are `dropped` (with the
+policy's reason), `cancelled` and `dead`. A turn that fails may be tried again: the
+message is `accepted` once more, and waits. Each start counts, also one that the end
+of the process cut off (F286, F289-F291).
+
+The connector stores `accepted`, the session carries out the effects of
+`MessageState`, and the store refuses what the tables here do not allow.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, assert_never
+
+import msgspec
+
+INBOX_STEPS: dict[str, frozenset[str]] = {
+    "accepted": frozenset(
+        {"accepted", "running", "replied", "dropped", "cancelled", "dead"}
+    ),
+    "running": frozenset(
+        {"accepted", "running", "replied", "dropped", "cancelled", "dead"}
+    ),
+    "replied": frozenset(),
+    "dropped": frozenset(),
+    "cancelled": frozenset(),
+    "dead": frozenset(),
+}
+"""Which state of a message may follow which; by hand, `dead` may become `accepted`."""
+
+OUTBOX_STEPS: dict[str, frozenset[str]] = {
+    "pending": frozenset({"sending", "sent", "unknown", "dead"}),
+    "sending": frozenset({"sending", "sent", "unknown", "dead"}),
+    "sent": frozenset(),
+    "unknown": frozenset(),
+    "dead": frozenset(),
+}
+"""Which state of a delivery may follow which; by hand, `unknown` and `dead` may
+become `pending`."""
+
+
+class RetryPolicy(msgspec.Struct, frozen=True):
+    """How often a turn is begun, and how long it waits in between."""
+
+    attempts: int = 3
+    """Most starts of one message's turn, cut off ones included; at least 1."""
+
+    retries_failures: bool = True
+    """Whether a turn that failed is begun again; else only one that was cut off is."""
+
+    first_wait: float = 120.0
+    """Seconds before the second start; doubled for each one after it."""
+
+    longest_wait: float = 3600.0
+    """Seconds that no wait is longer than."""
+
+    stuck_after: float = 0.0
+    """Seconds after its start at which a turn that the end of the process cut off is
+    given up instead of begun again; 0: never."""
+
+
+class Past(msgspec.Struct, frozen=True):
+    """What the store knows of a message's earlier starts."""
+
+    attempts: int = 0
+    """How many turns were begun."""
+
+    was_running: bool = False
+    """Whether the last one was cut off."""
+
+    started_at: float = 0.0
+    """Unix seconds of the last start."""
+
+    due_at: float = 0.0
+    """Unix seconds before which no turn is to begin."""
+
+
+class Begins(msgspec.Struct, frozen=True):
+    """It is this message's turn."""
+
+    now: float
+    """Unix seconds."""
+
+
+class Fails(msgspec.Struct, frozen=True):
+    """The turn ended without an answer."""
+
+    reason: str
+    may_retry: bool
+    """Whether another turn could end better."""
+
+    now: float
+
+
+class Returns(msgspec.Struct, frozen=True):
+    """The turn is called off because the runtime ends; it does not count."""
+
+
+Event = Begins | Fails | Returns
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """Store that an attempt begins, then ask."""
+
+    attempt: int
+    """From 1."""
+
+    must_be_stored: bool
+    """Whether the model is not to be asked before that is durable: for messages that
+    an earlier process knew, one of which may have ended it."""
+
+
+class WaitUntil(msgspec.Struct, frozen=True):
+    """Begin again at this time."""
+
+    due_at: float
+    """Unix seconds."""
+
+
+class Defer(msgspec.Struct, frozen=True):
+    """Store that the message waits; begin again at that time, should there be one."""
+
+    attempts: int
+    due_at: float
+    """Unix seconds; 0: whenever somebody takes it up."""
+
+
+class GiveUp(msgspec.Struct, frozen=True):
+    """Settle it without an answer."""
+
+    state: Literal["replied", "dead"]
+    """`replied`: the writer is told why and may ask again; `dead`: all attempts are
+    used up, and it is listed for the operator."""
+
+    reason: str
+
+
+Effect = Claim | WaitUntil | Defer | GiveUp
+
+
+class MessageState:
+    """One message between its acceptance and its end.
+
+    Args:
+        policy: how often its turn may be begun.
+        past: what happened before this process, or this session, knew it.
+    """
+
+    __slots__ = ("_attempts", "_past", "_policy")
+
+    def __init__(self, policy: RetryPolicy, past: Past) -> None:
+        self._policy = policy
+        self._past = past
+        self._attempts = past.attempts
+
+    @property
+    def attempts(self) -> int:
+        """How many turns were begun."""
+        return self._attempts
+
+    @property
+    def past(self) -> Past:
+        """What a next incarnation of the session must know of it."""
+        return msgspec.structs.replace(self._past, attempts=self._attempts)
+
+    def on(self, event: Event) -> Effect:
+        """Take one event in; give back what follows from it."""
+        match event:
+            case Begins(now=now):
+                return self._begin(now)
+            case Fails():
+                return self._failed(event)
+            case Returns():
+                self._attempts = max(0, self._attempts - 1)
+                return Defer(self._attempts, 0.0)
+            case _:
+                assert_never(event)
+
+    def _begin(self, now: float) -> Effect:
+        past, policy = self._past, self._policy
+        if self._attempts >= policy.attempts:
+            return GiveUp("dead", "attempts")
+        is_stuck = past.was_running and now - past.started_at >= policy.stuck_after > 0
+        if is_stuck and self._attempts == past.attempts:
+            return GiveUp("dead", "crashed")
+        if past.due_at > now:
+            return WaitUntil(past.due_at)
+        self._attempts += 1
+        return Claim(self._attempts, must_be_stored=past.attempts > 0)
+
+    def _failed(self, event: Fails) -> Effect:
+        policy = self._policy
+        if not (event.may_retry and policy.retries_failures):
+            return GiveUp("replied", event.reason)
+        if self._attempts >= policy.attempts:
+            return GiveUp("dead", event.reason)
+        wait = min(policy.first_wait * 2 ** (self._attempts - 1), policy.longest_wait)
+        due_at = event.now + wait
+        self._past = Past(self._attempts, started_at=event.now, due_at=due_at)
+        return Defer(self._attempts, due_at)

@@ -1,0 +1,101 @@
+"""The journal of one message's turn: what a cut off turn is resumed from.
+
+Each model answer that asks for tools, and each tool's result, is one event of a
+stream of its own, stored before the turn goes on. The final answer is not: it is
+stored with the reply, by the session.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from actors.rules import turn as rules
+from actors.rules.keys import partition
+from runtime.errors import SequenceConflictError, StoreUnavailableError
+from runtime.logs import EventLog
+from runtime.rows import Append, Commit, NewEvent
+
+if TYPE_CHECKING:
+    from actors.protocol import StartTurn
+    from actors.services import Services
+
+LOG = EventLog("turn")
+
+ROUND = "round"
+TOOL = "tool"
+
+# Chosen: a turn has some hundred steps at most (rounds times calls).
+PAGE = 1000
+
+# Chosen: seconds until a step is stored again that the disk refused; the turn's own
+# time goes on meanwhile.
+RETRY_COMMIT = 1.0
+
+
+class Steps:
+    """The recorded steps of one turn.
+
+    Args:
+        start: which turn; says the stream, and whether there may be steps.
+        services: store and clock.
+    """
+
+    def __init__(self, start: StartTurn, services: Services) -> None:
+        self._stream = start.steps
+        self._is_first = start.attempt <= 1
+        self._services = services
+        self._version = 0
+        self._lock = trio.Lock()
+        self.is_superseded = False
+        """Whether another attempt at the same message goes on with it; this one must
+        end then."""
+
+    async def read(self) -> list[rules.Step]:
+        """Give what earlier attempts recorded, in order.
+
+        Raises:
+            runtime.errors.StoreError: it cannot be read.
+        """
+        if self._is_first or not self._stream:
+            return []
+        events = await self._services.store.read(self._stream, 0, PAGE)
+        self._version = len(events)
+        found: list[rules.Step] = []
+        for event in events:
+            if event.kind == ROUND:
+                found.append(msgspec.json.decode(event.body, type=rules.ModelReplied))
+            elif event.kind == TOOL:
+                found.append(msgspec.json.decode(event.body, type=rules.ToolReturned))
+        return found
+
+    async def add(self, step: rules.Step) -> None:
+        """Record a step; comes back when it is durable, or `is_superseded`."""
+        if not self._stream:
+            return
+        kind = ROUND if isinstance(step, rules.ModelReplied) else TOOL
+        event = NewEvent(kind, msgspec.json.encode(step))
+        async with self._lock:  # results of parallel tools, one after the other
+            while True:
+                try:
+                    await self._services.store.commit(self._commit(event))
+                except StoreUnavailableError as error:
+                    LOG.warning("step not stored yet", why=str(error))
+                    await trio.sleep(RETRY_COMMIT)
+                except SequenceConflictError:
+                    self.is_superseded = True
+                    return
+                else:
+                    self._version += 1
+                    return
+
+    def _commit(self, event: NewEvent) -> Commit:
+        journal = Append(
+            stream=self._stream,
+            expected=self._version,
+            part=partition(self._stream),
+            events=(event,),
+        )
+        return Commit(at=self._services.clock.wall(), appends=(journal,))

@@ -1,0 +1,266 @@
+"""The rows of the store in memory: what a commit changes, and the way back.
+
+Knows nothing of tasks, faults or closing; see `memory_store.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from runtime.errors import (
+    DuplicateError,
+    KernelError,
+    MisuseError,
+    SequenceConflictError,
+)
+from runtime.rows import (
+    Committed,
+    Pruned,
+    StoredDelivery,
+    StoredEvent,
+    StoredMessage,
+    StoredRecord,
+    StoredSnapshot,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from runtime.rows import (
+        Accept,
+        Append,
+        Commit,
+        Enqueue,
+        Record,
+        Snapshot,
+    )
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Rows:
+    """All rows, and the way back out of a commit that fails half way."""
+
+    def __init__(self) -> None:
+        self.inbox: dict[str, StoredMessage] = {}
+        self.dedup: dict[tuple[str, str], str] = {}
+        self.journal: dict[str, list[StoredEvent]] = {}
+        self.snapshots: dict[str, StoredSnapshot] = {}
+        self.outbox: dict[str, StoredDelivery] = {}
+        self.records: dict[tuple[str, str], StoredRecord] = {}
+        self._numbers: Counter[str] = Counter()
+        self._undo: list[Callable[[], object]] = []
+
+    def apply(self, commit: Commit, epoch: int) -> Committed:
+        """Take in all of a commit, or nothing and raise."""
+        try:
+            committed = self._apply(commit, epoch, commit.at)
+        except KernelError:
+            while self._undo:
+                self._undo.pop()()
+            raise
+        self._undo.clear()
+        return committed
+
+    def _apply(self, commit: Commit, epoch: int, at: float) -> Committed:
+        accepted = tuple([self._accept(row, epoch) for row in commit.accepts])
+        for claim in commit.claims:
+            self._change_message(
+                claim.inbox_id, state="running", attempts=claim.attempt, started_at=at
+            )
+        for defer in commit.defers:
+            self._change_message(
+                defer.inbox_id,
+                state="accepted",
+                attempts=defer.attempts,
+                due_at=defer.due_at,
+                reason=defer.reason,
+            )
+        sequences = tuple([self._append(row, epoch, at) for row in commit.appends])
+        for snapshot in commit.snapshots:
+            self._keep_snapshot(snapshot, epoch, at)
+        enqueued = tuple([self._enqueue(row, epoch, at) for row in commit.deliveries])
+        for settle in commit.settles:
+            self._change_message(
+                settle.inbox_id, state=settle.state, reason=settle.reason, settled_at=at
+            )
+        self._change_deliveries(commit, at)
+        for record in commit.records:
+            self._write_record(record, epoch, at)
+        return Committed(accepted, sequences, enqueued)
+
+    def _change_deliveries(self, commit: Commit, at: float) -> None:
+        for attempt in commit.attempts:
+            self._change_delivery(
+                attempt.delivery_id, state="sending", attempts=attempt.attempt
+            )
+        for receipt in commit.receipts:
+            self._change_delivery(
+                receipt.delivery_id,
+                state=receipt.state,
+                attempts=receipt.attempts,
+                receipt=receipt.receipt,
+                settled_at=at,
+            )
+
+    def _put(self, rows: dict[K, V], key: K, row: V) -> None:
+        before = rows.get(key)
+        rows[key] = row
+        if before is None:
+            self._undo.append(lambda: rows.pop(key))
+        else:
+            self._undo.append(lambda: rows.update({key: before}))
+
+    def _next(self, table: str) -> int:
+        self._numbers[table] += 1
+        return self._numbers[table]
+
+    def _accept(self, row: Accept, epoch: int) -> int:
+        key = (row.connector, row.platform_id)
+        if row.id in self.inbox or key in self.dedup:
+            raise DuplicateError(
+                f"message {row.id!r} ({row.connector}/{row.platform_id}) was accepted"
+                " before; acknowledge it and do no more"
+            )
+        message = StoredMessage(
+            number=self._next("inbox"),
+            id=row.id,
+            connector=row.connector,
+            platform_id=row.platform_id,
+            part=row.part,
+            epoch=epoch,
+            stream=row.stream,
+            body=row.body,
+            at=row.at,
+            priority=row.priority,
+            state="accepted",
+            attempts=0,
+            started_at=0.0,
+            due_at=0.0,
+            reason="",
+            settled_at=0.0,
+        )
+        self._put(self.inbox, row.id, message)
+        self._put(self.dedup, key, row.id)
+        return message.number
+
+    def _append(self, row: Append, epoch: int, at: float) -> int:
+        events = self.journal.setdefault(row.stream, [])
+        last = len(events)
+        if last != row.expected:
+            raise SequenceConflictError(
+                f"stream {row.stream!r} ends at {last}, not at {row.expected}: another"
+                " writer was first; read it again"
+            )
+        for sequence, event in enumerate(row.events, last + 1):
+            events.append(
+                StoredEvent(
+                    row.stream, sequence, event.kind, event.body, row.part, epoch, at
+                )
+            )
+            self._undo.append(events.pop)
+        return len(events)
+
+    def _keep_snapshot(self, row: Snapshot, epoch: int, at: float) -> None:
+        newest = self.snapshots.get(row.stream)
+        if newest is None or newest.sequence <= row.sequence:
+            stored = StoredSnapshot(
+                row.stream, row.sequence, row.schema, row.body, row.part, epoch, at
+            )
+            self._put(self.snapshots, row.stream, stored)
+
+    def _enqueue(self, row: Enqueue, epoch: int, at: float) -> int:
+        if row.delivery_id in self.outbox:
+            raise DuplicateError(
+                f"delivery {row.delivery_id!r} was enqueued before; it is on its way"
+            )
+        delivery = StoredDelivery(
+            number=self._next("outbox"),
+            id=row.delivery_id,
+            connector=row.connector,
+            chat=row.chat,
+            correlation_id=row.correlation_id,
+            part=row.part,
+            epoch=epoch,
+            body=row.body,
+            at=at,
+            state="pending",
+            attempts=0,
+            receipt="",
+            settled_at=0.0,
+        )
+        self._put(self.outbox, row.delivery_id, delivery)
+        return delivery.number
+
+    def _change_message(self, name: str, **changes: object) -> None:
+        row = self.inbox.get(name)
+        if row is None:
+            raise MisuseError(f"no message {name!r} was ever accepted")
+        if not is_open(row):
+            raise DuplicateError(
+                f"message {name!r} is {row.state} already and stays so"
+            )
+        self._put(self.inbox, name, msgspec.structs.replace(row, **changes))
+
+    def _change_delivery(self, name: str, **changes: object) -> None:
+        row = self.outbox.get(name)
+        if row is None:
+            raise MisuseError(f"no delivery {name!r} was ever enqueued")
+        if not is_open(row):
+            raise DuplicateError(
+                f"delivery {name!r} is {row.state} already and stays so"
+            )
+        self._put(self.outbox, name, msgspec.structs.replace(row, **changes))
+
+    def _write_record(self, row: Record, epoch: int, at: float) -> None:
+        key = (row.kind, row.id)
+        stored = StoredRecord(
+            number=self._next("record"),
+            kind=row.kind,
+            id=row.id,
+            owner=row.owner,
+            part=row.part,
+            epoch=epoch,
+            body=row.body,
+            at=at,
+        )
+        self._put(self.records, key, stored)
+
+    def prune(self, before: float, limit: int) -> Pruned:
+        """Forget settled rows of each table, those settled longest ago first."""
+        messages = sorted(
+            (row.settled_at, row.number, row)
+            for row in self.inbox.values()
+            if not is_open(row) and row.settled_at < before
+        )[:limit]
+        deliveries = sorted(
+            (row.settled_at, row.number, row.id)
+            for row in self.outbox.values()
+            if not is_open(row) and row.settled_at < before
+        )[:limit]
+        for _, _, message in messages:
+            del self.inbox[message.id]
+            del self.dedup[message.connector, message.platform_id]
+        for _, _, delivery_id in deliveries:
+            del self.outbox[delivery_id]
+        return Pruned(len(messages), len(deliveries))
+
+    def prune_records(self, kind: str, before: float, limit: int) -> int:
+        """Forget records of a kind, those written longest ago first."""
+        old = sorted(
+            (row.at, row.number, row.id)
+            for row in self.records.values()
+            if row.kind == kind and row.at < before
+        )[:limit]
+        for _, _, record_id in old:
+            del self.records[kind, record_id]
+        return len(old)
+
+
+def is_open(row: StoredMessage | StoredDelivery) -> bool:
+    """Whether a row has no terminal state yet."""
+    return row.state in ("accepted", "running", "pending", "sending")

@@ -1,0 +1,169 @@
+"""What people change in a database by hand, while a server may be using it.
+
+Each change is one short transaction of its own, durable when the call returns. A
+running server notices it within seconds (`Store.was_changed_outside`). It blocks:
+for command-line tools.
+"""
+
+# apsw's stubs name `collections.abc.Buffer`, which Python 3.11 has not got yet:
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import apsw
+import msgspec
+
+from runtime.sqlite_browse import find
+from runtime.sqlite_file import SqliteFile, SqliteOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+# Chosen: longer than any group commit takes, also on a slow disk.
+PATIENCE = SqliteOptions(busy_timeout=10.0)
+
+BY_HAND = "by hand"
+
+RETRY = """UPDATE inbox SET state = 'accepted', attempts = 0, due_at = 0.0,
+    settled_at = NULL WHERE id = ?"""
+HURRY = "UPDATE inbox SET due_at = 0.0 WHERE id = ?"
+DROP = "UPDATE inbox SET state = 'dropped', reason = ?, settled_at = ? WHERE id = ?"
+RETRY_DELIVERY = """UPDATE outbox SET state = 'pending', attempts = 0, receipt = '',
+    settled_at = NULL WHERE id = ?"""
+DROP_DELIVERY = """UPDATE outbox SET state = 'dead', receipt = ?, settled_at = ?
+    WHERE id = ?"""
+
+SETTLED = "it has reached its end and stays so"
+RETRY_REFUSALS = {
+    "accepted": "it is waiting for its turn already",
+    "running": "an agent is working on it; wait for its end",
+}
+DROP_REFUSALS = {
+    "running": (
+        "an agent is working on it; write /stop in its chat, or wait for its end"
+    ),
+}
+RETRY_DELIVERY_REFUSALS = {
+    "pending": "it is waiting to be sent already",
+    "sending": "it is being sent; wait for its receipt",
+}
+DROP_DELIVERY_REFUSALS = {
+    "sending": "it is being sent; wait for its receipt",
+}
+
+
+class Mended(msgspec.Struct, frozen=True):
+    """What came of it."""
+
+    has_changed: bool
+    text: str
+    """What was changed, or why nothing was; one sentence for people."""
+
+
+def retry(path: Path, name: str, now: float) -> Mended:
+    """Have a message that is dead, or waits for its next attempt, tried at once.
+
+    Args:
+        path: the database.
+        name: id of the message, or its beginning.
+        now: Unix seconds.
+
+    Raises:
+        MisuseError: no such message, or more than one.
+        StoreError: see `runtime.sqlite_file.SqliteFile.open_existing`.
+    """
+    with mending(path) as db:
+        found, state, due_at = find(db, "inbox", "id, state, due_at", name)
+        if state == "dead":
+            db.execute(RETRY, (found,))
+            return Mended(has_changed=True, text=f"message {found} is tried again")
+        if state == "accepted" and due_at > now:
+            db.execute(HURRY, (found,))
+            return Mended(
+                has_changed=True, text=f"message {found} no longer waits for its time"
+            )
+        return refused(f"message {found}", state, RETRY_REFUSALS)
+
+
+def drop(path: Path, name: str, now: float) -> Mended:
+    """Settle a message that is dead, or that nobody works on yet, as dropped.
+
+    Args:
+        path: the database.
+        name: id of the message, or its beginning.
+        now: Unix seconds.
+
+    Raises:
+        MisuseError: no such message, or more than one.
+        StoreError: see `runtime.sqlite_file.SqliteFile.open_existing`.
+    """
+    with mending(path) as db:
+        found, state = find(db, "inbox", "id, state", name)
+        if state in ("accepted", "dead"):
+            db.execute(DROP, (BY_HAND, now, found))
+            return Mended(has_changed=True, text=f"message {found} is dropped")
+        return refused(f"message {found}", state, DROP_REFUSALS)
+
+
+def retry_delivery(path: Path, name: str) -> Mended:
+    """Have a delivery that is dead, or whose fate is unknown, sent again.
+
+    Args:
+        path: the database.
+        name: id of the delivery, or its beginning.
+
+    Raises:
+        MisuseError: no such delivery, or more than one.
+        StoreError: see `runtime.sqlite_file.SqliteFile.open_existing`.
+    """
+    with mending(path) as db:
+        found, state = find(db, "outbox", "id, state", name)
+        if state in ("dead", "unknown"):
+            db.execute(RETRY_DELIVERY, (found,))
+            return Mended(has_changed=True, text=f"delivery {found} is sent again")
+        return refused(f"delivery {found}", state, RETRY_DELIVERY_REFUSALS)
+
+
+def drop_delivery(path: Path, name: str, now: float) -> Mended:
+    """Settle a delivery that waits, or whose fate is unknown, as dead.
+
+    Args:
+        path: the database.
+        name: id of the delivery, or its beginning.
+        now: Unix seconds.
+
+    Raises:
+        MisuseError: no such delivery, or more than one.
+        StoreError: see `runtime.sqlite_file.SqliteFile.open_existing`.
+    """
+    with mending(path) as db:
+        found, state = find(db, "outbox", "id, state", name)
+        if state in ("pending", "unknown"):
+            db.execute(DROP_DELIVERY, (BY_HAND, now, found))
+            return Mended(has_changed=True, text=f"delivery {found} is not sent")
+        return refused(f"delivery {found}", state, DROP_DELIVERY_REFUSALS)
+
+
+def refused(what: str, state: str, reasons: dict[str, str]) -> Mended:
+    """Say why nothing was changed."""
+    why = reasons.get(state, SETTLED)
+    return Mended(has_changed=False, text=f"{what} is {state}: {why}")
+
+
+@contextlib.contextmanager
+def mending(path: Path) -> Generator[apsw.Connection]:
+    """Open a database for one transaction, kept if nothing is raised."""
+    file = SqliteFile(path, PATIENCE)
+    db = file.open_existing(apsw.SQLITE_OPEN_READWRITE)
+    try:
+        with file.told():
+            db.pragma("synchronous", "full")
+            db.execute("BEGIN IMMEDIATE")
+            yield db
+            db.execute("COMMIT")
+    finally:
+        db.close()

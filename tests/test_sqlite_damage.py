@@ -1,0 +1,145 @@
+"""Proves that a store knows when its file is damaged, lost, or changed by others."""
+
+# apsw's stubs name `collections.abc.Buffer`, which Python 3.11 has not got yet:
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import apsw
+import pytest
+import trio
+
+from runtime.errors import CorruptError, StoreError, StoreUnavailableError
+from runtime.rows import Commit
+from runtime.sqlite_file import SqliteFile, SqliteOptions
+from runtime.sqlite_store import SqliteStore
+from tests.store_engines import names_unsettled
+from tests.store_rows import NOW, accepting, events
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+BODY = b"seven" * 600
+PAGE = 4096
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "callboard.db"
+
+
+@pytest.fixture
+async def store(path: Path) -> AsyncGenerator[SqliteStore]:
+    """Open a store that leaves its WAL alone."""
+    options = SqliteOptions(idle_after=3600.0)
+    store = await SqliteStore.open(SqliteFile(path, options))
+    yield store
+    await store.aclose()
+
+
+# Files are so small here that a test may wait for them.
+def content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def overwrite(path: Path, offset: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(data)
+
+
+def cut_off(path: Path, size: int) -> None:
+    with path.open("r+b") as file:
+        file.truncate(size)
+
+
+async def test_a_wal_cut_off_is_ill_health_until_the_read_works_again(
+    store: SqliteStore, path: Path
+) -> None:
+    wal = Path(f"{path}-wal")
+    await store.commit(Commit(at=NOW, appends=(events("a", 0, body=BODY),)))
+    whole = content(wal)
+    cut_off(wal, 32)
+    with pytest.raises(StoreError):
+        await store.read("a")
+    assert not store.healthy
+    with pytest.raises(StoreError):
+        await store.probe()
+    assert not store.healthy
+    overwrite(wal, 0, whole)
+    await store.probe()
+    assert store.healthy
+    assert len(await store.read("a")) == 1
+
+
+async def test_damage_in_one_place_is_not_made_good_by_work_in_another(
+    path: Path,
+) -> None:
+    store = await SqliteStore.open(SqliteFile(path))
+    await store.commit(Commit(at=NOW, appends=(events("a", 0, 3, body=BODY),)))
+    await store.aclose()
+    whole = content(path)
+    place = whole.index(BODY[:64]) // PAGE * PAGE
+    overwrite(path, place, b"\xa5" * PAGE)
+    store = await SqliteStore.open(SqliteFile(path))
+    with pytest.raises(CorruptError, match="damaged"):
+        await store.read("a")
+    await store.commit(accepting("m1"))
+    assert await names_unsettled(store) == ["m1"]
+    with pytest.raises(CorruptError):
+        await store.probe()
+    assert not store.healthy
+    overwrite(path, place, whole[place : place + PAGE])
+    await store.probe()
+    assert store.healthy
+    await store.aclose()
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+async def test_nothing_is_acknowledged_when_the_lock_lost_its_name(
+    store: SqliteStore, path: Path, *, is_replaced: bool
+) -> None:
+    await store.commit(accepting("m1"))
+    lock = trio.Path(f"{path}.lock")
+    await lock.rename(f"{path}.lock-elsewhere")
+    if is_replaced:
+        await lock.touch()
+    with pytest.raises(StoreUnavailableError, match=r"lock was removed or replaced"):
+        await store.commit(accepting("m2"))
+    assert not store.healthy
+    await trio.Path(f"{path}.lock-elsewhere").rename(lock)
+    await store.commit(accepting("m2"))
+    assert store.healthy
+
+
+async def test_of_two_stores_only_the_one_whose_lock_has_its_name_writes(
+    store: SqliteStore, path: Path
+) -> None:
+    await store.commit(accepting("m1"))
+    await trio.Path(f"{path}.lock").unlink()
+    second = await SqliteStore.open(SqliteFile(path))
+    await second.commit(accepting("m2"))
+    with pytest.raises(StoreUnavailableError, match="lock"):
+        await store.commit(accepting("m3"))
+    await second.commit(accepting("m4"))
+    assert await names_unsettled(second) == ["m1", "m2", "m4"]
+    await second.aclose()
+
+
+async def test_what_another_program_writes_is_noticed_once(
+    store: SqliteStore, path: Path
+) -> None:
+    assert not await store.was_changed_outside()
+    await store.commit(accepting("m1"))
+    assert not await store.was_changed_outside()
+    other = apsw.Connection(str(path))
+    other.execute("SELECT count(*) FROM inbox").get  # noqa: B018  it only reads
+    assert not await store.was_changed_outside()
+    other.execute("UPDATE inbox SET priority = 1")
+    await store.commit(accepting("m2"))
+    assert await store.was_changed_outside()
+    assert not await store.was_changed_outside()
+    other.close()
