@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from actors.persona import Persona
     from actors.protocol import Failed, Finished
     from actors.services import Services
+    from runtime.ids import IdSource
 
 FAILED = "[Task failed]"
 TIMED_OUT = "[Task timed out]"
@@ -59,6 +60,25 @@ def notice(
     """Answer with the runtime's own words; the history does not change."""
     said = _delivery(inbound, "", text, trouble=trouble)
     return Answer(inbound=inbound, settled=settled, deliveries=(said,))
+
+
+def apology(inbound: Inbound, text: str, reason: str, ids: IdSource) -> Answer:
+    """Give a message up, in the runtime's own words.
+
+    Its delivery has an id of its own each time: a message that is tried again by hand
+    has its usual ids left for its answer.
+    """
+    answer = notice(inbound, text, ("dead", reason), "broken")
+    return with_new_ids(answer, ids)
+
+
+def with_new_ids(answer: Answer, ids: IdSource) -> Answer:
+    """Give an answer whose deliveries take nobody else's ids."""
+    said = tuple(
+        msgspec.structs.replace(each, id=f"{each.id}:{ids.new()}")
+        for each in answer.deliveries
+    )
+    return msgspec.structs.replace(answer, deliveries=said)
 
 
 def cancelled(inbound: Inbound, asked: tuple[Line, ...]) -> Answer:

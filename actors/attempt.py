@@ -301,7 +301,7 @@ class Attempt:
             inbound=self.inbound,
             history=self._lines,
             steps=self._steps,
-            attempt=self.held.state.attempts,
+            may_have_steps=self.held.state.may_have_steps,
         )
         session.tell(names.agent(self._persona.name), start)
 

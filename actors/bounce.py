@@ -123,7 +123,7 @@ class Bounce(Actor):
         LOG.error(
             "message given up", correlation_id=inbound.correlation_id, reason=reason
         )
-        answer = answers.notice(inbound, SORRY, ("dead", reason), "broken")
+        answer = answers.apology(inbound, SORRY, reason, self._services.ids)
         commit = commits.as_unheard(answer, self._services)
         tell, metrics = self.tell, self._services.metrics
         connector = inbound.address.connector

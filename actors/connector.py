@@ -14,7 +14,7 @@ import msgspec
 
 from actors import commits, names, records
 from actors.errors import MessageRefusedError, OverloadedError, StoppingError
-from actors.messages import Delivery, Inbound, RefusedAttempt
+from actors.messages import Delivery, Earlier, Inbound, RefusedAttempt
 from actors.open_messages import OpenMessages
 from actors.protocol import (
     CloseDoor,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from actors.messages import Address
     from actors.services import Services
     from runtime.ref import ActorRef
+    from runtime.store import Store
 
 LOG = EventLog("connector")
 
@@ -293,10 +294,12 @@ class ConnectorIngress:
 
     Args:
         connector: the connector actor.
+        store: knows what was accepted earlier.
     """
 
-    def __init__(self, connector: ActorRef) -> None:
+    def __init__(self, connector: ActorRef, store: Store) -> None:
         self._connector = connector
+        self._store = store
 
     async def accept(self, inbound: Inbound) -> bool:
         """Store a message; see the port."""
@@ -310,6 +313,20 @@ class ConnectorIngress:
             raise OverloadedError(
                 "the message was not confirmed; try again in a moment"
             ) from error
+
+    async def earlier(self, connector: str, platform_id: str) -> Earlier | None:
+        """Tell what became of a message; see the port."""
+        found = await self._store.answered(connector, platform_id)
+        if found is None:
+            return None
+        row = found.message
+        is_settled = row.state not in {"accepted", "running"}
+        said = (_read(each) for each in found.deliveries)
+        return Earlier(
+            inbound=msgspec.json.decode(row.body, type=Inbound),
+            outcome=f"{row.state}:{row.reason}" if is_settled else "",
+            deliveries=tuple(each for each in said if each is not None),
+        )
 
     def refuse(self, attempt: RefusedAttempt) -> None:
         """Have a refused attempt put on record; see the port."""

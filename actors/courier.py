@@ -155,11 +155,14 @@ class Courier(Actor):
     async def _send(self, message: Deliver) -> rules.End:
         """Bring it to its end: said, or given up."""
         delivery = message.delivery
+        was_sending = message.was_sending or self._in_doubt == delivery.id
+        if was_sending and not self._transport.abilities.is_idempotent:
+            self._services.metrics.delivery(self._connector, "in_doubt")
         sending = rules.Sending(
             self._transport.abilities,
             self._services.account(self._connector).on_unknown,
             attempts=message.attempts,
-            was_sending=message.was_sending or self._in_doubt == delivery.id,
+            was_sending=was_sending,
         )
         effect = sending.on(rules.Begins())
         while not isinstance(effect, rules.End):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from actors.ports import Transport
+    from runtime.store import Store
 
 
 class Listen(msgspec.Struct, frozen=True):
@@ -35,11 +36,16 @@ class Listener(Actor):
     ends_by_interrupt: ClassVar[bool] = True
 
     def __init__(
-        self, connector: str, transport: Transport, on_end: Callable[[], object]
+        self,
+        connector: str,
+        transport: Transport,
+        store: Store,
+        on_end: Callable[[], object],
     ) -> None:
         super().__init__()
         self._connector = connector
         self._transport = transport
+        self._store = store
         self._on_end = on_end
 
     def on_start(self) -> None:
@@ -54,6 +60,6 @@ class Listener(Actor):
         connector = self.find(names.connector(self._connector))
         if connector is None:
             raise StartError(f"the connector {self._connector} is not running")
-        await self._transport.listen(ConnectorIngress(connector))
+        await self._transport.listen(ConnectorIngress(connector, self._store))
         self._on_end()
         self.stop()

@@ -204,6 +204,17 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     each delegation that it makes. An exchange is over when all have come."""
 
 
+class Earlier(msgspec.Struct, frozen=True):
+    """What became of a message that was accepted before."""
+
+    inbound: Inbound
+    outcome: str
+    """Empty while it is not settled; then as in `Transport.settle`: `replied:ok`."""
+
+    deliveries: tuple[Delivery, ...]
+    """All that was said to it so far, by whomever, in order; drafts excluded."""
+
+
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """A piece of an answer that is still being written; never stored."""
 

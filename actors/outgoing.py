@@ -153,7 +153,7 @@ class Outgoing:
         LOG.fault("answer not stored", error, correlation_id=inbound.correlation_id)
         if answer.settled[0] == "dead":
             return True
-        lost = answers.notice(inbound, LOST, ("dead", "not_stored"), "broken")
+        lost = answers.apology(inbound, LOST, "not_stored", self._services.ids)
         self._waiting[0] = lost
         self.store_next()
         return False

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         Abilities,
         Delivery,
         Draft,
+        Earlier,
         Inbound,
         ModelAnswer,
         ModelRequest,
@@ -94,6 +95,17 @@ class Ingress(Protocol):
             StoppingError: nothing was stored; the runtime is about to end.
             MessageRefusedError: nothing was stored, and trying again cannot help.
             runtime.errors.StoreUnavailableError: nothing was stored.
+        """
+        ...
+
+    async def earlier(self, connector: str, platform_id: str) -> Earlier | None:
+        """Tell what became of a message that `accept` knew before.
+
+        Returns:
+            None if it is not known (any more).
+
+        Raises:
+            runtime.errors.StoreError: it cannot be read now.
         """
         ...
 

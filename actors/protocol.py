@@ -89,8 +89,8 @@ class StartTurn(msgspec.Struct, frozen=True, kw_only=True):
     steps: str = ""
     """The journal stream of this message's rounds and tool calls."""
 
-    attempt: int = 1
-    """Which start of this message's turn it is; above 1, steps may be there."""
+    may_have_steps: bool = False
+    """Whether an earlier attempt may have recorded some."""
 
 
 class RunTurn(msgspec.Struct, frozen=True):

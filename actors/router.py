@@ -276,4 +276,5 @@ def as_past(row: StoredMessage) -> Past:
         was_running=row.state == "running",
         started_at=row.started_at,
         due_at=row.due_at,
+        was_read=True,
     )

@@ -285,9 +285,8 @@ class Session(Actor):
         fails = message_state.Fails(failed.reason, failed.may_retry, now)
         effect = current.held.state.on(fails)
         if isinstance(effect, message_state.Defer):
-            self._outgoing.put(
-                answers.deferral(current.inbound, failed, effect, now, run)
-            )
+            answer = answers.deferral(current.inbound, failed, effect, now, run)
+            self._outgoing.put(answers.with_new_ids(answer, self._services.ids))
             self._forget_attempt()
             self._begin_later(current.held, current.generation, effect.due_at)
         elif isinstance(effect, message_state.GiveUp):
@@ -302,7 +301,10 @@ class Session(Actor):
     ) -> None:
         settled = (given_up.state, given_up.reason)
         asked = self._asked(inbound)
-        self._outgoing.put(answers.failure(inbound, asked, failed, settled, run))
+        answer = answers.failure(inbound, asked, failed, settled, run)
+        if given_up.state == "dead":  # it may be tried again by hand
+            answer = answers.with_new_ids(answer, self._services.ids)
+        self._outgoing.put(answer)
 
     # --- what is said ------------------------------------------------------------
 

@@ -45,7 +45,7 @@ class Steps:
 
     def __init__(self, start: StartTurn, services: Services) -> None:
         self._stream = start.steps
-        self._is_first = start.attempt <= 1
+        self._may_be_there = start.may_have_steps
         self._services = services
         self._version = 0
         self._lock = trio.Lock()
@@ -59,7 +59,7 @@ class Steps:
         Raises:
             runtime.errors.StoreError: it cannot be read.
         """
-        if self._is_first or not self._stream:
+        if not (self._may_be_there and self._stream):
             return []
         events = await self._services.store.read(self._stream, 0, PAGE)
         self._version = len(events)

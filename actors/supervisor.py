@@ -137,7 +137,8 @@ def _connector(name: str, transport: Transport, company: Company) -> Supervisor:
         return KeyedSupervisor(lambda _key: Courier(name, transport, services), config)
 
     def listener() -> Listener:
-        return Listener(name, transport, lambda: company.on_listener_end(name))
+        store = services.store
+        return Listener(name, transport, store, lambda: company.on_listener_end(name))
 
     children = (
         ChildSpec(name="couriers", start=couriers, shutdown=10.0),

@@ -23,9 +23,16 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 COMMANDS = {
+    "audit": ("connectors.commands.audit", "Show who asked what, and what came of it."),
+    "backup": ("connectors.commands.backup", "Copy the database, also a busy one."),
     "chat": ("connectors.commands.chat", "Talk with the agents in this terminal."),
     "config": ("connectors.commands.config", "Check, show or describe the settings."),
+    "queue": ("connectors.commands.queue", "Look at messages; retry or drop them."),
+    "records": ("connectors.commands.records", "Compare records with the journal."),
+    "replay": ("connectors.commands.replay", "Tell what happened in a conversation."),
+    "restore": ("connectors.commands.restore", "Put a copy in the database's place."),
     "serve": ("connectors.commands.serve", "Run all connectors until stopped."),
+    "usage": ("connectors.commands.usage", "Sum up tokens, cost and time."),
 }
 """Name, then the module it lives in and the line that `--help` shows."""
 

@@ -223,6 +223,21 @@ def test_a_benchmark_nobody_knows_is_refused(
     assert "known: tell" in capsys.readouterr().err
 
 
+def test_a_round_can_be_given_another_size() -> None:
+    options = read_arguments(["soak", "--size", "1000000"]).options
+    assert options.size == 1_000_000
+    assert read_arguments([]).options.size is None
+    sizes: list[int] = []
+
+    def measure(plan: Plan) -> list[Figure]:
+        sizes.append(plan.size)
+        return [Figure("size", plan.size, "messages")]
+
+    run(benchmark(measure), [], Options(runs=1, is_quick=True, size=7), quiet)
+    run(benchmark(measure), [], QUICK, quiet)
+    assert sizes == [7, 1]
+
+
 def test_fewer_than_five_rounds_are_no_measurement() -> None:
     assert read_arguments(["--runs", "1"]).options.runs == 5
 

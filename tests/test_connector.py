@@ -92,7 +92,7 @@ class Gate:
         self.ref: ActorRef = system.spawn(
             Connector("fake", make_services(store)), name=names.connector("fake")
         )
-        self.ingress = ConnectorIngress(self.ref)
+        self.ingress = ConnectorIngress(self.ref, store)
 
     def sent(self) -> list[str]:
         """Give the ids of what went to couriers."""
@@ -184,7 +184,7 @@ async def test_a_full_mailbox_is_an_overload(autojump_clock: Clock) -> None:
         full = system.spawn(Probe(), mailbox=MailboxConfig(capacity=1))
         full.tell("first")
         with pytest.raises(OverloadedError):
-            await ConnectorIngress(full).accept(words())
+            await ConnectorIngress(full, MemoryStore()).accept(words())
 
 
 async def test_a_connector_that_is_gone_is_an_overload(autojump_clock: Clock) -> None:
@@ -340,7 +340,7 @@ async def test_a_listener_ends_with_its_platform_and_says_so(
     ended: list[str] = []
     async with open_gate(autojump_clock) as gate:
         listener = gate.system.spawn(
-            Listener("fake", Brief(), lambda: ended.append("fake"))
+            Listener("fake", Brief(), MemoryStore(), lambda: ended.append("fake"))
         )
         await trio.sleep(10)
         assert ended == ["fake"]
@@ -350,7 +350,8 @@ async def test_a_listener_ends_with_its_platform_and_says_so(
 async def test_a_listener_needs_its_connector(autojump_clock: Clock) -> None:
     async with virtual(autojump_clock) as system:
         spec = ChildSpec(
-            name="listener", start=lambda: Listener("fake", Platform(), list)
+            name="listener",
+            start=lambda: Listener("fake", Platform(), MemoryStore(), list),
         )
         await system.start_root(Supervisor((spec,)), "root")
         await trio.sleep(1)
@@ -359,7 +360,7 @@ async def test_a_listener_needs_its_connector(autojump_clock: Clock) -> None:
 
 async def test_a_listener_takes_no_messages(autojump_clock: Clock) -> None:
     async with open_gate(autojump_clock) as gate:
-        listener = gate.system.spawn(Listener("fake", Platform(), list))
+        listener = gate.system.spawn(Listener("fake", Platform(), MemoryStore(), list))
         await trio.sleep(1)
         with pytest.raises(trio.TooSlowError), trio.fail_after(1):
             await listener.ask("nonsense")  # it listens, and hears nothing else

@@ -85,6 +85,14 @@ async def test_what_is_not_asked_for_is_not_sent() -> None:
     assert "authorization" not in provider.requests[0].headers
 
 
+async def test_a_name_and_password_in_the_address_are_sent_as_such() -> None:
+    provider = FakeProvider.streaming(*spoken("Yes."))
+    await ask(provider, base_url="http://sam:secret@provider/v1")
+    sent = provider.requests[0]
+    assert sent.headers["authorization"] == "Basic c2FtOnNlY3JldA=="
+    assert sent.headers["host"] == "provider"
+
+
 async def test_broken_arguments_of_old_calls_are_not_sent_again() -> None:
     call = ToolCall("id1", "clock", b'{"half')
     provider = FakeProvider.streaming(*spoken("Yes."))

@@ -80,6 +80,10 @@ class Past(msgspec.Struct, frozen=True):
     due_at: float = 0.0
     """Unix seconds before which no turn is to begin."""
 
+    was_read: bool = False
+    """Whether it was read back from the store: it may have steps recorded even if no
+    attempt counts, for one that was given up and is tried again by hand."""
+
 
 class Begins(msgspec.Struct, frozen=True):
     """It is this message's turn."""
@@ -165,6 +169,11 @@ class MessageState:
         return self._attempts
 
     @property
+    def may_have_steps(self) -> bool:
+        """Whether an earlier attempt may have recorded steps."""
+        return self._past.was_read or self._attempts > 1
+
+    @property
     def past(self) -> Past:
         """What a next incarnation of the session must know of it."""
         return msgspec.structs.replace(self._past, attempts=self._attempts)
@@ -192,7 +201,10 @@ class MessageState:
         if past.due_at > now:
             return WaitUntil(past.due_at)
         self._attempts += 1
-        return Claim(self._attempts, must_be_stored=past.attempts > 0)
+        # Read back without an attempt that counts: its first claim may have been lost
+        # with the process that it ended.
+        is_known = past.was_read or past.attempts > 0
+        return Claim(self._attempts, must_be_stored=is_known)
 
     def _failed(self, event: Fails) -> Effect:
         policy = self._policy
@@ -202,5 +214,7 @@ class MessageState:
             return GiveUp("dead", event.reason)
         wait = min(policy.first_wait * 2 ** (self._attempts - 1), policy.longest_wait)
         due_at = event.now + wait
-        self._past = Past(self._attempts, started_at=event.now, due_at=due_at)
+        self._past = msgspec.structs.replace(
+            self._past, was_running=False, started_at=event.now, due_at=due_at
+        )
         return Defer(self._attempts, due_at)

@@ -112,7 +112,14 @@ class Sending:
         was_sending: whether the last of these attempts may have succeeded.
     """
 
-    __slots__ = ("_abilities", "_attempts", "_on_unknown", "_tries", "_was_sending")
+    __slots__ = (
+        "_abilities",
+        "_attempts",
+        "_may_be_said",
+        "_on_unknown",
+        "_tries",
+        "_was_sending",
+    )
 
     def __init__(
         self,
@@ -126,6 +133,8 @@ class Sending:
         self._on_unknown = on_unknown
         self._attempts = attempts
         self._was_sending = was_sending
+        # Unlike the above it stays so when it is said once more.
+        self._may_be_said = was_sending
         self._tries = 0
 
     @property
@@ -161,14 +170,15 @@ class Sending:
             case Refused(why=why):
                 return End("dead", why, self._attempts)
             case Lost(why=why) if self._abilities.is_idempotent:
+                self._may_be_said = True
                 return self._pause(why, None)
             case Lost(why=why):
-                self._was_sending = True
+                self._was_sending = self._may_be_said = True
                 return self._resolve(why)
             case LookedUp(receipt=receipt) if receipt is not None:
                 return End("sent", receipt, self._attempts)
             case LookedUp():
-                self._was_sending = False
+                self._was_sending = self._may_be_said = False
                 return self._ask()
             case _:
                 assert_never(event)
@@ -196,4 +206,4 @@ class Sending:
         return Pause(min(max(asked, 0.0), LONGEST_WAIT))
 
     def _end_unsaid(self, why: str) -> End:
-        return End("unknown" if self._is_in_doubt else "dead", why, self._attempts)
+        return End("unknown" if self._may_be_said else "dead", why, self._attempts)

@@ -42,6 +42,9 @@ AFTER_END = 1.0
 Worth waiting for: a connection that is read to its end is used again.
 """
 
+DEADLINE_STEP = 0.001
+"""Seconds by which a deadline may be early, counted from the last piece."""
+
 
 class OpenAISettings(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
@@ -107,7 +110,10 @@ class Exchange:
             if words:
                 self._speak(words)
         allowed = AFTER_END if self.assembly.is_whole else idle_timeout
-        self._pause.deadline = trio.current_time() + allowed
+        deadline = trio.current_time() + allowed
+        # Many pieces come at once, and trio takes a while to move a deadline.
+        if abs(deadline - self._pause.deadline) >= DEADLINE_STEP:
+            self._pause.deadline = deadline
 
 
 class OpenAIModel:
@@ -236,7 +242,7 @@ async def read_beginning(chunks: AsyncIterator[bytes]) -> bytes:
 async def abandon(chunks: AsyncIterator[bytes]) -> None:
     """Unwind a response that was not read to its end.
 
-    Why by a cancelled read: httpx stacks six generators on each other, and closing
+    Why by a cancelled read: httpx stacks five generators on each other, and closing
     the outermost leaves the others to the garbage collector, of which trio warns.
     `Cancelled` passes through all of them.
     """

@@ -17,7 +17,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from actors.messages import Address, Inbound
+from actors.messages import Address, Earlier, Inbound, RefusedAttempt
 from connectors.web import openai_wire as wire
 from connectors.web.errors import (
     EXPECTED_ERRORS,
@@ -30,12 +30,14 @@ from connectors.web.errors import (
 )
 from connectors.web.exchange import Exchange, refused_answer
 from connectors.web.server import HttpSettings, check_access, read_body
+from connectors.web.waiting import Waiting
 from runtime.clock import Clock
 from runtime.ids import IdSource
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
+NOT_LET_IN = (401, 403)
 CONVERSATION_HEADER = "x-callboard-conversation"
 KEY_HEADER = "idempotency-key"
 
@@ -51,8 +53,20 @@ class Desk(msgspec.Struct, frozen=True):
     accept: Callable[[Inbound], Awaitable[bool]]
     """Hands a message in; returns when it is stored (`Ingress.accept`)."""
 
+    earlier: Callable[[str], Awaitable[Earlier | None]]
+    """Tells what became of a message that was handed in before, by its platform id."""
+
+    refuse: Callable[[RefusedAttempt], None]
+    """Puts on record that somebody was not let in."""
+
     clock: Clock
     ids: IdSource
+
+    def note_refused(self, scope: Scope, error: ApiError) -> None:
+        """Put on record that somebody was not let in, if that is what happened."""
+        if error.status in NOT_LET_IN:
+            client = scope.get("client")
+            self.refuse(RefusedAttempt(error.code, client[0] if client else ""))
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -87,8 +101,7 @@ class Completions:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self.waiting: dict[str, Exchange] = {}
-        """Requests that wait for answers, by correlation id."""
+        self.waiting = Waiting()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -98,6 +111,7 @@ class Completions:
         except ClientDisconnect:
             return
         except ApiError as error:
+            self._desk.note_refused(scope, error)
             await refuse(scope, error)(scope, receive, send)
             return
         try:
@@ -108,7 +122,7 @@ class Completions:
     def stop(self) -> None:
         """End all that wait, because the server stops."""
         text = "the server is stopping; the message is kept, its answer is not"
-        for exchange in self.waiting.values():
+        for exchange in self.waiting.all():
             exchange.fail(refused_answer(503, text, "stopping"))
 
     async def _understand(self, request: Request) -> Asked:
@@ -150,38 +164,76 @@ class Completions:
     async def _answer(
         self, asked: Asked, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        settings, inbound = self._desk.settings, asked.inbound
-        is_live = bool(asked.request.stream)
-        exchange = Exchange(inbound.correlation_id, inbound.agent, is_live=is_live)
+        """Hand the message in and answer; one that is known gets its own answer."""
+        exchange = self._open(asked)
+        with self.waiting.holding(asked.inbound.correlation_id, exchange):
+            if await self._hand_in(asked.inbound):
+                await self._serve(asked, exchange, scope, receive, send)
+                return
+        asked, known = await self._recall(asked)
+        exchange = self._open(asked)
+        with self.waiting.holding(asked.inbound.correlation_id, exchange):
+            # Read again: more may have been said before this request could listen.
+            known = await self._desk.earlier(asked.inbound.platform_id) or known
+            for delivery in known.deliveries:
+                exchange.deliver(delivery)
+            if known.outcome and not known.deliveries:
+                exchange.settle(known.outcome)
+            await self._serve(asked, exchange, scope, receive, send)
+
+    def _open(self, asked: Asked) -> Exchange:
+        inbound, is_live = asked.inbound, bool(asked.request.stream)
+        return Exchange(inbound.correlation_id, inbound.agent, is_live=is_live)
+
+    async def _serve(
+        self,
+        asked: Asked,
+        exchange: Exchange,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Write the answer as it comes, until the deadline, or until nobody reads."""
+        settings = self._desk.settings
         text = f"no whole answer within {settings.answer_timeout:g} s"
         too_late = refused_answer(504, text, "answer_timeout")
         loop = asyncio.get_running_loop()
         deadline = loop.call_later(settings.answer_timeout, exchange.fail, too_late)
         watch = asyncio.ensure_future(watch_client(receive, exchange))
-        self.waiting[inbound.correlation_id] = exchange
         try:
-            await self._hand_in(inbound)
-            if is_live:
+            if asked.request.stream:
                 await self._stream(asked, exchange, scope, send)
             else:
                 response = await self._reply(asked, exchange)
                 await response(scope, receive, send)
         finally:
-            del self.waiting[inbound.correlation_id]
             deadline.cancel()
             watch.cancel()
 
-    async def _hand_in(self, inbound: Inbound) -> None:
+    async def _hand_in(self, inbound: Inbound) -> bool:
         try:
-            is_new = await self._desk.accept(inbound)
+            return await self._desk.accept(inbound)
         except EXPECTED_ERRORS as error:
             raise translate(error) from error
-        if not is_new:
+
+    async def _recall(self, asked: Asked) -> tuple[Asked, Earlier]:
+        """Go on with the message that first came under this key.
+
+        Raises:
+            ApiError: it was another message, or is not known any more.
+        """
+        inbound = asked.inbound
+        try:
+            known = await self._desk.earlier(inbound.platform_id)
+        except EXPECTED_ERRORS as error:
+            raise translate(error) from error
+        if known is None or known.inbound.text != inbound.text:
             text = (
-                f"{KEY_HEADER} was used before in this conversation: the message was "
-                "taken then and is not said again; its answer belongs to that request"
+                f"{KEY_HEADER} was used before in this conversation, for another "
+                "message; give each message a key of its own"
             )
             raise refused_answer(409, text, "duplicate")
+        return msgspec.structs.replace(asked, inbound=known.inbound), known
 
     async def _reply(self, asked: Asked, exchange: Exchange) -> Response:
         while not exchange.is_over:

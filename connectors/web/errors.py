@@ -17,6 +17,7 @@ from actors.errors import (
     ChatError,
     MessageRefusedError,
     OverloadedError,
+    StoppingError,
     UnknownAgentError,
 )
 from runtime.errors import KernelError, MisuseError
@@ -32,6 +33,15 @@ RETRY_SOON = 1.0
 
 RETRY_LATER = 5.0
 """Seconds after which a client may try again when the kernel cannot take it."""
+
+TROUBLES: dict[str, tuple[str, int, float | None]] = {
+    "busy": ("conversation_busy", 429, RETRY_SOON),
+    "unavailable": ("model_unavailable", 503, RETRY_LATER),
+    "refused": ("model_refused", 502, None),
+    "timeout": ("turn_timeout", 504, None),
+}
+"""What a delivery's trouble is over HTTP: code, status, seconds to wait before asking
+anew; None if that cannot help."""
 
 EXPECTED_ERRORS = (ChatError, KernelError, pykka.ActorDeadError, pykka.Timeout)
 """What handing a message in may raise; anything else is a bug."""
@@ -155,6 +165,9 @@ def translate(error: Exception) -> ApiError:
             return ApiError(400, str(error), code="message_refused", param="messages")
         case OverloadedError():
             return ApiError(429, str(error), code="overloaded", retry_after=RETRY_SOON)
+        case StoppingError():
+            text = str(error)
+            return ApiError(503, text, code="stopping", retry_after=RETRY_LATER)
         case MisuseError():
             return ApiError(500, str(error), code="internal_error", may_repeat=False)
         case _:
@@ -164,6 +177,19 @@ def translate(error: Exception) -> ApiError:
                 code="unavailable",
                 retry_after=RETRY_LATER,
             )
+
+
+def of_trouble(trouble: str, text: str) -> ApiError:
+    """Say to a client that its message was taken and cannot be answered.
+
+    Args:
+        trouble: as in a delivery, not empty.
+        text: what people would read in a chat.
+    """
+    code, status, wait = TROUBLES.get(trouble, ("no_answer", 500, None))
+    return ApiError(
+        status, text, code=code, retry_after=wait, may_repeat=wait is not None
+    )
 
 
 def unknown_model(name: str, known: tuple[str, ...]) -> ApiError:

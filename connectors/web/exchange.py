@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from actors.rules.owed import Owed
 from actors.rules.speaking import Speakers
-from connectors.web.errors import ApiError
+from connectors.web.errors import ApiError, of_trouble
 
 if TYPE_CHECKING:
     from actors.messages import Delivery, Draft
@@ -108,6 +108,11 @@ class Exchange:
             return True
         if self.is_over:
             return False
+        if delivery.trouble == "waiting":
+            return True  # no part of the answer; whoever waits here goes on waiting
+        if delivery.trouble and delivery.is_root and not self._delivered:
+            self.fail(of_trouble(delivery.trouble, delivery.text))
+            return True
         self._delivered.add(delivery.id)
         self._show(self._live.deliver(delivery))
         self._whole_script.add(self._whole.deliver(delivery))

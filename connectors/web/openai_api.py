@@ -31,10 +31,9 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from actors.messages import Delivery, Draft, Inbound
+    from actors.messages import Delivery, Draft, Earlier, Inbound
     from actors.ports import Ingress
     from connectors.bridge import Bridge
-    from connectors.web.exchange import Exchange
     from connectors.web.operations import Operations
     from connectors.web.server import HttpSettings
     from runtime.clock import Clock
@@ -155,8 +154,19 @@ class HttpTransport:
         async def accept(inbound: Inbound) -> bool:
             return await self._bridge.ask_kernel(ingress.accept, inbound)
 
-        ids = IdSource(self._clock)
-        desk = Desk(self._settings, self._agents, accept, self._clock, ids)
+        async def earlier(platform_id: str) -> Earlier | None:
+            name = self._settings.name
+            return await self._bridge.ask_kernel(ingress.earlier, name, platform_id)
+
+        desk = Desk(
+            settings=self._settings,
+            agents=self._agents,
+            accept=accept,
+            earlier=earlier,
+            refuse=ingress.refuse,
+            clock=self._clock,
+            ids=IdSource(self._clock),
+        )
         completions = self._completions = Completions(desk)
         started = int(self._clock.wall())
         app = make_app(
@@ -169,23 +179,17 @@ class HttpTransport:
         await serve(app, sock, self._settings, completions.stop)
 
     async def _deliver(self, delivery: Delivery) -> bool:
-        exchange = self._exchange(delivery.correlation_id)
-        return exchange is not None and exchange.deliver(delivery)
+        return self._completions is not None and self._completions.waiting.deliver(
+            delivery
+        )
 
     def _show_draft(self, draft: Draft) -> None:
-        exchange = self._exchange(draft.correlation_id)
-        if exchange is not None:
-            exchange.draft(draft)
+        if self._completions is not None:
+            self._completions.waiting.draft(draft)
 
     async def _settle(self, correlation_id: str, reason: str) -> None:
-        exchange = self._exchange(correlation_id)
-        if exchange is not None:
-            exchange.settle(reason)
-
-    def _exchange(self, correlation_id: str) -> Exchange | None:
-        if self._completions is None:
-            return None
-        return self._completions.waiting.get(correlation_id)
+        if self._completions is not None:
+            self._completions.waiting.settle(correlation_id, reason)
 
 
 def model_routes(desk: Desk, started: int) -> list[Route]:
@@ -200,6 +204,7 @@ def model_routes(desk: Desk, started: int) -> list[Route]:
         try:
             check_access(request, desk.settings)
         except ApiError as error:
+            desk.note_refused(request.scope, error)
             return refuse(request.scope, error)
         models = tuple(wire.Model(name, started) for name in desk.agents())
         return json_response(wire.ModelList(models))
@@ -212,6 +217,7 @@ def model_routes(desk: Desk, started: int) -> list[Route]:
             if name not in known:
                 raise unknown_model(name, known)
         except ApiError as error:
+            desk.note_refused(request.scope, error)
             return refuse(request.scope, error)
         return json_response(wire.Model(name, started))
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from actors.messages import (
         Delivery,
         Draft,
+        Earlier,
         Inbound,
         ModelRequest,
         RefusedAttempt,
@@ -223,6 +224,9 @@ class Noting:
             raise
         self._platform._in_hand = None
         return accepted
+
+    async def earlier(self, connector: str, platform_id: str) -> Earlier | None:
+        return await self._ingress.earlier(connector, platform_id)
 
     def refuse(self, attempt: RefusedAttempt) -> None:
         self._ingress.refuse(attempt)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import trio
 
 if TYPE_CHECKING:
-    from actors.messages import Inbound, RefusedAttempt
+    from actors.messages import Earlier, Inbound, RefusedAttempt
 
 
 class FakeIngress:
@@ -15,6 +15,9 @@ class FakeIngress:
 
     def __init__(self) -> None:
         self.accepted: list[Inbound] = []
+        self.answered: dict[tuple[str, str], Earlier] = {}
+        """By connector and platform id: what became of it."""
+
         self.refused: list[RefusedAttempt] = []
         self.error: Exception | None = None
         """Raised instead of accepting, as long as it is set."""
@@ -43,6 +46,11 @@ class FakeIngress:
         self.accepted.append(inbound)
         self._news.set()
         return True
+
+    async def earlier(self, connector: str, platform_id: str) -> Earlier | None:
+        """Tell what a test says became of a message."""
+        await trio.lowlevel.checkpoint()
+        return self.answered.get((connector, platform_id))
 
     def refuse(self, attempt: RefusedAttempt) -> None:
         """Keep who was not let in."""

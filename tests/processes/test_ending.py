@@ -75,7 +75,7 @@ async def test_what_is_under_way_is_finished_before_the_end(tmp_path: Path) -> N
             await ask(server, "one more", answers)
             assert await server.wait() == 0
     assert [answer.status_code for answer in answers] == [503, 200]
-    assert answers[0].json()["error"]["code"] == "unavailable"
+    assert answers[0].json()["error"]["code"] == "stopping"
 
 
 async def test_a_refused_message_is_answered_after_the_next_start(

@@ -95,9 +95,14 @@ def test_errors_are_the_classes_that_people_catch(tmp_path: Path) -> None:
         assert "Traceback" not in server.log
 
 
-def test_a_model_that_fails_is_told_in_words(tmp_path: Path) -> None:
-    with served(tmp_path) as server, client_of(server) as client:
-        assert "model" in ask(client, "break")
+def test_a_model_that_refuses_is_an_error_that_says_why(tmp_path: Path) -> None:
+    with (
+        served(tmp_path) as server,
+        client_of(server) as client,
+        pytest.raises(openai.InternalServerError, match="refuses to order") as failed,
+    ):
+        ask(client, "break")
+    assert (failed.value.status_code, failed.value.code) == (502, "model_refused")
 
 
 THINKS_ELSEWHERE = """

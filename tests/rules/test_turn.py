@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,9 +21,11 @@ from actors.rules.turn import (
     Finish,
     ModelFailed,
     ModelReplied,
+    Step,
     ToolReturned,
     Turn,
     TurnStarted,
+    resume,
 )
 
 TOOLS = ("clock", "calculate")
@@ -218,6 +222,75 @@ def test_a_turn_ends_within_its_rounds(
                 pytest.fail(f"{effect} before the end")
     assert asked == turn.rounds <= max_rounds
     assert [type(effect) for effect in effects] in ([Finish], [Fail])
+
+
+class World:
+    """A model and tools that always answer the same question alike.
+
+    Args:
+        wishes: which tools the model asks for in each round; then it answers.
+        picks: in which order tools end.
+    """
+
+    def __init__(self, wishes: list[list[ToolCall]], picks: list[int]) -> None:
+        self.wishes = wishes
+        self.picks = cycle(picks)
+        self.asked = 0
+        self.calls: list[str] = []
+        self.steps: list[Step] = []
+
+    def go_on(self, turn: Turn, effects: list[Effect]) -> Effect:
+        """Carry out effects in any order until the last one."""
+        while not turn.is_over:
+            effect = effects.pop(next(self.picks) % len(effects))
+            effects += turn.on(self.answer(turn, effect))
+        (end,) = effects
+        return end
+
+    def answer(self, turn: Turn, effect: Effect) -> Step:
+        step: Step
+        if isinstance(effect, AskModel):
+            self.asked += 1
+            number = turn.rounds - 1
+            wish = self.wishes[number] if number < len(self.wishes) else []
+            step = ModelReplied(f"round {number}", tuple(wish))
+        else:
+            assert isinstance(effect, CallTool)
+            self.calls.append(effect.call.id)
+            step = ToolReturned(effect.call.id, f"did {effect.call.id}")
+        self.steps.append(step)
+        return step
+
+
+@given(
+    wishes=st.lists(st.lists(calls, max_size=4), max_size=4),
+    max_rounds=st.integers(1, 6),
+    cut=st.integers(0, 30),
+    picks=st.lists(st.integers(0, 3), min_size=1),
+)
+def test_resumed_anywhere_it_ends_alike_and_repeats_nothing_recorded(
+    wishes: list[list[ToolCall]], max_rounds: int, cut: int, picks: list[int]
+) -> None:
+    whole, world = Turn(TOOLS, max_rounds), World(wishes, picks)
+    end = world.go_on(whole, whole.on(TurnStarted()))
+    steps = world.steps[: min(cut, len(world.steps) - 1)]  # the last ends the turn
+    again, rest = Turn(TOOLS, max_rounds), World(wishes, picks)
+    assert rest.go_on(again, resume(again, steps)) == end
+    assert again.lines == whole.lines
+    recorded = [s.call_id for s in steps if isinstance(s, ToolReturned)]
+    assert sorted(rest.calls + recorded) == sorted(world.calls)
+    rounds = sum(isinstance(each, ModelReplied) for each in steps)
+    assert rest.asked == world.asked - rounds
+
+
+def test_of_two_calls_only_the_one_without_a_result_is_open() -> None:
+    calls = (call("a"), call("b", "calculate"))
+    steps: list[Step] = [ModelReplied("", calls), ToolReturned("a", "noon")]
+    assert resume(Turn(TOOLS, 5), steps) == [CallTool(calls[1])]
+
+
+def test_a_turn_without_steps_is_begun() -> None:
+    assert resume(Turn(TOOLS, 5), []) == [AskModel(with_tools=True)]
 
 
 class AnyOrder(RuleBasedStateMachine):

@@ -1,0 +1,97 @@
+"""`callboard audit`: who asked what, and what came of it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from actors import records
+from actors.records import AuditRecord
+from connectors.commands.database import database_options, find_database, json_option
+from connectors.commands.printing import (
+    first_words,
+    moment,
+    say,
+    say_json,
+    table,
+    when,
+)
+from connectors.commands.since import since_option
+from runtime.sqlite_survey import survey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from runtime.rows import StoredRecord
+    from runtime.sqlite_survey import Survey
+
+HEADERS = ("TIME", "CHAT", "SENDER", "AGENT", "STATUS", "SECONDS", "ASKED", "ANSWERED")
+
+Found = tuple["StoredRecord", AuditRecord]
+
+
+@click.command()
+@database_options
+@click.option("--chat", default="", help="Only this chat: `id` or `connector/id`.")
+@click.option("--sender", default="", help="Only this person: name or id.")
+@since_option
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000_000), default=50, show_default=True
+)
+@json_option
+def command(  # noqa: PLR0913  one for each option
+    config: Path | None,
+    db: Path | None,
+    chat: str,
+    sender: str,
+    since: float,
+    limit: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Show exchanges and refused attempts, the newest first.
+
+    Secrets were taken out of the words before they were kept, and the settings
+    say whether and how long they are kept at all.
+    """
+    with survey(find_database(config, db)) as rows:
+        wanted = matching(rows, chat, sender, since)
+        found = list(itertools.islice(wanted, limit))
+    if as_json:
+        for row, body in found:
+            rest = msgspec.structs.asdict(body)
+            say_json({"id": row.id, "at": moment(row.at), **rest}, is_line=True)
+    elif not found:
+        say("Nothing is on record that fits.")
+    else:
+        for line in table(HEADERS, map(cells, found)):
+            say(line)
+
+
+def matching(rows: Survey, chat: str, sender: str, since: float) -> Iterator[Found]:
+    """Give what fits, the newest first."""
+    for row in rows.recent(records.AUDIT, since):
+        body = msgspec.json.decode(row.body, type=AuditRecord)
+        chats = {"", body.chat, f"{body.channel}/{body.chat}"}
+        if chat in chats and sender in {"", body.sender_id, body.sender_name}:
+            yield row, body
+
+
+def cells(found: Found) -> tuple[object, ...]:
+    """Give what the table says of one exchange."""
+    row, body = found
+    is_plain = body.reason in {"", "ok"}
+    return (
+        when(row.at),
+        first_words(f"{body.channel}/{body.chat}", 32),
+        first_words(body.sender_name or body.sender_id, 20),
+        body.agent,
+        body.status if is_plain else f"{body.status}:{body.reason}",
+        f"{body.seconds:.2f}",
+        first_words(body.input, 32),
+        first_words(body.output),
+    )

@@ -1,0 +1,64 @@
+"""Which database a command is about: `--db`, or what the settings say."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from connectors.commands import config_option, find_settings
+from connectors.settings import load_app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from connectors.config import AppConfig
+    from runtime.config import Settings
+
+Command = TypeVar("Command", bound="Callable[..., object]")
+
+_db_option = click.option(
+    "--db",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="The database. Without it: where the settings keep it.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="For programs.")
+"""Gives a command the parameter `as_json: bool`."""
+
+
+def database_options(command: Command) -> Command:
+    """Give a command the parameters `config` and `db`; pass both to `find_database`."""
+    return config_option(_db_option(command))
+
+
+def find_database(config: Path | None, db: Path | None) -> Path:
+    """Decide which database is meant; whether it is there is not looked at.
+
+    Raises:
+        click.UsageError: neither a database nor settings are named or found.
+        runtime.errors.SettingsError: the settings are wrong.
+    """
+    if db is not None:
+        return db
+    try:
+        return Path(_load(config).value.store.path)
+    except click.UsageError as error:
+        raise click.UsageError(
+            f"{error.message}. Or name the database: --db PATH"
+        ) from error
+
+
+def settings_beside(config: Path | None, db: Path | None) -> Settings[AppConfig] | None:
+    """Load the settings that belong to a database; None: only `--db` was given.
+
+    Raises:
+        runtime.errors.SettingsError: they are wrong.
+    """
+    return None if config is None and db is not None else _load(config)
+
+
+def _load(config: Path | None) -> Settings[AppConfig]:
+    return load_app(find_settings(config, Path.cwd()).path, os.environ)

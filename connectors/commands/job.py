@@ -1,0 +1,110 @@
+"""A message as a job of the queue, the way people look at it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from actors import records
+from actors.messages import Inbound
+from connectors.commands.printing import moment
+
+if TYPE_CHECKING:
+    from runtime.rows import InboxState, StoredMessage
+    from runtime.sqlite_survey import Survey
+
+Status = Literal["pending", "running", "completed", "failed", "cancelled"]
+
+STATES: dict[str, tuple[InboxState, ...]] = {
+    "pending": ("accepted",),
+    "running": ("running",),
+    "completed": ("replied",),
+    "failed": ("dead",),
+    "cancelled": ("dropped", "cancelled"),
+}
+"""Which states of a message each status stands for, as in the view `jobs`."""
+
+STATUSES: dict[InboxState, str] = {
+    state: status for status, states in STATES.items() for state in states
+}
+
+
+class Agent(msgspec.Struct):
+    """The one field of an audit or usage record that is wanted here."""
+
+    agent: str = ""
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One message; times in ISO 8601, local with offset, null if there is none."""
+
+    id: str
+    status: str
+    state: str
+    priority: int
+    attempts: int
+    connector: str
+    chat: str
+    thread: str
+    agent: str
+    sender_id: str
+    sender_name: str
+    received_at: str | None
+    started_at: str | None
+    due_at: str | None
+    settled_at: str | None
+    reason: str
+    text: str
+
+
+def read_inbound(row: StoredMessage) -> Inbound | None:
+    """Read the message in a row; None: another release wrote it."""
+    try:
+        return msgspec.json.decode(row.body, type=Inbound)
+    except ValueError:
+        return None
+
+
+def job_of(row: StoredMessage, survey: Survey) -> Job:
+    """Describe a message.
+
+    Args:
+        row: of the inbox.
+        survey: where it is looked up which agent answers it.
+    """
+    inbound = read_inbound(row)
+    place = None if inbound is None else inbound.address
+    return Job(
+        id=row.id,
+        status=STATUSES[row.state],
+        state=row.state,
+        priority=row.priority,
+        attempts=row.attempts,
+        connector=row.connector,
+        chat=row.stream.partition("/")[2] if place is None else place.chat,
+        thread="" if place is None else place.thread,
+        agent=agent_of(row, inbound, survey),
+        sender_id="" if inbound is None else inbound.sender_id,
+        sender_name="" if inbound is None else inbound.sender_name,
+        received_at=moment(row.at),
+        started_at=moment(row.started_at),
+        due_at=moment(row.due_at),
+        settled_at=moment(row.settled_at),
+        reason=row.reason,
+        text="(cannot be read by this release)" if inbound is None else inbound.text,
+    )
+
+
+def agent_of(row: StoredMessage, inbound: Inbound | None, survey: Survey) -> str:
+    """Tell who answers a message: whom it names, or who has tried; else nothing."""
+    if inbound is not None and inbound.agent:
+        return inbound.agent
+    names = [(records.AUDIT, row.id)]
+    tries = range(row.attempts, 0, -1)
+    names += [(records.USAGE, f"{row.id}#{attempt}") for attempt in tries]
+    for kind, name in names:
+        found = survey.record(kind, name)
+        if found is not None:
+            return msgspec.json.decode(found.body, type=Agent).agent
+    return ""

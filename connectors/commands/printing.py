@@ -1,0 +1,110 @@
+"""How rows are written for people and for programs.
+
+What people and agents wrote is made safe for a terminal first; what a terminal cannot
+show becomes a question mark.
+"""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal
+
+import click
+import msgspec
+
+from connectors.chat.plain_text import make_safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+Precision = Literal["seconds", "milliseconds"]
+
+NONE = "-"
+"""Stands for what there is not."""
+
+FIRST_WORDS = 48
+"""Characters of a text in a table."""
+
+UNITS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
+
+
+def say(text: str = "") -> None:
+    """Write one or more lines to standard output."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    click.echo(text.encode(encoding, "replace").decode(encoding))
+
+
+def complain(text: str) -> None:
+    """Write one line to standard error, as `callboard` writes its errors."""
+    click.echo(f"callboard: {make_safe(text)}", err=True)
+
+
+def say_json(value: object, *, is_line: bool = False) -> None:
+    """Write a value as JSON, always UTF-8.
+
+    Args:
+        value: what msgspec can encode.
+        is_line: whether it is one line of many.
+    """
+    made = msgspec.json.encode(value)
+    click.echo(made if is_line else msgspec.json.format(made))
+
+
+def when(at: float, precision: Precision = "seconds") -> str:
+    """Write Unix seconds in ISO 8601, local with offset; 0 is `-`."""
+    if not at:
+        return NONE
+    return datetime.fromtimestamp(at, UTC).astimezone().isoformat(timespec=precision)
+
+
+def moment(at: float) -> str | None:
+    """Write Unix seconds for programs; 0 is null."""
+    return when(at, "milliseconds") if at else None
+
+
+def lasting(seconds: float) -> str:
+    """Write roughly how long: `3d`, `2h`, `45s`."""
+    for unit, length in UNITS:
+        if seconds >= length:
+            return f"{int(seconds // length)}{unit}"
+    return "0s"
+
+
+def first_words(text: str, most: int = FIRST_WORDS) -> str:
+    """Write the beginning of a text on one line."""
+    line = " ".join(make_safe(text[: 4 * most]).split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Write rows in aligned columns; the last column is as wide as it likes."""
+    cells = [tuple(headers)]
+    cells += [
+        tuple(first_words(str(cell), 200) or NONE for cell in row) for row in rows
+    ]
+    widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        *before, last = row
+        padded = [
+            cell + " " * (most - width(cell))
+            for cell, most in zip(before, widths, strict=False)
+        ]
+        yield "  ".join([*padded, last])
+
+
+def width(text: str) -> int:
+    """Count the columns that a text takes on a terminal."""
+    return sum(_width(character) for character in text)
+
+
+def indented(text: str, indent: int) -> str:
+    """Write a text of several lines, each but the first behind so many spaces."""
+    return make_safe(text).replace("\n", "\n" + " " * indent)
+
+
+def _width(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

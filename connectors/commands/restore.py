@@ -1,0 +1,38 @@
+"""`callboard restore`: put a copy in the place of the database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from connectors.commands.asking import is_wanted, yes_option
+from connectors.commands.backup import count_rows, in_words
+from connectors.commands.database import database_options, find_database
+from connectors.commands.printing import say
+from runtime.errors import StoreUnavailableError
+from runtime.sqlite_copy import restore
+
+FAILED = 1
+
+
+@click.command()
+@database_options
+@click.argument("copy", type=click.Path(path_type=Path))
+@yes_option
+def command(config: Path | None, db: Path | None, copy: Path, *, yes: bool) -> int:
+    """Put COPY in the place of the database; no server may be using it.
+
+    What was there is kept beside it under another name. COPY is not changed.
+    """
+    path = find_database(config, db)
+    if not copy.is_file():
+        raise StoreUnavailableError(f"there is no file {copy}; give the path of a copy")
+    if path.exists() and not is_wanted(f"Replace {path} by {copy}?", yes=yes):
+        return FAILED
+    kept = restore(copy, path)
+    say(f"{path} is now what {copy} was")
+    say(in_words(count_rows(path)))
+    if kept is not None:
+        say(f"What was there before is {kept}")
+    return 0

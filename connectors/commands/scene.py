@@ -1,0 +1,107 @@
+"""One thing that happened in a conversation, for programs and for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors.messages import Delivery, Run, Usage
+from connectors.commands.printing import NONE, first_words, indented, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from actors.messages import ToolCall
+    from runtime.rows import StoredDelivery
+
+WIDEST = 9
+"""Characters of the longest word for what happened."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A tool that the model asked for."""
+
+    name: str
+    arguments: str
+    """JSON text, as the model wrote it."""
+
+    @classmethod
+    def of(cls, call: ToolCall) -> Call:
+        """Take over what is worth telling."""
+        return cls(call.name, call.arguments.decode("utf-8", "replace"))
+
+
+class Scene(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that happened; times in ISO 8601, local with offset."""
+
+    at: str | None
+    what: str
+    """`heard`, `round`, `tool`, `answered`, `deferred`, `failed`, `dropped`,
+    `cancelled`, `delivery`, or a kind of event that this release does not know."""
+
+    message: str = ""
+    """Id of the message that it belongs to."""
+
+    who: str = ""
+    """The person, the agent or the tool."""
+
+    text: str = ""
+    reason: str = ""
+    calls: tuple[Call, ...] = ()
+    usage: Usage | None = None
+    run: Run | None = None
+    due_at: str | None = None
+    delivery: str = ""
+    state: str = ""
+    receipt: str = ""
+    attempts: int = 0
+
+
+def delivery_scene(row: StoredDelivery, message: str) -> Scene:
+    """Tell what became of a delivery; its words only if they are no agent's."""
+    try:
+        delivery = msgspec.json.decode(row.body, type=Delivery)
+        text = "" if delivery.agent else delivery.text
+    except ValueError:
+        text = "(cannot be read by this release)"
+    return Scene(
+        at=moment(row.settled_at or row.at),
+        what="delivery",
+        message=message,
+        text=text,
+        delivery=row.id,
+        state=row.state,
+        receipt=row.receipt,
+        attempts=row.attempts,
+    )
+
+
+def lines_of(scene: Scene) -> Iterator[str]:
+    """Write a scene for people: when, what, and its words."""
+    at = (scene.at or NONE).replace(".000", "")
+    head = f"{at:<29}  {scene.what:<{WIDEST}}  "
+    words = [f"{scene.who}: {scene.text}" if scene.who else scene.text]
+    words += [f"calls {call.name} {call.arguments}" for call in scene.calls]
+    words.append(", ".join(details(scene)))
+    text = "\n".join(each for each in words if each)
+    yield f"{head}{indented(text, len(head))}".rstrip()
+
+
+def details(scene: Scene) -> Iterator[str]:
+    """Give what is known beside the words."""
+    if scene.delivery:
+        yield f"{scene.delivery} {scene.state}"
+    if scene.reason not in {"", "ok"}:
+        yield f"reason {scene.reason}"
+    if scene.run is not None:
+        run = scene.run
+        yield f"attempt {run.attempt} with {run.provider}"
+        yield f"{run.seconds:.2f} s"
+        yield f"{run.usage.input_tokens} + {run.usage.output_tokens} tokens"
+    if scene.due_at:
+        yield f"again at {scene.due_at}"
+    if scene.attempts:
+        yield f"{scene.attempts} attempt{'' if scene.attempts == 1 else 's'}"
+    if scene.receipt:
+        yield f"receipt {first_words(scene.receipt, 80)}"

@@ -1,0 +1,99 @@
+"""Makes each mistake in a copy of the program, and shows that the tests go red.
+
+    python -m tests.mutants [part of a name]
+
+Ends with 1 if a mistake was not found.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.mutants.mutants import MUTANTS, Mutant
+
+ROOT = Path(__file__).parents[2]
+COPIED = ("runtime", "actors", "connectors", "config", "tests", "pyproject.toml")
+
+LIMIT = 300.0
+"""Seconds after which a test run counts as red: a mistake may make it hang."""
+
+AT_ONCE = 2
+
+
+class Verdict(NamedTuple):
+    """What became of one mutant."""
+
+    mutant: Mutant
+    is_found: bool
+    why: str
+
+
+def main(arguments: list[str]) -> int:
+    """Try all mutants whose name holds the given words; give the exit code."""
+    words = " ".join(arguments)
+    chosen = [mutant for mutant in MUTANTS if words in mutant.name]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ThreadPoolExecutor(AT_ONCE) as pool,
+    ):
+        verdicts = list(pool.map(partial(judge, Path(folder)), chosen))
+    for verdict in verdicts:
+        word = "found" if verdict.is_found else "NOT FOUND"
+        print(f"{word:10} {verdict.mutant.name}: {verdict.why}")  # noqa: T201
+    found = sum(verdict.is_found for verdict in verdicts)
+    print(f"{found} of {len(verdicts)} mutants found")  # noqa: T201
+    return 0 if verdicts and found == len(verdicts) else 1
+
+
+def judge(folder: Path, mutant: Mutant) -> Verdict:
+    """Make one mistake and run the tests that must find it."""
+    copy = folder / mutant.name.replace(" ", "_").replace("'", "")
+    copy.mkdir()
+    for name in COPIED:
+        source = ROOT / name
+        ignored = shutil.ignore_patterns("__pycache__")
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=ignored)
+        else:
+            shutil.copy(source, copy / name)
+    file = copy / mutant.file
+    text = file.read_text(encoding="utf-8")
+    if text.count(mutant.before) != 1:
+        return Verdict(mutant, is_found=False, why=f"its line is not in {mutant.file}")
+    file.write_text(text.replace(mutant.before, mutant.after), encoding="utf-8")
+    return Verdict(mutant, *run_tests(copy, mutant))
+
+
+def run_tests(copy: Path, mutant: Mutant) -> tuple[bool, str]:
+    """Run the tests in a copy: whether they went red, and the first that did."""
+    command = (sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider")
+    environment = os.environ | {"PYTHONPATH": str(copy)}
+    try:
+        done = subprocess.run(
+            (*command, *mutant.tests),
+            cwd=copy,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return True, "the tests hung"
+    failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+    if done.returncode == 1 and failed:
+        return True, failed[0].removeprefix("FAILED ").split(" - ")[0]
+    last = (done.stdout.strip() or done.stderr.strip()).splitlines()[-1:]
+    return False, f"pytest ended with {done.returncode}: {''.join(last)}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,172 @@
+"""Mistakes that the tests must find: each a line of ours, made wrong on purpose.
+
+The first fourteen are the classes that lost, doubled or leaked messages in systems of
+this kind; the rest are this program's own promises about durable turns.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    """One mistake."""
+
+    name: str
+    file: str
+    before: str
+    """Stands exactly once in the file."""
+
+    after: str
+    tests: tuple[str, ...]
+    """What must go red; the whole suite would, too."""
+
+
+STORE = ("tests/contracts", "tests/test_sqlite_store.py")
+
+MUTANTS = (
+    Mutant(
+        "acknowledged before it is committed",
+        "actors/connector.py",
+        "        reply = self.defer_reply()\n",
+        "        reply = self.defer_reply()\n        reply.offer(True)\n",
+        ("tests/test_connector.py",),
+    ),
+    Mutant(
+        "no deduplication",
+        "runtime/sqlite_rows.py",
+        "    key = (row.id, row.connector, row.platform_id)\n",
+        "    key = (row.id, row.connector, row.platform_id + row.id)\n",
+        STORE,
+    ),
+    Mutant(
+        "deduplication in memory only",
+        "runtime/sqlite_file.py",
+        "            migrate(db, self.path, self.migrations)\n",
+        "            migrate(db, self.path, self.migrations)\n"
+        "            db.execute('UPDATE inbox SET platform_id = hex(randomblob(8))')\n",
+        STORE,
+    ),
+    Mutant(
+        "the newest of a mailbox first",
+        "runtime/mailbox.py",
+        "            item = self.rest.popleft()\n",
+        "            item = self.rest.pop()\n",
+        ("tests/test_mailbox.py", "tests/test_semantics.py"),
+    ),
+    Mutant(
+        "one conversation for all senders",
+        "actors/rules/keys.py",
+        '        sender=inbound.sender_id if by_sender else "",\n',
+        '        sender="",\n',
+        ("tests/rules/test_keys.py", "tests/stories/test_many_people.py"),
+    ),
+    Mutant(
+        "mailboxes without a bound",
+        "runtime/mailbox.py",
+        "        if self.count >= self._capacity:\n            return False\n"
+        "        self.count += 1\n",
+        "        self.count += 1\n",
+        ("tests/test_mailbox.py", "tests/test_semantics.py"),
+    ),
+    Mutant(
+        "a full disk passed over",
+        "runtime/sqlite_threads.py",
+        "                job.error = translate(error, self.file.path)\n"
+        "                job.error.__cause__ = error\n",
+        "                pass\n",
+        ("tests/test_sqlite_faults.py",),
+    ),
+    Mutant(
+        "tried again without end",
+        "actors/rules/message_state.py",
+        "        if self._attempts >= policy.attempts:\n"
+        '            return GiveUp("dead", event.reason)\n',
+        "",
+        ("tests/rules/test_message_state.py",),
+    ),
+    Mutant(
+        "poison put back for ever",
+        "runtime/cell.py",
+        "        if envelope.kills >= self.actor_class.poison_after:\n",
+        "        if envelope.kills >= 1_000_000:\n",
+        ("tests/test_semantics.py", "tests/test_actor_ends.py"),
+    ),
+    Mutant(
+        "tags taken from people's words",
+        "actors/rules/markers.py",
+        '    if role != "assistant":\n',
+        '    if role == "nobody":\n',
+        ("tests/rules/test_markers.py",),
+    ),
+    Mutant(
+        "host names compared by their beginning",
+        "connectors/web/server.py",
+        "    if name and name.lower() not in (*LOOPBACK_NAMES, settings.host):\n",
+        "    if name and not name.lower().startswith(LOOPBACK_NAMES):\n",
+        ("tests/test_http_hosts.py",),
+    ),
+    Mutant(
+        "a blank secret taken",
+        "runtime/secret.py",
+        "    if not value:\n",
+        "    if False:\n",
+        ("tests/test_secret.py",),
+    ),
+    Mutant(
+        "any host name served",
+        "connectors/web/server.py",
+        "    if name and name.lower() not in (*LOOPBACK_NAMES, settings.host):\n",
+        "    if False:\n",
+        ("tests/test_http_server.py",),
+    ),
+    Mutant(
+        "a stream without its end taken for whole",
+        "connectors/models/openai_stream.py",
+        "        if not self.is_whole:\n",
+        "        if False:\n",
+        ("tests/test_openai_model.py", "tests/contracts/test_model.py"),
+    ),
+    Mutant(
+        "recorded steps not read",
+        "actors/steps.py",
+        "        if not (self._may_be_there and self._stream):\n            return []\n",
+        "        return []\n",
+        ("tests/stories/test_durable_turns.py", "tests/test_steps.py"),
+    ),
+    Mutant(
+        "cut off tools simply run again",
+        "actors/turn.py",
+        "        if call.id in self._in_doubt and not tool.spec.is_repeatable:\n",
+        "        if False:\n",
+        ("tests/stories/test_durable_turns.py", "tests/test_turn.py"),
+    ),
+    Mutant(
+        "what may have been said is said again",
+        "actors/rules/sending.py",
+        '        if self._on_unknown == "hold":\n',
+        "        if False:\n",
+        ("tests/rules/test_sending.py", "tests/stories/test_outbox.py"),
+    ),
+    Mutant(
+        "receipts not stored",
+        "actors/courier.py",
+        "        self._receipts.store(receipt)\n\n",
+        "\n",
+        ("tests/test_courier.py",),
+    ),
+    Mutant(
+        "starts not counted",
+        "actors/rules/message_state.py",
+        "        self._attempts += 1\n",
+        "        self._attempts += 0\n",
+        ("tests/rules/test_message_state.py",),
+    ),
+    Mutant(
+        "secrets kept in the audit",
+        "actors/services.py",
+        '        return self.redact(text) if self.audit.texts else ""\n',
+        '        return text if self.audit.texts else ""\n',
+        ("tests/stories/test_audit.py",),
+    ),
+)

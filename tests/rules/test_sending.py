@@ -1,0 +1,239 @@
+"""Proves that a delivery ends, and is not said twice where that must not be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.messages import Abilities
+from actors.rules.sending import (
+    LONGEST_WAIT,
+    TRIES,
+    Begins,
+    Busy,
+    Effect,
+    End,
+    Event,
+    LookedUp,
+    LookUp,
+    Lost,
+    Mark,
+    Marked,
+    OnUnknown,
+    Pause,
+    Refused,
+    Said,
+    Say,
+    Sending,
+    Waited,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Chosen: more than any delivery may cause; each try is a mark, a question, a look-up
+# and two pauses at most.
+BOUND = 6 * (TRIES + 1)
+
+SAID, BUSY, REFUSED, LOST = Said("r"), Busy("later"), Refused("no"), Lost("gone")
+ANSWERS: st.SearchStrategy[Event] = st.sampled_from(
+    [SAID, BUSY, REFUSED, LOST, LOST, LOST]
+)
+FINDS: st.SearchStrategy[Event] = st.sampled_from([LookedUp("r"), LookedUp(None), BUSY])
+ABILITIES = st.builds(Abilities, is_idempotent=st.booleans(), can_look_up=st.booleans())
+POLICIES: st.SearchStrategy[OnUnknown] = st.sampled_from(["resend", "hold"])
+PLAIN = Abilities()
+
+
+class Play:
+    """A delivery against a platform that answers as it is told.
+
+    Args:
+        sending: the delivery.
+        answers: of the platform to being asked to say it; the last one repeats.
+        finds: of the platform to being looked into; the last one repeats.
+    """
+
+    def __init__(
+        self,
+        sending: Sending,
+        answers: Sequence[Event],
+        finds: Sequence[Event] = (LookedUp(None),),
+    ) -> None:
+        self.sending = sending
+        self.answers, self.finds = list(answers), list(finds)
+        self.effects: list[Effect] = []
+        self.events: list[Event] = []
+        effect = self.take(Begins())
+        while not isinstance(effect, End):
+            assert len(self.effects) < BOUND
+            effect = self.take(self.answer(effect))
+        self.end = effect
+
+    def take(self, event: Event) -> Effect:
+        self.events.append(event)
+        effect = self.sending.on(event)
+        self.effects.append(effect)
+        return effect
+
+    def answer(self, effect: Effect) -> Event:
+        match effect:
+            case Mark():
+                return Marked()
+            case Say():
+                return next_of(self.answers)
+            case LookUp():
+                return next_of(self.finds)
+            case Pause(seconds=seconds):
+                assert 0 <= seconds <= LONGEST_WAIT
+                return Waited()
+            case End():
+                raise AssertionError("it has ended")
+
+    def count(self, kind: type) -> int:
+        return sum(isinstance(each, kind) for each in self.effects)
+
+
+def next_of(events: list[Event]) -> Event:
+    return events.pop(0) if len(events) > 1 else events[0]
+
+
+@st.composite
+def plays(draw: st.DrawFn) -> tuple[Abilities, OnUnknown, bool, Play]:
+    abilities: Abilities = draw(ABILITIES)
+    policy: OnUnknown = draw(POLICIES)
+    was_sending = draw(st.booleans())
+    sending = Sending(
+        abilities,
+        policy,
+        attempts=draw(st.integers(0, 9)),
+        was_sending=was_sending,
+    )
+    answers = draw(st.lists(ANSWERS, min_size=1, max_size=9))
+    finds = draw(st.lists(FINDS, min_size=1, max_size=9))
+    return abilities, policy, was_sending, Play(sending, answers, finds)
+
+
+Played = tuple[Abilities, OnUnknown, bool, Play]
+
+
+@given(plays())
+def test_it_ends_and_asks_the_platform_no_more_than_so_often(played: Played) -> None:
+    _, _, _, play = played
+    assert play.count(End) == 1
+    assert play.count(Say) <= TRIES + 1
+    assert play.count(LookUp) <= TRIES
+
+
+@given(plays())
+def test_after_it_was_said_nothing_follows(played: Played) -> None:
+    _, _, _, play = played
+    for event, effect in zip(play.events, play.effects, strict=True):
+        if event in (SAID, LookedUp("r")):
+            assert effect == End("sent", "r", play.sending.attempts)
+        if event == REFUSED:
+            assert isinstance(effect, End)
+
+
+@given(plays())
+def test_only_what_is_not_idempotent_is_marked_and_always_before_it_is_said(
+    played: Played,
+) -> None:
+    abilities, _, _, play = played
+    assert not (abilities.is_idempotent and play.count(Mark))
+    for before, effect in zip(play.effects, play.effects[1:], strict=False):
+        if isinstance(effect, Say) and not abilities.is_idempotent:
+            assert isinstance(before, Mark)
+
+
+@given(plays())
+def test_held_it_is_never_said_while_in_doubt_without_a_look_up(
+    played: Played,
+) -> None:
+    abilities, policy, in_doubt, play = played
+    for event, effect in zip(play.events, play.effects, strict=True):
+        if event == LOST:
+            in_doubt = True
+        elif isinstance(event, LookedUp):
+            in_doubt = False
+        is_asked = isinstance(effect, Say | Mark)
+        if is_asked and in_doubt and not abilities.is_idempotent:
+            assert policy == "resend"
+            assert not abilities.can_look_up
+            in_doubt = False  # a new question, with an answer of its own
+
+
+@given(plays())
+def test_unknown_is_said_of_what_may_have_been_said_and_of_nothing_else(
+    played: Played,
+) -> None:
+    _, _, in_doubt, play = played
+    for event in play.events:
+        if event == LOST:
+            in_doubt = True
+        elif event == LookedUp(None):
+            in_doubt = False
+    if REFUSED not in play.events and play.end.state != "sent":
+        assert play.end.state == ("unknown" if in_doubt else "dead")
+
+
+@given(plays())
+def test_each_asking_is_counted(played: Played) -> None:
+    _, _, _, play = played
+    marks = [each.attempt for each in play.effects if isinstance(each, Mark)]
+    assert marks == sorted(set(marks))
+    if marks:
+        assert marks[-1] == play.end.attempts
+    before = play.end.attempts - play.count(Say)
+    assert 0 <= before <= 9
+
+
+def test_a_busy_platform_is_given_longer_and_longer() -> None:
+    play = Play(Sending(PLAIN, "resend"), [BUSY])
+    pauses = [each.seconds for each in play.effects if isinstance(each, Pause)]
+    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0]
+    assert play.end == End("dead", "later", TRIES)
+
+
+@pytest.mark.parametrize(("asked", "waits"), [(7.5, 7.5), (-1, 0), (9999, 60)])
+def test_a_platform_that_names_a_time_is_given_it(asked: float, waits: float) -> None:
+    play = Play(Sending(PLAIN, "resend"), [Busy("later", asked), SAID])
+    assert Pause(waits) in play.effects
+
+
+def test_cut_off_and_held_it_waits_for_a_person() -> None:
+    play = Play(Sending(PLAIN, "hold", attempts=1, was_sending=True), [SAID])
+    assert play.effects == [
+        End("unknown", "the process ended while it was being said", 1)
+    ]
+
+
+def test_cut_off_it_is_said_once_more_where_that_is_wanted() -> None:
+    play = Play(Sending(PLAIN, "resend", attempts=1, was_sending=True), [SAID])
+    assert play.effects == [Mark(2), Say(), End("sent", "r", 2)]
+
+
+@pytest.mark.parametrize("policy", ["resend", "hold"])
+def test_where_it_can_be_looked_up_that_decides(policy: OnUnknown) -> None:
+    able = Abilities(can_look_up=True)
+    found = Play(Sending(able, policy, was_sending=True), [SAID], [LookedUp("x")])
+    assert found.effects == [LookUp(), End("sent", "x", 0)]
+    missing = Play(Sending(able, policy, was_sending=True), [SAID])
+    assert missing.effects == [LookUp(), Mark(1), Say(), End("sent", "r", 1)]
+
+
+def test_a_lost_answer_is_as_good_as_a_crash() -> None:
+    held = Play(Sending(PLAIN, "hold"), [LOST])
+    assert held.effects == [Mark(1), Say(), End("unknown", "gone", 1)]
+    again = Play(Sending(PLAIN, "resend"), [LOST, SAID])
+    assert again.effects == [
+        Mark(1),
+        Say(),
+        Pause(1.0),
+        Mark(2),
+        Say(),
+        End("sent", "r", 2),
+    ]

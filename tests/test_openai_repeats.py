@@ -1,0 +1,151 @@
+"""Proves what a client gets that asks again, and one whose message has no answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+import trio
+
+from actors.messages import Delivery, Earlier, Inbound
+from connectors.web.server import HttpSettings
+from tests.fakes.web import open_channel
+from tests.test_openai_api import COMPLETIONS, Posting, body, content_of, error_of
+
+if TYPE_CHECKING:
+    from actors.messages import Trouble
+    from tests.fakes.web import Channel
+
+KEY = {"idempotency-key": "k"}
+FIELDS = body(user="zoe")
+
+
+def delivery(inbound: Inbound, text: str, trouble: Trouble = "") -> Delivery:
+    return Delivery(
+        id=f"{inbound.id}:0",
+        correlation_id=inbound.correlation_id,
+        address=inbound.address,
+        agent="" if trouble else "anna",
+        text=text,
+        trouble=trouble,
+    )
+
+
+async def repeat(
+    channel: Channel, fields: dict[str, object] = FIELDS
+) -> httpx.Response:
+    """Ask again under the key that was used before."""
+    async with httpx.AsyncClient(base_url=channel.url, timeout=10) as client:
+        return await client.post(COMPLETIONS, json=fields, headers=KEY)
+
+
+async def asked_before(channel: Channel) -> Inbound:
+    """Have a first request with this key break off without an answer."""
+    async with trio.open_nursery() as nursery:
+        posting = Posting(channel, nursery)
+        inbound = await posting.begin(FIELDS, **KEY)
+        nursery.cancel_scope.cancel()
+    return inbound
+
+
+def knows(channel: Channel, inbound: Inbound, outcome: str, *said: Delivery) -> None:
+    """Say what the store knows of a message."""
+    key = (inbound.address.connector, inbound.platform_id)
+    channel.ingress.answered[key] = Earlier(inbound, outcome, said)
+
+
+async def test_who_asks_again_after_the_answer_gets_that_answer() -> None:
+    async with open_channel() as channel:
+        inbound = await asked_before(channel)
+        knows(channel, inbound, "replied:ok", delivery(inbound, "42"))
+        response = await repeat(channel)
+    assert content_of(response) == "42"
+    assert response.json()["id"] == f"chatcmpl-{inbound.id}"
+    assert len(channel.ingress.accepted) == 1
+
+
+async def test_who_asks_again_before_the_answer_waits_for_it() -> None:
+    async with open_channel() as channel, trio.open_nursery() as nursery:
+        inbound = await asked_before(channel)
+        knows(channel, inbound, "")
+        nursery.start_soon(speak_when_waited_for, channel, inbound)
+        assert content_of(await repeat(channel)) == "at last"
+
+
+async def speak_when_waited_for(channel: Channel, inbound: Inbound) -> None:
+    with trio.fail_after(5):
+        while not await channel.waiting():
+            await trio.lowlevel.checkpoint()
+    await channel.transport.deliver(delivery(inbound, "at last"))
+
+
+async def test_two_who_ask_at_the_same_time_get_the_same_answer() -> None:
+    async with open_channel() as channel, trio.open_nursery() as nursery:
+        first = Posting(channel, nursery)
+        inbound = await first.begin(FIELDS, **KEY)
+        knows(channel, inbound, "", delivery(inbound, "both"))
+        second = await repeat(channel)
+        await channel.transport.deliver(delivery(inbound, "both"))
+        assert content_of(await first.response()) == content_of(second) == "both"
+
+
+async def test_one_key_for_two_messages_is_refused() -> None:
+    async with open_channel() as channel:
+        inbound = await asked_before(channel)
+        knows(channel, inbound, "replied:ok", delivery(inbound, "42"))
+        response = await repeat(channel, body("something else", user="zoe"))
+    assert response.status_code == 409
+    assert "for another message" in error_of(response)["message"]
+
+
+async def test_a_message_that_was_dropped_before_is_still_dropped() -> None:
+    async with open_channel() as channel:
+        inbound = await asked_before(channel)
+        knows(channel, inbound, "dropped:no_route")
+        assert (await repeat(channel)).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("trouble", "status", "code", "may_repeat"),
+    [
+        ("busy", 429, "conversation_busy", True),
+        ("unavailable", 503, "model_unavailable", True),
+        ("refused", 502, "model_refused", False),
+        ("timeout", 504, "turn_timeout", False),
+        ("broken", 500, "no_answer", False),
+    ],
+)
+async def test_trouble_is_a_status(
+    trouble: Trouble, status: int, code: str, *, may_repeat: bool
+) -> None:
+    async with open_channel() as channel, trio.open_nursery() as nursery:
+        posting = Posting(channel, nursery)
+        inbound = await posting.begin(body())
+        await channel.transport.deliver(delivery(inbound, "because", trouble))
+        response = await posting.response()
+    assert (response.status_code, error_of(response)["code"]) == (status, code)
+    assert error_of(response)["message"] == "because"
+    assert ("retry-after" in response.headers) is may_repeat
+    assert ("x-should-retry" in response.headers) is not may_repeat
+
+
+async def test_who_waits_while_it_is_tried_again_goes_on_waiting() -> None:
+    async with open_channel() as channel, trio.open_nursery() as nursery:
+        posting = Posting(channel, nursery)
+        inbound = await posting.begin(body())
+        later = delivery(inbound, "I will try again in 2 minutes", "waiting")
+        await channel.transport.deliver(later)
+        await channel.say(inbound, "now it works")
+        assert content_of(await posting.response()) == "now it works"
+
+
+async def test_who_is_not_let_in_is_put_on_record() -> None:
+    settings = HttpSettings(port=0, api_key="right-key-of-this-test")
+    async with open_channel(settings) as channel:
+        async with httpx.AsyncClient(base_url=channel.url) as client:
+            for path in (COMPLETIONS, "/v1/models", "/v1/models/anna"):
+                await client.request("POST" if path == COMPLETIONS else "GET", path)
+        seen = channel.ingress.refused
+    assert [each.reason for each in seen] == ["invalid_api_key"] * 3
+    assert {each.sender_id for each in seen} == {"127.0.0.1"}
