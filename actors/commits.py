@@ -48,7 +48,7 @@ def as_exchange(answer: Answer, history: History, services: Services) -> Commit:
         part=part,
         events=(NewEvent(kind, msgspec.json.encode(event)),),
     )
-    body = history.snapshot_after(lines, now)
+    body = history.snapshot_after(event, now)
     snapshot = Snapshot(
         stream=history.stream,
         sequence=history.version + 1,

@@ -78,6 +78,12 @@ class Accepting(msgspec.Struct, frozen=True):
     began_at: float
     outcome: Committed | Exception
 
+    @property
+    def number(self) -> int:
+        """Its number in the inbox; 0 if it has none."""
+        outcome = self.outcome
+        return outcome.accepted[0] if isinstance(outcome, Committed) else 0
+
 
 class Connector(Actor):
     """Stores what people write before anything else happens; has answers delivered.
@@ -220,7 +226,7 @@ class Connector(Actor):
             sender=inbound.sender_name,
             text=inbound.text,
         )
-        self.tell(names.ROUTER, Route(inbound))
+        self.tell(names.ROUTER, Route(inbound, accepting.number))
 
     def _refuse(self, attempt: RefusedAttempt) -> None:
         """Put on record that somebody was not let in, unless that is a flood."""

@@ -163,14 +163,17 @@ class History:
         """Take up that the journal has an event more, which says nothing new."""
         self.version = max(self.version, sequence)
 
-    def snapshot_after(self, lines: tuple[Line, ...], at: float) -> bytes | None:
+    def snapshot_after(self, event: Exchanged | Deferred, at: float) -> bytes | None:
         """Give the snapshot that belongs to the next event, if one is due."""
         if (self.version + 1) % SNAPSHOT_EVERY:
             return None
+        is_answer = isinstance(event, Exchanged)
+        lines = event.lines if is_answer else ()
+        answered = (event.inbound_id,) if is_answer else ()
         return msgspec.json.encode(
             Snapshotted(
                 (*self.lines, *lines)[-self._most :],
-                tuple(self._answered),
+                (*self._answered, *answered)[-REMEMBERED:],
                 self.counted.plus(lines, at) if lines else self.counted,
             )
         )

@@ -132,6 +132,10 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     """How many more answers the answer to this one must announce: one for each
     further agent that heard the same words."""
 
+    copy_of: int = 0
+    """For the copy that a further agent hears: the original's number in the inbox, in
+    whose place it stands; else 0."""
+
     priority: int = 5
     """1 to 10, lower is more urgent: whose turn comes first when many wait (F284)."""
 

@@ -38,6 +38,8 @@ class Route(msgspec.Struct, frozen=True):
     """To the router: find who hears this; it is stored."""
 
     inbound: Inbound
+    number: int = 0
+    """Its number in the inbox; 0 if whoever tells does not know."""
 
 
 class TakeUp(msgspec.Struct, frozen=True):

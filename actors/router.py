@@ -46,6 +46,20 @@ TAKE_UP_AFTER = 1.0
 UNTRIED = Past()
 
 
+class Unheard(msgspec.Struct, frozen=True):
+    """A stored message that nobody has heard yet."""
+
+    inbound: Inbound
+    number: int = 0
+    """Its number in the inbox; 0 if it is not known."""
+
+    past: Past = UNTRIED
+
+    def place(self) -> tuple[int, int]:
+        """Say where it stands among what was accepted."""
+        return self.inbound.copy_of or self.number, self.number
+
+
 class Settling(msgspec.Struct, frozen=True):
     """A note to itself: what became of a commit that settled a message."""
 
@@ -79,7 +93,7 @@ class Router(Actor):
     Takes: `Route`, from connectors and, for what agents hand on, from sessions;
         `TakeUp` from whoever was restarted.
     Sends: `Hear` to sessions; `Deliver` or `Settled` about what nobody hears.
-    Keeps: nothing but its table.
+    Keeps: its table, and what waits behind a message that several agents hear.
     Fails: never by a message.
     Ends: with the system. When it starts, it routes again what was accepted and
         never settled.
@@ -95,6 +109,9 @@ class Router(Actor):
         self._connectors = connectors
         self._services = services
         self._is_taking_up = False
+        self._held_back: dict[str, list[Unheard]] = {}
+        """By chat, while copies for further agents are being stored: what came after.
+        No more than the connectors have on their way to the disk."""
 
     async def on_start(self) -> None:
         """Route again what an earlier process accepted and did not settle."""
@@ -103,8 +120,8 @@ class Router(Actor):
     def on_receive(self, message: object) -> object:
         """Route, or go on after a commit."""
         match message:
-            case Route(inbound=inbound):
-                self._route(inbound)
+            case Route(inbound=inbound, number=number):
+                self._route(Unheard(inbound, number))
             case TakeUp():
                 self._take_up_soon()
             case TakeUpDue():
@@ -145,15 +162,19 @@ class Router(Actor):
     async def _take_up(self) -> None:
         after = 0
         found: Counter[str] = Counter()
+        mine: list[Unheard] = []
         while True:
             rows = await self._services.store.unsettled(after, PAGE)
             for row in rows:
                 after = row.number
                 found[row.connector] += 1
                 if row.connector in self._connectors:
-                    self._take_up_one(row)
+                    mine.extend(read_back(row))
             if len(rows) < PAGE:
                 break
+        # Copies for further agents stand where their original stands.
+        for unheard in sorted(mine, key=Unheard.place):
+            self._route(unheard)
         for connector, count in found.items():
             if connector in self._connectors:
                 LOG.info("messages taken up again", connector=connector, count=count)
@@ -164,32 +185,33 @@ class Router(Actor):
                     count=count,
                 )
 
-    def _take_up_one(self, row: StoredMessage) -> None:
-        try:
-            inbound = msgspec.json.decode(row.body, type=Inbound)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            # Left as it is: a later release may read it, and it keeps nobody else.
-            LOG.fault("message cannot be read", error, message=row.id)
-        else:
-            self._route(inbound, as_past(row))
-
     # --- who hears what --------------------------------------------------------------
 
-    def _route(self, inbound: Inbound, past: Past = UNTRIED) -> None:
+    def _route(self, unheard: Unheard) -> None:
+        inbound = unheard.inbound
+        behind = self._held_back.get(commits.chat_stream(inbound))
+        if behind is not None:
+            behind.append(unheard)
+            return
         outcome = route(inbound, self._table)
         if isinstance(outcome, Unrouted):
             self._nobody(inbound, outcome)
         elif len(outcome.agents) == 1:
-            self._hear(inbound, outcome.agents[0], past)
+            self._hear(inbound, outcome.agents[0], unheard.past)
         else:
-            self._several(inbound, outcome, past)
+            self._several(unheard, outcome)
 
     def _hear(self, inbound: Inbound, agent: str, past: Past = UNTRIED) -> None:
         key = session_key(inbound, agent, self._services.sessions.session_scope)
         self.tell(names.sessions(agent), Keyed(key.text, Hear(inbound, past)))
 
-    def _several(self, inbound: Inbound, routed: Routed, past: Past) -> None:
-        """Give each further agent a stored copy of its own to answer and settle."""
+    def _several(self, unheard: Unheard, routed: Routed) -> None:
+        """Give each further agent a stored copy of its own to answer and settle.
+
+        What comes meanwhile in the same chat waits, so that every agent hears all in
+        one order.
+        """
+        inbound = unheard.inbound
         first, *further = routed.agents
         copies = tuple(
             msgspec.structs.replace(
@@ -197,11 +219,13 @@ class Router(Actor):
                 id=self._services.ids.new(),
                 platform_id=f"{inbound.platform_id}+{agent}",
                 agent=agent,
+                copy_of=unheard.number,
             )
             for agent in further
         )
         original = msgspec.structs.replace(inbound, agent=first, others=len(copies))
-        self._store_copies((original, *copies), past)
+        self._held_back[commits.chat_stream(inbound)] = []
+        self._store_copies((original, *copies), unheard.past)
 
     def _store_copies(self, copies: tuple[Inbound, ...], past: Past) -> None:
         now = self._services.clock.wall()
@@ -228,6 +252,8 @@ class Router(Actor):
         self._hear(first, first.agent, split.past)
         for inbound in further:
             self._hear(inbound, inbound.agent)
+        for unheard in self._held_back.pop(commits.chat_stream(first), ()):
+            self._route(unheard)
 
     def _nobody(self, inbound: Inbound, unrouted: Unrouted) -> None:
         """Settle what nobody hears; tell the sender where one waits."""
@@ -267,6 +293,17 @@ class Router(Actor):
             if not answer.deliveries:
                 reason = ":".join(answer.settled)
                 self.tell(connector, Settled(answer.inbound, reason))
+
+
+def read_back(row: StoredMessage) -> tuple[Unheard, ...]:
+    """Read a stored message; nothing if that cannot be done."""
+    try:
+        inbound = msgspec.json.decode(row.body, type=Inbound)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        # Left as it is: a later release may read it, and it keeps nobody else.
+        LOG.fault("message cannot be read", error, message=row.id)
+        return ()
+    return (Unheard(inbound, row.number, as_past(row)),)
 
 
 def as_past(row: StoredMessage) -> Past:

@@ -6,6 +6,7 @@ back what comes of them, and decides nothing about meaning.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -38,6 +39,10 @@ ATTEMPTS = 3
 # `retry_after` counts up to the longest.
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 20.0
+
+# Chosen: words that come in quicker succession than this are told together. Slower
+# ones are told at once, without a wake-up of the loop for each.
+WORD_PACE = 0.005
 
 IN_DOUBT = (
     "nobody knows whether this was done: the program ended while it ran. Find out"
@@ -102,6 +107,7 @@ class Turn(Actor):
         self._usage = Usage()
         self._rounds = 0
         self._in_doubt: set[str] = set()
+        self._told_at = -math.inf
 
     async def on_receive(self, message: object) -> None:
         """Run the turn."""
@@ -244,16 +250,21 @@ class Turn(Actor):
         spoken.append(text)
         # Why not told at once: a model may say thousands of words before anybody else
         # runs, and the session's mailbox is bounded.
-        if not self._unsaid:
+        now = self._services.clock.monotonic()
+        is_first = not self._unsaid
+        self._unsaid.append(text)
+        if is_first and now - self._told_at >= WORD_PACE:
+            self._tell_spoken(start)
+        elif is_first:
             soon = trio.lowlevel.current_trio_token().run_sync_soon
             soon(self._tell_spoken, start)
-        self._unsaid.append(text)
 
     def _tell_spoken(self, start: StartTurn) -> None:
         """Pass on what was said since the last time."""
         if self._unsaid:
             text = "".join(self._unsaid)
             self._unsaid.clear()
+            self._told_at = self._services.clock.monotonic()
             self.tell(start.session, TurnSpoke(start.turn_id, text))
 
     def _whole(self, last: str) -> str:

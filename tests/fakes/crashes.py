@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 import trio
+import trio.testing
 
 from runtime.memory_store import MemoryStore
 from tests.fakes.company import at_rest, open_company
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import trio.testing
 
     from runtime.rows import (
         Commit,

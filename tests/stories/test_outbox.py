@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 import pytest
@@ -10,7 +11,6 @@ import trio.testing
 
 from actors.errors import DeliveryBusyError, DeliveryUnknownError
 from actors.messages import Abilities, Delivery, Draft
-from runtime.memory_store import MemoryStore
 from tests.fakes.company import (
     Cast,
     FakeModel,
@@ -25,6 +25,7 @@ from tests.fakes.crashes import Moment, MortalStore, run_through, run_until_deat
 
 if TYPE_CHECKING:
     from actors.rules.sending import OnUnknown
+    from runtime.memory_store import MemoryStore
 
     Clock = trio.testing.MockClock
 
@@ -202,8 +203,15 @@ def in_parts(cast: Cast) -> Cast:
     return cast
 
 
-PARTS = ["word0 word1", "word2 word3", "word4 word5", "word6 word7", "word8 word9"]
-PARTS += ["word10", "word11"]
+PARTS = [
+    "word0 word1",
+    "word2 word3",
+    "word4 word5",
+    "word6 word7",
+    "word8 word9",
+    "word10",
+    "word11",
+]
 
 
 async def test_a_long_reply_goes_out_in_parts_of_one_reply(
@@ -218,7 +226,7 @@ async def test_a_long_reply_goes_out_in_parts_of_one_reply(
     assert {each.reply_id for each in said} == {inbound.id}
     assert [each.part for each in said] == list(range(7))
     assert [each.answers_left for each in said] == [6, 0, 0, 0, 0, 0, 0]
-    (ended,) = [r for r in cast.store._rows.journal["anna/fake/room//zoe"]]
+    (ended,) = cast.store._rows.journal["anna/fake/room//zoe"]
     assert LONG.encode() in ended.body  # one line of the history
 
 
@@ -273,7 +281,7 @@ async def test_messages_of_a_chat_keep_a_pace_that_other_chats_do_not_feel(
         assert trio.current_time() < 1
         await at_rest(cast)
     times = [at for chat, at in witness(cast).times if chat == "a"]
-    gaps = [b - a for a, b in zip(times, times[1:], strict=False)]
+    gaps = [b - a for a, b in pairwise(times)]
     assert len(gaps) == 6
     assert min(gaps) >= 2.0
 

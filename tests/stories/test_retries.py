@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -76,7 +77,7 @@ def waits(cast: Cast) -> list[int]:
     """Give the seconds between the turns, without those that a turn itself took."""
     assert isinstance(cast.model, BusyModel)
     times = cast.model.asked_at
-    return [round(b - a - 1.5) for a, b in zip(times, times[1:], strict=False)]
+    return [round(b - a - 1.5) for a, b in pairwise(times)]
 
 
 async def test_a_busy_model_is_asked_again_after_two_and_four_minutes(
@@ -163,7 +164,7 @@ async def test_stop_ends_the_waiting(autojump_clock: Clock) -> None:
     async with open_company(autojump_clock, cast):
         cast.platform.write("bad")
         cast.platform.write("two")
-        await until(lambda: cast.platform.said())
+        await until(cast.platform.said)
         cast.platform.write("/stop")
         await at_rest(cast, within=10)
         cast.platform.write("three")
@@ -187,7 +188,7 @@ async def test_a_restart_keeps_the_time_and_does_not_repeat_the_notice(
     async with open_company(autojump_clock, cast):
         cast.platform.write("bad")
         cast.platform.write("two")
-        await until(lambda: cast.platform.said())
+        await until(cast.platform.said)
     (row, _) = await cast.store.unsettled()
     assert (row.state, row.attempts, row.reason) == ("accepted", 1, "model")
     assert row.due_at == pytest.approx(EPOCH + 121.5, abs=1)

@@ -1,0 +1,179 @@
+"""Proves that a past read back, from wherever, is the past that was written."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.history import (
+    REMEMBERED,
+    SCHEMA,
+    SNAPSHOT_EVERY,
+    Conversation,
+    Deferred,
+    Exchanged,
+    History,
+    Snapshotted,
+    estimate_tokens,
+)
+from actors.messages import Line
+from tests.fakes.neighbours import words
+
+STREAM = "anna/fake/room//zoe"
+MOST = 5
+
+
+def said(number: int) -> tuple[Line, ...]:
+    """Make the lines of one exchange; some have none, as commands do."""
+    if number % 4 == 3:
+        return ()
+    return (Line("user", f"{number}?", name="zoe"), Line("assistant", f"{number}!"))
+
+
+class Journal:
+    """What a session has stored: events, and the newest snapshot."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, bytes, float]] = []
+        self.snapshot: tuple[int, bytes] | None = None
+
+    def write(self, history: History, count: int) -> None:
+        """Add exchanges as a session would."""
+        for _ in range(count):
+            number = len(self.events)
+            at = 1000.0 + number
+            lines = said(number)
+            event = Exchanged(inbound_id=f"m{number}", lines=lines)
+            body = history.snapshot_after(event, at)
+            self.events.append(("exchanged", msgspec.json.encode(event), at))
+            history.add(number + 1, f"m{number}", lines, at)
+            if body is not None:
+                self.snapshot = (history.version, body)
+
+    def read(self, *, with_snapshot: bool = True) -> tuple[History, int]:
+        """Wake a session; give its history, and how many events that took."""
+        history = History(STREAM, MOST)
+        if with_snapshot and self.snapshot is not None:
+            history.restore(*self.snapshot)
+        rest = self.events[history.version :]
+        for number, (kind, body, at) in enumerate(rest, history.version + 1):
+            history.replay(number, kind, body, at)
+        return history, len(rest)
+
+
+def same(one: History, two: History) -> bool:
+    names = [f"m{number}" for number in range(400)]
+    return (one.version, one.lines, one.counted) == (
+        two.version,
+        two.lines,
+        two.counted,
+    ) and [one.has_answered(n) for n in names] == [two.has_answered(n) for n in names]
+
+
+@given(st.lists(st.integers(0, 120), max_size=3))
+def test_woken_from_a_snapshot_or_from_all_events_it_is_the_same(
+    counts: list[int],
+) -> None:
+    journal, history = Journal(), History(STREAM, MOST)
+    for count in counts:
+        journal.write(history, count)
+        woken, read = journal.read()
+        whole, _ = journal.read(with_snapshot=False)
+        assert same(woken, history)
+        assert same(whole, history)
+        assert read < SNAPSHOT_EVERY
+        history = woken
+
+
+def test_a_snapshot_is_due_with_every_fiftieth_event_and_no_other() -> None:
+    history = History(STREAM, MOST)
+    due: list[int] = []
+    for number in range(1, 151):
+        event = Exchanged(inbound_id=f"m{number}")
+        if history.snapshot_after(event, 1.0) is not None:
+            due.append(number)
+        history.add(number, f"m{number}", (), 1.0)
+    assert due == [SNAPSHOT_EVERY, 2 * SNAPSHOT_EVERY, 3 * SNAPSHOT_EVERY]
+
+
+def test_a_snapshot_is_no_longer_than_a_prompt_needs() -> None:
+    history = History(STREAM, MOST)
+    journal = Journal()
+    journal.write(history, SNAPSHOT_EVERY)
+    assert journal.snapshot is not None
+    kept = msgspec.json.decode(journal.snapshot[1], type=Snapshotted)
+    assert len(kept.lines) == 2 * MOST + 2
+    assert len(kept.answered) <= REMEMBERED
+
+
+def test_a_message_that_was_put_off_is_not_answered_in_a_snapshot() -> None:
+    history = History(STREAM, MOST)
+    Journal().write(history, SNAPSHOT_EVERY - 1)
+    event = Deferred(inbound_id="late", reason="model", text="", due_at=1.0)
+    body = history.snapshot_after(event, 1.0)
+    assert body is not None
+    woken = History(STREAM, MOST)
+    woken.restore(SNAPSHOT_EVERY, body)
+    assert woken.has_answered("m0")
+    assert not woken.has_answered("late")
+    assert woken.lines == history.lines
+
+
+def test_a_snapshot_that_cannot_be_read_says_so() -> None:
+    with pytest.raises(msgspec.DecodeError):
+        History(STREAM, MOST).restore(50, b'{"lines": 1}')
+    assert SCHEMA == 1
+
+
+def test_other_events_only_move_the_version() -> None:
+    history = History(STREAM, MOST)
+    history.replay(1, "deferred", b"whatever", 1.0)
+    history.note_version(2)
+    history.note_version(1)
+    assert (history.version, history.lines) == (2, ())
+    assert history.counted == Conversation()
+
+
+def test_an_exchange_taken_up_twice_counts_once() -> None:
+    history = History(STREAM, MOST)
+    for _ in range(2):
+        history.add(1, "m1", said(0), 5.0)
+    assert history.lines == said(0)
+    assert history.counted == Conversation(2, 2, 5.0, 5.0)
+
+
+def test_what_was_answered_is_remembered_for_a_while() -> None:
+    history = History(STREAM, MOST)
+    history.note_answered("m0")
+    assert history.has_answered("m0")
+    for number in range(1, REMEMBERED + 1):
+        history.note_answered(f"m{number}")
+    assert not history.has_answered("m0")
+    assert history.has_answered("m1")
+
+
+def test_lines_brought_along_count_only_at_the_beginning() -> None:
+    brought = (Line("user", "before"),)
+    history = History(STREAM, MOST)
+    assert history.brought(words(history=brought)) == brought
+    history.add(1, "m1", said(0), 1.0)
+    assert history.brought(words(history=brought)) == ()
+
+
+@given(st.text(max_size=40))
+def test_a_token_is_about_four_characters(text: str) -> None:
+    tokens = estimate_tokens(text)
+    assert 4 * (tokens - 1) < len(text) <= 4 * tokens or tokens == len(text) == 0
+
+
+@given(st.lists(st.tuples(st.text(max_size=9), st.floats(0, 1e9)), max_size=9))
+def test_a_conversation_adds_up(exchanges: list[tuple[str, float]]) -> None:
+    counted = Conversation()
+    for text, at in exchanges:
+        counted = counted.plus((Line("user", text), Line("assistant", "")), at)
+    assert counted.message_count == 2 * len(exchanges)
+    assert counted.tokens == sum(estimate_tokens(text) for text, _ in exchanges)
+    if exchanges:
+        assert counted.last_at == exchanges[-1][1]
