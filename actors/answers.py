@@ -254,6 +254,7 @@ def _hand_on(
         history=(),
         chain=chain,
         others=0,
+        copy_of=0,
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import names
-from actors.messages import Draft, Inbound, Line, Run
+from actors.messages import Draft, Inbound, Line, Run, Typing
 from actors.protocol import (
     Acquire,
     CancelTurn,
@@ -20,6 +20,7 @@ from actors.protocol import (
     Granted,
     Release,
     ShowDraft,
+    ShowTyping,
     StartTurn,
     TurnEnded,
     TurnSpoke,
@@ -304,6 +305,18 @@ class Attempt:
             may_have_steps=self.held.state.may_have_steps,
         )
         session.tell(names.agent(self._persona.name), start)
+        connector = self.inbound.address.connector
+        if self._services.account(connector).abilities.shows_typing:
+            session.tell(names.connector(connector), ShowTyping(self._typing()))
+
+    def _typing(self) -> Typing:
+        inbound = self.inbound
+        return Typing(
+            correlation_id=inbound.correlation_id,
+            reply_id=inbound.id,
+            address=inbound.address,
+            agent=self._persona.name,
+        )
 
     def _spoke(self, text: str) -> None:
         self._unshown += self._sanitizer.feed(text)

@@ -26,6 +26,7 @@ from actors.protocol import (
     Route,
     Settled,
     ShowDraft,
+    ShowTyping,
     TakeUp,
     Undelivered,
 )
@@ -62,6 +63,13 @@ MOST_REFUSALS = 60
 """Refused attempts put on record in a minute."""
 
 # Chosen: long enough for a transport or a disk to come back, short enough for people.
+SWEEP_EVERY = 30.0
+"""Seconds between looks for deliveries that nobody told of: whoever stored them may
+have been killed with its whole branch of the tree before it could."""
+
+LOST_AFTER = 2400.0
+"""Seconds after which a courier has reported, or never will: above its deadline."""
+
 DRAIN_AGAIN = 15.0
 """Seconds until deliveries that got lost on their way are looked for."""
 
@@ -103,7 +111,9 @@ class Connector(Actor):
         self._name = name
         self._services = services
         self._storing = 0
-        self._under_way: set[str] = set()
+        self._under_way: dict[str, float] = {}
+        """Deliveries that a courier has, and since when (monotonic seconds)."""
+
         self._is_drain_due = False
         self._is_closed = False
         self._open = OpenMessages(services.limits.max_open)
@@ -112,6 +122,7 @@ class Connector(Actor):
     def on_start(self) -> None:
         """Look for what an earlier process stored and did not deliver."""
         self.note(DrainOutbox())
+        self.every(SWEEP_EVERY, DrainOutbox())
 
     def on_failure(self, *_: object, **__: object) -> None:
         """Have the router find what was stored and, failing, not handed to it."""
@@ -128,6 +139,8 @@ class Connector(Actor):
                 self._deliver(message)
             case ShowDraft(draft=draft):
                 self._to_courier(draft.address, message)
+            case ShowTyping(typing=typing):
+                self._to_courier(typing.address, message)
             case Settled(inbound=inbound):
                 self._open.discard(inbound.correlation_id)
                 self._to_courier(inbound.address, message)
@@ -139,9 +152,9 @@ class Connector(Actor):
         """Hear what became of a delivery, or look for those that nobody delivers."""
         match message:
             case Delivered(delivery_id=delivery_id):
-                self._under_way.discard(delivery_id)
+                self._under_way.pop(delivery_id, None)
             case Undelivered(delivery_id=delivery_id):
-                self._under_way.discard(delivery_id)
+                self._under_way.pop(delivery_id, None)
                 self._drain_later()
             case Refuse(attempt=attempt):
                 self._refuse(attempt)
@@ -256,12 +269,19 @@ class Connector(Actor):
             self._open.discard(delivery.correlation_id)
         if delivery.id in self._under_way:
             return
-        self._under_way.add(delivery.id)
+        self._under_way[delivery.id] = self._services.clock.monotonic()
         if not self._to_courier(delivery.address, message):
-            self._under_way.discard(delivery.id)
+            self._under_way.pop(delivery.id, None)
             self._drain_later()
 
+    def _forget_lost(self) -> None:
+        """Forget deliveries whose courier was given up before it could report."""
+        before = self._services.clock.monotonic() - LOST_AFTER
+        for delivery_id in [key for key, at in self._under_way.items() if at < before]:
+            del self._under_way[delivery_id]
+
     async def _drain_outbox(self) -> None:
+        self._forget_lost()
         after = 0
         while True:
             try:

@@ -12,7 +12,7 @@ import trio
 
 from actors import names
 from actors.errors import DeliveryBusyError, DeliveryError, DeliveryUnknownError
-from actors.protocol import Deliver, Delivered, Settled, ShowDraft
+from actors.protocol import Deliver, Delivered, Settled, ShowDraft, ShowTyping
 from actors.receipts import Receipts, RecordAgain, Recorded
 from actors.rules import sending as rules
 from runtime.actor import Actor
@@ -41,6 +41,9 @@ class Before(msgspec.Struct, frozen=True):
     in_doubt: str
     """The one that was being said; empty if none was."""
 
+    attempts: int
+    """How often the platform was asked for that one."""
+
 
 class Courier(Actor):
     """The way out to one chat.
@@ -64,9 +67,11 @@ class Courier(Actor):
         self._connector = connector
         self._transport = transport
         self._services = services
-        self._receipts = Receipts(services, self.note)
+        self._receipts = Receipts(services, self.note, self._tell_delivered)
         self._in_hand = ""
+        self._sending: rules.Sending | None = None  # of the one in hand
         self._in_doubt = ""
+        self._asked = 0  # for the one in doubt
         self._free_at = 0.0  # on trio's clock: when the next message may go out
 
     def may_passivate(self) -> bool:
@@ -77,7 +82,8 @@ class Courier(Actor):
         """Hand on the receipts that are not stored, so that nothing is said twice."""
         for receipt in reversed(self._receipts.waiting):
             self.requeue(RecordAgain(receipt))
-        self.requeue(Before(self._receipts.said, self._in_hand))
+        asked = self._sending.attempts if self._sending is not None else 0
+        self.requeue(Before(self._receipts.said, self._in_hand, asked))
 
     def on_receive(self, message: object) -> object:
         """Do one thing in the chat."""
@@ -88,12 +94,13 @@ class Courier(Actor):
                 self._receipts.store(receipt)
             case Deliver():
                 return self._deliver(message)
-            case Before(said=said, in_doubt=in_doubt):
+            case Before(said=said, in_doubt=in_doubt, attempts=attempts):
                 self._receipts.remember(said)
-                self._in_doubt = in_doubt
+                self._in_doubt, self._asked = in_doubt, attempts
             case ShowDraft(draft=draft):
                 self._transport.show_draft(draft)
-                return None
+            case ShowTyping(typing=typing):
+                self._transport.show_typing(typing)
             case Settled(inbound=inbound, reason=reason):
                 return self._transport.settle(inbound.correlation_id, reason)
             case _:
@@ -113,7 +120,7 @@ class Courier(Actor):
         self._in_hand = delivery.id
         began = self._services.clock.monotonic()
         end = await self._send(message)
-        self._in_hand = ""
+        self._in_hand, self._sending = "", None
         seconds = self._services.clock.monotonic() - began
         self._services.metrics.stage("deliver", seconds)
         self._services.metrics.delivery(self._connector, end.state)
@@ -147,7 +154,6 @@ class Courier(Actor):
         if isinstance(outcome, Exception) and not isinstance(outcome, DuplicateError):
             LOG.warning("receipt not stored", why=str(outcome))
         self._receipts.drop(recorded.receipt)
-        self._tell_delivered(recorded.receipt.delivery_id)
 
     def _tell_delivered(self, delivery_id: str) -> None:
         self.tell(names.connector(self._connector), Delivered(delivery_id))
@@ -155,15 +161,17 @@ class Courier(Actor):
     async def _send(self, message: Deliver) -> rules.End:
         """Bring it to its end: said, or given up."""
         delivery = message.delivery
-        was_sending = message.was_sending or self._in_doubt == delivery.id
+        is_in_doubt = self._in_doubt == delivery.id
+        was_sending = message.was_sending or is_in_doubt
         if was_sending and not self._transport.abilities.is_idempotent:
             self._services.metrics.delivery(self._connector, "in_doubt")
         sending = rules.Sending(
             self._transport.abilities,
             self._services.account(self._connector).on_unknown,
-            attempts=message.attempts,
+            attempts=self._asked if is_in_doubt else message.attempts,
             was_sending=was_sending,
         )
+        self._sending = sending
         effect = sending.on(rules.Begins())
         while not isinstance(effect, rules.End):
             event = await self._carry_out(effect, delivery)

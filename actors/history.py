@@ -6,7 +6,6 @@ stream after that.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -113,7 +112,8 @@ class History:
     def __init__(self, stream: str, max_history: int) -> None:
         # Why twice: the prompt's rules cut by whole turns and merge lines.
         self._most = 2 * max_history + 2
-        self._answered: deque[str] = deque(maxlen=REMEMBERED)
+        # Why no deque: an empty one is 600 bytes, and there is one for each session.
+        self._answered: list[str] = []
         self.stream = stream
         self.lines: tuple[Line, ...] = ()
         """Newest last; no more than a prompt could ever hold."""
@@ -133,7 +133,7 @@ class History:
         self.version = sequence
         self.lines = snapshot.lines[-self._most :]
         self.counted = snapshot.counted
-        self._answered.extend(snapshot.answered)
+        self._remember(snapshot.answered)
 
     def replay(self, sequence: int, kind: str, body: bytes, at: float) -> None:
         """Take up one event of the journal.
@@ -154,7 +154,7 @@ class History:
         if sequence <= self.version:
             return
         self.version = sequence
-        self._answered.append(inbound_id)
+        self._remember((inbound_id,))
         if lines:
             self.lines = (*self.lines, *lines)[-self._most :]
             self.counted = self.counted.plus(lines, at)
@@ -167,20 +167,26 @@ class History:
         """Give the snapshot that belongs to the next event, if one is due."""
         if (self.version + 1) % SNAPSHOT_EVERY:
             return None
-        is_answer = isinstance(event, Exchanged)
-        lines = event.lines if is_answer else ()
-        answered = (event.inbound_id,) if is_answer else ()
+        lines: tuple[Line, ...] = ()
+        answered = tuple(self._answered)
+        if isinstance(event, Exchanged):
+            lines = event.lines
+            answered = (*answered, event.inbound_id)
         return msgspec.json.encode(
             Snapshotted(
                 (*self.lines, *lines)[-self._most :],
-                (*self._answered, *answered)[-REMEMBERED:],
+                answered[-REMEMBERED:],
                 self.counted.plus(lines, at) if lines else self.counted,
             )
         )
 
     def note_answered(self, inbound_id: str) -> None:
         """Take up that a message was answered without an event."""
-        self._answered.append(inbound_id)
+        self._remember((inbound_id,))
+
+    def _remember(self, answered: tuple[str, ...]) -> None:
+        self._answered.extend(answered)
+        del self._answered[:-REMEMBERED]
 
     def has_answered(self, inbound_id: str) -> bool:
         """Whether this message was answered, as far as that is remembered."""

@@ -10,12 +10,21 @@ import msgspec
 from actors.protocol import Acquire, Granted, Release
 from runtime.actor import Actor
 from runtime.mailbox import MailboxConfig
+from runtime.ref import ActorRef
+
+# Chosen: sessions give their permits back themselves; this is for those that were
+# killed with their whole branch of the tree.
+LOOK_EVERY = 5.0
 
 
 class Holding(msgspec.Struct, frozen=True):
     """A note to its next incarnation: these hold permits."""
 
-    holders: frozenset[str]
+    holders: dict[str, ActorRef]
+
+
+class LookForDead(msgspec.Struct, frozen=True):
+    """A note to itself: see whether all who hold permits still live."""
 
 
 class Limiter(Actor):
@@ -34,15 +43,19 @@ class Limiter(Actor):
     def __init__(self, most: int) -> None:
         super().__init__()
         self._most = most
-        self._holders: set[str] = set()
+        self._holders: dict[str, ActorRef] = {}
         self._waiting: dict[int, OrderedDict[str, Acquire]] = {}  # by priority
+
+    def on_start(self) -> None:
+        """Begin to look for permits whose holders are gone."""
+        self.every(LOOK_EVERY, LookForDead())
 
     def on_failure(self, *_: object, **__: object) -> None:
         """Hand on who holds a permit and who waits, in their order."""
         for queue in self._waiting.values():
             for asked in reversed(queue.values()):
                 self.requeue(asked)
-        self.requeue(Holding(frozenset(self._holders)))
+        self.requeue(Holding(dict(self._holders)))
 
     def on_receive(self, message: object) -> None:
         """Grant, queue or take back."""
@@ -55,13 +68,21 @@ class Limiter(Actor):
                 self._leave(holder)
             case Holding(holders=holders):
                 self._holders |= holders
+            case LookForDead():
+                self._take_back()
             case _:
                 super().on_receive(message)
         while self._waiting and len(self._holders) < self._most:
             asked = self._take_next()
-            self._holders.add(asked.holder)
+            self._holders[asked.holder] = asked.session
             if not self.tell(asked.session, Granted(asked.turn_id)):
-                self._holders.discard(asked.holder)
+                del self._holders[asked.holder]
+
+    def _take_back(self) -> None:
+        """Take back the permits of sessions that were killed and could not say so."""
+        for holder, session in tuple(self._holders.items()):
+            if not session.is_alive():
+                self._leave(holder)
 
     def _take_next(self) -> Acquire:
         priority = min(self._waiting)  # never more than ten of them
@@ -72,7 +93,7 @@ class Limiter(Actor):
         return asked
 
     def _leave(self, holder: str) -> None:
-        self._holders.discard(holder)
+        self._holders.pop(holder, None)
         for priority, queue in tuple(self._waiting.items()):
             queue.pop(holder, None)
             if not queue:

@@ -160,6 +160,9 @@ class Abilities(msgspec.Struct, frozen=True):
     pace: float = 0.0
     """Least seconds between two messages in one chat."""
 
+    shows_typing: bool = False
+    """Whether it can show that somebody is writing (`Transport.show_typing`)."""
+
 
 class RefusedAttempt(msgspec.Struct, frozen=True):
     """Somebody who was not let in (F319)."""
@@ -231,6 +234,15 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     text: str
     """The new piece only, already through the sanitiser."""
+
+
+class Typing(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody begins to write an answer; never stored."""
+
+    correlation_id: str
+    reply_id: str
+    address: Address
+    agent: str
 
 
 class Usage(msgspec.Struct, frozen=True):

@@ -6,7 +6,6 @@ be written when the one before it is durable.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -82,7 +81,8 @@ class Outgoing:
         self._services = services
         self._note = note
         self._after = after
-        self._waiting: deque[answers.Answer] = deque()
+        # Why no deque: an empty one is 600 bytes, and most conversations store nothing.
+        self._waiting: list[answers.Answer] = []
 
     def put(self, answer: answers.Answer) -> None:
         """Store an answer after those before it."""
@@ -128,7 +128,7 @@ class Outgoing:
                 return None
         else:
             self._take_up(stored, outcome)
-        self._waiting.popleft()
+        self._waiting.pop(0)
         is_own = isinstance(outcome, Committed)
         return Concluded(answer, is_own=is_own, was_waited_for=True)
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         ToolContext,
         ToolResult,
         ToolSpec,
+        Typing,
     )
 
 Speak = Callable[[str], None]
@@ -162,6 +163,13 @@ class Transport(Protocol):
 
         Never waits, and need not show each piece by itself: a transport that shows
         drafts by editing a message keeps the newest and paces itself.
+        """
+        ...
+
+    def show_typing(self, typing: Typing) -> None:
+        """Show that an answer is being written; asked only of who `shows_typing`.
+
+        Never waits.
         """
         ...
 

@@ -15,6 +15,7 @@ from actors.messages import (
     Line,
     RefusedAttempt,
     Trouble,
+    Typing,
     Usage,
 )
 from actors.rules.markers import Delegation
@@ -167,6 +168,12 @@ class ShowDraft(msgspec.Struct, frozen=True):
     """To a connector, then to the courier of the chat: somebody is writing this."""
 
     draft: Draft
+
+
+class ShowTyping(msgspec.Struct, frozen=True):
+    """To a connector, then to the courier of the chat: somebody begins to write."""
+
+    typing: Typing
 
 
 class Settled(msgspec.Struct, frozen=True):

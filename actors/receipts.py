@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from runtime.errors import StoreUnavailableError
 from runtime.rows import (
     Commit,
     Committed,
@@ -41,13 +41,22 @@ class Receipts:
     Args:
         services: where to store them.
         note: told what became of each.
+        stored: told the delivery's id when its receipt is stored, or never will be;
+            also if nobody takes notes any more.
     """
 
-    def __init__(self, services: Services, note: Callable[[Recorded], object]) -> None:
+    def __init__(
+        self,
+        services: Services,
+        note: Callable[[Recorded], object],
+        stored: Callable[[str], object],
+    ) -> None:
         self._services = services
         self._note = note
+        self._stored = stored
         self._waiting: dict[str, Receipt] = {}
-        self._said: deque[str] = deque(maxlen=REMEMBERED)
+        # Why no deque: an empty one is 600 bytes, and there is one for each chat.
+        self._said: list[str] = []
 
     @property
     def are_stored(self) -> bool:
@@ -67,6 +76,7 @@ class Receipts:
     def remember(self, said: tuple[str, ...]) -> None:
         """Take up what an earlier incarnation said."""
         self._said.extend(said)
+        del self._said[:-REMEMBERED]
 
     def has_said(self, delivery_id: str) -> bool:
         """Whether this was said, or given up, as far as that is remembered."""
@@ -80,12 +90,16 @@ class Receipts:
         """Store a receipt, for the first time or again."""
         if receipt.delivery_id not in self._waiting:
             self._waiting[receipt.delivery_id] = receipt
-            self._said.append(receipt.delivery_id)
-        note = self._note
+            self.remember((receipt.delivery_id,))
+        note, stored = self._note, self._stored
+
+        def done(outcome: Committed | Exception) -> None:
+            note(Recorded(receipt, outcome))
+            if not isinstance(outcome, StoreUnavailableError):
+                stored(receipt.delivery_id)
+
         commit = Commit(at=self._services.clock.wall(), receipts=(receipt,))
-        self._services.store.submit(
-            commit, lambda outcome: note(Recorded(receipt, outcome))
-        )
+        self._services.store.submit(commit, done)
 
     def drop(self, receipt: Receipt) -> None:
         """Forget a receipt that is stored, or never will be."""

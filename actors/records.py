@@ -116,7 +116,11 @@ def audit(stream: str, key: SessionKey, event: Exchanged, keep: Keep) -> Record:
         status=event.state,
         reason=event.reason,
     )
-    return _record(AUDIT, event.inbound_id, key.connector, stream, body)
+    name = event.inbound_id
+    if event.state == "dead":
+        # It may be tried again by hand, and that is an exchange of its own.
+        name = f"{name}#{run.attempt if run else 0}"
+    return _record(AUDIT, name, key.connector, stream, body)
 
 
 def usage(stream: str, key: SessionKey, event: Exchanged | Deferred) -> Record | None:

@@ -19,6 +19,7 @@ from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 from runtime.messages import Keyed
 from runtime.rows import (
+    BY_HAND,
     Commit,
     Committed,
 )
@@ -37,6 +38,11 @@ LOG = EventLog("router")
 PAGE = 1000
 RETRY_COMMIT = 1.0
 """Seconds until a failed commit is tried again."""
+
+SWEEP_EVERY = 60.0
+"""Seconds between looks for messages that nobody told of: their connector, or their
+session, may have been killed with its whole branch before it could. Whoever has such
+a message in hand knows it, and takes it no second time."""
 
 # Chosen: an agent starts its sessions right after itself.
 TAKE_UP_AFTER = 1.0
@@ -115,7 +121,8 @@ class Router(Actor):
 
     async def on_start(self) -> None:
         """Route again what an earlier process accepted and did not settle."""
-        await self._take_up()
+        self.every(SWEEP_EVERY, TakeUp())
+        tell(await self._take_up(), self._connectors)
 
     def on_receive(self, message: object) -> object:
         """Route, or go on after a commit."""
@@ -159,7 +166,8 @@ class Router(Actor):
             LOG.warning("messages not taken up yet", why=str(error))
             self._take_up_soon()
 
-    async def _take_up(self) -> None:
+    async def _take_up(self) -> Counter[str]:
+        """Route what is not settled; give how many there are of each connector."""
         after = 0
         found: Counter[str] = Counter()
         mine: list[Unheard] = []
@@ -175,15 +183,7 @@ class Router(Actor):
         # Copies for further agents stand where their original stands.
         for unheard in sorted(mine, key=Unheard.place):
             self._route(unheard)
-        for connector, count in found.items():
-            if connector in self._connectors:
-                LOG.info("messages taken up again", connector=connector, count=count)
-            else:
-                LOG.warning(
-                    "messages left alone: their connector is not running",
-                    connector=connector,
-                    count=count,
-                )
+        return found
 
     # --- who hears what --------------------------------------------------------------
 
@@ -295,6 +295,19 @@ class Router(Actor):
                 self.tell(connector, Settled(answer.inbound, reason))
 
 
+def tell(found: Counter[str], running: frozenset[str]) -> None:
+    """Say in the log what an earlier process left, and what of it is left alone."""
+    for connector, count in found.items():
+        if connector in running:
+            LOG.info("messages taken up again", connector=connector, count=count)
+        else:
+            LOG.warning(
+                "messages left alone: their connector is not running",
+                connector=connector,
+                count=count,
+            )
+
+
 def read_back(row: StoredMessage) -> tuple[Unheard, ...]:
     """Read a stored message; nothing if that cannot be done."""
     try:
@@ -314,4 +327,5 @@ def as_past(row: StoredMessage) -> Past:
         started_at=row.started_at,
         due_at=row.due_at,
         was_read=True,
+        is_by_hand=row.reason == BY_HAND,
     )

@@ -51,7 +51,6 @@ class BeginAgain(msgspec.Struct, frozen=True):
     """A note to itself: the wait of a message is over."""
 
     inbound_id: str
-    generation: int
 
 
 class Session(Actor):
@@ -123,9 +122,9 @@ class Session(Actor):
                 self._stored(message)
             case RetryCommit():
                 self._outgoing.store_next()
-            case BeginAgain(inbound_id=inbound_id, generation=generation):
+            case BeginAgain(inbound_id=inbound_id):
                 if self._queue.current == inbound_id and self._attempt is None:
-                    self._begin(self._held[inbound_id], generation)
+                    self._begin(self._held[inbound_id], self._queue.generation)
             case (
                 Granted()
                 | attempt.Claimed()
@@ -143,8 +142,11 @@ class Session(Actor):
 
     def _hear(self, hear: Hear) -> None:
         inbound = hear.inbound
-        if inbound.id in self._held or self._history.has_answered(inbound.id):
-            return  # handed in again after a restart; it has its place, or had it
+        if inbound.id in self._held:
+            self._hear_again(self._held[inbound.id], hear.past)
+            return
+        if self._history.has_answered(inbound.id) and not hear.past.is_by_hand:
+            return  # handed in again after a restart, when it was answered already
         command: commands.Command = commands.Words()
         if not inbound.chain.agents:  # only people give commands
             command = commands.parse_command(inbound.text)
@@ -153,7 +155,8 @@ class Session(Actor):
         self._held[inbound.id] = Held(inbound, state)
         match command:
             case commands.Words():
-                self._effects(self._queue.on(queueing.Heard(inbound.id)))
+                heard = queueing.Heard(inbound.id, is_owed=hear.past.was_read)
+                self._effects(self._queue.on(heard))
             case commands.Stop():
                 self._stop(inbound)
             case commands.Help():
@@ -162,6 +165,12 @@ class Session(Actor):
                 self._say(inbound, text)
             case _:
                 assert_never(command)
+
+    def _hear_again(self, held: Held, past: message_state.Past) -> None:
+        """Begin at once with what waits for another attempt, if a person says so."""
+        is_waiting = self._queue.current == held.inbound.id and self._attempt is None
+        if is_waiting and held.state.hurry(past):
+            self._begin(held, self._queue.generation)
 
     def _stop(self, inbound: Inbound) -> None:
         current = self._attempt
@@ -215,7 +224,7 @@ class Session(Actor):
         now = services.clock.wall()
         effect = held.state.on(message_state.Begins(now))
         if isinstance(effect, message_state.WaitUntil):
-            self._begin_later(held, generation, effect.due_at)
+            self._begin_later(held, effect.due_at)
             return
         self._attempt = current = Attempt(
             services.ids.new(), held, generation, self, self._persona, services
@@ -234,9 +243,9 @@ class Session(Actor):
             failed = Failed(GAVE_UP.format(count=held.state.attempts), effect.reason)
             self._give_up(held.inbound, failed, effect, None)
 
-    def _begin_later(self, held: Held, generation: int, due_at: float) -> None:
+    def _begin_later(self, held: Held, due_at: float) -> None:
         wait = max(0.0, due_at - self._services.clock.wall())
-        self.after(wait, BeginAgain(held.inbound.id, generation))
+        self.after(wait, BeginAgain(held.inbound.id))
 
     def _on_turn(self, message: attempt.Message) -> None:
         current = self._attempt
@@ -288,7 +297,7 @@ class Session(Actor):
             answer = answers.deferral(current.inbound, failed, effect, now, run)
             self._outgoing.put(answers.with_new_ids(answer, self._services.ids))
             self._forget_attempt()
-            self._begin_later(current.held, current.generation, effect.due_at)
+            self._begin_later(current.held, effect.due_at)
         elif isinstance(effect, message_state.GiveUp):
             self._give_up(current.inbound, failed, effect, run)
 

@@ -53,8 +53,9 @@ LISTENING = SupervisorConfig(
     intensity=30, period=60.0, backoff=Backoff(first=0.5, then=1.0)
 )
 
-# Chosen: a courier is cheap to wake and has nothing to remember.
-COURIER_IDLE = 60.0
+# Chosen: a courier is cheap to wake. It remembers what it said for as long as a session
+# and a look into the outbox may hand it the same delivery: a moment.
+COURIER_IDLE = 15.0
 
 DAY = 86_400.0
 

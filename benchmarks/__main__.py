@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
@@ -36,6 +36,7 @@ class Arguments(msgspec.Struct, frozen=True):
     names: list[str]
     runs: int
     seed: int
+    size: Annotated[int, msgspec.Meta(ge=1)] | None
     quick: bool
     peers: bool
     table: bool
@@ -47,7 +48,7 @@ class Arguments(msgspec.Struct, frozen=True):
     def options(self) -> Options:
         """How to run."""
         runs = QUICK_RUNS if self.quick else max(FEWEST_RUNS, self.runs)
-        return Options(runs=runs, is_quick=self.quick, seed=self.seed)
+        return Options(runs, is_quick=self.quick, seed=self.seed, size=self.size)
 
 
 def read_arguments(words: Sequence[str] | None = None) -> Arguments:
@@ -61,6 +62,7 @@ def read_arguments(words: Sequence[str] | None = None) -> Arguments:
     add("names", nargs="*", help=f"which; all without one: {', '.join(BENCHMARKS)}")
     add("--runs", type=int, default=FEWEST_RUNS, help="counted rounds; at least 5")
     add("--seed", type=int, default=1, help="decides every order; default 1")
+    add("--size", type=int, help="how much one round does, in place of its own size")
     add("--quick", action="store_true", help="tiny sizes: shows only that all runs")
     add("--peers", action="store_true", help="others too, in turn with Callboard")
     add("--table", action="store_true", help="print Markdown in place of JSON lines")

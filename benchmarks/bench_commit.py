@@ -14,9 +14,13 @@ import trio
 
 from benchmarks.figure import Benchmark, Figure, Plan
 from benchmarks.stopwatch import now, now_ns, rate, spans
+from runtime.rows import (
+    PARTS,
+    Accept,
+    Commit,
+)
 from runtime.sqlite_file import SqliteFile
 from runtime.sqlite_store import SqliteStore
-from runtime.store import PARTS, Accept, Commit
 
 WRITERS = (1, 10, 100)
 BODY_BYTES = 300

@@ -41,7 +41,9 @@ from runtime.watchdog import WatchdogConfig
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from actors.ports import Model, Transport
     from benchmarks.people import Way
+    from runtime.store import Store
 
 AGENT = "anna"
 CHATS = (1, 16, 64)
@@ -74,7 +76,8 @@ async def converse(path: Path, chats: int, share: int) -> list[Figure]:
         config = SystemConfig(watchdog=WatchdogConfig())
         system = await stack.enter_async_context(open_system(config))
         metrics.watch(system)
-        company = company_of(people, store, line)
+        model = TimedModel(ScriptedModel(Script(SCRIPT)), people.ways)
+        company = company_of(people, model, store, line)
         begin = now()
         await system.start_root(tree(company), names.ROOT)
         await people.done.wait()
@@ -82,14 +85,19 @@ async def converse(path: Path, chats: int, share: int) -> list[Figure]:
     return [answered, *overheads(people.ways.values(), chats)]
 
 
-def company_of(people: People, store: SqliteStore, line: LineMetrics) -> Company:
+def company_of(
+    transport: Transport,
+    model: Model,
+    store: Store,
+    line: LineMetrics,
+    sessions: SessionConfig | None = None,
+) -> Company:
     """Put one agent and the people together."""
     clock = SystemClock()
-    model = TimedModel(ScriptedModel(Script(SCRIPT)), people.ways)
     persona = Persona(AGENT, AgentConfig(), model, "scripted", everybody=(AGENT,))
     return Company(
         personas=(persona,),
-        transports={CONNECTOR: people},
+        transports={CONNECTOR: transport},
         routes=routing_table((AGENT,)),
         services=Services(
             store=store,
@@ -97,7 +105,7 @@ def company_of(people: People, store: SqliteStore, line: LineMetrics) -> Company
             ids=IdSource(clock),
             metrics=line,
             limits=LimitsConfig(),
-            sessions=SessionConfig(),
+            sessions=sessions or SessionConfig(),
         ),
     )
 

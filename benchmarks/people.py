@@ -15,7 +15,7 @@ from actors.messages import Abilities, Address, Inbound
 from benchmarks.stopwatch import now_ns
 
 if TYPE_CHECKING:
-    from actors.messages import Delivery, Draft, ModelAnswer, ModelRequest
+    from actors.messages import Delivery, Draft, ModelAnswer, ModelRequest, Typing
     from actors.ports import Ingress, Model, Speak
     from runtime.clock import Clock
 
@@ -79,6 +79,9 @@ class People:
     def abilities(self) -> Abilities:
         """Say that a repeated answer is one answer."""
         return Abilities(is_idempotent=True)
+
+    def show_typing(self, typing: Typing) -> None:
+        """Look at nothing; `abilities` says so."""
 
     async def look_up(self, delivery: Delivery) -> str | None:
         """Say whether it was said; nobody asks."""

@@ -37,6 +37,8 @@ class Options(msgspec.Struct, frozen=True):
     """Tiny sizes and no warm-up: only to see that everything runs."""
 
     seed: int = 1
+    size: int | None = None
+    """How much one round does; None: what the benchmark says."""
 
 
 def run(
@@ -54,7 +56,8 @@ def run(
         progress: told one line about each round.
     """
     plan = benchmark.quick if options.is_quick else benchmark.full
-    plan = msgspec.structs.replace(plan, seed=options.seed)
+    size = plan.size if options.size is None else options.size
+    plan = msgspec.structs.replace(plan, size=size, seed=options.seed)
     subjects = subjects_of(benchmark, peers)
     if benchmark.warms_up and not options.is_quick:
         for subject, measure in subjects.items():

@@ -1,12 +1,10 @@
 """A real `callboard serve` in a process of its own: three agents and HTTP.
 
-In an empty folder of its own, on a free port.
+In an empty folder of its own unless it is given one, on a free port.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 import urllib.request
 from contextlib import contextmanager
@@ -16,18 +14,24 @@ from urllib.error import URLError
 
 import msgspec
 
-from benchmarks.machine import ROOT
+from benchmarks.programs import module, started
 from benchmarks.stopwatch import now
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-COMMAND = (sys.executable, "-m", "connectors")
+COMMAND = module("connectors")
 PATIENCE = 30.0
 """Seconds after which a server that is not ready counts as broken."""
 
+AGENT = "anna"
+DATABASE = "callboard.db"
+"""Where the settings put it, in the server's folder."""
+
 SETTINGS = """
 default_agent = "anna"
+[store]
+path = "callboard.db"
 [models.scripted]
 kind = "scripted"
 script = "script.toml"
@@ -42,6 +46,12 @@ SCRIPT = """
 [default]
 reply = "You said: {0}"
 """
+PROVIDER = """
+[models.provider]
+kind = "openai"
+model = "stub"
+base_url = "{base_url}"
+"""
 
 
 class Server(msgspec.Struct, frozen=True):
@@ -50,45 +60,40 @@ class Server(msgspec.Struct, frozen=True):
     process: int
     """Its id."""
 
+    address: str
+    """As in `http://127.0.0.1:8080`."""
+
     seconds: float
     """From starting the process until `/readyz` said yes."""
 
 
+def with_provider(base_url: str) -> str:
+    """Give settings in which the first agent's model is asked over HTTP."""
+    asking = SETTINGS.replace("[agents.anna]", '[agents.anna]\nmodel = "provider"')
+    return asking + PROVIDER.format(base_url=base_url)
+
+
 @contextmanager
-def served() -> Generator[Server]:
+def served(settings: str = SETTINGS, folder: Path | None = None) -> Generator[Server]:
     """Start the server, wait until it is ready, and kill it after the block.
+
+    Args:
+        settings: what it is told, as TOML.
+        folder: where it keeps its database; an empty one if not given.
 
     Raises:
         RuntimeError: it ended, or was not ready in time.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        settings = Path(folder) / "callboard.toml"
-        settings.write_text(SETTINGS, encoding="utf-8")
-        settings.with_name("script.toml").write_text(SCRIPT, encoding="utf-8")
+    with tempfile.TemporaryDirectory() as temporary:
+        home = folder or Path(temporary)
+        file = home / "callboard.toml"
+        file.write_text(settings, encoding="utf-8")
+        file.with_name("script.toml").write_text(SCRIPT, encoding="utf-8")
         begin = now()
-        with subprocess.Popen(  # noqa: S603  our own program
-            [*COMMAND, "serve", "--config", str(settings)],
-            cwd=folder,
-            env={"PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        ) as process:
-            try:
-                wait_ready(address(process), begin)
-                yield Server(process.pid, now() - begin)
-            finally:
-                # Not terminate: how long it takes to end is another matter.
-                process.kill()
-
-
-def address(process: subprocess.Popen[str]) -> str:
-    """Read from its first line where the server listens."""
-    assert process.stdout is not None
-    said = process.stdout.readline()
-    if "http://" not in said:
-        raise RuntimeError(f"callboard serve did not say where it listens: {said!r}")
-    return said.split()[-1]
+        command = (*COMMAND, "serve", "--config", str(file))
+        with started(command, home) as program:
+            wait_ready(program.address, begin)
+            yield Server(program.process, program.address, now() - begin)
 
 
 def wait_ready(at: str, begin: float) -> None:

@@ -22,6 +22,9 @@ PARTS = 256
 MAX_ROWS = 10_000
 """Most rows one reading call may ask for."""
 
+BY_HAND = "tried again by hand"
+"""The reason of a message that was given up, and is accepted once more."""
+
 InboxState = Literal["accepted", "running", "replied", "dropped", "cancelled", "dead"]
 SettledState = Literal["replied", "dropped", "cancelled", "dead"]
 DeliveryState = Literal["pending", "sending", "sent", "unknown", "dead"]

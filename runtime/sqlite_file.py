@@ -76,6 +76,15 @@ class SqliteOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds that closing may take, under cancellation too."""
 
 
+def flush_folder(folder: Path) -> None:
+    """Bring the names in a folder to the disk: a power cut must not take a new file."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def engine_version(text: str) -> tuple[int, ...]:
     """Read a version such as `3.51.3`."""
     return tuple(int(number) for number in text.split("."))
@@ -182,6 +191,7 @@ class SqliteFile(msgspec.Struct, frozen=True):
         with self.told(), contextlib.ExitStack() as stack:
             # Before SQLite does: its -wal and -shm files take over the mode.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            flush_folder(self.path.parent)
             db = self._connect()
             stack.callback(db.close)
             migrate(db, self.path, self.migrations)

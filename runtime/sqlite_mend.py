@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import apsw
 import msgspec
 
+from runtime.rows import BY_HAND
 from runtime.sqlite_browse import find
 from runtime.sqlite_file import SqliteFile, SqliteOptions
 
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
 # Chosen: longer than any group commit takes, also on a slow disk.
 PATIENCE = SqliteOptions(busy_timeout=10.0)
 
-BY_HAND = "by hand"
+DROPPED = "by hand"
 
-RETRY = """UPDATE inbox SET state = 'accepted', attempts = 0, due_at = 0.0,
+# Why the attempts stay: each has its row in the ledger. `BY_HAND` grants new ones.
+RETRY = """UPDATE inbox SET state = 'accepted', reason = ?, due_at = 0.0,
     settled_at = NULL WHERE id = ?"""
 HURRY = "UPDATE inbox SET due_at = 0.0 WHERE id = ?"
 DROP = "UPDATE inbox SET state = 'dropped', reason = ?, settled_at = ? WHERE id = ?"
-RETRY_DELIVERY = """UPDATE outbox SET state = 'pending', attempts = 0, receipt = '',
+RETRY_DELIVERY = """UPDATE outbox SET state = 'pending', receipt = '',
     settled_at = NULL WHERE id = ?"""
 DROP_DELIVERY = """UPDATE outbox SET state = 'dead', receipt = ?, settled_at = ?
     WHERE id = ?"""
@@ -79,7 +81,7 @@ def retry(path: Path, name: str, now: float) -> Mended:
     with mending(path) as db:
         found, state, due_at = find(db, "inbox", "id, state, due_at", name)
         if state == "dead":
-            db.execute(RETRY, (found,))
+            db.execute(RETRY, (BY_HAND, found))
             return Mended(has_changed=True, text=f"message {found} is tried again")
         if state == "accepted" and due_at > now:
             db.execute(HURRY, (found,))
@@ -104,7 +106,7 @@ def drop(path: Path, name: str, now: float) -> Mended:
     with mending(path) as db:
         found, state = find(db, "inbox", "id, state", name)
         if state in ("accepted", "dead"):
-            db.execute(DROP, (BY_HAND, now, found))
+            db.execute(DROP, (DROPPED, now, found))
             return Mended(has_changed=True, text=f"message {found} is dropped")
         return refused(f"message {found}", state, DROP_REFUSALS)
 
@@ -143,7 +145,7 @@ def drop_delivery(path: Path, name: str, now: float) -> Mended:
     with mending(path) as db:
         found, state = find(db, "outbox", "id, state", name)
         if state in ("pending", "unknown"):
-            db.execute(DROP_DELIVERY, (BY_HAND, now, found))
+            db.execute(DROP_DELIVERY, (DROPPED, now, found))
             return Mended(has_changed=True, text=f"delivery {found} is not sent")
         return refused(f"delivery {found}", state, DROP_DELIVERY_REFUSALS)
 

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING
 import trio
 
 from runtime import sqlite_reads, sqlite_rows
-from runtime.errors import MisuseError, StoreUnavailableError
+from runtime.errors import (
+    CorruptError,
+    MisuseError,
+    StoreError,
+    StoreUnavailableError,
+)
 from runtime.sqlite_threads import Reader, WorkingThread, Writer
 from runtime.store import (
     body_bytes,
@@ -129,6 +134,7 @@ class SqliteStore:
     async def commit(self, commit: Commit) -> Committed:
         """Store one unit, and come back when it is durable; see the port."""
         refuse_misuse(commit)
+        self._refuse_unreadable()
         return await self._writer.jobs.call(
             partial(sqlite_rows.write, commit=commit, epoch=self._epoch),
             body_bytes(commit),
@@ -138,12 +144,13 @@ class SqliteStore:
         """Store one unit without waiting; see the port."""
         try:
             refuse_misuse(commit)
+            self._refuse_unreadable()
             self._writer.jobs.submit(
                 partial(sqlite_rows.write, commit=commit, epoch=self._epoch),
                 done,
                 body_bytes(commit),
             )
-        except (StoreUnavailableError, MisuseError) as error:
+        except (StoreError, MisuseError) as error:
             self._token.run_sync_soon(done, error)
 
     async def read(
@@ -262,6 +269,19 @@ class SqliteStore:
             raise StoreUnavailableError(
                 f"{self._file.path} could not be closed within {within:g} s: the disk"
                 " does not answer. What was acknowledged is safe"
+            )
+
+    def _refuse_unreadable(self) -> None:
+        """Take nothing in that perhaps nobody will ever read.
+
+        Why: the writer finds all it needs in its own cache, so SQLite itself goes on
+        writing to a file that a reader found damaged.
+        """
+        if self._failed_read is not None:
+            error = self._failed_read.error
+            kind = CorruptError if isinstance(error, CorruptError) else None
+            raise (kind or StoreUnavailableError)(
+                f"nothing is stored, because what is there cannot be read: {error}"
             )
 
     def _learn(self, ended: GroupEnded) -> None:

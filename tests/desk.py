@@ -37,7 +37,7 @@ FAILED, WAITING, UNHEARD = "01FAILED", "01WAITING", "01UNHEARD"
 HELLO, SUM, HELP = "01HELLO", "01SUM", "01HELP"
 
 DUE_IN = 7200.0
-SECRET = "sk-gold"  # noqa: S105  no real one
+SECRET = "sk-gold-and-round"  # noqa: S105  no real one
 STREAM = "anna/cli/kitchen//sam"
 
 

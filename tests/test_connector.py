@@ -132,7 +132,7 @@ async def test_accepting_returns_when_the_message_is_durable(
         assert not gate.router.received
         store.let_go()
         await accepted.wait()
-        assert await gate.router.wait_for(Route) == Route(words())
+        assert await gate.router.wait_for(Route) == Route(words(), 1)
         assert [each.id for each in await store.unsettled()] == ["m1"]
 
 
@@ -142,7 +142,7 @@ async def test_a_known_message_is_acknowledged_and_not_routed(
     async with open_gate(autojump_clock) as gate:
         assert await gate.ingress.accept(words())
         assert not await gate.ingress.accept(words(id="m2"))
-        assert of_kind(gate.router, Route) == [Route(words())]
+        assert of_kind(gate.router, Route) == [Route(words(), 1)]
 
 
 async def test_what_the_disk_refuses_is_not_accepted(autojump_clock: Clock) -> None:

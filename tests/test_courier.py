@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 import trio.testing
+from msgspec import structs
 
 from actors import names
+from actors.account import Account
 from actors.commits import as_enqueue
 from actors.courier import Courier
 from actors.errors import DeliveryBusyError, DeliveryError, DeliveryRefusedError
-from actors.messages import Draft
+from actors.messages import Abilities, Draft
 from actors.protocol import Deliver, Delivered, Settled, ShowDraft
 from actors.rules.sending import TRIES
 from runtime.keyed import KeyedConfig, KeyedSupervisor
 from runtime.memory_store import MemoryStore
 from runtime.messages import Keyed
-from runtime.rows import Commit
-from tests.fakes.company import Platform
+from runtime.rows import Commit, Receipt
+from tests.fakes.company import BrokenPlatformError, Platform
 from tests.fakes.neighbours import ROOM, make_services, of_kind, probe, saying, words
 from tests.puppet import virtual
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from actors.messages import Delivery
+    from actors.rules.sending import OnUnknown
     from runtime.ref import ActorRef
     from runtime.testing import Probe
 
@@ -52,6 +57,12 @@ class Road:
         for number in numbers:
             self.tell(Deliver(saying(number)))
 
+    async def row(self, number: int = 1) -> tuple[str, int]:
+        """Give how a delivery stands, and how often it was asked for."""
+        await trio.lowlevel.checkpoint()
+        row = self.store._rows.outbox[f"m{number}:0"]
+        return row.state, row.attempts
+
     async def outbox(self) -> dict[str, int]:
         counts = await self.store.counts()
         return {str(state): rows for state, rows in counts.outbox.items()}
@@ -62,12 +73,17 @@ class Road:
 
 @asynccontextmanager
 async def open_road(
-    clock: Clock, store: MemoryStore | None = None
+    clock: Clock,
+    store: MemoryStore | None = None,
+    abilities: Abilities | None = None,
+    on_unknown: OnUnknown = "resend",
 ) -> AsyncGenerator[Road]:
     store = store or MemoryStore()
     platform = Platform()
     platform._is_listening = True
-    services = make_services(store)
+    platform.can = abilities or platform.can
+    account = Account(platform.can, on_unknown=on_unknown)
+    services = replace(make_services(store), accounts={"fake": account})
     async with virtual(clock) as system:
         connector = probe(system, names.connector("fake"))
         config = KeyedConfig(idle_after=60)
@@ -183,6 +199,111 @@ async def test_drafts_answers_and_settlements_keep_their_order(
         await trio.sleep(1)
         assert road.platform.shown == [draft, saying(1)]
         assert road.platform.settled == [("m2", "dropped:x")]
+
+
+PLAIN = Abilities()
+ABLE = Abilities(can_look_up=True)
+
+
+async def test_that_it_is_asked_is_stored_each_time(autojump_clock: Clock) -> None:
+    async with open_road(autojump_clock, abilities=PLAIN) as road:
+        busy = DeliveryBusyError("x", retry_after=10)
+        road.platform.faults["room"].extend([busy, busy])
+        await road.deliver(1)
+        await trio.sleep(5)
+        assert await road.row() == ("sending", 1)
+        await trio.sleep(10)
+        assert await road.row() == ("sending", 2)
+        await road.connector.wait_for(Delivered)
+        assert await road.row() == ("sent", 3)
+
+
+async def test_nothing_is_said_before_the_disk_knows(autojump_clock: Clock) -> None:
+    store = MemoryStore(fails_at=(2, 3, 4))
+    async with open_road(autojump_clock, store, PLAIN) as road:
+        await road.deliver(1)
+        await trio.sleep(2.5)
+        assert road.platform.attempts == []
+        await road.connector.wait_for(Delivered)
+        assert road.platform.attempts == ["m1:0"]
+        assert await road.row() == ("sent", 1)
+
+
+async def test_what_was_dropped_by_hand_meanwhile_is_not_said(
+    autojump_clock: Clock,
+) -> None:
+    async with open_road(autojump_clock, abilities=PLAIN) as road:
+        rows = tuple(as_enqueue(saying(number), 0) for number in (1, 2))
+        dropped = (Receipt("m1:0", "dead", "by hand"),)
+        await road.store.commit(Commit(at=1.0, deliveries=rows, receipts=dropped))
+        for number in (1, 2):
+            road.tell(Deliver(saying(number)))
+        await road.connector.wait_count(2)
+        assert road.platform.attempts == ["m2:0"]
+        assert road.store._rows.outbox["m1:0"].receipt == "by hand"
+
+
+async def test_what_a_person_wants_said_again_is(autojump_clock: Clock) -> None:
+    async with open_road(autojump_clock, abilities=PLAIN) as road:
+        await road.deliver(1)
+        await road.connector.wait_for(Delivered)
+        row = road.store._rows.outbox["m1:0"]
+        road.store._rows.outbox["m1:0"] = structs.replace(row, state="pending")
+        road.tell(Deliver(saying(1), attempts=1))
+        await road.connector.wait_count(2)
+        assert road.platform.attempts == ["m1:0"] * 2
+        assert await road.row() == ("sent", 2)
+
+
+@pytest.mark.parametrize(
+    ("abilities", "on_unknown", "end"),
+    [(PLAIN, "hold", ("unknown", 1)), (ABLE, "hold", ("sent", 2))],
+)
+async def test_what_a_broken_transport_may_have_said_is_in_doubt(
+    abilities: Abilities,
+    on_unknown: OnUnknown,
+    end: tuple[str, int],
+    autojump_clock: Clock,
+) -> None:
+    async with open_road(autojump_clock, None, abilities, on_unknown) as road:
+        road.platform.faults["room"].append(BrokenPlatformError("once"))
+        await road.deliver(1)
+        await road.connector.wait_for(Delivered)
+        assert await road.row() == end
+        assert len(road.platform.looked_up) == abilities.can_look_up
+
+
+async def test_a_look_up_that_must_wait_is_made_again(autojump_clock: Clock) -> None:
+    class Shy(Platform):
+        busy = 3
+
+        async def look_up(self, delivery: Delivery) -> str | None:
+            self.busy -= 1
+            if self.busy >= 0:
+                raise DeliveryBusyError("later")
+            return await super().look_up(delivery)
+
+    async with open_road(autojump_clock, abilities=ABLE) as road:
+        road.platform.__class__ = Shy
+        await road.deliver(1)
+        await road.connector.wait_count(1)
+        rows = (as_enqueue(saying(2), 0),)
+        await road.store.commit(Commit(at=1.0, deliveries=rows))
+        road.tell(Deliver(saying(2), attempts=1, was_sending=True))
+        await road.connector.wait_count(2)
+        assert road.platform.looked_up == ["m2:0"]
+        assert await road.row(2) == ("sent", 2)
+
+
+async def test_a_chat_s_messages_keep_their_pace(autojump_clock: Clock) -> None:
+    async with open_road(autojump_clock, abilities=Abilities(pace=3.0)) as road:
+        await road.deliver(1, 2, 3)
+        for count in (1, 2, 3):
+            await trio.sleep(1)
+            assert len(road.platform.attempts) == count
+            await trio.sleep(1.9)
+            assert len(road.platform.attempts) == count
+            await trio.sleep(0.1)
 
 
 async def test_a_stranger_s_message_is_a_mistake(autojump_clock: Clock) -> None:

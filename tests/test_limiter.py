@@ -35,9 +35,9 @@ class Bench:
         self.limiter = system.spawn(Limiter(most), name=names.LIMITER)
         self.probe = probe(system, "session")
 
-    def acquire(self, holder: str, turn_id: str) -> None:
+    def acquire(self, holder: str, turn_id: str, priority: int = 5) -> None:
         ref: ActorRef = self.probe.actor_ref
-        self.limiter.tell(Acquire(holder, turn_id, ref))
+        self.limiter.tell(Acquire(holder, turn_id, ref, priority))
 
 
 async def test_permits_go_out_in_the_order_of_asking(autojump_clock: Clock) -> None:
@@ -51,6 +51,55 @@ async def test_permits_go_out_in_the_order_of_asking(autojump_clock: Clock) -> N
             bench.limiter.tell(Release(name))
         await wait_settled(system)
         assert turn_ids(bench.probe) == ["ta", "tb", "tc", "td"]
+
+
+async def test_the_most_urgent_comes_first_and_takes_nothing_away(
+    autojump_clock: Clock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        bench = Bench(system, 1)
+        for name, priority in (("a", 5), ("b", 10), ("c", 5), ("d", 1), ("e", 4)):
+            bench.acquire(name, f"t{name}", priority)
+        await wait_settled(system)
+        assert turn_ids(bench.probe) == ["ta"]
+        for name in "adec":
+            bench.limiter.tell(Release(name))
+        await wait_settled(system)
+        assert turn_ids(bench.probe) == ["ta", "td", "te", "tc", "tb"]
+
+
+async def test_a_restarted_limiter_knows_who_is_urgent(autojump_clock: Clock) -> None:
+    async with virtual(autojump_clock) as system:
+        spec = ChildSpec(name="limiter", start=lambda: Limiter(1))
+        tree = Supervisor((spec,), SupervisorConfig(intensity=9))
+        await system.start_root(tree, names.ROOT)
+        limiter = system.find(names.LIMITER)
+        assert limiter is not None
+        asking = probe(system, "session")
+        ranks = {"a": 5, "b": 5, "c": 1, "d": 5}
+        for name, rank in ranks.items():
+            limiter.tell(Acquire(name, f"t{name}", asking.actor_ref, rank))
+        limiter.tell("nonsense")  # kills it three times
+        await trio.sleep(5)
+        for name in "acb":
+            limiter.tell(Release(name))
+        await wait_settled(system)
+        assert turn_ids(asking) == ["ta", "tc", "tb", "td"]
+
+
+@given(st.lists(st.integers(1, 10), max_size=12))
+async def test_permits_go_out_by_rank_and_then_by_time(ranks: list[int]) -> None:
+    async with open_test_system() as system:
+        bench = Bench(system, 1)
+        bench.acquire("first", "first")
+        for number, rank in enumerate(ranks):
+            bench.acquire(f"{number}", f"{number}", rank)
+        await trio.testing.wait_all_tasks_blocked()
+        for _ in range(len(ranks) + 1):
+            bench.limiter.tell(Release(turn_ids(bench.probe)[-1]))
+            await trio.testing.wait_all_tasks_blocked()
+    wanted = sorted(range(len(ranks)), key=lambda number: ranks[number])
+    assert turn_ids(bench.probe) == ["first", *map(str, wanted)]
 
 
 async def test_who_gives_up_waiting_is_not_granted(autojump_clock: Clock) -> None:

@@ -149,3 +149,22 @@ async def test_who_is_not_let_in_is_put_on_record() -> None:
         seen = channel.ingress.refused
     assert [each.reason for each in seen] == ["invalid_api_key"] * 3
     assert {each.sender_id for each in seen} == {"127.0.0.1"}
+
+
+async def test_who_asks_again_in_mid_answer_reads_it_from_its_beginning() -> None:
+    async with open_channel() as channel, trio.open_nursery() as nursery:
+        inbound = await asked_before(channel)
+        knows(channel, inbound, "")
+        nursery.start_soon(go_on_speaking, channel, inbound)
+        response = await repeat(channel, FIELDS | {"stream": True})
+    assert "beginning middle end" in response.text
+    assert response.text.count("middle") == 1
+
+
+async def go_on_speaking(channel: Channel, inbound: Inbound) -> None:
+    """Say the middle of an answer, then all of it."""
+    with trio.fail_after(5):
+        while not await channel.waiting():
+            await trio.lowlevel.checkpoint()
+    await channel.draft(inbound, " middle end")
+    await channel.transport.deliver(delivery(inbound, "beginning middle end"))

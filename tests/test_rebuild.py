@@ -51,7 +51,7 @@ stories = st.lists(st.tuples(st.sampled_from(STREAMS), exchanges | deferrals))
 def write(story: Iterable[tuple[str, Told]]) -> dict[tuple[str, str], StoredRecord]:
     """Write the records of a story as sessions do: each with its event."""
     there: dict[tuple[str, str], StoredRecord] = {}
-    counted = dict.fromkeys(STREAMS, Conversation())
+    counted = {str(stream): Conversation() for stream in STREAMS}
     for number, (stream, told) in enumerate(story):
         at = float(number)
         if isinstance(told, Exchanged) and told.lines:
@@ -150,7 +150,10 @@ def test_a_kept_text_may_lack_its_secrets(
     assert fits(wanted, there) is expected
 
 
-@given(before=st.text(), secret=st.text(min_size=1), after=st.text())
+words = st.text(st.characters(exclude_characters="*"))  # stars would be ambiguous
+
+
+@given(before=words, secret=words.filter(bool), after=words)
 def test_taking_a_secret_out_is_no_difference(
     before: str, secret: str, after: str
 ) -> None:

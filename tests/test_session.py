@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 import trio.testing
+from msgspec import structs
 
 from actors.attempt import REPORT_WITHIN
-from actors.history import REMEMBERED
+from actors.history import REMEMBERED, SCHEMA, SNAPSHOT_EVERY
 from actors.messages import Line
 from actors.outgoing import LOST
 from actors.protocol import (
@@ -40,6 +41,8 @@ from tests.fakes.neighbours import of_kind, words
 from tests.fakes.room import HeldStore, RefusingStore, open_room
 
 if TYPE_CHECKING:
+    from runtime.rows import StoredEvent
+
     Clock = trio.testing.MockClock
 
 STREAM = session_key(words(), "anna", "chat").text
@@ -317,3 +320,66 @@ async def test_what_is_said_while_writing_adds_up(
         assert "".join(drafts) == "".join(f"w{number} " for number in range(50))
         assert len(drafts) <= (5 if pause < 0.1 else 50)
         assert room.system.statistics().timers == 1  # the patience of the turn
+
+
+class ReadingStore(MemoryStore):
+    """Counts the events that were read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given = 0
+
+    async def read(
+        self, stream: str, after: int = 0, limit: int = 1000
+    ) -> tuple[StoredEvent, ...]:
+        found = await super().read(stream, after, limit)
+        self.given += len(found)
+        return found
+
+    def woken(self) -> ReadingStore:
+        """Give these rows to a next process."""
+        store = ReadingStore()
+        store._rows = self.reopened()._rows
+        return store
+
+
+async def talked(clock: Clock, count: int) -> ReadingStore:
+    """Have a conversation of so many exchanges; give its rows."""
+    store = ReadingStore()
+    async with open_room(clock, store) as room:
+        for number in range(1, count + 1):
+            await room.hear(words(f"{number}", number))
+            await room.answer(f"to {number}")
+    return store.woken()
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_a_long_conversation_wakes_from_its_snapshot_if_it_can_read_it(
+    *, is_known: bool, autojump_clock: Clock
+) -> None:
+    store = await talked(autojump_clock, 2 * SNAPSHOT_EVERY + 7)
+    (stream,) = store._rows.snapshots
+    assert stream == STREAM
+    if not is_known:
+        newest = store._rows.snapshots[STREAM]
+        later = structs.replace(newest, schema=SCHEMA + 1, body=b"?")
+        store._rows.snapshots[STREAM] = later
+    async with open_room(autojump_clock, store) as room:
+        await room.hear(words("now", 999))
+        start = await room.answer()
+        assert store.given == (7 if is_known else 2 * SNAPSHOT_EVERY + 7)
+    assert len(start.history) == 42
+    assert [line.text for line in start.history[-2:]] == ["107", "to 107"]
+    (record,) = await store.records("conversation")
+    assert b'"message_count":216' in record.body
+
+
+async def test_what_was_answered_with_the_snapshot_s_event_is_not_answered_again(
+    autojump_clock: Clock,
+) -> None:
+    store = await talked(autojump_clock, SNAPSHOT_EVERY)
+    async with open_room(autojump_clock, store) as room:
+        room.ref.tell(Hear(words(f"{SNAPSHOT_EVERY}", SNAPSHOT_EVERY)))
+        await room.rest()
+        assert store.given == 0
+        assert of_kind(room.limiter, Acquire) == []

@@ -87,14 +87,19 @@ async def test_damage_in_one_place_is_not_made_good_by_work_in_another(
     store = await SqliteStore.open(SqliteFile(path))
     with pytest.raises(CorruptError, match="damaged"):
         await store.read("a")
-    await store.commit(accepting("m1"))
-    assert await names_unsettled(store) == ["m1"]
+    with pytest.raises(CorruptError, match="nothing is stored"):
+        await store.commit(accepting("m1"))
+    told: list[object] = []
+    store.submit(accepting("m1"), told.append)
+    assert await names_unsettled(store) == []
     with pytest.raises(CorruptError):
         await store.probe()
     assert not store.healthy
+    assert isinstance(told[0], CorruptError)
     overwrite(path, place, whole[place : place + PAGE])
     await store.probe()
     assert store.healthy
+    await store.commit(accepting("m1"))
     await store.aclose()
 
 

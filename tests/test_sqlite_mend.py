@@ -8,6 +8,7 @@ import pytest
 
 from runtime.errors import MisuseError, StoreUnavailableError
 from runtime.rows import (
+    BY_HAND,
     Attempt,
     Claim,
     Commit,
@@ -73,8 +74,8 @@ async def test_a_dead_message_is_tried_again_by_a_running_server(
     assert (mended.has_changed, mended.text) == (True, "message m1 is tried again")
     assert await store.was_changed_outside()
     (row,) = await store.unsettled()
-    assert (row.state, row.attempts, row.due_at) == ("accepted", 0, 0.0)
-    assert (row.settled_at, row.reason) == (0.0, "why")
+    assert (row.state, row.attempts, row.due_at) == ("accepted", 3, 0.0)
+    assert (row.settled_at, row.reason) == (0.0, BY_HAND)
     await store.commit(Commit(at=LATER, claims=(Claim("m1", 1),)))
 
 
@@ -131,7 +132,7 @@ async def test_a_delivery_that_failed_is_sent_again(
     await store.commit(Commit(at=NOW, receipts=(receipt,)))
     assert retry_delivery(path, "d1").has_changed
     row = await delivery(store)
-    assert (row.state, row.attempts, row.receipt) == ("pending", 0, "")
+    assert (row.state, row.attempts, row.receipt) == ("pending", 5, "")
     assert row.settled_at == 0.0
     assert [row.id for row in await store.undelivered("cli")] == ["d1"]
 

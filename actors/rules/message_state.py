@@ -81,8 +81,10 @@ class Past(msgspec.Struct, frozen=True):
     """Unix seconds before which no turn is to begin."""
 
     was_read: bool = False
-    """Whether it was read back from the store: it may have steps recorded even if no
-    attempt counts, for one that was given up and is tried again by hand."""
+    """Whether it was read back from the store."""
+
+    is_by_hand: bool = False
+    """Whether it was given up, and a person wants it tried again."""
 
 
 class Begins(msgspec.Struct, frozen=True):
@@ -156,12 +158,16 @@ class MessageState:
         past: what happened before this process, or this session, knew it.
     """
 
-    __slots__ = ("_attempts", "_past", "_policy")
+    __slots__ = ("_attempts", "_limit", "_past", "_policy")
 
     def __init__(self, policy: RetryPolicy, past: Past) -> None:
         self._policy = policy
         self._past = past
         self._attempts = past.attempts
+        # Invariant: a message given up has used all its attempts, one that waits or
+        # was cut off has not; so who tries one again by hand grants it as many more.
+        used = past.attempts - 1 if past.was_running else past.attempts
+        self._limit = policy.attempts * (1 + max(0, used) // policy.attempts)
 
     @property
     def attempts(self) -> int:
@@ -178,6 +184,18 @@ class MessageState:
         """What a next incarnation of the session must know of it."""
         return msgspec.structs.replace(self._past, attempts=self._attempts)
 
+    def hurry(self, past: Past) -> bool:
+        """Learn what the store says now; whether its wait is over.
+
+        That is so when a person ended it (`callboard queue retry`), and not when the
+        row was read before the wait itself was stored.
+        """
+        is_newer = not past.was_running and past.attempts >= self._attempts
+        if not (is_newer and past.due_at < self._past.due_at):
+            return False
+        self._past = msgspec.structs.replace(self._past, due_at=past.due_at)
+        return True
+
     def on(self, event: Event) -> Effect:
         """Take one event in; give back what follows from it."""
         match event:
@@ -193,7 +211,7 @@ class MessageState:
 
     def _begin(self, now: float) -> Effect:
         past, policy = self._past, self._policy
-        if self._attempts >= policy.attempts:
+        if self._attempts >= self._limit:
             return GiveUp("dead", "attempts")
         is_stuck = past.was_running and now - past.started_at >= policy.stuck_after > 0
         if is_stuck and self._attempts == past.attempts:
@@ -210,9 +228,10 @@ class MessageState:
         policy = self._policy
         if not (event.may_retry and policy.retries_failures):
             return GiveUp("replied", event.reason)
-        if self._attempts >= policy.attempts:
+        if self._attempts >= self._limit:
             return GiveUp("dead", event.reason)
-        wait = min(policy.first_wait * 2 ** (self._attempts - 1), policy.longest_wait)
+        made = (self._attempts - 1) % policy.attempts
+        wait = min(policy.first_wait * 2**made, policy.longest_wait)
         due_at = event.now + wait
         self._past = msgspec.structs.replace(
             self._past, was_running=False, started_at=event.now, due_at=due_at

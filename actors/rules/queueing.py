@@ -7,7 +7,6 @@ events to `SessionQueue.on` and carries out the effects in order.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Literal, assert_never
 
 import msgspec
@@ -18,6 +17,9 @@ class Heard(msgspec.Struct, frozen=True):
 
     id: str
     """The message's own id, unique in the session."""
+
+    is_owed: bool = False
+    """Whether it was taken in before: then it waits however many wait already."""
 
 
 class TurnEnded(msgspec.Struct, frozen=True):
@@ -76,7 +78,7 @@ Effect = Start | Wait | Refuse | CancelCurrent | DropWaiting
 
 
 class SessionQueue:
-    """At most one running turn, and at most `queue_cap` messages behind it.
+    """At most one running turn, and at most `queue_cap` new messages behind it.
 
     Args:
         queue_cap: most messages that wait; 0 refuses everything during a turn.
@@ -91,12 +93,18 @@ class SessionQueue:
         self._queue_cap = queue_cap
         self._generation = 0
         self._current: str | None = None
-        self._waiting: deque[str] = deque()
+        # Why no deque: an empty one is 600 bytes, and most conversations wait for none.
+        self._waiting: list[str] = []
 
     @property
     def current(self) -> str | None:
         """Id of the message whose turn is running."""
         return self._current
+
+    @property
+    def generation(self) -> int:
+        """As in the last `Start`."""
+        return self._generation
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -111,8 +119,8 @@ class SessionQueue:
     def on(self, event: Event) -> list[Effect]:
         """Take one event in; give back the effects it causes, in order."""
         match event:
-            case Heard(id=message):
-                return self._heard(message)
+            case Heard(id=message, is_owed=is_owed):
+                return self._heard(message, is_owed=is_owed)
             case TurnEnded(id=message, generation=generation):
                 # Why: after a stop the cancelled turn still reports; by then another
                 # may be running, even for the same message.
@@ -124,12 +132,12 @@ class SessionQueue:
             case _:
                 assert_never(event)
 
-    def _heard(self, message: str) -> list[Effect]:
+    def _heard(self, message: str, *, is_owed: bool) -> list[Effect]:
         if message == self._current or message in self._waiting:
             return []  # handed in twice; it has its place already
         if self._current is None:
             return [self._start(message)]
-        if len(self._waiting) >= self._queue_cap:
+        if len(self._waiting) >= self._queue_cap and not is_owed:
             return [Refuse(message)]
         self._waiting.append(message)
         return [Wait(message, ahead=len(self._waiting))]
@@ -142,7 +150,7 @@ class SessionQueue:
     def _next(self) -> list[Effect]:
         self._current = None
         # Invariant: nothing waits while nothing runs.
-        return [self._start(self._waiting.popleft())] if self._waiting else []
+        return [self._start(self._waiting.pop(0))] if self._waiting else []
 
     def _stop(self) -> list[Effect]:
         effects: list[Effect] = []

@@ -28,7 +28,7 @@ from runtime.logs import EventLog
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from actors.messages import Draft
+    from actors.messages import Draft, Typing
     from actors.ports import Ingress
     from actors.rules.speaking import Piece
     from runtime.clock import Clock
@@ -138,6 +138,9 @@ class TerminalTransport:
         await self._printer.put("").wait()
         self._check_open()
         return delivery.id
+
+    def show_typing(self, typing: Typing) -> None:
+        """Do nothing: `abilities` says so; see the port."""
 
     async def look_up(self, delivery: Delivery) -> str | None:
         """Refuse: nobody can ask a screen; see the port.

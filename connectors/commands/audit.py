@@ -19,6 +19,7 @@ from connectors.commands.printing import (
     table,
     when,
 )
+from connectors.commands.reading import read_record
 from connectors.commands.since import since_option
 from runtime.sqlite_survey import survey
 
@@ -75,7 +76,9 @@ def command(  # noqa: PLR0913  one for each option
 def matching(rows: Survey, chat: str, sender: str, since: float) -> Iterator[Found]:
     """Give what fits, the newest first."""
     for row in rows.recent(records.AUDIT, since):
-        body = msgspec.json.decode(row.body, type=AuditRecord)
+        body = read_record(row, AuditRecord)
+        if body is None:
+            continue
         chats = {"", body.chat, f"{body.channel}/{body.chat}"}
         if chat in chats and sender in {"", body.sender_id, body.sender_name}:
             yield row, body

@@ -9,6 +9,7 @@ import msgspec
 from actors import records
 from actors.messages import Inbound
 from connectors.commands.printing import moment
+from connectors.commands.reading import read_record
 
 if TYPE_CHECKING:
     from runtime.rows import InboxState, StoredMessage
@@ -100,11 +101,12 @@ def agent_of(row: StoredMessage, inbound: Inbound | None, survey: Survey) -> str
     """Tell who answers a message: whom it names, or who has tried; else nothing."""
     if inbound is not None and inbound.agent:
         return inbound.agent
-    names = [(records.AUDIT, row.id)]
-    tries = range(row.attempts, 0, -1)
-    names += [(records.USAGE, f"{row.id}#{attempt}") for attempt in tries]
+    tries = [f"{row.id}#{attempt}" for attempt in range(row.attempts, 0, -1)]
+    names = [(records.USAGE, name) for name in tries]
+    names.append((records.AUDIT, row.id))
     for kind, name in names:
         found = survey.record(kind, name)
-        if found is not None:
-            return msgspec.json.decode(found.body, type=Agent).agent
+        body = None if found is None else read_record(found, Agent)
+        if body is not None:
+            return body.agent
     return ""

@@ -79,11 +79,12 @@ def first_words(text: str, most: int = FIRST_WORDS) -> str:
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    """Write rows in aligned columns; the last column is as wide as it likes."""
+    """Write rows in aligned columns; nothing at all (empty, None) is `-`.
+
+    The last column is as wide as it likes.
+    """
     cells = [tuple(headers)]
-    cells += [
-        tuple(first_words(str(cell), 200) or NONE for cell in row) for row in rows
-    ]
+    cells += [tuple(in_cell(value) for value in row) for row in rows]
     widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         *before, last = row
@@ -92,6 +93,11 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[
             for cell, most in zip(before, widths, strict=False)
         ]
         yield "  ".join([*padded, last])
+
+
+def in_cell(value: object) -> str:
+    """Write one value of a table."""
+    return NONE if value is None else first_words(str(value), 200) or NONE
 
 
 def width(text: str) -> int:

@@ -12,6 +12,7 @@ from actors import records
 from actors.records import ConversationRecord
 from connectors.commands.database import database_options, find_database, json_option
 from connectors.commands.printing import moment, say, say_json, table, when
+from connectors.commands.reading import read_record
 from connectors.commands.scene import lines_of
 from connectors.commands.story import Storyteller
 from runtime.errors import MisuseError
@@ -77,8 +78,9 @@ def list_conversations(path: Path, limit: int, *, as_json: bool) -> None:
     with survey(path) as rows:
         found = list(itertools.islice(rows.recent(records.CONVERSATION), limit))
     read = [
-        (row.id, msgspec.json.decode(row.body, type=ConversationRecord))
+        (row.id, body)
         for row in found
+        if (body := read_record(row, ConversationRecord)) is not None
     ]
     if as_json:
         say_json(

@@ -11,6 +11,7 @@ from actors import records
 from actors.records import UsageRecord
 from connectors.commands.database import database_options, find_database, json_option
 from connectors.commands.printing import say, say_json, table, when
+from connectors.commands.reading import read_record
 from connectors.commands.since import since_option
 from runtime.sqlite_survey import survey
 
@@ -84,7 +85,9 @@ def sum_up(rows: Survey, name: Name, since: float) -> list[Sum]:
     total = Sum(TOTAL)
     sums: dict[str, Sum] = {}
     for row in rows.recent(records.USAGE, since):
-        body = msgspec.json.decode(row.body, type=UsageRecord)
+        body = read_record(row, UsageRecord)
+        if body is None:
+            continue
         key = name(row, body)
         for each in (total, sums.setdefault(key, Sum(key))):
             each.add(body)

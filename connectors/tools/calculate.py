@@ -42,6 +42,7 @@ class CalculateTool:
             "calculate",
             "Work out an arithmetic expression. Whole numbers are exact.",
             schema_of(CalculateArguments),
+            is_repeatable=True,
         )
 
     @property

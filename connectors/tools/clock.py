@@ -47,6 +47,7 @@ class ClockTool:
             "clock",
             "Tell the current date, time and day of the week in a time zone.",
             schema_of(ClockArguments),
+            is_repeatable=True,
         )
 
     @property

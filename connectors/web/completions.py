@@ -171,7 +171,7 @@ class Completions:
                 await self._serve(asked, exchange, scope, receive, send)
                 return
         asked, known = await self._recall(asked)
-        exchange = self._open(asked)
+        exchange = self._open(asked, hears_drafts=False)
         with self.waiting.holding(asked.inbound.correlation_id, exchange):
             # Read again: more may have been said before this request could listen.
             known = await self._desk.earlier(asked.inbound.platform_id) or known
@@ -181,9 +181,13 @@ class Completions:
                 exchange.settle(known.outcome)
             await self._serve(asked, exchange, scope, receive, send)
 
-    def _open(self, asked: Asked) -> Exchange:
-        inbound, is_live = asked.inbound, bool(asked.request.stream)
-        return Exchange(inbound.correlation_id, inbound.agent, is_live=is_live)
+    def _open(self, asked: Asked, *, hears_drafts: bool = True) -> Exchange:
+        return Exchange(
+            asked.inbound.correlation_id,
+            asked.inbound.agent,
+            is_live=bool(asked.request.stream),
+            hears_drafts=hears_drafts,
+        )
 
     async def _serve(
         self,

@@ -58,10 +58,19 @@ class Exchange:
     Args:
         correlation_id: the request's message.
         agent: who was asked; speaks first.
-        is_live: True if drafts are shown as they come.
+        is_live: True if what is said is shown as it comes.
+        hears_drafts: False for one that was opened in the middle of an answer: its
+            drafts would begin in the middle, too.
     """
 
-    def __init__(self, correlation_id: str, agent: str, *, is_live: bool) -> None:
+    def __init__(
+        self,
+        correlation_id: str,
+        agent: str,
+        *,
+        is_live: bool,
+        hears_drafts: bool = True,
+    ) -> None:
         self.failure: ApiError | None = None
         """Why there is no (whole) answer."""
 
@@ -69,6 +78,7 @@ class Exchange:
         """True when the client has closed the connection."""
 
         self._is_live = is_live
+        self._hears_drafts = hears_drafts
         self._owed = Owed()
         self._is_over = False
         self._was_cancelled = False
@@ -96,7 +106,7 @@ class Exchange:
 
     def draft(self, draft: Draft) -> None:
         """Take a piece of an answer that is still being written."""
-        if not self.is_over:
+        if self._hears_drafts and not self.is_over:
             self._show(self._live.draft(draft))
 
     def deliver(self, delivery: Delivery) -> bool:

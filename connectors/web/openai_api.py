@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from actors.messages import Delivery, Draft, Earlier, Inbound
+    from actors.messages import Delivery, Draft, Earlier, Inbound, Typing
     from actors.ports import Ingress
     from connectors.bridge import Bridge
     from connectors.web.operations import Operations
@@ -116,6 +116,9 @@ class HttpTransport:
     def abilities(self) -> Abilities:
         """Say that a request takes each answer once, however often it is told."""
         return Abilities(is_idempotent=True)
+
+    def show_typing(self, typing: Typing) -> None:
+        """Do nothing: `abilities` says so; see the port."""
 
     async def look_up(self, delivery: Delivery) -> str | None:
         """Refuse: there is no need to ask; see the port.

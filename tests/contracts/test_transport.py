@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+from msgspec import structs
 
-from actors.errors import DeliveryRefusedError, OverloadedError
+from actors.errors import DeliveryBusyError, DeliveryRefusedError, OverloadedError
 from actors.messages import Delivery, Draft, Inbound
 from runtime.errors import StoreUnavailableError
 from tests.fakes.stages import Stage, open_stage
@@ -112,6 +113,51 @@ async def test_an_answer_delivered_again_is_shown_once(name: str) -> None:
         await stage.transport.deliver(answer(inbound, "I do.", "ben"))
         await wait_until(stage, lambda: "I do." in stage.shown())
         assert stage.shown().count("Ben knows.") == 1
+
+
+@ALL
+async def test_what_it_can_do_never_changes(name: str) -> None:
+    async with open_stage(name) as stage:
+        abilities = stage.transport.abilities
+        assert abilities.max_part_chars >= 0
+        assert abilities.pace >= 0
+        # Who is told again without harm need not be asked whether it was told.
+        assert not (abilities.is_idempotent and abilities.can_look_up)
+        inbound = await ask(stage, "hello")
+        await stage.transport.deliver(answer(inbound, "hi"))
+        assert stage.transport.abilities == abilities
+
+
+@ALL
+async def test_who_can_look_up_knows_what_was_said(name: str) -> None:
+    async with open_stage(name) as stage:
+        inbound = await ask(stage, "hello")
+        said = answer(inbound, "hi")
+        able = stage.transport.abilities.can_look_up or name == "fake"
+        if not able:
+            with pytest.raises(DeliveryBusyError):
+                await stage.transport.look_up(said)
+            return
+        assert await stage.transport.look_up(said) is None
+        receipt = await stage.transport.deliver(said)
+        assert await stage.transport.look_up(said) == receipt
+        assert await stage.transport.look_up(answer(inbound, "no")) is None
+
+
+@ALL
+async def test_who_knows_our_ids_says_a_part_once_and_its_neighbour_too(
+    name: str,
+) -> None:
+    async with open_stage(name) as stage:
+        if not stage.transport.abilities.is_idempotent:
+            return
+        inbound = await ask(stage, "hello")
+        first = answer(inbound, "one and ", left=1)
+        second = structs.replace(answer(inbound, "two."), part=1)
+        for each in (first, first, second):
+            await stage.transport.deliver(each)
+        await wait_until(stage, lambda: "two." in stage.shown())
+        assert stage.shown().count("one and") == stage.shown().count("two.") == 1
 
 
 @ALL

@@ -329,7 +329,8 @@ async def open_company(
 def bounce(system: ActorSystem, letter: DeadLetter) -> None:
     """Wire the bounce actor as `connectors/app.py` does."""
     ref = system.find(names.BOUNCE)
-    if ref is not None and is_owed_an_answer(letter):
+    is_wanted = is_owed_an_answer(letter) and not system.kernel.is_closing
+    if ref is not None and is_wanted:
         ref.tell(letter)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.errors import ChatError, DeliveryBusyError, DeliveryRefusedError
-from actors.messages import Abilities, Address, Delivery, Draft, Inbound
+from actors.messages import Abilities, Address, Delivery, Draft, Inbound, Typing
 from runtime.errors import KernelError
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class FakeTransport:
         self.deliveries: list[Delivery] = []
         self.drafts: list[Draft] = []
         self.settled: list[tuple[str, str]] = []
+        self.typing: list[Typing] = []
         self.looked_up: list[str] = []
         """Ids of deliveries that somebody asked about."""
 
@@ -74,6 +75,10 @@ class FakeTransport:
     def abilities(self) -> Abilities:
         """What it can do; a repeated delivery is kept once."""
         return self.can
+
+    def show_typing(self, typing: Typing) -> None:
+        """Keep that somebody began to write."""
+        self.typing.append(typing)
 
     async def look_up(self, delivery: Delivery) -> str | None:
         """Tell whether a delivery was said."""

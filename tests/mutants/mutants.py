@@ -80,7 +80,7 @@ MUTANTS = (
     Mutant(
         "tried again without end",
         "actors/rules/message_state.py",
-        "        if self._attempts >= policy.attempts:\n"
+        "        if self._attempts >= self._limit:\n"
         '            return GiveUp("dead", event.reason)\n',
         "",
         ("tests/rules/test_message_state.py",),
@@ -130,7 +130,8 @@ MUTANTS = (
     Mutant(
         "recorded steps not read",
         "actors/steps.py",
-        "        if not (self._may_be_there and self._stream):\n            return []\n",
+        "        if not (self._may_be_there and self._stream):\n"
+        "            return []\n",
         "        return []\n",
         ("tests/stories/test_durable_turns.py", "tests/test_steps.py"),
     ),

@@ -10,7 +10,7 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.messages import Delivery, Draft
+from actors.messages import Abilities, Delivery, Draft
 from runtime.testing import seeded_order
 from tests.fakes.company import Cast, FakeModel, Says, at_rest, open_company, until
 
@@ -96,3 +96,28 @@ async def test_nothing_is_shown_of_a_stopped_answer_any_more(
         await trio.sleep(20)
     assert len(cast.platform.drafts) <= 4
     assert isinstance(cast.platform.shown[-1], Delivery)
+
+
+async def test_a_platform_that_shows_typing_is_told_when_a_turn_begins(
+    autojump_clock: Clock,
+) -> None:
+    cast = Cast(model=FakeModel(lambda _: Says("done", after=5)))
+    cast.platform.can = Abilities(is_idempotent=True, shows_typing=True)
+    async with open_company(autojump_clock, cast):
+        inbound = cast.platform.write("one")
+        await until(lambda: cast.platform.typing)
+        assert not cast.platform.deliveries
+        await at_rest(cast)
+    (typing,) = cast.platform.typing
+    assert (typing.reply_id, typing.agent) == (inbound.id, "anna")
+    assert cast.platform.deliveries[0].reply_id == inbound.id
+
+
+async def test_a_platform_that_cannot_show_typing_is_left_alone(
+    autojump_clock: Clock,
+) -> None:
+    cast = Cast()
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("one")
+        await at_rest(cast)
+    assert cast.platform.typing == []

@@ -1,4 +1,4 @@
-"""Too much is refused in so many words, who is urgent comes first, an end is orderly."""
+"""Too much is refused in so many words, the urgent come first, an end is orderly."""
 
 from __future__ import annotations
 
@@ -166,13 +166,13 @@ def drain_of(cast: Cast, system: ActorSystem) -> Drain:
 
 async def test_a_drain_ends_when_all_is_said(autojump_clock: Clock) -> None:
     cast = small(99)
-    busy = DeliveryBusyError("later", retry_after=20)
+    busy = DeliveryBusyError("later", retry_after=45)
     cast.platform.faults["a"].append(busy)
     async with open_company(autojump_clock, cast) as system:
         write(cast, "a", "b", "b")
         await until(lambda: cast.platform.is_heard)
         assert await drain_of(cast, system).run(within=300)
-        assert 60 <= trio.current_time() < 62
+        assert 75 <= trio.current_time() < 77  # when the busy platform took it
         assert await cast.outbox() == {"sent": 3}
         write(cast, "c")
         await until(lambda: cast.platform.refused)

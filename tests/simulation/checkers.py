@@ -1,0 +1,311 @@
+"""What must hold in every run, whatever goes wrong in it.
+
+I1   each message that was acknowledged reaches exactly one terminal state
+I2   nobody sees a reply twice, but where a crash fell between sending and receipt
+I3   per conversation, answers come in the order in which messages were accepted;
+     what one agent says in it is shown in the order in which it was stored
+I4   a word that belongs to one conversation appears in no other
+I5   no queue is longer than its bound, and every refusal is said
+I6   at rest nothing is kept: no session, no courier, no entry of a map, no timer
+I7   a poisonous message is given up, and its neighbours go on
+I12  received = replied + dropped + cancelled + dead, by rows and by metrics
+
+Those that can be judged at once are here; `verdicts.py` has those at the end.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from actors.rules.routes import Routed, route
+from tests.simulation.ledger import Ledger
+from tests.simulation.workload import CANARY, canary
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from actors.messages import Delivery, Draft, Inbound, ModelRequest, ToolContext
+    from actors.rules.routes import RoutingTable
+    from runtime.kernel import Kernel
+    from runtime.rows import Commit
+    from tests.simulation.trace import Trace
+    from tests.simulation.workload import Plan
+
+
+class Limit(msgspec.Struct):
+    """How many of something run, and since when they are too many."""
+
+    most: int
+    running: int = 0
+    since: float | None = None
+
+    def begin(self, now: float) -> None:
+        """One more runs."""
+        self.running += 1
+        if self.running > self.most and self.since is None:
+            self.since = now
+
+    def end(self, now: float) -> bool:
+        """One less runs; True if they were too many for longer than a moment.
+
+        One that was stopped may end a moment after its successor began.
+        """
+        since = self.since
+        self.running -= 1
+        if self.running <= self.most:
+            self.since = None
+        return since is not None and now > since
+
+
+class Showing(msgspec.Struct):
+    """One time that people saw a delivery."""
+
+    at: float
+    cuts: int
+    """How many processes and connections had been cut by then."""
+
+    is_lost: bool = False
+    """Whether the platform's answer did not arrive."""
+
+
+class Checkers:
+    """The judges of one run.
+
+    Args:
+        plan: says which conversations there are.
+        table: says who hears what.
+        trace: where violations go.
+    """
+
+    def __init__(self, plan: Plan, table: RoutingTable, trace: Trace) -> None:
+        self.ledger = Ledger()
+        self.acked: set[tuple[str, str]] = set()
+        self.showings: defaultdict[str, list[Showing]] = defaultdict(list)
+        self.cuts = 0
+        """Crashes so far, of a process or of what delivers."""
+
+        self.cut_at = -2.0
+        """When a process died last."""
+
+        self._tried: dict[str, int] = {}
+        self.died_at = -1.0
+        """When an actor died last, other than with its process."""
+
+        self._plan = plan
+        self._table = table
+        self._trace = trace
+        self._owners: dict[str, str] = {}
+        self._chats: dict[str, tuple[str, str]] = {}
+        self._last_settled: dict[tuple[str, str], tuple[int, str]] = {}
+        self._last_shown: dict[tuple[str, str], tuple[int, str]] = {}
+        self._excused: set[tuple[str, str, int]] = set()
+        self._all = Limit(plan.limits.max_in_flight)
+        self._by_session: defaultdict[tuple[str, str], Limit] = defaultdict(
+            lambda: Limit(1)
+        )
+
+    # --- in -----------------------------------------------------------------------
+
+    def handed_in(self, inbound: Inbound) -> None:
+        """Remember whose words these are."""
+        address = inbound.address
+        self._chats[inbound.id] = (address.connector, address.chat)
+        self._owners[inbound.id] = canary(
+            address.connector,
+            address.chat,
+            inbound.sender_id,
+            is_direct=inbound.is_direct,
+            scope=self._plan.sessions.session_scope,
+        )
+
+    def acknowledged(self, connector: str, platform_id: str) -> None:
+        """Note that a platform will not hand this in again."""
+        self.acked.add((connector, platform_id))
+
+    # --- the disk -----------------------------------------------------------------
+
+    def committed(self, commit: Commit) -> None:
+        """Judge a commit that became durable."""
+        self.ledger.write(commit, trio.current_time())
+        for row in commit.accepts:
+            platform_id = self.ledger.messages[row.id].inbound.platform_id
+            same = self.ledger.by_platform_id[row.connector, platform_id]
+            if len(same) > 1:
+                text = f"{platform_id} was accepted {len(same)} times"
+                self._trace.violate("I2", text, *same)
+        for settle in commit.settles:
+            message = self.ledger.messages[settle.inbox_id]
+            if len(message.ends) > 1:
+                text = f"{settle.inbox_id} was settled as {message.ends}"
+                self._trace.violate("I1", text, settle.inbox_id)
+            if message.ends and message.ends[-1][0] == "replied":
+                self._check_order(settle.inbox_id)
+
+    def _check_order(self, inbox_id: str) -> None:
+        """Compare with the message answered last in the same conversation."""
+        message = self.ledger.messages[inbox_id]
+        inbound = message.inbound
+        if inbound.text.startswith("/") and not inbound.chain.agents:
+            return  # a command is answered at once
+        session = self._session(inbound)
+        if session is None:
+            return
+        # A copy for a further agent was accepted when its original was.
+        is_copy = not inbound.chain.agents and inbox_id != inbound.correlation_id
+        first = self.ledger.messages[inbound.correlation_id] if is_copy else message
+        before, later = self._last_settled.get(session, (0, ""))
+        if first.number < before:
+            text = f"{inbox_id} was answered after {later} by {session}"
+            # After a restart a copy is taken up in the place of its own row, which
+            # stands behind what was accepted while the copies were being stored.
+            was_cut = is_copy and self.cut_at >= first.at
+            since = -1.0 if was_cut else first.at
+            self._judge("I3", text, since, inbox_id, later)
+        else:
+            self._last_settled[session] = (first.number, inbox_id)
+
+    def _session(self, inbound: Inbound) -> tuple[str, str] | None:
+        """Name the agent that answers a message, and the conversation; None: nobody."""
+        routed = route(inbound, self._table)
+        if not isinstance(routed, Routed):
+            return None
+        return (routed.agents[0], self._owners[inbound.correlation_id])
+
+    # --- the model ----------------------------------------------------------------
+
+    @contextmanager
+    def asking(self, request: ModelRequest) -> Generator[None]:
+        """Judge a prompt, and how many are answered at once."""
+        owner = self._owners[request.correlation_id]
+        for line in request.lines:
+            self._check_words(line.text, owner, "a prompt", request.correlation_id)
+        session = self._by_session[request.agent, owner]
+        limits = (self._all, session)
+        for limit in limits:
+            limit.begin(trio.current_time())
+        try:
+            yield
+        finally:
+            for limit in limits:
+                if limit.end(trio.current_time()):
+                    text = f"{request.agent} answered {owner} beside too many others"
+                    self._trace.violate("I5", text, request.correlation_id)
+
+    def tool_called(self, context: ToolContext) -> None:
+        """Judge on whose behalf a tool runs."""
+        chat = (context.address.connector, context.address.chat)
+        if self._chats[context.correlation_id] != chat:
+            text = f"a tool ran for {chat}"
+            self._trace.violate("I4", text, context.correlation_id)
+
+    def _check_words(self, text: str, owner: str, where: str, subject: str) -> None:
+        foreign = {word for word in CANARY.findall(text) if word != owner}
+        if foreign:
+            words = ", ".join(sorted(foreign))
+            self._trace.violate("I4", f"{words} in {where} of {owner}", subject)
+
+    # --- out ----------------------------------------------------------------------
+
+    def draft_shown(self, draft: Draft) -> None:
+        """Judge what is shown while it is written."""
+        owner = self._owners[draft.correlation_id]
+        self._check_words(draft.text, owner, "a draft", draft.correlation_id)
+
+    def tried(self, delivery_id: str) -> None:
+        """Note that a platform is asked to show this."""
+        self._tried.setdefault(delivery_id, self.cuts)
+
+    def answer_lost(self, delivery_id: str) -> None:
+        """Note that the platform's answer to the last showing did not arrive."""
+        for showing in self.showings[delivery_id][-1:]:
+            showing.is_lost = True
+
+    def shown(self, connector: str, delivery: Delivery) -> None:
+        """Judge what people see."""
+        chat = (connector, delivery.address.chat)
+        owner = self._owners[delivery.correlation_id]
+        if self._chats[delivery.correlation_id] != chat:
+            text = f"{delivery.id} was shown in {chat}"
+            self._trace.violate("I4", text, delivery.id, delivery.correlation_id)
+        self._check_words(delivery.text, owner, "a reply", delivery.id)
+        before = self.showings[delivery.id]
+        if before:
+            why_not = self._excuse(chat, before[-1])
+            self._check_repeat(delivery.id, before[-1].at, why_not)
+        else:
+            self._check_shown_order(delivery.id)
+        before.append(Showing(trio.current_time(), self.cuts))
+
+    def _excuse(self, chat: tuple[str, str], last: Showing) -> str:
+        """Say why a delivery must not be shown again; empty if it may."""
+        abilities = self._plan.abilities[chat[0]]
+        if abilities.is_idempotent or abilities.can_look_up:
+            return "its platform knows what was said"
+        if self._plan.on_unknown == "hold":
+            return "it was to be held"
+        if last.is_lost:
+            return ""
+        if self.cuts == last.cuts:
+            return "nothing was cut in between"
+        cut = (*chat, last.cuts)
+        if cut in self._excused:
+            return "one cut excuses one repeat in a chat"
+        self._excused.add(cut)
+        return ""
+
+    def _check_repeat(self, delivery_id: str, since: float, why_not: str) -> None:
+        self._trace.note("repeat", delivery_id, why_not)
+        if self.ledger.said[delivery_id].receipts:
+            why_not = "its receipt was stored before"
+        if why_not:
+            text = f"{delivery_id} was shown again: {why_not}"
+            self._judge("I2", text, since, delivery_id)
+
+    def _judge(self, invariant: str, text: str, since: float, *subjects: str) -> None:
+        """Violate, or tolerate if an actor has died half way since then."""
+        if self.died_at >= since:
+            self._trace.tolerate(invariant, text, *subjects)
+        else:
+            self._trace.violate(invariant, text, *subjects)
+
+    def _check_shown_order(self, delivery_id: str) -> None:
+        """Compare with what was shown last of the same session."""
+        said = self.ledger.said.get(delivery_id)
+        if said is None:
+            self._trace.violate("I1", f"{delivery_id} was never stored", delivery_id)
+            return
+        inbound = self.ledger.messages[delivery_id.partition(":")[0]].inbound
+        session = self._session(inbound)
+        if session is None:
+            return
+        before, earlier = self._last_shown.get(session, (0, ""))
+        if said.number < before:
+            text = f"{delivery_id} was shown after {earlier} by {session}"
+            # What a platform refused is tried again if the receipt was lost.
+            was_cut = self._tried[delivery_id] < self.cuts
+            since = -1.0 if was_cut else said.at
+            self._judge("I3", text, since, delivery_id, earlier)
+        else:
+            self._last_shown[session] = (said.number, delivery_id)
+
+    # --- bounds -------------------------------------------------------------------
+
+    def sample(self, kernel: Kernel) -> None:
+        """Judge how much waits anywhere, now."""
+        most = self._plan.limits.max_waiting
+        for name, cell in kernel.names.items():
+            mailbox = cell.mailbox
+            if mailbox.depth > mailbox.config.capacity:
+                self._trace.violate("I5", f"{mailbox.depth} messages wait for {name}")
+            queue = getattr(cell.actor, "_queue", None)
+            waiting = len(getattr(queue, "waiting", ()))
+            if waiting > most:
+                # What was taken in before a crash is owed its turn, whatever waits.
+                is_owed = self.cuts or self.died_at >= 0
+                blame = self._trace.tolerate if is_owed else self._trace.violate
+                blame("I5", f"{waiting} wait in {name}, not {most}")

@@ -1,0 +1,132 @@
+"""Companies with one deliberate mistake each: the simulation must find every one.
+
+A harness that cannot fail proves nothing. Each part here breaks one promise in the
+way in which such promises are broken; the checker that must notice is named with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from runtime.rows import Committed
+from tests.simulation.disk import SimulatedStore
+from tests.simulation.edges import SimulatedModel
+from tests.simulation.faults import FaultClass
+from tests.simulation.world import Parts
+
+if TYPE_CHECKING:
+    from actors.messages import ModelRequest
+    from runtime.rows import Commit, StoredDelivery, StoredMessage
+    from runtime.store import Done
+
+
+class HastyStore(SimulatedStore):
+    """Says that a message is accepted before it is on the disk."""
+
+    def submit(self, commit: Commit, done: Done) -> None:
+        if commit.accepts and not commit.settles:
+            super().submit(commit, _forget)
+            self._tell(done, Committed(tuple(1 for _ in commit.accepts)))
+        else:
+            super().submit(commit, done)
+
+
+class ForgetfulStore(SimulatedStore):
+    """Does not know a message again that a platform hands in twice."""
+
+    def submit(self, commit: Commit, done: Done) -> None:
+        accepts = tuple(
+            msgspec.structs.replace(row, platform_id=f"{row.platform_id} {row.id}")
+            for row in commit.accepts
+        )
+        super().submit(msgspec.structs.replace(commit, accepts=accepts), done)
+
+
+class BraveStore(SimulatedStore):
+    """Swallows that the disk is full."""
+
+    def _flush(self, commit: Commit, done: Done) -> None:
+        if self._disk.is_full:
+            self._tell(done, Committed(*(tuple(range(1, 9)) for _ in range(3))))
+        else:
+            super()._flush(commit, done)
+
+
+class UnreceiptedStore(SimulatedStore):
+    """Loses every third receipt and says that it is stored."""
+
+    lost = 0
+
+    def _flush(self, commit: Commit, done: Done) -> None:
+        self.lost += bool(commit.receipts)
+        if commit.receipts and self.lost % 3 == 0:
+            self._tell(done, Committed())
+        else:
+            super()._flush(commit, done)
+
+
+class BackwardStore(SimulatedStore):
+    """Gives what was left unanswered, or unsaid, newest first."""
+
+    async def unsettled(
+        self, after: int = 0, limit: int = 1000
+    ) -> tuple[StoredMessage, ...]:
+        return (await super().unsettled(after, limit))[::-1]
+
+    async def undelivered(
+        self, connector: str | None = None, after: int = 0, limit: int = 1000
+    ) -> tuple[StoredDelivery, ...]:
+        return (await super().undelivered(connector, after, limit))[::-1]
+
+
+class IndiscreetModel(SimulatedModel):
+    """Tells everybody what the one before said."""
+
+    overheard = ""
+
+    def words_for(self, request: ModelRequest) -> str:
+        words = super().words_for(request)
+        told, self.overheard = self.overheard, words
+        return f"{words}, as I told somebody: {told[:80]}"
+
+
+# Chosen: longer than three attempts take; what is lost need not be waited for longer.
+SOON = 900.0
+
+
+class Control(msgspec.Struct, frozen=True):
+    """One mistake, where it shows, and who must find it."""
+
+    parts: Parts
+    faults: frozenset[FaultClass]
+    found_by: str
+
+
+CONTROLS: dict[str, Control] = {
+    "acknowledges before it is stored": Control(
+        Parts(store=HastyStore, liveness=SOON),
+        frozenset({"crash", "disk_slow", "disk_full"}),
+        "I1",
+    ),
+    "does not know duplicates": Control(
+        Parts(store=ForgetfulStore, liveness=SOON), frozenset({"duplicate"}), "I2"
+    ),
+    "swallows a full disk": Control(
+        Parts(store=BraveStore, liveness=SOON), frozenset({"disk_full"}), "I1"
+    ),
+    "loses receipts": Control(
+        Parts(store=UnreceiptedStore, liveness=SOON), frozenset({"crash"}), "I2"
+    ),
+    "answers the newest first": Control(
+        Parts(store=BackwardStore), frozenset({"crash", "send_slow"}), "I3"
+    ),
+    "repeats words elsewhere": Control(
+        Parts(model=IndiscreetModel), frozenset[FaultClass](), "I4"
+    ),
+}
+
+
+def _forget(_outcome: object) -> None:
+    """Nobody is told a second time."""

@@ -1,0 +1,122 @@
+"""What goes wrong in one run: which classes of faults are on, and when they strike.
+
+Swarm testing: each class is on or off per seed, because faults that always come
+together hide what one of them does alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, get_args
+
+import msgspec
+
+if TYPE_CHECKING:
+    import random  # noqa: TID251  only dice that a seed made are used
+
+FaultClass = Literal[
+    "crash",
+    "crash_in_send",
+    "restart",
+    "disk_full",
+    "disk_slow",
+    "disk_unread",
+    "disk_ghost",
+    "model_error",
+    "model_slow",
+    "model_bug",
+    "model_odd",
+    "tool_error",
+    "tool_bug",
+    "send_error",
+    "send_slow",
+    "send_bug",
+    "send_lost",
+    "listener",
+    "duplicate",
+    "shock",
+    "poison",
+    "kill",
+    "slip",
+    "wall",
+]
+
+CLASSES: tuple[FaultClass, ...] = get_args(FaultClass)
+
+# Classes that strike at moments planned beforehand: fewest and most times.
+STRIKES: dict[FaultClass, tuple[int, int]] = {
+    "crash": (1, 3),
+    "restart": (1, 2),
+    "disk_full": (1, 2),
+    "disk_slow": (1, 2),
+    "disk_unread": (1, 1),
+    "listener": (1, 3),
+    "duplicate": (1, 5),
+    "shock": (1, 4),
+    "poison": (1, 2),
+    "kill": (1, 1),
+    "wall": (1, 3),
+}
+
+
+class Strike(msgspec.Struct, frozen=True):
+    """One planned fault."""
+
+    at: float
+    """Seconds since the run began."""
+
+    kind: FaultClass
+    seconds: float
+    """How long it lasts, where it lasts."""
+
+    roll: float
+    """From 0 up to 1: whom it strikes."""
+
+
+class Faults:
+    """The dice of one run.
+
+    Args:
+        dice: seeded.
+        span: seconds of the safety phase.
+        only: the classes that are on; None: each by a throw.
+    """
+
+    def __init__(
+        self,
+        dice: random.Random,
+        span: float,
+        only: frozenset[FaultClass] | None = None,
+    ) -> None:
+        self.dice = dice
+        density = dice.choice((0.0, 0.15, 0.35, 0.6))
+        thrown = [kind for kind in CLASSES if dice.random() < density]
+        self.on = frozenset(thrown) if only is None else only
+        self.is_over = False
+        """Set when the liveness phase begins: nothing strikes any more."""
+
+        self.hits: list[FaultClass] = []
+        """What struck, in order."""
+
+        self.strikes = tuple(
+            sorted(
+                (
+                    Strike(
+                        dice.uniform(0.0, span),
+                        kind,
+                        dice.choice((0.05, 1.0, 15.0)),
+                        dice.random(),
+                    )
+                    for kind, (fewest, most) in STRIKES.items()
+                    if kind in self.on
+                    for _ in range(dice.randint(fewest, most))
+                ),
+                key=lambda strike: strike.at,
+            )
+        )
+
+    def hit(self, kind: FaultClass, chance: float) -> bool:
+        """Throw the dice for a fault that may strike here and now."""
+        if self.is_over or kind not in self.on or self.dice.random() >= chance:
+            return False
+        self.hits.append(kind)
+        return True

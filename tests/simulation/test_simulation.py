@@ -1,0 +1,105 @@
+"""Proves the invariants over many seeds, and that the simulation can fail."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.simulation.controls import CONTROLS
+from tests.simulation.run import Outcome, run_seed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+
+# Chosen: a few seconds; `.ci/run` plays a thousand, `python -m tests.simulation` more.
+CHUNKS = 10
+SEEDS_OF_A_CHUNK = 8
+
+# Chosen: enough that each mistake has several chances to show.
+CONTROL_SEEDS = 10
+
+# Chosen: the tests above play the company without a mistake far more often.
+RIGHT_SEEDS = 3
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Write no log: what is wrong is in the trace, and a thousand lines help nobody."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def explain(outcome: Outcome) -> str:
+    """Say what was violated, how to see it again, and what happened."""
+    lines = [
+        f"again: python -m tests.simulation --seed {outcome.seed}",
+        *map(str, outcome.violations),
+        *outcome.trace,
+    ]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_every_invariant_holds_in_every_run(chunk: int) -> None:
+    first = chunk * SEEDS_OF_A_CHUNK
+    for seed in range(first, first + SEEDS_OF_A_CHUNK):
+        outcome = run_seed(seed)
+        assert not outcome.violations, explain(outcome)
+
+
+@pytest.mark.parametrize("seed", [1, 7, 23])
+def test_one_seed_gives_one_run(seed: int) -> None:
+    assert run_seed(seed).digest == run_seed(seed).digest
+
+
+def test_different_seeds_give_different_runs() -> None:
+    assert len({run_seed(seed).digest for seed in range(5)}) == 5
+
+
+def test_a_run_is_the_same_in_every_process() -> None:
+    code = (
+        "import logging; logging.disable(logging.CRITICAL);"
+        "from tests.simulation.run import run_seed;"
+        "print([run_seed(seed).digest for seed in (3, 11, 42)])"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for hash_seed in ("0", "1", "4242")
+    }
+    assert printed == {f"{[run_seed(seed).digest for seed in (3, 11, 42)]}\n"}
+
+
+@pytest.mark.parametrize("mistake", CONTROLS)
+def test_a_deliberate_mistake_is_found(mistake: str) -> None:
+    control = CONTROLS[mistake]
+    found: set[str] = set()
+    for seed in range(CONTROL_SEEDS):
+        outcome = run_seed(seed, control.parts, control.faults)
+        found |= {violation.invariant for violation in outcome.violations}
+        if control.found_by in found:
+            break
+    assert control.found_by in found
+
+
+@pytest.mark.parametrize("mistake", CONTROLS)
+def test_the_same_runs_without_the_mistake_are_right(mistake: str) -> None:
+    control = CONTROLS[mistake]
+    for seed in range(RIGHT_SEEDS):
+        outcome = run_seed(seed, None, control.faults)
+        assert not outcome.violations, explain(outcome)

@@ -1,0 +1,162 @@
+"""What people do in one run, and in which company: all of it made from one seed."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors.config import AgentConfig, LimitsConfig, SessionConfig
+from actors.messages import Abilities
+from actors.rules.message_state import RetryPolicy
+from actors.rules.sending import OnUnknown
+
+if TYPE_CHECKING:
+    import random  # noqa: TID251  only dice that a seed made are used
+
+    from actors.rules.keys import SessionScope
+
+AGENTS = ("anna", "ben", "carl", "dora")
+PLATFORMS = ("alpha", "beta")
+CHATS = ("d1", "d2", "g1", "g2")
+"""The same ids on both platforms, so that a key without the connector is found out;
+those with a `g` are groups."""
+
+SENDERS = ("zoe", "yan", "xia")
+CANARY = re.compile(r"«[^»]*»")
+
+COMMANDS = ("/stop", "/stop", "/stop", "/help", "/nothing")
+
+
+class Act(msgspec.Struct, frozen=True):
+    """One person writes one message."""
+
+    at: float
+    """Seconds since the run began."""
+
+    number: int
+    platform: str
+    chat: str
+    sender: str
+    text: str
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether its chat is one-to-one with an agent."""
+        return self.chat.startswith("d")
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The company and all that people will write."""
+
+    agents: dict[str, AgentConfig]
+    limits: LimitsConfig
+    sessions: SessionConfig
+    acts: tuple[Act, ...]
+    span: float
+    """Seconds of the safety phase."""
+
+    abilities: dict[str, Abilities]
+    """By platform."""
+
+    retries: RetryPolicy
+    on_unknown: OnUnknown
+
+    hooked: frozenset[str]
+    """Platforms that hand in messages side by side, as webhooks do."""
+
+
+def canary(
+    platform: str, chat: str, sender: str, *, is_direct: bool, scope: SessionScope
+) -> str:
+    """Make the word that only one conversation may know."""
+    owner = sender if is_direct or scope == "sender" else ""
+    return f"«{platform}.{chat}.{owner}»"
+
+
+def plan_of(dice: random.Random) -> Plan:
+    """Make everything that does not depend on what happens in the run."""
+    names = AGENTS[: dice.randint(2, 4)]
+    scope: SessionScope = dice.choice(("chat", "sender"))
+    span = dice.uniform(10.0, 60.0)
+    sessions = SessionConfig(idle_after=dice.choice((3.0, 20.0)), session_scope=scope)
+    return Plan(
+        agents={name: _agent(name, names, dice) for name in names},
+        limits=_limits(dice),
+        sessions=sessions,
+        acts=_acts(names, scope, span, dice),
+        span=span,
+        abilities={name: _abilities(dice) for name in PLATFORMS},
+        retries=RetryPolicy(
+            attempts=dice.choice((1, 2, 3)), retries_failures=dice.random() < 0.5
+        ),
+        on_unknown=dice.choice(("resend", "hold")),
+        hooked=frozenset(p for p in PLATFORMS if dice.random() < 0.5),
+    )
+
+
+def _agent(name: str, names: tuple[str, ...], dice: random.Random) -> AgentConfig:
+    others = tuple(each for each in names if each != name)
+    return AgentConfig(
+        max_history=dice.choice((4, 20)),
+        max_tool_rounds=dice.choice((1, 3)),
+        tools=("lookup",) if dice.random() < 0.7 else (),
+        delegates=others if dice.random() < 0.7 else (),
+    )
+
+
+def _abilities(dice: random.Random) -> Abilities:
+    return Abilities(
+        is_idempotent=dice.random() < 0.4,
+        can_look_up=dice.random() < 0.3,
+        max_part_chars=dice.choice((0, 0, 90)),
+        pace=dice.choice((0.0, 0.0, 0.25)),
+    )
+
+
+def _limits(dice: random.Random) -> LimitsConfig:
+    return LimitsConfig(
+        max_in_flight=dice.choice((1, 2, 8)),
+        max_hops=dice.choice((1, 3)),
+        max_delegations=dice.choice((2, 6)),
+        turn_timeout=dice.choice((8.0, 25.0)),
+        max_waiting=dice.choice((0, 1, 3, 10)),
+        max_message_chars=300,
+        max_reply_chars=400,
+    )
+
+
+def _acts(
+    names: tuple[str, ...], scope: SessionScope, span: float, dice: random.Random
+) -> tuple[Act, ...]:
+    most_at_once = dice.choice((1, 3, 8))
+    acts: list[Act] = []
+    wanted = dice.randint(10, 48)
+    while len(acts) < wanted:
+        at = dice.uniform(0.0, span)
+        platform, chat = dice.choice(PLATFORMS), dice.choice(CHATS)
+        sender = dice.choice(SENDERS)
+        for _ in range(dice.randint(1, most_at_once)):
+            number = len(acts)
+            text = _text(number, names, dice)
+            is_direct = chat.startswith("d")
+            known = canary(platform, chat, sender, is_direct=is_direct, scope=scope)
+            if not text.startswith("/"):
+                text = f"{text} {known}"
+            acts.append(Act(at, number, platform, chat, sender, text))
+            at += dice.choice((0.0, 0.001, 0.2))
+    return tuple(sorted(acts, key=lambda act: (act.at, act.number)))
+
+
+def _text(number: int, names: tuple[str, ...], dice: random.Random) -> str:
+    roll = dice.random()
+    if roll < 0.08:
+        return dice.choice(COMMANDS)
+    if roll < 0.10:
+        return f"w{number} " + "long " * 80
+    if roll < 0.13:
+        return f"w{number} [DELEGATE:{dice.choice(names)}] says a person [/DELEGATE]"
+    mentioned = dice.choices((0, 1, 2), (5, 4, 1))[0]
+    words = [f"@{name}" for name in dice.sample(names, min(mentioned, len(names)))]
+    return " ".join([*words, f"w{number}"])
