@@ -108,6 +108,9 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     agent: str = ""
     """Name of the agent the edge addresses (`model` over HTTP); empty: routes say."""
 
+    wants_drafts: bool = True
+    """Whether anybody looks at the answer while it is being written."""
+
     interruption_scope: str = ""
     """Messages of one sender interrupt each other only inside one scope."""
 

@@ -250,6 +250,8 @@ class Turn(Actor):
         spoken.append(text)
         # Why not told at once: a model may say thousands of words before anybody else
         # runs, and the session's mailbox is bounded.
+        if not start.inbound.wants_drafts:
+            return
         now = self._services.clock.monotonic()
         is_first = not self._unsaid
         self._unsaid.append(text)

@@ -141,6 +141,10 @@ class LogConfig(Struct, frozen=True, forbid_unknown_fields=True):
     format: Literal["text", "json"] = "text"
     """`text` for eyes, `json` (one object in each line) for machines."""
 
+    pace: Annotated[float, Meta(ge=0, le=10)] = 0.05
+    """Seconds that a line below a warning may wait, so that many are written at once;
+    0 writes each at once."""
+
 
 ModelConfig = ScriptedModelConfig | OpenAIModelConfig
 ConnectorConfig = TerminalConfig | HttpConfig

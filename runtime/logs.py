@@ -22,11 +22,13 @@ import logging
 import re
 import sys
 import traceback
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, TextIO
 
 import msgspec
+
+from runtime.log_lines import LineHandler, PacedHandler
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
@@ -158,22 +160,6 @@ class LineFormatter(logging.Formatter):
         return self._redactor.clean(self._write(fields))
 
 
-class LineHandler(logging.StreamHandler[TextIO]):
-    """Writes lines to a stream; a line that fails never takes the program along."""
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """Say that a line is missing, and nothing of what was in it.
-
-        The library's own version prints the arguments, secrets included.
-        """
-        error = sys.exc_info()[1]
-        kind = type(error).__name__
-        text = f"callboard: a log line of {record.name} could not be written: {kind}\n"
-        # With an OSError the stream itself is gone, and there is nowhere to say it.
-        if not isinstance(error, OSError):
-            self.stream.write(text)
-
-
 @contextmanager
 def writing(
     *,
@@ -181,6 +167,7 @@ def writing(
     shape: Literal["text", "json"] = "text",
     redactor: Redactor | None = None,
     stream: TextIO | None = None,
+    pace: float = 0.0,
 ) -> Generator[None]:
     """Write this program's events, and libraries' warnings, while open.
 
@@ -189,8 +176,11 @@ def writing(
         shape: `text` for eyes, `json` for machines.
         redactor: what takes secrets out; None if there are none.
         stream: where to; None is standard error.
+        pace: seconds that a line below a warning may wait for others; 0 writes each
+            at once.
     """
-    handler = LineHandler(sys.stderr if stream is None else stream)
+    target = sys.stderr if stream is None else stream
+    handler = PacedHandler(target, pace) if pace else LineHandler(target)
     handler.setFormatter(LineFormatter(shape, redactor or Redactor()))
     root, ours = logging.getLogger(), logging.getLogger(ROOT)
     before = (root.level, ours.level)
@@ -198,7 +188,8 @@ def writing(
     root.setLevel(logging.WARNING)
     ours.setLevel(LEVELS[level])
     try:
-        yield
+        with handler if isinstance(handler, PacedHandler) else nullcontext():
+            yield
     finally:
         root.removeHandler(handler)
         root.setLevel(before[0])

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.log_lines import MOST_LINES, LineHandler
 from runtime.logs import (
     EventLog,
     LineFormatter,
-    LineHandler,
     Redactor,
     Value,
     escaped,
@@ -178,3 +178,37 @@ def test_a_stream_that_is_gone_takes_nothing_along() -> None:
     with writing(stream=Gone()):
         LOG.info("into the void")
     assert isinstance(LineHandler(Gone()), logging.Handler)
+
+
+def test_lines_that_wait_are_written_in_a_moment() -> None:
+    stream = io.StringIO()
+    with writing(stream=stream, pace=0.01):
+        LOG.info("one")
+        LOG.info("two")
+        while stream.getvalue().count("\n") < 2:  # the thread of the lines writes them
+            assert stream.getvalue().count("two") <= 1
+    assert stream.getvalue().index("one") < stream.getvalue().index("two")
+
+
+def test_a_warning_is_written_at_once_and_after_all_before_it() -> None:
+    stream = io.StringIO()
+    with writing(stream=stream, pace=3600.0):
+        LOG.info("one")
+        assert stream.getvalue() == ""
+        LOG.warning("two")
+        assert stream.getvalue().index("one") < stream.getvalue().index("two")
+
+
+def test_what_waits_at_the_end_is_written() -> None:
+    stream = io.StringIO()
+    with writing(stream=stream, pace=3600.0):
+        LOG.info("one")
+    assert "one" in stream.getvalue()
+
+
+def test_lines_wait_only_so_many() -> None:
+    stream = io.StringIO()
+    with writing(stream=stream, pace=3600.0):
+        for number in range(MOST_LINES + 1):
+            LOG.info("line", number=number)
+        assert stream.getvalue().count("\n") == MOST_LINES + 1

@@ -66,7 +66,9 @@ def loaded(
         tell_problems(warning, "warning: ")
     redactor = redacting(settings)
     log = settings.value.log
-    with writing(level=log_level or log.level, shape=log.format, redactor=redactor):
+    with writing(
+        level=log_level or log.level, shape=log.format, redactor=redactor, pace=log.pace
+    ):
         yield settings
 
 

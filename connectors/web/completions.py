@@ -157,6 +157,7 @@ class Completions:
             text=conversation.text,
             received_at=received_at,
             agent=asked.model,
+            wants_drafts=bool(asked.stream),
             # A conversation that has a name keeps its own history.
             history=() if chat else conversation.history,
         )

@@ -35,8 +35,8 @@ PATIENCE = 30.0
 SETTINGS = """
 default_agent = "anna"
 
-[log]
-format = "json"
+# No line waits for others.
+log = {{ format = "json", pace = 0.0 }}
 
 [store]
 path = "callboard.db"

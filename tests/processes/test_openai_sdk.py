@@ -90,6 +90,7 @@ def test_errors_are_the_classes_that_people_catch(tmp_path: Path) -> None:
             pytest.raises(openai.AuthenticationError, match="API key"),
         ):
             ask(stranger, "hello")
+        assert trio.run(server.end) == 0
         assert server.log.count("request refused") == 3
         assert KEY not in server.log
         assert "Traceback" not in server.log
