@@ -9,10 +9,11 @@ messages are not kept in the log.
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 import threading
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 
 if TYPE_CHECKING:
     from typing import Self
@@ -46,9 +47,8 @@ class PacedHandler(LineHandler):
     """
 
     def __init__(self, stream: TextIO, pace: float) -> None:
-        super().__init__(stream)
+        super().__init__(Collected(stream))
         self._pace = pace
-        self._lines: list[str] = []
         self._has_lines = threading.Event()
         self._has_ended = threading.Event()
         self._thread = threading.Thread(
@@ -65,38 +65,72 @@ class PacedHandler(LineHandler):
         self._has_ended.set()
         self._has_lines.set()
         self._thread.join()
-        self.flush()
+        self._write()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take a line; write it now if it matters, else in a moment."""
-        try:
-            self._lines.append(f"{self.format(record)}{self.terminator}")
-        except Exception:  # noqa: BLE001  logging's own border: see `handleError`
-            self.handleError(record)
-            return
-        if record.levelno >= logging.WARNING or len(self._lines) > MOST_LINES:
-            self._flush_for(record)
+        super().emit(record)
+        if record.levelno >= logging.WARNING or self._collected.is_full:
+            self._write()
         elif not self._has_lines.is_set():
             self._has_lines.set()
 
-    def flush(self) -> None:
-        """Write all that waits."""
-        with self.lock or threading.RLock():
-            lines, self._lines = self._lines, []
-            if lines:
-                self.stream.write("".join(lines))
-            super().flush()
+    @property
+    def _collected(self) -> Collected:
+        return cast("Collected", self.stream)
 
-    def _flush_for(self, record: logging.LogRecord) -> None:
+    def _write(self) -> None:
+        self.acquire()
         try:
-            self.flush()
-        except Exception:  # noqa: BLE001  logging's own border
-            self.handleError(record)
+            self._collected.write_out()
+        except (OSError, ValueError):
+            pass  # the stream is gone, or closed: there is nowhere to say it
+        finally:
+            self.release()
 
     def _write_on(self) -> None:
-        last = logging.LogRecord("log", logging.INFO, "", 0, "", None, None)
         while not self._has_ended.is_set():
             self._has_lines.wait()
             self._has_ended.wait(self._pace)
             self._has_lines.clear()
-            self._flush_for(last)
+            self._write()
+
+
+class Collected(io.StringIO):
+    """Lines that wait to be written; what a handler takes for its stream.
+
+    Args:
+        target: where they are written in the end.
+    """
+
+    def __init__(self, target: TextIO) -> None:
+        super().__init__()
+        self._target = target
+        self._lines: list[str] = []
+
+    @property
+    def is_full(self) -> bool:
+        """Whether too many wait."""
+        return len(self._lines) > MOST_LINES
+
+    def write(self, text: str, /) -> int:
+        """Keep a line."""
+        self._lines.append(text)
+        return len(text)
+
+    def write_out(self) -> None:
+        """Write all that waits.
+
+        Raises:
+            OSError: the target cannot be written to; the lines are lost.
+            ValueError: it is closed.
+        """
+        lines, self._lines = self._lines, []
+        if not lines:
+            return
+        text = "".join(lines)
+        try:
+            self._target.write(text)
+        except UnicodeEncodeError:  # a terminal that knows ASCII only
+            self._target.write(text.encode("ascii", "backslashreplace").decode())
+        self._target.flush()

@@ -45,7 +45,8 @@ EXCEPTIONS: dict[str, str] = {}
 
 # Classes with an empty word in their name, and why they may.
 NAMES: dict[str, str] = {
-    "runtime/logs.py::LineHandler": "logging calls what writes a record a handler",
+    "runtime/log_lines.py::LineHandler": "logging calls what writes a record a handler",
+    "runtime/log_lines.py::PacedHandler": "same, for lines that wait a moment",
 }
 
 # Who may swallow any `Exception`, and why nothing narrower will do. Others may

@@ -212,3 +212,13 @@ def test_lines_wait_only_so_many() -> None:
         for number in range(MOST_LINES + 1):
             LOG.info("line", number=number)
         assert stream.getvalue().count("\n") == MOST_LINES + 1
+
+
+def test_a_stream_that_knows_ascii_only_gets_every_line() -> None:
+    bytes_written = io.BytesIO()
+    stream = io.TextIOWrapper(bytes_written, encoding="ascii")
+    with writing(stream=stream, pace=0.001):
+        LOG.info("Grüße")
+        LOG.info("two")
+    assert bytes_written.getvalue().count(b"\n") == 2
+    assert b"Gr" in bytes_written.getvalue()
