@@ -160,6 +160,9 @@ class Router(Actor):
 
     async def _take_up_again(self) -> None:
         self._is_taking_up = False
+        # Before: what was stored goes out before what is said next in the same chat.
+        for name in self._connectors:
+            self.tell(names.connector(name), DrainOutbox())
         try:
             await self._take_up()
         except StoreUnavailableError as error:
