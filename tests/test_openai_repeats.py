@@ -157,10 +157,10 @@ async def test_who_is_not_let_in_is_put_on_record() -> None:
     settings = HttpSettings(port=0, api_key="right-key-of-this-test")
     async with open_channel(settings) as channel:
         async with httpx.AsyncClient(base_url=channel.url) as client:
-            for path in (COMPLETIONS, "/v1/models", "/v1/models/anna"):
+            for path in (COMPLETIONS, "/v1/models", "/v1/models/anna", "/metrics"):
                 await client.request("POST" if path == COMPLETIONS else "GET", path)
         seen = channel.ingress.refused
-    assert [each.reason for each in seen] == ["invalid_api_key"] * 3
+    assert [each.reason for each in seen] == ["invalid_api_key"] * 4
     assert {each.sender_id for each in seen} == {"127.0.0.1"}
 
 

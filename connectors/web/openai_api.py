@@ -8,6 +8,7 @@ whether anybody is still there to hear it. No state is shared.
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -176,7 +177,9 @@ class HttpTransport:
             [
                 Route("/v1/chat/completions", completions, methods=["POST"]),
                 *model_routes(desk, started),
-                *operation_routes(self._operations, self._bridge),
+                *operation_routes(
+                    self._operations, self._bridge, partial(refusal, desk)
+                ),
             ]
         )
         await serve(app, sock, self._settings, completions.stop)
@@ -195,6 +198,16 @@ class HttpTransport:
             self._completions.waiting.settle(correlation_id, reason)
 
 
+def refusal(desk: Desk, request: Request) -> Response | None:
+    """Give the refusal for who may not ask, or None; it is put on record."""
+    try:
+        check_access(request, desk.settings)
+    except ApiError as error:
+        desk.note_refused(request.scope, error)
+        return refuse(request.scope, error)
+    return None
+
+
 def model_routes(desk: Desk, started: int) -> list[Route]:
     """Give the two routes that list agents as models.
 
@@ -204,11 +217,9 @@ def model_routes(desk: Desk, started: int) -> list[Route]:
     """
 
     async def list_models(request: Request) -> Response:
-        try:
-            check_access(request, desk.settings)
-        except ApiError as error:
-            desk.note_refused(request.scope, error)
-            return refuse(request.scope, error)
+        refused = refusal(desk, request)
+        if refused is not None:
+            return refused
         models = tuple(wire.Model(name, started) for name in desk.agents())
         return json_response(wire.ModelList(models))
 

@@ -46,8 +46,17 @@ class Readiness(msgspec.Struct, frozen=True):
     reasons: tuple[str, ...]
 
 
-def operation_routes(operations: Operations, bridge: Bridge) -> list[Route]:
-    """Give the three routes."""
+def operation_routes(
+    operations: Operations, bridge: Bridge, guard: Callable[[Request], Response | None]
+) -> list[Route]:
+    """Give the three routes.
+
+    Args:
+        operations: where the answers come from.
+        bridge: the way to the kernel.
+        guard: gives the refusal for who may not see the figures, or None. Health and
+            readiness are for whoever starts and watches this process.
+    """
 
     async def health(_request: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -60,8 +69,8 @@ def operation_routes(operations: Operations, bridge: Bridge) -> list[Route]:
             media_type="application/json",
         )
 
-    async def metrics(_request: Request) -> Response:
-        return Response(
+    async def metrics(request: Request) -> Response:
+        return guard(request) or Response(
             operations.render(), headers={"content-type": operations.content_type}
         )
 
