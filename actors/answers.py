@@ -132,7 +132,7 @@ def deferral(
         inbound=inbound,
         settled=("replied", failed.reason),
         defer=defer,
-        deliveries=(said,) if defer.attempts == 1 else (),
+        deliveries=(said,) if defer.is_first else (),
         run=run,
     )
 

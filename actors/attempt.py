@@ -118,6 +118,7 @@ class Attempt:
         "_next_draft",
         "_patience",
         "_persona",
+        "_reported",
         "_sanitizer",
         "_services",
         "_session",
@@ -158,6 +159,7 @@ class Attempt:
 
         self._lines: tuple[Line, ...] = ()
         self._steps = ""
+        self._reported = 0
         self._patience: Timer | None = None
         self._next_draft: Timer | None = None
 
@@ -167,16 +169,18 @@ class Attempt:
         return self.held.inbound
 
     def begin(
-        self, lines: tuple[Line, ...], steps: str, *, claim_first: bool
+        self, lines: tuple[Line, ...], steps: str, reported: int, *, claim_first: bool
     ) -> Report | None:
         """Ask for a permit.
 
         Args:
             lines: the conversation so far.
             steps: the journal stream of this message's rounds and tool calls.
+            reported: the last attempt whose rounds stand in the ledger already.
             claim_first: whether the attempt must be durable before the model is asked.
         """
         self._lines, self._steps, self._claim_first = lines, steps, claim_first
+        self._reported = reported
         session = self._session
         wanted = Acquire(
             session.actor_urn, self.id, session.actor_ref, self.inbound.priority
@@ -235,7 +239,7 @@ class Attempt:
 
     def call_off(self) -> None:
         """Store that it was not the message's fault: the runtime ends."""
-        if not self.is_started or self.is_over:
+        if not self._is_granted or self.is_over:  # then nothing was claimed
             return
         effect = self.held.state.on(message_state.Returns())
         if isinstance(effect, message_state.Defer):
@@ -302,6 +306,8 @@ class Attempt:
             inbound=self.inbound,
             history=self._lines,
             steps=self._steps,
+            attempt=self.held.state.attempts,
+            reported=self._reported,
             may_have_steps=self.held.state.may_have_steps,
         )
         session.tell(names.agent(self._persona.name), start)

@@ -8,7 +8,7 @@ import msgspec
 
 from actors import records
 from actors.history import SCHEMA, Deferred, Exchanged
-from actors.rules.keys import partition
+from actors.rules.keys import chat_partition
 from runtime.rows import (
     Accept,
     Append,
@@ -37,7 +37,7 @@ def as_exchange(answer: Answer, history: History, services: Services) -> Commit:
         services: the time, and what the audit keeps.
     """
     now = services.clock.wall()
-    part = partition(history.stream)
+    part = part_of(answer.inbound)
     event = as_event(answer)
     kind = "exchanged" if isinstance(event, Exchanged) else "deferred"
     lines = answer.lines
@@ -100,7 +100,7 @@ def as_commit(answer: Answer, now: float) -> Commit:
         now: Unix seconds.
     """
     inbound, defer = answer.inbound, answer.defer
-    part = partition(chat_stream(inbound))
+    part = part_of(inbound)
     later = () if defer is None else (as_defer(inbound, defer, answer.settled[1]),)
     return Commit(
         at=now,
@@ -126,7 +126,7 @@ def as_unheard(answer: Answer, services: Services) -> Commit:
         status=answer.settled[0],
         reason=answer.settled[1],
     )
-    row = records.unheard(inbound.id, body, chat_stream(inbound))
+    row = records.unheard(inbound.id, body)
     commit = as_commit(answer, services.clock.wall())
     return msgspec.structs.replace(commit, records=(row,))
 
@@ -143,7 +143,7 @@ def as_accept(inbound: Inbound, now: float) -> Accept:
         id=inbound.id,
         connector=inbound.address.connector,
         platform_id=inbound.platform_id,
-        part=partition(stream),
+        part=part_of(inbound),
         stream=stream,
         body=msgspec.json.encode(inbound),
         at=now,
@@ -166,3 +166,8 @@ def as_enqueue(delivery: Delivery, part: int) -> Enqueue:
 def chat_stream(inbound: Inbound) -> str:
     """Name the chat a message came from, for people who read the tables."""
     return f"{inbound.address.connector}/{inbound.address.chat}"
+
+
+def part_of(inbound: Inbound) -> int:
+    """Give the partition of all rows that a message causes."""
+    return chat_partition(inbound.address.connector, inbound.address.chat)

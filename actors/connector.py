@@ -15,7 +15,12 @@ import msgspec
 from actors import commits, names, records
 from actors.errors import MessageRefusedError, OverloadedError, StoppingError
 from actors.messages import Delivery, Earlier, Inbound, RefusedAttempt
-from actors.open_messages import OpenMessages
+from actors.open_messages import (
+    COUNT_AGAIN,
+    COUNT_EVERY,
+    OpenMessages,
+    unanswered,
+)
 from actors.protocol import (
     CloseDoor,
     Deliver,
@@ -32,7 +37,12 @@ from actors.protocol import (
 )
 from actors.rules import priority
 from runtime.actor import Actor
-from runtime.errors import DuplicateError, MailboxFullError, StoreUnavailableError
+from runtime.errors import (
+    DuplicateError,
+    MailboxFullError,
+    StoreError,
+    StoreUnavailableError,
+)
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 from runtime.messages import Keyed
@@ -78,6 +88,10 @@ class DrainDue(msgspec.Struct, frozen=True):
     """A note to itself: look for deliveries that got lost on their way."""
 
 
+class CountOpen(msgspec.Struct, frozen=True):
+    """A note to itself: count anew who is on their way."""
+
+
 class Accepting(msgspec.Struct, frozen=True):
     """A note to itself: what became of an inbound message's commit."""
 
@@ -99,7 +113,8 @@ class Connector(Actor):
     Takes: `Receive` (asked), `Deliver`, `ShowDraft`, `Settled`, `Delivered`,
         `Undelivered`.
     Sends: `Route` to the router; everything outbound to the courier of its chat.
-    Keeps: which deliveries are under way, so that none goes out twice.
+    Keeps: which deliveries are under way, so that none goes out twice; who waits for
+        an answer, counted in the store.
     Fails: never by a message; restarted, it looks for deliveries in the outbox.
     Ends: with the system.
     """
@@ -120,7 +135,10 @@ class Connector(Actor):
         self._refusals: deque[float] = deque(maxlen=MOST_REFUSALS)
 
     def on_start(self) -> None:
-        """Look for what an earlier process stored and did not deliver."""
+        """Look for what an earlier process stored, and did not answer or deliver."""
+        # Why a note: it comes before any message, and a sick disk fails no start.
+        self.note(CountOpen())
+        self.every(COUNT_EVERY, CountOpen())
         self.note(DrainOutbox())
         self.every(SWEEP_EVERY, DrainOutbox())
 
@@ -137,13 +155,13 @@ class Connector(Actor):
                 self._accepted(message)
             case Deliver():
                 self._deliver(message)
-            case ShowDraft(draft=draft):
-                self._to_courier(draft.address, message)
-            case ShowTyping(typing=typing):
-                self._to_courier(typing.address, message)
+            case ShowDraft(draft=shown) | ShowTyping(typing=shown):
+                self._to_courier(shown.address, message)
             case Settled(inbound=inbound):
                 self._open.discard(inbound.correlation_id)
                 self._to_courier(inbound.address, message)
+            case CountOpen():
+                return self._count_open()
             case _:
                 return self._on_outbox(message)
         return None
@@ -184,7 +202,7 @@ class Connector(Actor):
         if self._is_closed:
             services.metrics.message(self._name, "stopping")
             raise StoppingError("Callboard is being stopped; try again in a moment")
-        if self._storing >= MOST_STORING or self._open.is_full(began_at):
+        if self._storing >= MOST_STORING or self._open.is_full:
             services.metrics.message(self._name, "overloaded")
             raise OverloadedError("too many messages at once; try again in a moment")
         if len(inbound.text) > services.limits.max_message_chars:
@@ -227,7 +245,7 @@ class Connector(Actor):
 
     def _pass_on(self, accepting: Accepting) -> None:
         inbound = accepting.inbound
-        self._open.add(inbound.correlation_id, accepting.began_at)
+        self._open.add(inbound.correlation_id)
         seconds = self._services.clock.monotonic() - accepting.began_at
         self._services.metrics.stage("accept", seconds)
         self._services.metrics.message(self._name, "accepted")
@@ -240,6 +258,17 @@ class Connector(Actor):
             text=inbound.text,
         )
         self.tell(names.ROUTER, Route(inbound, accepting.number))
+
+    async def _count_open(self) -> None:
+        """Count who is on their way: a restart makes room for nobody."""
+        try:
+            found = await unanswered(self._services.store, self._name)
+        except StoreError as error:
+            LOG.warning("not counted yet", connector=self._name, why=str(error))
+            self.after(COUNT_AGAIN, CountOpen())
+        else:
+            # What was stored since it was read reports behind this, in the mailbox.
+            self._open.count_anew(found)
 
     def _refuse(self, attempt: RefusedAttempt) -> None:
         """Put on record that somebody was not let in, unless that is a flood."""
@@ -257,7 +286,7 @@ class Connector(Actor):
             status="unauthorised",
             reason=attempt.reason,
         )
-        row = records.unheard(services.ids.new(), body, self._name)
+        row = records.unheard(services.ids.new(), body)
         commit = Commit(at=services.clock.wall(), records=(row,))
         services.store.submit(commit, _note_refusal)
 

@@ -1,6 +1,8 @@
 """Delivers to one chat, in order, one message at a time; tries again when it must.
 
-The shell of `rules/sending.py`.
+The shell of `rules/sending.py`. What has to wait for long, for its platform or for
+the disk, is handed back: it stays in the outbox, and the connector hands it over again.
+Until it has gone, so are all later deliveries of the chat.
 """
 
 from __future__ import annotations
@@ -12,7 +14,14 @@ import trio
 
 from actors import names
 from actors.errors import DeliveryBusyError, DeliveryError, DeliveryUnknownError
-from actors.protocol import Deliver, Delivered, Settled, ShowDraft, ShowTyping
+from actors.protocol import (
+    Deliver,
+    Delivered,
+    Settled,
+    ShowDraft,
+    ShowTyping,
+    Undelivered,
+)
 from actors.receipts import Receipts, RecordAgain, Recorded
 from actors.rules import sending as rules
 from runtime.actor import Actor
@@ -31,6 +40,35 @@ LOG = EventLog("courier")
 # Chosen: seconds until a receipt is stored again that the disk refused.
 RETRY_COMMIT = 1.0
 
+# Chosen: half a minute of a full disk; the connector looks again as often.
+MOST_MARKS = 30
+"""Tries to store that the platform is about to be asked, at a time."""
+
+LONGEST_HOLD = rules.LONGEST_WAIT
+"""Seconds of a pause that are waited out with the delivery in hand."""
+
+# Chosen: a third of the deadline; the rest is left to the platform's last answer.
+HAND_BACK_AFTER = 600.0
+"""Seconds with one delivery in hand after which its next pause is not waited out."""
+
+# Chosen: what is in the outbox comes again twice a minute, unless the disk fails.
+FORGET_AFTER = 3600.0
+"""Seconds after which what does not come again was dropped by hand."""
+
+
+class Parked(msgspec.Struct, frozen=True):
+    """A delivery that was handed back, and is to be gone on with."""
+
+    delivery_id: str
+    sending: rules.Sending
+    """Where it stands; an incarnation leaves it to the next one."""
+
+    effect: rules.Effect
+    """What was not carried out."""
+
+    until: float
+    """Seconds on trio's clock: not before."""
+
 
 class Before(msgspec.Struct, frozen=True):
     """A note to the next incarnation: what this one knew."""
@@ -44,20 +82,26 @@ class Before(msgspec.Struct, frozen=True):
     attempts: int
     """How often the platform was asked for that one."""
 
+    parked: Parked | None
+    line: tuple[str, ...]
+    """Deliveries that were handed back, the next one first."""
+
 
 class Courier(Actor):
     """The way out to one chat.
 
     Takes: `Deliver`, `ShowDraft`, `Settled`, in the order of the chat.
-    Sends: receipts to the store, `Delivered` to its connector.
-    Keeps: what it said of late, and receipts that the disk has not taken yet.
+    Sends: receipts to the store; `Delivered` and `Undelivered` to its connector.
+    Keeps: what it said of late, receipts that the disk has not taken yet, and which
+        deliveries it handed back.
     Fails: when a transport breaks; the delivery is tried again, three times in all,
         and stays in the outbox.
-    Ends: when its chat has been silent for a while and all receipts are stored.
+    Ends: when its chat has been silent for a while, all receipts are stored and
+        nothing that was handed back is to come again.
     """
 
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=10_000)
-    # Chosen: six tries, each within a transport's own time-outs, and the waits between.
+    # Chosen: `HAND_BACK_AFTER`, and twice as long for a transport's own time-outs.
     deadline: ClassVar[float | None] = 1800.0
 
     def __init__(
@@ -72,18 +116,24 @@ class Courier(Actor):
         self._sending: rules.Sending | None = None  # of the one in hand
         self._in_doubt = ""
         self._asked = 0  # for the one in doubt
+        self._line = rules.Line()
+        self._parked: Parked | None = None  # the first in line, if any
+        self._handed_back_at = 0.0
         self._free_at = 0.0  # on trio's clock: when the next message may go out
 
     def may_passivate(self) -> bool:
-        """Whether all receipts are stored."""
-        return self._receipts.are_stored
+        """Whether all receipts are stored, and nothing is to come again."""
+        quiet = trio.current_time() - self._handed_back_at
+        is_awaiting = len(self._line) > 0 and quiet < FORGET_AFTER
+        return self._receipts.are_stored and not is_awaiting
 
     def on_failure(self, *_: object, **__: object) -> None:
         """Hand on the receipts that are not stored, so that nothing is said twice."""
         for receipt in reversed(self._receipts.waiting):
             self.requeue(RecordAgain(receipt))
         asked = self._sending.attempts if self._sending is not None else 0
-        self.requeue(Before(self._receipts.said, self._in_hand, asked))
+        said, line = self._receipts.said, self._line.deliveries
+        self.requeue(Before(said, self._in_hand, asked, self._parked, line))
 
     def on_receive(self, message: object) -> object:
         """Do one thing in the chat."""
@@ -94,9 +144,8 @@ class Courier(Actor):
                 self._receipts.store(receipt)
             case Deliver():
                 return self._deliver(message)
-            case Before(said=said, in_doubt=in_doubt, attempts=attempts):
-                self._receipts.remember(said)
-                self._in_doubt, self._asked = in_doubt, attempts
+            case Before():
+                self._remember(message)
             case ShowDraft(draft=draft):
                 self._transport.show_draft(draft)
             case ShowTyping(typing=typing):
@@ -107,20 +156,51 @@ class Courier(Actor):
                 return super().on_receive(message)
         return None
 
+    def _remember(self, before: Before) -> None:
+        self._receipts.remember(before.said)
+        self._in_doubt, self._asked = before.in_doubt, before.attempts
+        self._parked, self._handed_back_at = before.parked, trio.current_time()
+        for delivery_id in before.line:
+            self._line.join(delivery_id)
+
     async def _deliver(self, message: Deliver) -> None:
-        delivery = message.delivery
-        # Asked before, pending again: a person wants it said once more.
-        is_by_hand = message.attempts > 0 and not message.was_sending
-        if self._receipts.has_said(delivery.id) and not is_by_hand:
+        delivery_id = message.delivery.id
+        if message.attempts > 0 and not message.was_sending:
+            # Asked before, pending again: a person wants it said once more.
+            self._receipts.forget(delivery_id)
+        if self._receipts.has_said(delivery_id):
             # Handed over twice: by a session and, around a restart, from the outbox.
-            if not self._receipts.is_waiting(delivery.id):
-                self._tell_delivered(delivery.id)
-            return
-        await self._keep_pace()
+            if not self._receipts.is_waiting(delivery_id):
+                self._tell_delivered(delivery_id)
+        elif not self._line.may_go(delivery_id) or self._must_wait(delivery_id):
+            self._hand_back(delivery_id)
+        else:
+            await self._keep_pace()
+            await self._bring(message)
+
+    def _must_wait(self, delivery_id: str) -> bool:
+        parked = self._parked
+        if parked is None or parked.delivery_id != delivery_id:
+            return False
+        return parked.until - trio.current_time() > LONGEST_HOLD
+
+    def _hand_back(self, delivery_id: str) -> None:
+        """Leave it in the outbox for now; it will be handed over again."""
+        self._handed_back_at = trio.current_time()
+        self.tell(names.connector(self._connector), Undelivered(delivery_id))
+
+    async def _bring(self, message: Deliver) -> None:
+        """Bring it to its end, or as far as it goes now."""
+        delivery = message.delivery
         self._in_hand = delivery.id
         began = self._services.clock.monotonic()
         end = await self._send(message)
         self._in_hand, self._sending = "", None
+        if end is None:
+            self._line.join(delivery.id)
+            self._hand_back(delivery.id)
+            return
+        self._line.leave(delivery.id)
         seconds = self._services.clock.monotonic() - began
         self._services.metrics.stage("deliver", seconds)
         self._services.metrics.delivery(self._connector, end.state)
@@ -158,31 +238,67 @@ class Courier(Actor):
     def _tell_delivered(self, delivery_id: str) -> None:
         self.tell(names.connector(self._connector), Delivered(delivery_id))
 
-    async def _send(self, message: Deliver) -> rules.End:
-        """Bring it to its end: said, or given up."""
+    async def _send(self, message: Deliver) -> rules.End | None:
+        """Bring it to its end: said, or given up; None: it is parked."""
         delivery = message.delivery
-        is_in_doubt = self._in_doubt == delivery.id
+        hold_until = trio.current_time() + HAND_BACK_AFTER
+        sending, effect = self._take_up(message)
+        self._sending = sending
+        while not isinstance(effect, rules.End):
+            event = await self._carry_out(effect, delivery, hold_until)
+            if event is None:
+                self._park(delivery, sending, effect)
+                return None
+            effect = sending.on(event, trio.current_time())
+        return effect
+
+    def _take_up(self, message: Deliver) -> tuple[rules.Sending, rules.Effect]:
+        """Go on with a delivery that was handed back, or begin with it."""
+        parked, self._parked = self._parked, None
+        now = trio.current_time()
+        if parked is None or parked.delivery_id != message.delivery.id:
+            sending = self._begin(message)
+            return sending, sending.on(rules.Begins(), now)
+        if isinstance(parked.effect, rules.Pause):
+            return parked.sending, rules.Pause(max(parked.until - now, 0.0))
+        return parked.sending, parked.effect
+
+    def _begin(self, message: Deliver) -> rules.Sending:
+        is_in_doubt = self._in_doubt == message.delivery.id
         was_sending = message.was_sending or is_in_doubt
         if was_sending and not self._transport.abilities.is_idempotent:
             self._services.metrics.delivery(self._connector, "in_doubt")
-        sending = rules.Sending(
+        return rules.Sending(
             self._transport.abilities,
             self._services.account(self._connector).on_unknown,
             attempts=self._asked if is_in_doubt else message.attempts,
             was_sending=was_sending,
         )
-        self._sending = sending
-        effect = sending.on(rules.Begins())
-        while not isinstance(effect, rules.End):
-            event = await self._carry_out(effect, delivery)
-            effect = sending.on(event)
-        return effect
+
+    def _park(
+        self, delivery: Delivery, sending: rules.Sending, effect: rules.Effect
+    ) -> None:
+        waits_for, seconds = "the disk", 0.0
+        if isinstance(effect, rules.Pause):
+            waits_for, seconds = "the platform", effect.seconds
+        until = trio.current_time() + seconds
+        self._parked = Parked(delivery.id, sending, effect, until)
+        LOG.warning(
+            "delivery handed back",
+            correlation_id=delivery.correlation_id,
+            connector=self._connector,
+            delivery=delivery.id,
+            waits_for=waits_for,
+            seconds=seconds,
+        )
 
     async def _carry_out(
         self,
         effect: rules.Mark | rules.Say | rules.LookUp | rules.Pause,
         delivery: Delivery,
-    ) -> rules.Event:
+        hold_until: float,
+    ) -> rules.Event | None:
+        """Do it; None: it takes longer than this handler may."""
         match effect:
             case rules.Mark(attempt=attempt):
                 return await self._mark(delivery, attempt)
@@ -191,17 +307,20 @@ class Courier(Actor):
             case rules.LookUp():
                 return await self._look_up(delivery)
             case rules.Pause(seconds=seconds):
-                await trio.sleep(seconds)
+                until = trio.current_time() + seconds
+                if seconds > LONGEST_HOLD or until > hold_until:
+                    return None
+                await trio.sleep_until(until)
                 return rules.Waited()
             case _:
                 assert_never(effect)
 
-    async def _mark(self, delivery: Delivery, attempt: int) -> rules.Event:
-        """Store that the platform is about to be asked."""
+    async def _mark(self, delivery: Delivery, attempt: int) -> rules.Event | None:
+        """Store that the platform is about to be asked; None: the disk is full."""
         commit = Commit(
             at=self._services.clock.wall(), attempts=(Attempt(delivery.id, attempt),)
         )
-        while True:
+        for _ in range(MOST_MARKS):
             try:
                 await self._services.store.commit(commit)
             except StoreUnavailableError as error:
@@ -211,6 +330,7 @@ class Courier(Actor):
                 return rules.Refused(str(error))  # dropped by hand, for one
             else:
                 return rules.Marked()
+        return None
 
     async def _say(self, delivery: Delivery) -> rules.Event:
         try:

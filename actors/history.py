@@ -97,6 +97,7 @@ class Snapshotted(msgspec.Struct, frozen=True):
     lines: tuple[Line, ...]
     answered: tuple[str, ...]
     counted: Conversation
+    reported: dict[str, int] = {}
 
 
 class History:
@@ -107,13 +108,22 @@ class History:
         max_history: most lines of it that a prompt holds.
     """
 
-    __slots__ = ("_answered", "_most", "counted", "lines", "stream", "version")
+    __slots__ = (
+        "_answered",
+        "_most",
+        "_reported",
+        "counted",
+        "lines",
+        "stream",
+        "version",
+    )
 
     def __init__(self, stream: str, max_history: int) -> None:
         # Why twice: the prompt's rules cut by whole turns and merge lines.
         self._most = 2 * max_history + 2
         # Why no deque: an empty one is 600 bytes, and there is one for each session.
         self._answered: list[str] = []
+        self._reported: dict[str, int] = {}
         self.stream = stream
         self.lines: tuple[Line, ...] = ()
         """Newest last; no more than a prompt could ever hold."""
@@ -133,52 +143,61 @@ class History:
         self.version = sequence
         self.lines = snapshot.lines[-self._most :]
         self.counted = snapshot.counted
+        self._reported = snapshot.reported
         self._remember(snapshot.answered)
 
     def replay(self, sequence: int, kind: str, body: bytes, at: float) -> None:
-        """Take up one event of the journal.
+        """Take up one event as the journal has it.
 
         Raises:
             msgspec.DecodeError: it cannot be read.
         """
         if kind == "exchanged":
-            exchanged = msgspec.json.decode(body, type=Exchanged)
-            self.add(sequence, exchanged.inbound_id, exchanged.lines, at)
+            self.take(sequence, msgspec.json.decode(body, type=Exchanged), at)
+        elif kind == "deferred":
+            self.take(sequence, msgspec.json.decode(body, type=Deferred), at)
         else:
             self.version = sequence
 
-    def add(
-        self, sequence: int, inbound_id: str, lines: tuple[Line, ...], at: float
-    ) -> None:
-        """Take up one exchange; one that was taken up before changes nothing."""
+    def take(self, sequence: int, event: Exchanged | Deferred, at: float) -> None:
+        """Take up one event; one that was taken up before changes nothing."""
         if sequence <= self.version:
             return
         self.version = sequence
-        self._remember((inbound_id,))
-        if lines:
-            self.lines = (*self.lines, *lines)[-self._most :]
-            self.counted = self.counted.plus(lines, at)
+        is_dead = isinstance(event, Exchanged) and event.state == "dead"
+        if isinstance(event, Deferred) or is_dead:
+            # Not answered for good: it may be begun again, also by hand.
+            if event.run is not None:
+                self._report(event.inbound_id, event.run.attempt)
+        else:
+            self._reported.pop(event.inbound_id, None)
+            self._remember((event.inbound_id,))
+        if isinstance(event, Exchanged) and event.lines:
+            self.lines = (*self.lines, *event.lines)[-self._most :]
+            self.counted = self.counted.plus(event.lines, at)
 
-    def note_version(self, sequence: int) -> None:
-        """Take up that the journal has an event more, which says nothing new."""
-        self.version = max(self.version, sequence)
+    def reported(self, inbound_id: str) -> int:
+        """Give the last attempt at a message that the journal tells of; 0: none."""
+        return self._reported.get(inbound_id, 0)
 
     def snapshot_after(self, event: Exchanged | Deferred, at: float) -> bytes | None:
         """Give the snapshot that belongs to the next event, if one is due."""
         if (self.version + 1) % SNAPSHOT_EVERY:
             return None
-        lines: tuple[Line, ...] = ()
-        answered = tuple(self._answered)
-        if isinstance(event, Exchanged):
-            lines = event.lines
-            answered = (*answered, event.inbound_id)
+        then = History(self.stream, 0)
+        then._most, then.version, then.lines = self._most, self.version, self.lines
+        then.counted, then._reported = self.counted, dict(self._reported)
+        then._remember(tuple(self._answered))
+        then.take(self.version + 1, event, at)
         return msgspec.json.encode(
-            Snapshotted(
-                (*self.lines, *lines)[-self._most :],
-                answered[-REMEMBERED:],
-                self.counted.plus(lines, at) if lines else self.counted,
-            )
+            Snapshotted(then.lines, tuple(then._answered), then.counted, then._reported)
         )
+
+    def _report(self, inbound_id: str, attempt: int) -> None:
+        self._reported.pop(inbound_id, None)  # the newest last
+        self._reported[inbound_id] = attempt
+        if len(self._reported) > REMEMBERED:
+            del self._reported[next(iter(self._reported))]
 
     def note_answered(self, inbound_id: str) -> None:
         """Take up that a message was answered without an event."""

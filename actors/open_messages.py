@@ -1,12 +1,33 @@
-"""Who is on their way in one connector: what was taken in and not answered yet."""
+"""Who is on their way in one connector: what was taken in and not answered yet.
+
+Counted as it comes and goes, and now and then anew from the store. That is where the
+count begins after a restart, and how it forgets what was answered by other ways (by
+hand, for one); whatever still waits stays counted, however long it waits.
+"""
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from typing import TYPE_CHECKING
 
-# Chosen: longer than any turn with its tries may take. What is still here then was
-# answered by other ways (by hand, for one), and must not take up room for ever.
-FORGET_AFTER = 3600.0
+import msgspec
+
+from actors.messages import Inbound
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from runtime.rows import StoredMessage
+    from runtime.store import Store
+
+PAGE = 1000
+
+# Chosen: seldom beside a look through the store, often beside an operator who settles
+# by hand what then takes up room for nobody.
+COUNT_EVERY = 600.0
+"""Seconds between counts of who is on their way, from what the store says."""
+
+COUNT_AGAIN = 15.0
+"""Seconds until they are counted again if the disk did not say."""
 
 
 class OpenMessages:
@@ -18,26 +39,60 @@ class OpenMessages:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._since: OrderedDict[str, float] = OrderedDict()
+        self._ids: set[str] = set()
 
     def __len__(self) -> int:
-        """Say how many there are."""
-        return len(self._since)
+        """Say how many there are; after a restart that may be more than `most`."""
+        return len(self._ids)
 
-    def is_full(self, now: float) -> bool:
-        """Whether one more is too many.
+    @property
+    def is_full(self) -> bool:
+        """Whether one more is too many."""
+        return len(self._ids) >= self._most
 
-        Args:
-            now: seconds on the monotonic clock.
-        """
-        while self._since and next(iter(self._since.values())) < now - FORGET_AFTER:
-            self._since.popitem(last=False)
-        return len(self._since) >= self._most
-
-    def add(self, correlation_id: str, now: float) -> None:
+    def add(self, correlation_id: str) -> None:
         """Take one in."""
-        self._since[correlation_id] = now
+        self._ids.add(correlation_id)
 
     def discard(self, correlation_id: str) -> None:
         """Learn that one was answered, or never will be."""
-        self._since.pop(correlation_id, None)
+        self._ids.discard(correlation_id)
+
+    def count_anew(self, correlation_ids: Collection[str]) -> None:
+        """Learn from the store which ones there are, and no others."""
+        self._ids = set(correlation_ids)
+
+
+async def unanswered(store: Store, connector: str) -> set[str]:
+    """Look up which messages of a connector wait for their own answer.
+
+    Args:
+        store: where to look.
+        connector: name of the account.
+
+    Returns:
+        Their correlation ids. Copies for further agents and delegations are left out:
+        an exchange makes room when the person's own message is answered.
+
+    Raises:
+        StoreError: the disk fails.
+    """
+    after = 0
+    found: set[str] = set()
+    while True:
+        rows = await store.unsettled(after, PAGE)
+        for row in rows:
+            after = row.number
+            if row.connector == connector and _is_own(row):
+                found.add(row.id)
+        if len(rows) < PAGE:
+            return found
+
+
+def _is_own(row: StoredMessage) -> bool:
+    """Whether it is what a person wrote, and can be read."""
+    try:
+        inbound = msgspec.json.decode(row.body, type=Inbound)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False  # the router says so in the log; nobody will answer it
+    return inbound.correlation_id == row.id

@@ -160,8 +160,5 @@ class Outgoing:
 
     def _take_up(self, stored: Stored, committed: Committed) -> None:
         """Add to the history what was stored, unless it was read from the journal."""
-        answer, sequence = stored.answer, committed.sequences[-1]
-        if answer.defer is not None:
-            self._history.note_version(sequence)
-        else:
-            self._history.add(sequence, answer.inbound.id, answer.lines, stored.at)
+        event = commits.as_event(stored.answer)
+        self._history.take(committed.sequences[-1], event, stored.at)

@@ -92,6 +92,12 @@ class StartTurn(msgspec.Struct, frozen=True, kw_only=True):
     steps: str = ""
     """The journal stream of this message's rounds and tool calls."""
 
+    attempt: int = 1
+    """Which start of this message's turn it is."""
+
+    reported: int = 0
+    """The last start whose rounds stand in the ledger already."""
+
     may_have_steps: bool = False
     """Whether an earlier attempt may have recorded some."""
 

@@ -82,6 +82,10 @@ class Receipts:
         """Whether this was said, or given up, as far as that is remembered."""
         return delivery_id in self._said
 
+    def forget(self, delivery_id: str) -> None:
+        """Let this be said once more."""
+        self._said = [each for each in self._said if each != delivery_id]
+
     def is_waiting(self, delivery_id: str) -> bool:
         """Whether the receipt of this is not stored yet."""
         return delivery_id in self._waiting

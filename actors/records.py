@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.history import Exchanged
-from actors.rules.keys import SessionKey, parse_key, partition
+from actors.rules.keys import SessionKey, chat_partition, parse_key
 from runtime.rows import Record
 
 if TYPE_CHECKING:
@@ -93,10 +93,10 @@ def conversation(stream: str, key: SessionKey, counted: Conversation) -> Record:
         started_at=counted.started_at,
         last_message_at=counted.last_at,
     )
-    return _record(CONVERSATION, stream, key.agent, stream, body)
+    return _record(CONVERSATION, stream, key.agent, part_of(key), body)
 
 
-def audit(stream: str, key: SessionKey, event: Exchanged, keep: Keep) -> Record:
+def audit(key: SessionKey, event: Exchanged, keep: Keep) -> Record:
     """Write down one exchange."""
     run = event.run
     asked = [line.text for line in event.lines if line.role == "user"]
@@ -120,10 +120,10 @@ def audit(stream: str, key: SessionKey, event: Exchanged, keep: Keep) -> Record:
     if event.state == "dead":
         # It may be tried again by hand, and that is an exchange of its own.
         name = f"{name}#{run.attempt if run else 0}"
-    return _record(AUDIT, name, key.connector, stream, body)
+    return _record(AUDIT, name, key.connector, part_of(key), body)
 
 
-def usage(stream: str, key: SessionKey, event: Exchanged | Deferred) -> Record | None:
+def usage(key: SessionKey, event: Exchanged | Deferred) -> Record | None:
     """Write down what the turn behind an event took, if there was one."""
     run = event.run
     if run is None:
@@ -143,7 +143,7 @@ def usage(stream: str, key: SessionKey, event: Exchanged | Deferred) -> Record |
         status=event.reason,
     )
     name = f"{event.inbound_id}#{run.attempt}"
-    return _record(USAGE, name, key.agent, stream, body)
+    return _record(USAGE, name, key.agent, part_of(key), body)
 
 
 def of_event(
@@ -161,32 +161,37 @@ def of_event(
         keep: gives what the audit keeps of a text.
     """
     key = parse_key(stream)
-    made = [usage(stream, key, event)]
+    made = [usage(key, event)]
     if isinstance(event, Exchanged):
-        made.append(audit(stream, key, event, keep))
+        made.append(audit(key, event, keep))
         if event.lines:
             made.append(conversation(stream, key, counted))
     return tuple(each for each in made if each is not None)
 
 
-def unheard(record_id: str, body: AuditRecord, stream: str) -> Record:
+def part_of(key: SessionKey) -> int:
+    """Give the partition of a session's rows."""
+    return chat_partition(key.connector, key.chat)
+
+
+def unheard(record_id: str, body: AuditRecord) -> Record:
     """Write down what no session's journal tells of.
 
     Args:
         record_id: the message's id, or a new one for an attempt that was refused.
-        body: what happened.
-        stream: the chat it came from.
+        body: what happened, and in which chat.
     """
-    return _record(AUDIT, record_id, body.channel, stream, body)
+    part = chat_partition(body.channel, body.chat)
+    return _record(AUDIT, record_id, body.channel, part, body)
 
 
 def _record(
-    kind: str, record_id: str, owner: str, stream: str, body: msgspec.Struct
+    kind: str, record_id: str, owner: str, part: int, body: msgspec.Struct
 ) -> Record:
     return Record(
         kind=kind,
         id=record_id,
         owner=owner,
-        part=partition(stream),
+        part=part,
         body=msgspec.json.encode(body),
     )

@@ -19,7 +19,6 @@ from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 from runtime.messages import Keyed
 from runtime.rows import (
-    BY_HAND,
     Commit,
     Committed,
 )
@@ -330,5 +329,4 @@ def as_past(row: StoredMessage) -> Past:
         started_at=row.started_at,
         due_at=row.due_at,
         was_read=True,
-        is_by_hand=row.reason == BY_HAND,
     )

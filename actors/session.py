@@ -100,7 +100,7 @@ class Session(Actor):
     def on_failure(self, *_: object, **__: object) -> None:
         """Give back what this incarnation held, oldest first."""
         current = self._attempt
-        if current is not None and not current.is_started:
+        if current is not None and not (current.is_started or current.is_over):
             current.held.state.on(message_state.Returns())  # it was not even begun
         self._abandon_attempt()
         for held in reversed(tuple(self._held.values())):
@@ -145,7 +145,7 @@ class Session(Actor):
         if inbound.id in self._held:
             self._hear_again(self._held[inbound.id], hear.past)
             return
-        if self._history.has_answered(inbound.id) and not hear.past.is_by_hand:
+        if self._history.has_answered(inbound.id):
             return  # handed in again after a restart, when it was answered already
         command: commands.Command = commands.Words()
         if not inbound.chain.agents:  # only people give commands
@@ -234,6 +234,7 @@ class Session(Actor):
             report = current.begin(
                 (*history.brought(inbound), *history.lines),
                 f"{self._key.text}/{inbound.id}",
+                history.reported(inbound.id),
                 claim_first=effect.must_be_stored,
             )
             if report is not None:

@@ -13,7 +13,7 @@ import msgspec
 import trio
 
 from actors.rules import turn as rules
-from actors.rules.keys import partition
+from actors.rules.keys import chat_partition
 from runtime.errors import SequenceConflictError, StoreUnavailableError
 from runtime.logs import EventLog
 from runtime.rows import Append, Commit, NewEvent
@@ -27,7 +27,6 @@ LOG = EventLog("turn")
 ROUND = "round"
 TOOL = "tool"
 
-# Chosen: a turn has some hundred steps at most (rounds times calls).
 PAGE = 1000
 
 # Chosen: seconds until a step is stored again that the disk refused; the turn's own
@@ -45,6 +44,8 @@ class Steps:
 
     def __init__(self, start: StartTurn, services: Services) -> None:
         self._stream = start.steps
+        address = start.inbound.address
+        self._part = chat_partition(address.connector, address.chat)
         self._may_be_there = start.may_have_steps
         self._services = services
         self._version = 0
@@ -61,15 +62,19 @@ class Steps:
         """
         if not (self._may_be_there and self._stream):
             return []
-        events = await self._services.store.read(self._stream, 0, PAGE)
-        self._version = len(events)
         found: list[rules.Step] = []
-        for event in events:
-            if event.kind == ROUND:
-                found.append(msgspec.json.decode(event.body, type=rules.ModelReplied))
-            elif event.kind == TOOL:
-                found.append(msgspec.json.decode(event.body, type=rules.ToolReturned))
-        return found
+        while True:
+            events = await self._services.store.read(self._stream, self._version, PAGE)
+            for event in events:
+                self._version = event.sequence
+                if event.kind == ROUND:
+                    reply = msgspec.json.decode(event.body, type=rules.ModelReplied)
+                    found.append(reply)
+                elif event.kind == TOOL:
+                    result = msgspec.json.decode(event.body, type=rules.ToolReturned)
+                    found.append(result)
+            if len(events) < PAGE:
+                return found
 
     async def add(self, step: rules.Step) -> None:
         """Record a step; comes back when it is durable, or `is_superseded`."""
@@ -95,7 +100,7 @@ class Steps:
         journal = Append(
             stream=self._stream,
             expected=self._version,
-            part=partition(self._stream),
+            part=self._part,
             events=(event,),
         )
         return Commit(at=self._services.clock.wall(), appends=(journal,))

@@ -50,6 +50,8 @@ IN_DOUBT = (
 )
 """What the model is told of a call that was cut off and must not simply be repeated."""
 
+TAKEN_OVER = "⚠️ Another attempt at this took over."
+
 TIMED_OUT = "⚠️ Request timed out. Please try again."
 
 
@@ -141,7 +143,7 @@ class Turn(Actor):
         turn = rules.Turn(tools, max(1, config.max_tool_rounds + 1))
         steps = Steps(start, self._services)
         effects = self._resume(start, turn, await steps.read())
-        while not steps.is_superseded:
+        while effects and not steps.is_superseded:
             calls: list[ToolCall] = []
             for effect in effects:
                 match effect:
@@ -160,7 +162,7 @@ class Turn(Actor):
             if calls and not steps.is_superseded:
                 effects = await self._run_tools(start, turn, calls, steps)
         # Nobody waits for this: whoever took over answers.
-        return Failed("⚠️ Another attempt took over.", "superseded")
+        return Failed(TAKEN_OVER, "superseded", may_retry=True)
 
     async def _record(
         self,
@@ -176,23 +178,30 @@ class Turn(Actor):
         self, start: StartTurn, turn: rules.Turn, steps: list[rules.Step]
     ) -> list[rules.Effect]:
         """Go back to where an earlier attempt was cut off."""
-        effects = rules.resume(turn, steps)
-        for step in steps:
+        resumed = rules.resume(turn, steps)
+        for step in resumed.steps:
             if isinstance(step, rules.ModelReplied):
                 self._speak(start, [], step.text)
-                self._note_round(step)
+                is_new = start.reported == 0 or step.attempt > start.reported
+                self._note_round(step, is_counted=is_new)
             elif not step.is_error:
                 call = turn.call(step.call_id)
                 if call is not None and call.name == prompt.DELEGATE:
                     self._delegate(start, call)  # only notes what is to be handed on
         self._in_doubt = {
-            effect.call.id for effect in effects if isinstance(effect, rules.CallTool)
+            effect.call.id
+            for effect in resumed.open_effects
+            if isinstance(effect, rules.CallTool)
         }
-        return effects
+        return resumed.open_effects
 
-    def _note_round(self, reply: rules.ModelReplied) -> None:
-        self._rounds += 1
-        self._usage += reply.usage
+    def _note_round(
+        self, reply: rules.ModelReplied, *, is_counted: bool = True
+    ) -> None:
+        """Take up a round; one that an earlier report told of is not counted again."""
+        if is_counted:
+            self._rounds += 1
+            self._usage += reply.usage
         if reply.text:
             self._said.append(reply.text)
 
@@ -215,7 +224,9 @@ class Turn(Actor):
                 await trio.sleep(min(max(asked, 0.0), LONGEST_WAIT))
                 wait *= 2
             else:
-                reply = rules.ModelReplied(answer.text, answer.tool_calls, answer.usage)
+                reply = rules.ModelReplied(
+                    answer.text, answer.tool_calls, answer.usage, start.attempt
+                )
                 self._note_round(reply)
                 return reply
         raise AssertionError("unreachable: the last attempt returns")

@@ -75,7 +75,7 @@ async def write(store: SqliteStore, size: int) -> None:
         answer = exchange(number)
         commit = commits.as_exchange(answer, history, services)
         store.submit(msgspec.structs.replace(commit, settles=()), _pass_over)
-        history.add(number + 1, answer.inbound.id, answer.lines, commit.at)
+        history.take(number + 1, commits.as_event(answer), commit.at)
         if number % GROUP == GROUP - 1:
             await store.commit(Commit(at=commit.at))
     await store.commit(Commit(at=clock.wall()))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import trio
 
 from actors import names
+from actors.messages import Delivery, Inbound
 from actors.protocol import CloseDoor
 from runtime.errors import StoreError
 from runtime.logs import EventLog
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from runtime.clock import Clock
+    from runtime.rows import StoredDelivery, StoredMessage
     from runtime.store import Store
     from runtime.system import ActorSystem
 
@@ -47,6 +50,8 @@ class Drain:
         self._store = store
         self._clock = clock
         self._connectors = connectors
+        self._can_read: dict[tuple[str, int], bool] = {}
+        """By kind and number of a row."""
 
     async def run(self, within: float) -> bool:
         """Close the doors, then wait until all is answered and said.
@@ -71,15 +76,70 @@ class Drain:
         return not left
 
     async def _count(self) -> int:
-        """Count what is under way; a disk that fails counts as one."""
-        now, store = self._clock.wall(), self._store
+        """Count what is under way, at least; a disk that fails counts as one."""
         try:
-            messages = await store.unsettled(limit=PAGE)
-            deliveries = await store.undelivered(limit=PAGE)
+            return await self._unanswered() + await self._unsaid()
         except StoreError as error:
             LOG.warning("cannot tell what is under way", why=str(error))
             return 1
-        mine = self._connectors
-        under_way = [m for m in messages if m.connector in mine and m.due_at <= now]
-        unsaid = [each for each in deliveries if each.connector in mine]
-        return len(under_way) + len(unsaid)
+
+    async def _unanswered(self) -> int:
+        """Count messages that somebody works on, page by page until there are some."""
+        now, after = self._clock.wall(), 0
+        is_put_off: dict[str, bool] = {}
+        while True:
+            rows = await self._store.unsettled(after, PAGE)
+            mine = [row for row in rows if self._is_mine(row, Inbound)]
+            found = [row for row in mine if is_under_way(row, now, is_put_off)]
+            if found or len(rows) < PAGE:
+                return len(found)
+            after = rows[-1].number
+
+    async def _unsaid(self) -> int:
+        """Count deliveries that are still to be said, in the same way."""
+        after = 0
+        while True:
+            rows = await self._store.undelivered(after=after, limit=PAGE)
+            found = [row for row in rows if self._is_mine(row, Delivery)]
+            if found or len(rows) < PAGE:
+                return len(found)
+            after = rows[-1].number
+
+    def _is_mine(
+        self, row: StoredMessage | StoredDelivery, kind: type[Inbound | Delivery]
+    ) -> bool:
+        """Whether somebody here can do something about a row.
+
+        One that cannot be read is left as it is, and said so in the log, by those
+        whose it would be; so nobody is to wait for it.
+        """
+        if row.connector not in self._connectors:
+            return False
+        # Bounded: with the doors closed, only what those inside hand on is added.
+        key = (kind.__name__, row.number)
+        known = self._can_read.get(key)
+        if known is None:
+            known = self._can_read[key] = can_read(row.body, kind)
+        return known
+
+
+def is_under_way(row: StoredMessage, now: float, is_put_off: dict[str, bool]) -> bool:
+    """Whether a message is worked on, or will be as soon as others are done.
+
+    Args:
+        row: the message; its chat's earlier ones must have been asked about before.
+        now: Unix seconds.
+        is_put_off: by stream, whether its first open message waits for a later try;
+            written here. What came behind that one waits as long.
+    """
+    waits = is_put_off.setdefault(row.stream, row.due_at > now)
+    return row.state == "running" or not (waits or row.due_at > now)
+
+
+def can_read(body: bytes, kind: type[Inbound | Delivery]) -> bool:
+    """Whether a stored body is what it should be."""
+    try:
+        msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True

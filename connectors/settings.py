@@ -70,6 +70,8 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     if app.default_agent:
         way: Way = ("default_agent",)
         yield from unknown(way, "agent", app.default_agent, app.agents)
+    for index, owner in enumerate(app.owners):
+        yield from check_owner(("owners", index), owner, app)
     for index, route in enumerate(app.routes):
         way = ("routes", index)
         yield from unknown((*way, "agent"), "agent", route.agent, app.agents)
@@ -78,6 +80,16 @@ def check(app: AppConfig) -> Iterator[Complaint]:
         yield from check_agent(name, agent, app)
     yield from check_models(app)
     yield from check_connectors(app)
+
+
+def check_owner(way: Way, owner: str, app: AppConfig) -> Iterator[Complaint]:
+    """Complain of an owner who can never write."""
+    connector, _, sender = owner.partition("/")
+    if not sender:
+        text = f"{owner!r} is nobody: write connector/sender id"
+        yield Complaint(way, text, 'for example "http/sam"')
+    else:
+        yield from unknown(way, "connector", connector, app.connectors)
 
 
 def unknown(

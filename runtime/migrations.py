@@ -10,13 +10,13 @@ run in one transaction, and an older file is copied next to itself before.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import apsw
 
 from runtime.errors import StoreRefusedError, StoreTooNewError
+from runtime.sqlite_pages import copy_whole, unfinished_beside
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -229,6 +229,7 @@ def migrate(
     Raises:
         StoreRefusedError: the file belongs to another program.
         StoreTooNewError: a newer release wrote it.
+        CorruptError: an older one is damaged; nothing has been changed.
         apsw.Error: the disk; nothing has been changed.
     """
     version = int(db.pragma("user_version"))
@@ -242,7 +243,7 @@ def migrate(
     if version == len(steps):
         return
     if version:
-        back_up(db, path.with_name(f"{path.name}.backup-v{version}"))
+        back_up(db, path, path.with_name(f"{path.name}.backup-v{version}"))
     with db:
         for step in steps[version:]:
             step(db)
@@ -266,20 +267,15 @@ def refuse_foreign(db: apsw.Connection, path: Path) -> None:
         )
 
 
-def back_up(db: apsw.Connection, copy: Path) -> None:
-    """Copy a whole database; the copy appears under its name only when complete.
+def back_up(db: apsw.Connection, path: Path, copy: Path) -> None:
+    """Copy a whole database; the copy has its name when it is checked and on the disk.
 
     An earlier copy of the same version is replaced: it is the older of the two.
+
+    Raises:
+        CorruptError: the database is damaged; there is no copy of it.
+        apsw.Error: the disk.
     """
-    unfinished = copy.with_name(f"{copy.name}.unfinished")
-    unfinished.unlink(missing_ok=True)
-    os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    target = apsw.Connection(str(unfinished))
-    try:
-        with target.backup("main", db, "main") as backup:
-            backup.step()
-        # The copied header says WAL; as one plain file it can be moved about.
-        target.pragma("journal_mode", "delete")
-    finally:
-        target.close()
-    unfinished.replace(copy)
+    with unfinished_beside(copy) as unfinished:
+        copy_whole(db, path, unfinished)
+        unfinished.replace(copy)

@@ -12,20 +12,34 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apsw
 
-from runtime.errors import CorruptError, StoreRefusedError
-from runtime.sqlite_file import DAMAGED, SqliteFile, translate
+from runtime.errors import StoreRefusedError
+from runtime.sqlite_file import DAMAGED, SqliteFile, SqliteOptions, translate
+from runtime.sqlite_pages import (
+    copy_whole,
+    flush_file,
+    flush_folder,
+    unfinished_beside,
+)
 from runtime.sqlite_reads import greet
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from pathlib import Path
 
-STEP = 1000
-"""Pages (of 4 KiB) copied between two moments at which Ctrl-C is noticed."""
+Link = Callable[[Path, Path], object]
+
+UNREADABLE = (*DAMAGED, apsw.CantOpenError, apsw.IOError)
+"""What says that a database cannot be opened as it is, whoever tries."""
+
+LOGS = ("-wal", "-journal")
+"""Ends of the names of files that hold what a database does not have yet, or must
+give back. Beside another database they would be written into it."""
 
 
 def backup(source: Path, target: Path, *, replace: bool = False) -> int:
@@ -62,6 +76,8 @@ def backup(source: Path, target: Path, *, replace: bool = False) -> int:
 def restore(copy: Path, path: Path) -> Path | None:
     """Put a copy in the place of a database that nobody uses.
 
+    Cut short at any moment it leaves the old database or the copy, each whole.
+
     Args:
         copy: a database of this or an earlier release; it is not changed.
         path: where it is to be.
@@ -72,7 +88,7 @@ def restore(copy: Path, path: Path) -> Path | None:
     Raises:
         StoreUnavailableError: a process uses `path`, there is no `copy`, or a disk
             fails.
-        StoreRefusedError: `copy` is another program's.
+        StoreRefusedError: `copy` is another program's, or `path` is a folder.
         StoreTooNewError: a newer release wrote it.
         CorruptError: `copy` is damaged.
     """
@@ -82,7 +98,8 @@ def restore(copy: Path, path: Path) -> Path | None:
     lock = file.lock()
     try:
         with made_whole(copy, path) as unfinished:
-            kept = set_aside(path)
+            kept = keep(path)
+            clear(path)
             unfinished.replace(path)
     finally:
         lock.release()
@@ -92,86 +109,110 @@ def restore(copy: Path, path: Path) -> Path | None:
 @contextlib.contextmanager
 def made_whole(source: Path, target: Path) -> Generator[Path]:
     """Make a checked copy beside `target`, to be given that name; or none."""
-    unfinished = target.with_name(f"{target.name}.unfinished")
     with SqliteFile(target).told():
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        unfinished.unlink(missing_ok=True)
-        os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        try:
+        with unfinished_beside(target) as unfinished:
             try:
-                copy_pages(source, unfinished)
-                check(unfinished, source)
+                copy_moment(source, unfinished)
             except DAMAGED as error:
                 raise translate(error, source) from error
             yield unfinished
-        finally:
-            unfinished.unlink(missing_ok=True)
-        flush_folder(target.parent)
 
 
-def copy_pages(source: Path, target: Path) -> None:
-    """Copy a database into an empty file.
+def copy_moment(source: Path, target: Path) -> None:
+    """Copy a database, as it is at one moment, into an empty file.
 
     Raises:
         StoreError: see `runtime.sqlite_file.SqliteFile.open_existing`.
     """
-    with contextlib.ExitStack() as stack:
-        old = SqliteFile(source).open_existing(oldest=1)
-        stack.callback(old.close)
-        new = apsw.Connection(str(target))
-        stack.callback(new.close)
+    db = SqliteFile(source).open_existing(oldest=1)
+    try:
         # Why: SQLite begins a copy afresh when somebody writes in between; on a busy
         # server it would never end. One reading transaction is one view.
-        old.execute("BEGIN")
-        greet(old)
-        with new.backup("main", old, "main") as pages:
-            while not pages.done:
-                pages.step(STEP)
-        # The copied header says WAL; as one plain file it can be moved about.
-        new.pragma("journal_mode", "delete")
-
-
-def check(copy: Path, source: Path) -> None:
-    """Read a whole copy.
-
-    Raises:
-        CorruptError: it is damaged, and so is what it was taken from.
-    """
-    # Why: on a connection that only reads, SQLite leaves out the CHECKs.
-    db = apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READWRITE)
-    try:
-        found = str(db.pragma("integrity_check"))
+        db.execute("BEGIN")
+        greet(db)
+        copy_whole(db, source, target)
     finally:
         db.close()
-    if found != "ok":
-        first = found.splitlines()[0]
-        raise CorruptError(f"{source} is damaged ({first}); it was not copied")
 
 
-def set_aside(path: Path) -> Path | None:
-    """Take a database and its WAL out of the way; gives its new name."""
-    wal, shm = (path.with_name(f"{path.name}{suffix}") for suffix in ("-wal", "-shm"))
-    shm.unlink(missing_ok=True)
+def keep(path: Path) -> Path | None:
+    """Give a database a second name, under which it stays; None: there is none.
+
+    Afterwards all its commits are in the one file, unless it cannot be read: then
+    what lies beside it is kept too.
+    """
     if not path.exists():
-        wal.unlink(missing_ok=True)
         return None
-    kept = path.with_name(f"{path.name}.before-restore")
-    for number in itertools.count(2):
-        if not kept.exists():
-            break
-        kept = path.with_name(f"{path.name}.before-restore-{number}")
-    # The WAL first, for it may hold what the database does not have yet: cut short
-    # here and run again, the two still find each other.
-    if wal.exists():
-        wal.replace(kept.with_name(f"{kept.name}-wal"))
-    path.replace(kept)
+    is_settled = settle(path)
+    kept = free_name(path)
+    if not is_settled:
+        for suffix in LOGS:
+            log = Path(f"{path}{suffix}")
+            if log.exists():
+                name_twice(log, Path(f"{kept}{suffix}"))
+    name_twice(path, kept)
     return kept
 
 
-def flush_folder(folder: Path) -> None:
-    """Have the disk keep the new names of files."""
-    handle = os.open(folder, os.O_RDONLY)
+def settle(path: Path) -> bool:
+    """Bring all commits of a database into its one file, if it can be read.
+
+    Raises:
+        apsw.Error: somebody holds it, or there is no room; nothing is lost.
+    """
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            db.set_busy_timeout(int(SqliteOptions().busy_timeout * 1000))
+            # What cannot be read is not changed either, by closing it.
+            db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            greet(db)  # undoes what a killed process left half done
+            db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        finally:
+            db.close()
+    except UNREADABLE:
+        return False
+    return True
+
+
+def free_name(path: Path) -> Path:
+    """Choose a name to keep a database under."""
+    kept = path.with_name(f"{path.name}.before-restore")
+    for number in itertools.count(2):
+        # A log that is there belongs to what somebody kept before. The same file: a
+        # restore was cut short after it had been named.
+        has_log = any(Path(f"{kept}{suffix}").exists() for suffix in LOGS)
+        if not has_log and (not kept.exists() or kept.samefile(path)):
+            break
+        kept = path.with_name(f"{path.name}.before-restore-{number}")
+    return kept
+
+
+def name_twice(path: Path, second: Path, link: Link = os.link) -> None:
+    """Give a file a second name; where the disk knows no such thing, copy it.
+
+    Args:
+        path: the file.
+        second: the name; whatever has it is replaced.
+        link: what makes a second name, or raises OSError.
+    """
+    with unfinished_beside(second) as unfinished:
+        unfinished.unlink()
+        try:
+            link(path, unfinished)
+        except OSError:  # the copy fails too, if there is another reason
+            shutil.copy2(path, unfinished)
+            flush_file(unfinished)
+        # Between two names of one file this does nothing, and need not.
+        unfinished.replace(second)
+
+
+def clear(path: Path) -> None:
+    """Remove what lies beside a database, before another gets its name.
+
+    Why before: SQLite would write it into the new one.
+    """
+    for suffix in (*LOGS, "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+    flush_folder(path.parent)

@@ -27,6 +27,7 @@ from runtime.errors import (
     StoreUnavailableError,
 )
 from runtime.migrations import MIGRATIONS, Migration, migrate, refuse_foreign
+from runtime.sqlite_pages import flush_folder
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -76,15 +77,6 @@ class SqliteOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds that closing may take, under cancellation too."""
 
 
-def flush_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk: a power cut must not take a new file."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def engine_version(text: str) -> tuple[int, ...]:
     """Read a version such as `3.51.3`."""
     return tuple(int(number) for number in text.split("."))
@@ -107,6 +99,14 @@ def refuse_old_engine(version: str) -> None:
 def identity_of(file: os.stat_result) -> tuple[int, int]:
     """Tell which file it is: (device, inode)."""
     return file.st_dev, file.st_ino
+
+
+def present_identity(path: Path) -> tuple[int, int] | None:
+    """Tell which file has a name now: (device, inode); None: there is none."""
+    try:
+        return identity_of(path.stat())
+    except OSError:
+        return None
 
 
 class FileLock:
@@ -172,14 +172,18 @@ class SqliteFile(msgspec.Struct, frozen=True):
         """Make the folder if need be, and claim the file."""
         with self.told():
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return FileLock(self.path)
+            # Resolved: by whatever links it is reached, there is one lock.
+            return FileLock(self.path.resolve())
+
+    @property
+    def wal_path(self) -> Path:
+        """Where the newest commits are: beside the file itself, not beside a link."""
+        path = self.path.resolve()
+        return path.with_name(f"{path.name}-wal")
 
     def identity(self) -> tuple[int, int] | None:
         """Tell which file has the name now: (device, inode); None: there is none."""
-        try:
-            return identity_of(self.path.stat())
-        except OSError:
-            return None
+        return present_identity(self.path)
 
     def open_writer(self) -> apsw.Connection:
         """Open, or make, the database and bring it up to date.

@@ -24,7 +24,14 @@ import pykka
 import trio
 
 from runtime.errors import MisuseError, StoreError, StoreUnavailableError
-from runtime.sqlite_file import DAMAGED, DISK, FileLock, SqliteFile, translate
+from runtime.sqlite_file import (
+    DAMAGED,
+    DISK,
+    FileLock,
+    SqliteFile,
+    present_identity,
+    translate,
+)
 from runtime.sqlite_groups import UNSTORABLE, transact
 from runtime.sqlite_jobs import Job, JobQueue
 
@@ -206,6 +213,8 @@ class Writer(DatabaseThread):
         super().__init__(file, jobs, report, ended)
         self._lock: FileLock | None = None
         self._identity: tuple[int, int] | None = None
+        self._wal_path = file.path
+        self._wal: tuple[int, int] | None = None
         self._wal_pages = 0
 
     @property
@@ -222,6 +231,7 @@ class Writer(DatabaseThread):
             stack.pop_all()
         self._lock = lock
         self._identity = self.file.identity()
+        self._wal_path = self.file.wal_path
         db.set_wal_hook(self._count_pages)  # in place of SQLite's own checkpoints
         return db
 
@@ -266,15 +276,19 @@ class Writer(DatabaseThread):
                 self._lock.release()
 
     def _lost_name(self) -> Path | None:
-        """Tell which of our two files was removed or replaced; mostly neither.
+        """Tell which of our three files was removed or replaced; mostly none.
 
-        Without the database's name SQLite would go on writing into a file that
-        nobody finds again; without the lock's, another process may write too.
+        Without the database's name, or the WAL's, SQLite would go on writing into a
+        file that nobody finds again; without the lock's, another process may write too.
         """
         if self.file.identity() != self._identity:
             return self.file.path
         if self._lock is not None and not self._lock.has_its_name():
             return self._lock.path
+        wal = present_identity(self._wal_path)
+        if self._wal is not None and wal != self._wal:
+            return self._wal_path
+        self._wal = wal  # SQLite makes it with the first write
         return None
 
     def _refuse_all(self, jobs: Sequence[Job], lost: Path) -> None:

@@ -92,11 +92,8 @@ class Desk:
         """Store an answer as `actors/outgoing.py` does."""
         commit = commits.as_exchange(answer, self.history, self.services)
         committed = await self.store.commit(commit)
-        if answer.defer is None:
-            number = committed.sequences[-1]
-            self.history.add(number, answer.inbound.id, answer.lines, commit.at)
-        else:
-            self.history.note_version(committed.sequences[-1])
+        event = commits.as_event(answer)
+        self.history.take(committed.sequences[-1], event, commit.at)
 
     async def step(self, inbound: Inbound, number: int, step: msgspec.Struct) -> None:
         kind = "round" if isinstance(step, ModelReplied) else "tool"
@@ -222,7 +219,7 @@ async def write_all(path: Path) -> None:
         status="unauthorised",
         reason="bad_key",
     )
-    row = records.unheard("01REFUSED", refused, "http")
+    row = records.unheard("01REFUSED", refused)
     now = desk.services.clock.wall()
     await store.commit(Commit(at=now, records=(row,)))
     await store.aclose()

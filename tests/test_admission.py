@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+import trio
 import trio.testing
 
 from actors import names
-from actors.commits import as_enqueue
+from actors.commits import as_accept, as_enqueue
 from actors.config import LimitsConfig
 from actors.connector import MOST_REFUSALS, Connector, ConnectorIngress
 from actors.errors import MessageRefusedError, OverloadedError, StoppingError
 from actors.messages import RefusedAttempt
+from actors.open_messages import COUNT_AGAIN
 from actors.protocol import CloseDoor, Deliver, Route, Settled
 from actors.records import AuditRecord
 from actors.rules.priority import NORMAL, OWNER
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from runtime.ref import ActorRef
+    from runtime.rows import StoredMessage
     from runtime.testing import Probe
 
     Clock = trio.testing.MockClock
@@ -108,6 +111,50 @@ async def test_only_the_end_of_an_exchange_makes_room(
                 await door.ingress.accept(words(number=3))
         else:
             assert await door.ingress.accept(words(number=3))
+
+
+class SickStore(MemoryStore):
+    """Cannot be looked through for the first few times."""
+
+    unreadable = 3
+
+    async def unsettled(
+        self, after: int = 0, limit: int = 1000
+    ) -> tuple[StoredMessage, ...]:
+        if self.unreadable:
+            self.unreadable -= 1
+            raise StoreUnavailableError("unreadable, to order")
+        return await super().unsettled(after, limit)
+
+
+async def stored(store: MemoryStore, *numbers: int) -> None:
+    rows = tuple(as_accept(words(number=number), 1.0) for number in numbers)
+    await store.commit(Commit(at=1.0, accepts=rows))
+
+
+async def test_who_was_let_in_before_a_restart_still_takes_up_room(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    await stored(store, 1, 2)
+    async with open_door(autojump_clock, store) as (door, _):
+        with pytest.raises(OverloadedError):
+            await door.ingress.accept(words(number=3))
+        door.ref.tell(Deliver(saying(1)))
+        assert await door.ingress.accept(words(number=3))
+
+
+async def test_a_disk_that_cannot_be_read_is_asked_again_who_waits(
+    autojump_clock: Clock,
+) -> None:
+    store = SickStore()
+    await stored(store, 1)
+    async with open_door(autojump_clock, store) as (door, _):
+        assert await door.ingress.accept(words(number=2))
+        await trio.sleep(4 * COUNT_AGAIN)
+        assert not store.unreadable
+        with pytest.raises(OverloadedError):
+            await door.ingress.accept(words(number=3))
 
 
 async def test_what_the_disk_refused_takes_no_room(autojump_clock: Clock) -> None:

@@ -30,7 +30,7 @@ def reply(
 async def test_an_answer_settles_its_message_with_all_that_comes_of_it() -> None:
     answer = reply("yes [DELEGATE:ben] look [/DELEGATE]")
     history = History(STREAM, 20)
-    history.note_version(3)
+    history.version = 3
     commit = commits.as_exchange(answer, history, make_services())
     (handed,) = answer.handed
     assert [row.id for row in commit.accepts] == [handed.id]

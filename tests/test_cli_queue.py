@@ -11,8 +11,18 @@ from pathlib import Path
 import pytest
 
 from connectors.cli import run
+from runtime.rows import Commit, Receipt
 from runtime.sqlite_browse import browse
-from tests.desk import FAILED, HELLO, HELP, SUM, UNHEARD, WAITING, write_database
+from tests.desk import (
+    FAILED,
+    HELLO,
+    HELP,
+    SUM,
+    UNHEARD,
+    WAITING,
+    commit_to,
+    write_database,
+)
 from tests.processes.running import write_settings
 
 ROOT = Path(__file__).parent.parent
@@ -32,6 +42,11 @@ def queue(path: Path, *arguments: str) -> int:
 def states(path: Path) -> dict[str, str]:
     with browse(path) as browser:
         return {row.id: row.state for row in browser.messages()}
+
+
+def deliveries(path: Path) -> dict[str, str]:
+    with browse(path) as browser:
+        return {row.id: row.state for row in browser.deliveries()}
 
 
 def test_what_is_not_completed_is_listed_newest_first(
@@ -183,11 +198,48 @@ def test_all_failed_ones_are_asked_about_first(
     assert states(path)[FAILED] == state
 
 
+@pytest.mark.parametrize(
+    ("verb", "changed", "end"),
+    [
+        ("retry", f"delivery {SUM}:0 is sent again", "pending"),
+        ("drop", f"delivery {SUM}:0 is not sent", "dead"),
+    ],
+)
+def test_what_is_not_sent_is_among_all_that_failed(
+    path: Path, verb: str, changed: str, end: str, capsys: Output
+) -> None:
+    assert deliveries(path)[f"{SUM}:0"] == "unknown"
+    assert queue(path, verb, "--all-failed", "--yes") == 0
+    assert changed in capsys.readouterr().out.splitlines()
+    assert deliveries(path)[f"{SUM}:0"] == end
+
+
+def test_a_dead_delivery_is_sent_again_unless_it_was_dropped_by_hand(
+    path: Path, capsys: Output
+) -> None:
+    commit_to(path, Commit(at=1.0, receipts=(Receipt(f"{HELP}:0", "dead", "gone"),)))
+    assert queue(path, "drop", f"{FAILED}:0") == 0
+    assert deliveries(path)[f"{FAILED}:0"] == "dead"
+    assert queue(path, "retry", "--all-failed", "--yes") == 0
+    assert deliveries(path)[f"{HELP}:0"] == "pending"
+    assert deliveries(path)[f"{FAILED}:0"] == "dead"
+    assert f"delivery {FAILED}:0 is sent again" not in capsys.readouterr().out
+
+
+def test_what_is_to_be_changed_is_named_in_the_question(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert queue(path, "drop", "--all-failed") == 1
+    out, err = capsys.readouterr()
+    assert "Drop 1 failed message and 1 unsent delivery?" in out + err
+
+
 def test_all_failed_ones_are_dropped_without_asking(path: Path, capsys: Output) -> None:
     assert queue(path, "drop", "--all-failed", "--yes") == 0
     assert states(path)[FAILED] == "dropped"
     assert queue(path, "drop", "--all-failed") == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "No message is failed."
+    assert capsys.readouterr().out.splitlines()[-1] == "Nothing has failed."
 
 
 @pytest.mark.parametrize("more", [[], [FAILED, "--all-failed"]])

@@ -17,13 +17,12 @@ from actors.commits import (
     as_event,
     as_exchange,
     as_unheard,
-    chat_stream,
 )
 from actors.history import SCHEMA, SNAPSHOT_EVERY, Deferred, Exchanged, History
 from actors.messages import Delivery, Inbound, Line, Run
 from actors.records import AuditRecord
 from actors.rules import message_state
-from actors.rules.keys import partition
+from actors.rules.keys import chat_partition
 from runtime.memory_store import MemoryStore
 from runtime.rows import Commit, Defer, Settle, SettledState
 from tests.fakes.neighbours import make_services, saying, words
@@ -51,7 +50,7 @@ def deferral() -> Answer:
 
 def history(version: int = 0) -> History:
     made = History(STREAM, 5)
-    made.note_version(version)
+    made.version = version
     return made
 
 
@@ -69,7 +68,7 @@ async def test_an_answer_settles_its_message_and_says_it_in_one_commit() -> None
     assert [row.id for row in commit.accepts] == ["m2"]
     (journal,) = commit.appends
     assert (journal.stream, journal.expected, len(journal.events)) == (STREAM, 6, 1)
-    assert journal.part == partition(STREAM)
+    assert journal.part == chat_partition("fake", "room")
     kinds = [record.kind for record in commit.records]
     assert kinds == ["usage", "audit", "conversation"]
 
@@ -168,7 +167,7 @@ def test_a_message_and_a_delivery_come_back_as_they_were(
     assert msgspec.json.decode(row.body, type=Inbound) == inbound
     assert (row.connector, row.platform_id) == ("fake", "p1")
     assert (row.priority, row.at) == (priority, 9.0)
-    assert row.part == partition(chat_stream(inbound)) == partition("fake/room")
+    assert row.part == chat_partition("fake", "room")
     delivery = saying(1, chat)
     sent = as_enqueue(delivery, 7)
     assert msgspec.json.decode(sent.body, type=Delivery) == delivery

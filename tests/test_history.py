@@ -18,7 +18,7 @@ from actors.history import (
     Snapshotted,
     estimate_tokens,
 )
-from actors.messages import Line
+from actors.messages import Line, Run
 from tests.fakes.neighbours import words
 
 STREAM = "anna/fake/room//zoe"
@@ -48,7 +48,7 @@ class Journal:
             event = Exchanged(inbound_id=f"m{number}", lines=lines)
             body = history.snapshot_after(event, at)
             self.events.append(("exchanged", msgspec.json.encode(event), at))
-            history.add(number + 1, f"m{number}", lines, at)
+            history.take(number + 1, event, at)
             if body is not None:
                 self.snapshot = (history.version, body)
 
@@ -94,7 +94,7 @@ def test_a_snapshot_is_due_with_every_fiftieth_event_and_no_other() -> None:
         event = Exchanged(inbound_id=f"m{number}")
         if history.snapshot_after(event, 1.0) is not None:
             due.append(number)
-        history.add(number, f"m{number}", (), 1.0)
+        history.take(number, event, 1.0)
     assert due == [SNAPSHOT_EVERY, 2 * SNAPSHOT_EVERY, 3 * SNAPSHOT_EVERY]
 
 
@@ -129,9 +129,8 @@ def test_a_snapshot_that_cannot_be_read_says_so() -> None:
 
 def test_other_events_only_move_the_version() -> None:
     history = History(STREAM, MOST)
-    history.replay(1, "deferred", b"whatever", 1.0)
-    history.note_version(2)
-    history.note_version(1)
+    history.replay(1, "something new", b"whatever", 1.0)
+    history.replay(2, "something new", b"whatever", 1.0)
     assert (history.version, history.lines) == (2, ())
     assert history.counted == Conversation()
 
@@ -139,7 +138,7 @@ def test_other_events_only_move_the_version() -> None:
 def test_an_exchange_taken_up_twice_counts_once() -> None:
     history = History(STREAM, MOST)
     for _ in range(2):
-        history.add(1, "m1", said(0), 5.0)
+        history.take(1, Exchanged(inbound_id="m1", lines=said(0)), 5.0)
     assert history.lines == said(0)
     assert history.counted == Conversation(2, 2, 5.0, 5.0)
 
@@ -158,7 +157,7 @@ def test_lines_brought_along_count_only_at_the_beginning() -> None:
     brought = (Line("user", "before"),)
     history = History(STREAM, MOST)
     assert history.brought(words(history=brought)) == brought
-    history.add(1, "m1", said(0), 1.0)
+    history.take(1, Exchanged(inbound_id="m1", lines=said(0)), 1.0)
     assert history.brought(words(history=brought)) == ()
 
 
@@ -177,3 +176,31 @@ def test_a_conversation_adds_up(exchanges: list[tuple[str, float]]) -> None:
     assert counted.tokens == sum(estimate_tokens(text) for text, _ in exchanges)
     if exchanges:
         assert counted.last_at == exchanges[-1][1]
+
+
+def ran(attempt: int) -> Run:
+    return Run(provider="p", model="m", attempt=attempt, seconds=1.0)
+
+
+def test_what_was_given_up_is_not_answered_and_its_rounds_are_reported() -> None:
+    history = History(STREAM, MOST)
+    put_off = Deferred(inbound_id="m1", reason="model", text="", due_at=1.0, run=ran(1))
+    history.take(1, put_off, 1.0)
+    assert history.reported("m1") == 1
+    dead = Exchanged(inbound_id="m1", lines=said(0), state="dead", run=ran(3))
+    history.take(2, dead, 2.0)
+    assert (history.reported("m1"), history.has_answered("m1")) == (3, False)
+    assert history.lines == said(0)
+    history.take(3, Exchanged(inbound_id="m1", lines=said(0), run=ran(4)), 3.0)
+    assert (history.reported("m1"), history.has_answered("m1")) == (0, True)
+
+
+def test_what_is_reported_is_in_the_snapshot() -> None:
+    history = History(STREAM, MOST)
+    Journal().write(history, SNAPSHOT_EVERY - 1)
+    event = Deferred(inbound_id="late", reason="x", text="", due_at=1.0, run=ran(2))
+    body = history.snapshot_after(event, 1.0)
+    assert body is not None
+    woken = History(STREAM, MOST)
+    woken.restore(SNAPSHOT_EVERY, body)
+    assert woken.reported("late") == 2

@@ -12,7 +12,7 @@ from actors import records
 from actors.history import Conversation, Deferred, Exchanged
 from actors.messages import Line, Run, Usage
 from actors.records import AuditRecord, ConversationRecord, UsageRecord
-from actors.rules.keys import parse_key, partition
+from actors.rules.keys import chat_partition, parse_key
 
 if TYPE_CHECKING:
     from runtime.rows import Record
@@ -38,7 +38,7 @@ T = TypeVar("T", AuditRecord, ConversationRecord, UsageRecord)
 
 
 def read(record: Record, shape: type[T]) -> T:
-    assert record.part == partition(STREAM)
+    assert record.part == chat_partition("fake", "room")
     return msgspec.json.decode(record.body, type=shape)
 
 
@@ -46,7 +46,7 @@ def test_an_audit_row_has_the_last_words_of_both_sides() -> None:
     event = Exchanged(
         inbound_id="m1", lines=LINES, sender_id="z1", sender_name="Zoe", run=RUN
     )
-    record = records.audit(STREAM, KEY, event, str.upper)
+    record = records.audit(KEY, event, str.upper)
     assert (record.kind, record.id, record.owner) == ("audit", "m1", "fake")
     assert read(record, AuditRecord) == AuditRecord(
         channel="fake",
@@ -69,7 +69,7 @@ def test_without_lines_it_has_the_event_s_words_and_the_key_s_sender() -> None:
     event = Exchanged(
         inbound_id="m1", asked="/help", said="Commands:", reason="command"
     )
-    record = records.audit(STREAM, KEY, event, str.upper)
+    record = records.audit(KEY, event, str.upper)
     assert record.id == "m1"
     row = read(record, AuditRecord)
     assert (row.input, row.output) == ("/HELP", "COMMANDS:")
@@ -78,7 +78,7 @@ def test_without_lines_it_has_the_event_s_words_and_the_key_s_sender() -> None:
 
 def test_a_usage_row_has_one_name_for_each_attempt() -> None:
     event = Deferred(inbound_id="m1", reason="model", text="", due_at=1.0, run=RUN)
-    record = records.usage(STREAM, KEY, event)
+    record = records.usage(KEY, event)
     assert record is not None
     assert (record.kind, record.id, record.owner) == ("usage", "m1#2", "anna")
     assert read(record, UsageRecord) == UsageRecord(
@@ -98,7 +98,7 @@ def test_a_usage_row_has_one_name_for_each_attempt() -> None:
 
 
 def test_where_no_model_was_asked_nothing_was_used() -> None:
-    assert records.usage(STREAM, KEY, Exchanged(inbound_id="m1")) is None
+    assert records.usage(KEY, Exchanged(inbound_id="m1")) is None
 
 
 def test_a_conversation_row_says_how_it_stands() -> None:
@@ -154,7 +154,7 @@ def test_an_attempt_that_was_refused_is_listed_by_its_account() -> None:
         status="unauthorised",
         reason="bad_key",
     )
-    record = records.unheard("r1", body, "web")
+    record = records.unheard("r1", body)
     assert (record.kind, record.id, record.owner) == ("audit", "r1", "web")
-    assert record.part == partition("web")
+    assert record.part == chat_partition("web", "")
     assert msgspec.json.decode(record.body, type=AuditRecord) == body

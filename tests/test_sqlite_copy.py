@@ -13,7 +13,7 @@ import apsw
 import pytest
 import trio
 
-from runtime import sqlite_copy
+from runtime import sqlite_pages
 from runtime.errors import (
     CorruptError,
     StoreRefusedError,
@@ -22,9 +22,10 @@ from runtime.errors import (
 )
 from runtime.migrations import MIGRATIONS
 from runtime.rows import Commit
-from runtime.sqlite_copy import backup, restore
+from runtime.sqlite_copy import backup, name_twice, restore
 from runtime.sqlite_file import SqliteFile, SqliteOptions
 from runtime.sqlite_store import SqliteStore
+from tests.cuts import Cuts
 from tests.store_engines import names_unsettled
 from tests.store_rows import NOW, accepting, events, turn
 
@@ -66,6 +67,10 @@ def fill(path: Path, data: bytes) -> None:
     path.write_bytes(data)
 
 
+def link(path: Path, second: Path) -> None:
+    second.hardlink_to(path)
+
+
 def content(path: Path) -> bytes:
     return path.read_bytes()
 
@@ -104,7 +109,7 @@ async def test_a_copy_of_a_running_servers_database_is_one_whole_file(
 async def test_a_busy_server_neither_waits_nor_holds_up_the_copy(
     store: SqliteStore, path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_copy, "STEP", 1)
+    monkeypatch.setattr(sqlite_pages, "STEP", 1)
     written, is_over = 0, trio.Event()
 
     async def keep_writing() -> None:
@@ -209,17 +214,10 @@ async def test_what_a_killed_server_left_in_its_wal_is_kept_too(
 ) -> None:
     assert await names_in(path) == []
     backup(path, copy)
-    options = SqliteOptions(idle_after=3600.0)
-    store = await SqliteStore.open(SqliteFile(path, options))
-    await store.commit(accepting("m1"))
-    left = left_by(path)
-    await store.aclose()
-    for file, data in left.items():
-        fill(file, data)
+    await leave_killed(path, "m1")
     kept = restore(copy, path)
     assert kept is not None
-    lock, wal = Path(f"{path}.lock"), Path(f"{kept}-wal")
-    assert set(left_by(path)) == {path, lock, kept, wal}
+    assert set(left_by(path)) == {path, Path(f"{path}.lock"), kept}
     assert await names_in(path) == []
     assert await names_in(kept) == ["m1"]
 
@@ -282,3 +280,108 @@ async def test_a_copy_that_will_not_do_leaves_all_as_it_was(
     assert not any("restore" in name for name in files(path.parent))
     assert not any("unfinished" in name for name in files(path.parent))
     assert await names_in(path) == ["m1"]
+
+
+async def leave_killed(path: Path, name: str) -> None:
+    """Leave a database as a killed server does: one commit only in its WAL."""
+    store = await SqliteStore.open(SqliteFile(path, SqliteOptions(idle_after=3600.0)))
+    await store.commit(accepting(name))
+    left = left_by(path)
+    await store.aclose()
+    for file, data in left.items():
+        fill(file, data)
+
+
+async def test_a_restore_cut_at_any_moment_leaves_the_old_or_the_new(
+    tmp_path: Path, copy: Path
+) -> None:
+    path = tmp_path / "place" / "callboard.db"
+    assert await names_in(path) == []
+    backup(path, copy)
+    await leave_killed(path, "m1")
+    with Cuts(path.parent, tmp_path / "cuts") as cuts:
+        restore(copy, path)
+    found = [(state / path.name).exists() for state in cuts.states]
+    assert len(found) > 5
+    assert all(found)
+    names = [await names_in(state / path.name) for state in cuts.states]
+    change = names.index([])
+    assert names == [["m1"]] * change + [[]] * (len(names) - change)
+
+
+async def test_a_restore_cut_short_can_be_run_again(tmp_path: Path, copy: Path) -> None:
+    path = tmp_path / "place" / "callboard.db"
+    assert await names_in(path) == []
+    backup(path, copy)
+    await leave_killed(path, "m1")
+    with Cuts(path.parent, tmp_path / "cuts") as cuts:
+        restore(copy, path)
+    for state in cuts.states[:-1]:
+        if await names_in(state / path.name) == ["m1"]:
+            kept = restore(copy, state / path.name)
+            assert kept is not None
+            assert await names_in(kept) == ["m1"]
+            assert await names_in(state / path.name) == []
+
+
+async def test_a_name_given_before_a_restore_was_cut_short_is_used_again(
+    path: Path, copy: Path
+) -> None:
+    assert await names_in(path) == []
+    backup(path, copy)
+    await leave_killed(path, "m1")
+    kept = Path(f"{path}.before-restore")
+    link(path, kept)
+    assert restore(copy, path) == kept
+    assert await names_in(kept) == ["m1"]
+    assert await names_in(path) == []
+
+
+async def test_what_cannot_be_read_is_kept_with_its_wal(path: Path, copy: Path) -> None:
+    assert await names_in(path) == []
+    backup(path, copy)
+    fill(path, b"Dear diary, " * 1000)
+    fill(Path(f"{path}-wal"), b"and more")
+    kept = restore(copy, path)
+    assert kept is not None
+    assert content(kept) == b"Dear diary, " * 1000
+    assert content(Path(f"{kept}-wal")) == b"and more"
+    assert not any(name.endswith(".unfinished") for name in files(path.parent))
+    assert await names_in(path) == []
+
+
+async def test_a_journal_of_something_else_is_not_written_into_a_copy(
+    store: SqliteStore, path: Path, tmp_path: Path
+) -> None:
+    assert store.healthy
+    place = tmp_path / "new" / "callboard.db"
+    fill(Path(f"{place}-journal"), b"stale")
+    restore(path, place)
+    assert "callboard.db-journal" not in files(place.parent)
+    assert await names_in(place) == ["m1"]
+
+
+async def test_a_database_that_somebody_reads_is_not_replaced(
+    path: Path, copy: Path
+) -> None:
+    assert await names_in(path) == []
+    backup(path, copy)
+    await leave_killed(path, "m1")
+    reader = apsw.Connection(str(path))
+    reader.execute("BEGIN; SELECT * FROM inbox").fetchall()
+    with pytest.raises(StoreUnavailableError, match="nothing was written"):
+        restore(copy, path)
+    reader.close()
+    assert await names_in(path) == ["m1"]
+
+
+def test_a_disk_without_second_names_gets_a_copy(tmp_path: Path) -> None:
+    def refuse(_path: Path, _second: Path) -> None:
+        raise PermissionError
+
+    first, second = tmp_path / "first", tmp_path / "second"
+    fill(first, b"text")
+    name_twice(first, second, refuse)
+    assert files(tmp_path) == {"first", "second"}
+    assert content(second) == b"text"
+    assert not first.samefile(second)

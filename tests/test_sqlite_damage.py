@@ -148,3 +148,30 @@ async def test_what_another_program_writes_is_noticed_once(
     assert await store.was_changed_outside()
     assert not await store.was_changed_outside()
     other.close()
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+async def test_nothing_is_acknowledged_when_the_wal_lost_its_name(
+    store: SqliteStore, path: Path, *, is_replaced: bool
+) -> None:
+    await store.commit(accepting("m1"))
+    await store.commit(accepting("m2"))
+    wal = trio.Path(f"{path}-wal")
+    await wal.rename(f"{path}-elsewhere")
+    if is_replaced:
+        await wal.touch()
+    with pytest.raises(StoreUnavailableError, match=r"wal was removed or replaced"):
+        await store.commit(accepting("m3"))
+    assert not store.healthy
+    await trio.Path(f"{path}-elsewhere").rename(wal)
+    await store.commit(accepting("m3"))
+
+
+async def test_a_link_to_a_database_in_use_is_the_same_database(
+    store: SqliteStore, path: Path
+) -> None:
+    await store.commit(accepting("m1"))
+    link = path.with_name("link.db")
+    await trio.Path(link).symlink_to(path)
+    with pytest.raises(StoreUnavailableError, match="in use by another callboard"):
+        await SqliteStore.open(SqliteFile(link))

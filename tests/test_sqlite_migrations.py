@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import apsw
 import pytest
 
-from runtime.errors import DuplicateError
-from runtime.migrations import MIGRATIONS
+from runtime.errors import CorruptError, DuplicateError
+from runtime.migrations import MIGRATIONS, back_up
 from runtime.rows import Claim, Commit, Settle
 from runtime.sqlite_file import SqliteFile
 from runtime.sqlite_store import SqliteStore
@@ -19,6 +20,7 @@ from tests.store_rows import NOW, accepting, events, heard, saying
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from types import FrameType
 
 STATES_1 = ("accepted", "replied", "dropped", "cancelled", "dead")
 RECEIVED_1 = ("pending", "sent", "unknown", "dead")
@@ -107,6 +109,34 @@ async def test_version_1_is_copied_before_it_is_changed(path: Path) -> None:
     copy = path.with_name("callboard.db.backup-v1")
     assert all_rows(copy) == before
     assert rows(copy, "PRAGMA user_version") == [(1,)]
+
+
+async def test_a_damaged_version_1_is_left_as_it_is(path: Path) -> None:
+    make_version_1(path)
+    db = apsw.Connection(str(path))
+    db.pragma("ignore_check_constraints", value=True)
+    db.execute("INSERT INTO journal VALUES (9, 'a', 2, 999, 3, 'said', x'00', 0.0)")
+    db.close()
+    with pytest.raises(CorruptError, match=f"{path} is damaged .*CHECK constraint"):
+        await SqliteStore.open(SqliteFile(path))
+    assert rows(path, "PRAGMA user_version") == [(1,)]
+    assert not list(path.parent.glob("*backup*"))
+
+
+def test_the_copy_and_its_name_are_on_the_disk_before_a_change(path: Path) -> None:
+    make_version_1(path)
+    calls: list[str] = []
+
+    def listen(_frame: FrameType, event: str, callee: Any) -> None:
+        if event == "c_call" and callee.__name__ in {"fsync", "rename", "replace"}:
+            calls.append(callee.__name__)
+
+    db = apsw.Connection(str(path))
+    sys.setprofile(listen)
+    back_up(db, path, path.with_name("copy"))
+    sys.setprofile(None)
+    db.close()
+    assert calls == ["fsync", "replace", "fsync"]
 
 
 async def test_numbers_go_on_where_version_1_stopped(path: Path) -> None:

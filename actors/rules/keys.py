@@ -83,6 +83,11 @@ def partition(text: str) -> int:
     return sha256(text.encode("utf-8", "surrogatepass")).digest()[0]
 
 
+def chat_partition(connector: str, chat: str) -> int:
+    """Give the partition of all rows that belong to a chat: they move together."""
+    return partition(f"{connector}/{chat}")
+
+
 # Source: RFC 6901 (JSON Pointer) 3 and 4, including the order of replacements.
 def _escape(part: str) -> str:
     return part.replace("~", "~0").replace("/", "~1")

@@ -11,7 +11,7 @@ message is `accepted` once more, and waits. Each start counts, also one that the
 of the process cut off (F286, F289-F291).
 
 The connector stores `accepted`, the session carries out the effects of
-`MessageState`, and the store refuses what the tables here do not allow.
+`MessageState`, and the store keeps the tables here (tests compare the two).
 """
 
 from __future__ import annotations
@@ -32,7 +32,13 @@ INBOX_STEPS: dict[str, frozenset[str]] = {
     "cancelled": frozenset(),
     "dead": frozenset(),
 }
-"""Which state of a message may follow which; by hand, `dead` may become `accepted`."""
+"""Which state of a message may follow which."""
+
+BY_HAND_STEPS: dict[str, frozenset[str]] = {
+    "accepted": frozenset({"accepted", "dropped"}),
+    "dead": frozenset({"accepted", "dropped"}),
+}
+"""What else a person may do to a message (`callboard queue`)."""
 
 OUTBOX_STEPS: dict[str, frozenset[str]] = {
     "pending": frozenset({"sending", "sent", "unknown", "dead"}),
@@ -82,9 +88,6 @@ class Past(msgspec.Struct, frozen=True):
 
     was_read: bool = False
     """Whether it was read back from the store."""
-
-    is_by_hand: bool = False
-    """Whether it was given up, and a person wants it tried again."""
 
 
 class Begins(msgspec.Struct, frozen=True):
@@ -136,6 +139,9 @@ class Defer(msgspec.Struct, frozen=True):
     due_at: float
     """Unix seconds; 0: whenever somebody takes it up."""
 
+    is_first: bool = False
+    """Whether the writer does not know yet that it is tried again."""
+
 
 class GiveUp(msgspec.Struct, frozen=True):
     """Settle it without an answer."""
@@ -164,8 +170,8 @@ class MessageState:
         self._policy = policy
         self._past = past
         self._attempts = past.attempts
-        # Invariant: a message given up has used all its attempts, one that waits or
-        # was cut off has not; so who tries one again by hand grants it as many more.
+        # Mostly a message that was given up has used all its attempts; one that waits
+        # or was cut off has not. So who tries one again by hand grants it as many more.
         used = past.attempts - 1 if past.was_running else past.attempts
         self._limit = policy.attempts * (1 + max(0, used) // policy.attempts)
 
@@ -205,7 +211,7 @@ class MessageState:
                 return self._failed(event)
             case Returns():
                 self._attempts = max(0, self._attempts - 1)
-                return Defer(self._attempts, 0.0)
+                return Defer(self._attempts, self._past.due_at)
             case _:
                 assert_never(event)
 
@@ -233,7 +239,8 @@ class MessageState:
         made = (self._attempts - 1) % policy.attempts
         wait = min(policy.first_wait * 2**made, policy.longest_wait)
         due_at = event.now + wait
+        is_first = self._past.due_at == 0.0
         self._past = msgspec.structs.replace(
             self._past, was_running=False, started_at=event.now, due_at=due_at
         )
-        return Defer(self._attempts, due_at)
+        return Defer(self._attempts, due_at, is_first)

@@ -3,7 +3,8 @@
 Pure. What a crash leaves in state `sending` may have been said or not. A platform
 that knows our ids is simply told again; where the transport can look it up, it does;
 else the account's policy decides between saying it perhaps twice and holding it as
-`unknown` for a person to decide.
+`unknown` for a person to decide. A platform that is busy surely did not take it, and
+is asked again for a day.
 """
 
 from __future__ import annotations
@@ -17,11 +18,23 @@ if TYPE_CHECKING:
 
 OnUnknown = Literal["resend", "hold"]
 
-# Chosen: six tries over about half a minute, unless the platform says how long to
-# wait; then the delivery is dead and says so in the outbox.
+# Chosen: six questions whose answers got lost. Each may be said once more, so a time
+# instead of a number would let one reply be read a thousand times.
 TRIES = 6
 FIRST_WAIT = 1.0
+
+# Chosen: a minute. After trouble of any length people wait at most that much longer,
+# and a chat asks a platform that is down no more than 1,440 times a day.
 LONGEST_WAIT = 60.0
+
+# Chosen: a day. A flood wait is hours at most and an outage is noticed within a day;
+# what answers yesterday's question helps nobody any more. A platform that is busy did
+# surely not take it, so asking again says nothing twice.
+GIVE_UP_AFTER = 86_400.0
+"""Seconds after the first time the platform was busy."""
+
+# Chosen: as many as wait in a courier's mailbox.
+MOST_IN_LINE = 10_000
 
 
 class Begins(msgspec.Struct, frozen=True):
@@ -115,6 +128,8 @@ class Sending:
     __slots__ = (
         "_abilities",
         "_attempts",
+        "_busy",
+        "_give_up_at",
         "_may_be_said",
         "_on_unknown",
         "_tries",
@@ -135,15 +150,22 @@ class Sending:
         self._was_sending = was_sending
         # Unlike the above it stays so when it is said once more.
         self._may_be_said = was_sending
-        self._tries = 0
+        self._tries = 0  # without those the platform was too busy for
+        self._busy = 0
+        self._give_up_at = 0.0  # set by the first `Busy`
 
     @property
     def attempts(self) -> int:
         """How often the platform was asked."""
         return self._attempts
 
-    def on(self, event: Event) -> Effect:
-        """Take one event in; give back the one effect it causes."""
+    def on(self, event: Event, now: float) -> Effect:
+        """Take one event in; give back the one effect it causes.
+
+        Args:
+            event: what came of the last effect.
+            now: seconds on the caller's monotonic clock; must not go backwards.
+        """
         match event:
             case Begins() | Waited():
                 return self._begin()
@@ -152,7 +174,7 @@ class Sending:
             case Said(receipt=receipt):
                 return End("sent", receipt, self._attempts)
             case Busy():
-                return self._pause(event.why, event.retry_after)
+                return self._wait(event, now)
             case _:
                 return self._learn(event)
 
@@ -171,7 +193,7 @@ class Sending:
                 return End("dead", why, self._attempts)
             case Lost(why=why) if self._abilities.is_idempotent:
                 self._may_be_said = True
-                return self._pause(why, None)
+                return self._pause(why)
             case Lost(why=why):
                 self._was_sending = self._may_be_said = True
                 return self._resolve(why)
@@ -191,19 +213,88 @@ class Sending:
         if self._on_unknown == "hold":
             return End("unknown", why, self._attempts)
         self._was_sending = False
-        return self._ask() if self._tries == 0 else self._pause(why, None)
+        return self._ask() if self._tries == 0 else self._pause(why)
 
     def _ask(self) -> Effect:
         self._tries += 1
         self._attempts += 1
         return Say() if self._abilities.is_idempotent else Mark(self._attempts)
 
-    def _pause(self, why: str, retry_after: float | None) -> Effect:
+    def _wait(self, busy: Busy, now: float) -> Effect:
+        """Give a busy platform time: it did not take it, whatever was asked."""
+        self._tries -= 1
+        self._busy += 1
+        if self._busy == 1:
+            self._give_up_at = now + GIVE_UP_AFTER
+        left = self._give_up_at - now
+        if left <= 0:
+            return self._end_unsaid(busy.why)
+        seconds = _doubled(self._busy)
+        if busy.retry_after is not None:
+            # Why not always: one that keeps naming too short a time, 0 for one, would
+            # be asked without end.
+            least = 0.0 if self._busy < TRIES else seconds
+            seconds = max(least, busy.retry_after)
+        return Pause(min(seconds, left))
+
+    def _pause(self, why: str) -> Effect:
         if self._tries >= TRIES:
             return self._end_unsaid(why)
-        wait = FIRST_WAIT * 2 ** (self._tries - 1) if self._tries else FIRST_WAIT
-        asked = retry_after if retry_after is not None else wait
-        return Pause(min(max(asked, 0.0), LONGEST_WAIT))
+        return Pause(_doubled(self._tries))
 
     def _end_unsaid(self, why: str) -> End:
         return End("unknown" if self._may_be_said else "dead", why, self._attempts)
+
+
+def _doubled(count: int) -> float:
+    """Give the seconds to wait after trouble for the `count`th time, from 1."""
+    return min(FIRST_WAIT * 2.0 ** min(count - 1, TRIES), LONGEST_WAIT)
+
+
+class Line:
+    """Deliveries of one chat that were turned away, in the order they must go.
+
+    Who turns them away is handed them again, all that are left, in their order; new
+    ones come in between. One that somebody dropped meanwhile does not come again.
+    """
+
+    __slots__ = ("_count", "_handed")
+
+    def __init__(self) -> None:
+        self._count = 0
+        # By delivery: when it was handed over last; in the order in which they go.
+        self._handed: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        """Give how many stand in line."""
+        return len(self._handed)
+
+    @property
+    def deliveries(self) -> tuple[str, ...]:
+        """Those in line, the next one first."""
+        return tuple(self._handed)
+
+    def may_go(self, delivery_id: str) -> bool:
+        """Tell whether it is this one's turn; if not, it stands in line."""
+        if not self._handed:
+            return True
+        before = self._handed.get(delivery_id, 0)
+        # Those before it are handed over again before it is, unless they are gone.
+        while self._handed and self._first_handed() < before:
+            del self._handed[next(iter(self._handed))]
+        self.join(delivery_id)
+        return next(iter(self._handed)) == delivery_id
+
+    def join(self, delivery_id: str) -> None:
+        """Have it stand in line, at the end unless it does already."""
+        self._count += 1
+        # One too many for the line is turned away all the same, and comes again.
+        if delivery_id in self._handed or len(self._handed) < MOST_IN_LINE:
+            self._handed[delivery_id] = self._count
+
+    def leave(self, delivery_id: str) -> None:
+        """Have it stand in line no longer: it has reached its end."""
+        self._handed.pop(delivery_id, None)
+
+    def _first_handed(self) -> int:
+        return next(iter(self._handed.values()))

@@ -36,6 +36,8 @@ class ModelReplied(msgspec.Struct, frozen=True):
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()
+    attempt: int = 0
+    """Which start of the message's turn asked; 0 if that does not matter."""
 
 
 class ModelFailed(msgspec.Struct, frozen=True):
@@ -240,25 +242,43 @@ class Turn:
         return self._ask()
 
 
-def resume(turn: Turn, steps: Iterable[Step]) -> list[Effect]:
+class Resumed(msgspec.Struct, frozen=True):
+    """Where a turn stands after its recorded steps."""
+
+    open_effects: list[Effect]
+    """What is still to be done: the effects that no recorded step answers."""
+
+    steps: list[Step]
+    """The steps that fitted; those after a change of settings may not."""
+
+
+def resume(turn: Turn, steps: Iterable[Step]) -> Resumed:
     """Start a turn and bring it to where its recorded steps end.
 
     Args:
         turn: a new one.
         steps: what was recorded of an earlier attempt, in order; may be nothing.
-
-    Returns:
-        What is still to be done: the effects that no recorded step answers.
     """
     open_effects = turn.on(TurnStarted())
+    fitting: list[Step] = []
     for step in steps:
-        followed = turn.on(step)
+        left = _without(open_effects, step)
+        if turn.is_over or left is None:
+            break  # other tools, or fewer rounds, are allowed now than were then
+        open_effects = left + turn.on(step)
+        fitting.append(step)
+    return Resumed(open_effects, fitting)
+
+
+def _without(effects: list[Effect], step: Step) -> list[Effect] | None:
+    """Take out the effect that a step answers; None if it answers none of them."""
+    for effect in effects:
         if isinstance(step, ModelReplied):
-            open_effects = followed
+            is_answered = isinstance(effect, AskModel)
         else:
-            open_effects = [
-                effect
-                for effect in open_effects
-                if not (isinstance(effect, CallTool) and effect.call.id == step.call_id)
-            ] + followed
-    return open_effects
+            is_answered = isinstance(effect, CallTool) and (
+                effect.call.id == step.call_id
+            )
+        if is_answered:
+            return [other for other in effects if other is not effect]
+    return None

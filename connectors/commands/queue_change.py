@@ -14,24 +14,31 @@ from runtime.clock import SystemClock
 from runtime.errors import MisuseError
 from runtime.rows import MAX_ROWS
 from runtime.sqlite_browse import browse
+from runtime.sqlite_mend import DROPPED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from runtime.rows import InboxState
+    from runtime.rows import DeliveryState, InboxState
     from runtime.sqlite_mend import Mended
 
     Change = Callable[[Path, str, float], Mended]
 
 FAILED = 1
 
+# Why the drop has fewer: what is dead is not sent any more as it is.
+RETRIED: tuple[DeliveryState, ...] = ("dead", "unknown")
+DROPPABLE: tuple[DeliveryState, ...] = ("unknown",)
+
 
 def named_or_all(command: Callable[..., object]) -> Callable[..., object]:
     """Give a command the parameters `ids`, `all_failed` and `yes`."""
     command = click.argument("ids", nargs=-1, metavar="ID...")(command)
     command = click.option(
-        "--all-failed", is_flag=True, help="All failed messages, instead of IDs."
+        "--all-failed",
+        is_flag=True,
+        help="All failed messages and unsent deliveries, instead of IDs.",
     )(command)
     return yes_option(command)
 
@@ -49,10 +56,13 @@ def retry(
 ) -> int:
     """Try failed messages again; waiting ones at once; unsent deliveries anew.
 
-    An ID is a message's, or its beginning; one with a colon is a delivery's.
+    An ID is a message's, or its beginning; one with a colon is a delivery's. Unsent
+    is what is dead, unless it was dropped by hand, and what may have been sent
+    (unknown): people may read that twice.
     """
     path = find_database(config, db)
-    chosen = choose(path, ids, "Try again", all_failed=all_failed, yes=yes)
+    refuse_unclear(ids, all_failed=all_failed)
+    chosen = ids or choose_all(path, "Try again", RETRIED, yes=yes)
     return change_all(path, chosen, retry_one)
 
 
@@ -67,34 +77,56 @@ def drop(
     all_failed: bool,
     yes: bool,
 ) -> int:
-    """Give up messages that failed or wait, or deliveries that wait.
+    """Give up messages that failed or wait, or deliveries that wait or may be sent.
 
     An ID is a message's, or its beginning; one with a colon is a delivery's.
     """
     path = find_database(config, db)
-    chosen = choose(path, ids, "Drop", all_failed=all_failed, yes=yes)
+    refuse_unclear(ids, all_failed=all_failed)
+    chosen = ids or choose_all(path, "Drop", DROPPABLE, yes=yes)
     return change_all(path, chosen, drop_one)
 
 
-def choose(
-    path: Path, ids: tuple[str, ...], verb: str, *, all_failed: bool, yes: bool
-) -> Sequence[str] | None:
-    """Decide which rows are meant; None: the operator thought better of it.
+def refuse_unclear(ids: tuple[str, ...], *, all_failed: bool) -> None:
+    """Refuse a command that does not say which rows it means.
 
     Raises:
         click.UsageError: none is named, or both ways are used.
     """
     if all_failed == bool(ids):
-        raise click.UsageError("give IDs, or --all-failed for all failed messages")
-    if ids:
-        return ids
+        raise click.UsageError("give IDs, or --all-failed for all that failed")
+
+
+def choose_all(
+    path: Path, verb: str, states: tuple[DeliveryState, ...], *, yes: bool
+) -> Sequence[str] | None:
+    """Name all that failed; None: the operator thought better of it.
+
+    Args:
+        path: the database.
+        verb: what is to be done, for the question.
+        states: deliveries in these states have failed.
+        yes: do not ask.
+    """
     dead: list[InboxState] = ["dead"]
     with browse(path) as browser:
-        failed = browser.messages(dead, newest_first=False, limit=MAX_ROWS)
-    question = f"{verb} {len(failed)} failed message{'' if len(failed) == 1 else 's'}?"
-    if failed and not is_wanted(question, yes=yes):
+        messages = browser.messages(dead, newest_first=False, limit=MAX_ROWS)
+        rows = browser.deliveries(states, newest_first=False, limit=MAX_ROWS)
+    # Why: whoever dropped a delivery does not want it said after all.
+    unsent = [row for row in rows if row.receipt != DROPPED]
+    numbers = (
+        counted(len(messages), "failed message", "failed messages"),
+        counted(len(unsent), "unsent delivery", "unsent deliveries"),
+    )
+    question = f"{verb} {' and '.join(each for each in numbers if each)}?"
+    if (messages or unsent) and not is_wanted(question, yes=yes):
         return None
-    return [row.id for row in failed]
+    return [*(row.id for row in messages), *(row.id for row in unsent)]
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """Say how many there are; nothing if there are none."""
+    return f"{number} {one if number == 1 else many}" if number else ""
 
 
 def change_all(path: Path, ids: Sequence[str] | None, change: Change) -> int:
@@ -102,7 +134,7 @@ def change_all(path: Path, ids: Sequence[str] | None, change: Change) -> int:
     if ids is None:
         return FAILED
     if not ids:
-        say("No message is failed.")
+        say("Nothing has failed.")
     refused = 0
     for name in ids:
         try:

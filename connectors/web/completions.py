@@ -19,6 +19,7 @@ from starlette.responses import Response
 
 from actors.messages import Address, Earlier, Inbound, RefusedAttempt
 from connectors.web import openai_wire as wire
+from connectors.web.bodies import Bodies
 from connectors.web.errors import (
     EXPECTED_ERRORS,
     ApiError,
@@ -29,7 +30,7 @@ from connectors.web.errors import (
     unknown_model,
 )
 from connectors.web.exchange import Exchange, refused_answer
-from connectors.web.server import HttpSettings, check_access, read_body
+from connectors.web.server import HttpSettings, check_access
 from connectors.web.waiting import Waiting
 from runtime.clock import Clock
 from runtime.ids import IdSource
@@ -101,6 +102,7 @@ class Completions:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self.bodies = Bodies()
         self.waiting = Waiting()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -121,6 +123,7 @@ class Completions:
 
     def stop(self) -> None:
         """End all that wait, because the server stops."""
+        self.bodies.stop()
         text = "the server is stopping; the message is kept, its answer is not"
         for exchange in self.waiting.all():
             exchange.fail(refused_answer(503, text, "stopping"))
@@ -128,7 +131,7 @@ class Completions:
     async def _understand(self, request: Request) -> Asked:
         desk = self._desk
         check_access(request, desk.settings)
-        asked = wire.decode_request(await read_body(request, desk.settings))
+        asked = wire.decode_request(await self.bodies.read(request, desk.settings))
         known = desk.agents()
         if asked.model not in known:
             raise unknown_model(asked.model, known)
@@ -175,11 +178,11 @@ class Completions:
         exchange = self._open(asked, hears_drafts=False)
         with self.waiting.holding(asked.inbound.correlation_id, exchange):
             # Read again: more may have been said before this request could listen.
-            known = await self._desk.earlier(asked.inbound.platform_id) or known
-            for delivery in known.deliveries:
-                exchange.deliver(delivery)
-            if known.outcome and not known.deliveries:
-                exchange.settle(known.outcome)
+            exchange.catch_up(await self._look_up(asked.inbound) or known)
+            if exchange.failure is not None:
+                # The key stands for that message, and its end: asking again is in vain.
+                exchange.failure.may_repeat = False
+                exchange.failure.retry_after = None
             await self._serve(asked, exchange, scope, receive, send)
 
     def _open(self, asked: Asked, *, hears_drafts: bool = True) -> Exchange:
@@ -228,17 +231,20 @@ class Completions:
             ApiError: it was another message, or is not known any more.
         """
         inbound = asked.inbound
-        try:
-            known = await self._desk.earlier(inbound.platform_id)
-        except EXPECTED_ERRORS as error:
-            raise translate(error) from error
-        if known is None or known.inbound.text != inbound.text:
+        known = await self._look_up(inbound)
+        if known is None or question(known.inbound) != question(inbound):
             text = (
                 f"{KEY_HEADER} was used before in this conversation, for another "
                 "message; give each message a key of its own"
             )
             raise refused_answer(409, text, "duplicate")
         return msgspec.structs.replace(asked, inbound=known.inbound), known
+
+    async def _look_up(self, inbound: Inbound) -> Earlier | None:
+        try:
+            return await self._desk.earlier(inbound.platform_id)
+        except EXPECTED_ERRORS as error:
+            raise translate(error) from error
 
     async def _reply(self, asked: Asked, exchange: Exchange) -> Response:
         while not exchange.is_over:
@@ -348,6 +354,24 @@ async def watch_client(receive: Receive, exchange: Exchange) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     exchange.hang_up()
+
+
+def question(inbound: Inbound) -> tuple[object, ...]:
+    """Give all of a message that its request determines.
+
+    Why all: unnamed conversations have their keys in common, and one client must not
+    be given another's answer. How the answer is to be shown (streamed or whole) is no
+    part of it.
+    """
+    names: tuple[object, ...] = (
+        inbound.address,
+        inbound.sender_id,
+        inbound.sender_name,
+    )
+    if inbound.address.chat == inbound.id:
+        # Without a name, it and its sender are called after the message.
+        names = (inbound.address.connector, "", inbound.sender_name)
+    return (*names, inbound.agent, inbound.text, inbound.history)
 
 
 def check_name(name: str, param: str) -> str:

@@ -15,7 +15,7 @@ from actors.rules.speaking import Speakers
 from connectors.web.errors import ApiError, of_trouble
 
 if TYPE_CHECKING:
-    from actors.messages import Delivery, Draft
+    from actors.messages import Delivery, Draft, Earlier
     from actors.rules.speaking import Piece
 
 
@@ -130,6 +130,13 @@ class Exchange:
             self._finish()
         return True
 
+    def catch_up(self, known: Earlier) -> None:
+        """Take all that was said before anybody listened here."""
+        for delivery in still_true(known):
+            self.deliver(delivery)
+        if known.outcome and not known.deliveries:
+            self.settle(known.outcome)
+
     def settle(self, reason: str) -> None:
         """Learn that nothing more will be said, and why (`Transport.settle`)."""
         if self.is_over:
@@ -193,6 +200,22 @@ class Exchange:
         self._show(self._live.give_up(self._correlation_id))
         self._is_over = True
         self._news.set()
+
+
+def still_true(known: Earlier) -> tuple[Delivery, ...]:
+    """Leave out apologies for what was tried again by hand since.
+
+    An apology settles its message. So while the message is not settled, all of them
+    are of earlier times; and when it is, all but the one that was said last, if no
+    answer came after it.
+    """
+    roots = [each for each in known.deliveries if each.is_root]
+    last = roots[-1:] if known.outcome else []
+    return tuple(
+        each
+        for each in known.deliveries
+        if not (each.is_root and each.trouble) or each in last
+    )
 
 
 def refused_answer(status: int, text: str, code: str) -> ApiError:

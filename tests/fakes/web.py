@@ -54,6 +54,15 @@ class Channel:
 
         return await self.bridge.call(count)
 
+    async def reading(self) -> int:
+        """Count the requests whose bodies are being read."""
+
+        async def count() -> int:
+            completions = self.transport._completions
+            return len(completions.bodies) if completions is not None else 0
+
+        return await self.bridge.call(count)
+
     async def draft(self, inbound: Inbound, text: str, agent: str = "") -> None:
         """Show a piece of an answer."""
         agent = agent or inbound.agent

@@ -92,7 +92,7 @@ def test_where_failures_are_not_retried_the_writer_is_told() -> None:
 def test_by_default_it_is_tried_after_two_and_four_minutes_and_then_dead() -> None:
     state = MessageState(POLICY, Past())
     assert state.on(Begins(0.0)) == Claim(1, must_be_stored=False)
-    assert state.on(busy(10.0)) == Defer(1, 130.0)
+    assert state.on(busy(10.0)) == Defer(1, 130.0, is_first=True)
     assert state.on(Begins(130.0)) == Claim(2, must_be_stored=False)
     assert state.on(busy(140.0)) == Defer(2, 380.0)
     assert state.on(Begins(380.0)) == Claim(3, must_be_stored=False)

@@ -10,13 +10,17 @@ from hypothesis import strategies as st
 
 from actors.messages import Abilities
 from actors.rules.sending import (
+    FIRST_WAIT,
+    GIVE_UP_AFTER,
     LONGEST_WAIT,
+    MOST_IN_LINE,
     TRIES,
     Begins,
     Busy,
     Effect,
     End,
     Event,
+    Line,
     LookedUp,
     LookUp,
     Lost,
@@ -34,15 +38,21 @@ from actors.rules.sending import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# A day of questions a minute, and those before they are a minute apart.
+MOST_BUSY = int(GIVE_UP_AFTER / LONGEST_WAIT) + 2 * TRIES
+
 # Chosen: more than any delivery may cause; each try is a mark, a question, a look-up
 # and two pauses at most.
-BOUND = 6 * (TRIES + 1)
+BOUND = 6 * (TRIES + 1 + MOST_BUSY)
 
 SAID, BUSY, REFUSED, LOST = Said("r"), Busy("later"), Refused("no"), Lost("gone")
+AT_ONCE, IN_HOURS, NEVER = (Busy("later", each) for each in (0.0, 9999.0, 1e9))
 ANSWERS: st.SearchStrategy[Event] = st.sampled_from(
-    [SAID, BUSY, REFUSED, LOST, LOST, LOST]
+    [SAID, BUSY, AT_ONCE, IN_HOURS, NEVER, REFUSED, LOST, LOST, LOST]
 )
-FINDS: st.SearchStrategy[Event] = st.sampled_from([LookedUp("r"), LookedUp(None), BUSY])
+FINDS: st.SearchStrategy[Event] = st.sampled_from(
+    [LookedUp("r"), LookedUp(None), BUSY, AT_ONCE]
+)
 ABILITIES = st.builds(Abilities, is_idempotent=st.booleans(), can_look_up=st.booleans())
 POLICIES: st.SearchStrategy[OnUnknown] = st.sampled_from(["resend", "hold"])
 PLAIN = Abilities()
@@ -67,6 +77,7 @@ class Play:
         self.answers, self.finds = list(answers), list(finds)
         self.effects: list[Effect] = []
         self.events: list[Event] = []
+        self.now = 0.0
         effect = self.take(Begins())
         while not isinstance(effect, End):
             assert len(self.effects) < BOUND
@@ -75,7 +86,7 @@ class Play:
 
     def take(self, event: Event) -> Effect:
         self.events.append(event)
-        effect = self.sending.on(event)
+        effect = self.sending.on(event, self.now)
         self.effects.append(effect)
         return effect
 
@@ -88,10 +99,19 @@ class Play:
             case LookUp():
                 return next_of(self.finds)
             case Pause(seconds=seconds):
-                assert 0 <= seconds <= LONGEST_WAIT
+                assert 0 <= seconds <= GIVE_UP_AFTER
+                self.now += seconds
                 return Waited()
             case End():
                 raise AssertionError("it has ended")
+
+    @property
+    def busy(self) -> int:
+        return sum(isinstance(each, Busy) for each in self.events)
+
+    @property
+    def pauses(self) -> list[float]:
+        return [each.seconds for each in self.effects if isinstance(each, Pause)]
 
     def count(self, kind: type) -> int:
         return sum(isinstance(each, kind) for each in self.effects)
@@ -124,8 +144,23 @@ Played = tuple[Abilities, OnUnknown, bool, Play]
 def test_it_ends_and_asks_the_platform_no_more_than_so_often(played: Played) -> None:
     _, _, _, play = played
     assert play.count(End) == 1
-    assert play.count(Say) <= TRIES + 1
-    assert play.count(LookUp) <= TRIES
+    assert play.busy <= MOST_BUSY
+    assert play.count(Say) <= TRIES + 1 + play.busy
+    assert play.count(LookUp) <= TRIES + play.busy
+    assert play.events.count(LOST) <= TRIES
+
+
+@given(plays())
+def test_a_day_after_a_platform_was_busy_it_is_over(played: Played) -> None:
+    _, _, _, play = played
+    rest = sum(FIRST_WAIT * 2**number for number in range(TRIES))
+    assert play.now <= GIVE_UP_AFTER + rest
+
+
+@given(st.lists(st.sampled_from([BUSY, AT_ONCE]), min_size=1, max_size=99))
+def test_no_number_of_busy_answers_is_the_end(answers: list[Event]) -> None:
+    play = Play(Sending(PLAIN, "hold"), [*answers, SAID])
+    assert play.end == End("sent", "r", len(answers) + 1)
 
 
 @given(plays())
@@ -191,17 +226,32 @@ def test_each_asking_is_counted(played: Played) -> None:
     assert 0 <= before <= 9
 
 
-def test_a_busy_platform_is_given_longer_and_longer() -> None:
+def test_a_busy_platform_is_given_longer_and_longer_for_a_day() -> None:
     play = Play(Sending(PLAIN, "resend"), [BUSY])
-    pauses = [each.seconds for each in play.effects if isinstance(each, Pause)]
-    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0]
-    assert play.end == End("dead", "later", TRIES)
+    assert play.pauses[:8] == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
+    assert play.now == GIVE_UP_AFTER
+    assert play.end == End("dead", "later", play.count(Say))
 
 
-@pytest.mark.parametrize(("asked", "waits"), [(7.5, 7.5), (-1, 0), (9999, 60)])
+@pytest.mark.parametrize(
+    ("asked", "waits"),
+    [(7.5, 7.5), (-1, 0), (9999, 9999), (1e9, GIVE_UP_AFTER), (float("nan"), 0)],
+)
 def test_a_platform_that_names_a_time_is_given_it(asked: float, waits: float) -> None:
     play = Play(Sending(PLAIN, "resend"), [Busy("later", asked), SAID])
-    assert Pause(waits) in play.effects
+    assert play.pauses == [waits]
+
+
+def test_a_platform_that_names_too_short_a_time_again_and_again_is_given_more() -> None:
+    play = Play(Sending(PLAIN, "resend"), [AT_ONCE] * 8 + [SAID])
+    assert play.pauses == [0.0] * 5 + [32.0, 60.0, 60.0]
+
+
+def test_busy_answers_are_not_counted_among_the_lost_ones() -> None:
+    again: list[Event] = [LOST, BUSY]
+    answers = [*[BUSY] * 9, *again * (TRIES - 1), SAID]
+    play = Play(Sending(PLAIN, "resend"), answers)
+    assert play.end.state == "sent"
 
 
 def test_cut_off_and_held_it_waits_for_a_person() -> None:
@@ -237,3 +287,66 @@ def test_a_lost_answer_is_as_good_as_a_crash() -> None:
         Say(),
         End("sent", "r", 2),
     ]
+
+
+def handed(line: Line, *names: str) -> list[str]:
+    """Hand deliveries over; give those that may go, which are then done."""
+    gone = [name for name in names if line.may_go(name)]
+    for name in gone:
+        line.leave(name)
+    return gone
+
+
+def test_nobody_is_turned_away_where_nobody_waits() -> None:
+    line = Line()
+    assert handed(line, "a", "b") == ["a", "b"]
+    assert len(line) == 0
+
+
+def test_who_comes_while_others_wait_goes_after_them() -> None:
+    line = Line()
+    line.join("a")
+    assert handed(line, "b", "c") == []
+    assert line.deliveries == ("a", "b", "c")
+    assert [handed(line, name) for name in "adbcd"] == [["a"], [], ["b"], ["c"], ["d"]]
+
+
+def test_who_does_not_come_again_holds_up_nobody_for_long() -> None:
+    line = Line()
+    line.join("a")
+    line.join("b")
+    assert handed(line, "c") == []
+    assert handed(line, "c") == ["c"]
+
+
+def test_a_line_has_an_end() -> None:
+    line = Line()
+    for number in range(MOST_IN_LINE + 1):
+        line.join(str(number))
+    assert len(line) == MOST_IN_LINE
+    assert not line.may_go("one more")
+
+
+@given(st.lists(st.sampled_from(["new", "drain", "free", "drop"]), max_size=30))
+def test_handed_over_again_in_their_order_they_go_in_their_order(
+    steps: list[str],
+) -> None:
+    line, outbox, gone, made, is_free = Line(), list[int](), list[int](), 0, False
+    for step in [*steps, "free", "drain", "drain", "drain"]:
+        coming = [made] if step == "new" else list(outbox) if step == "drain" else []
+        outbox += [made] * (step == "new")
+        made += step == "new"
+        is_free |= step == "free"
+        if step == "drop":
+            del outbox[:1]
+        for each in coming:
+            if not line.may_go(str(each)):
+                continue
+            if is_free:
+                line.leave(str(each))
+                outbox.remove(each)
+                gone.append(each)
+            else:
+                line.join(str(each))
+    assert gone == sorted(set(gone))
+    assert outbox == []

@@ -275,7 +275,7 @@ def test_resumed_anywhere_it_ends_alike_and_repeats_nothing_recorded(
     end = world.go_on(whole, whole.on(TurnStarted()))
     steps = world.steps[: min(cut, len(world.steps) - 1)]  # the last ends the turn
     again, rest = Turn(TOOLS, max_rounds), World(wishes, picks)
-    assert rest.go_on(again, resume(again, steps)) == end
+    assert rest.go_on(again, resume(again, steps).open_effects) == end
     assert again.lines == whole.lines
     recorded = [s.call_id for s in steps if isinstance(s, ToolReturned)]
     assert sorted(rest.calls + recorded) == sorted(world.calls)
@@ -286,11 +286,34 @@ def test_resumed_anywhere_it_ends_alike_and_repeats_nothing_recorded(
 def test_of_two_calls_only_the_one_without_a_result_is_open() -> None:
     calls = (call("a"), call("b", "calculate"))
     steps: list[Step] = [ModelReplied("", calls), ToolReturned("a", "noon")]
-    assert resume(Turn(TOOLS, 5), steps) == [CallTool(calls[1])]
+    assert resume(Turn(TOOLS, 5), steps).open_effects == [CallTool(calls[1])]
+
+
+@given(
+    wishes=st.lists(st.lists(calls, max_size=4), max_size=4),
+    max_rounds=st.integers(1, 6),
+    later_rounds=st.integers(1, 6),
+    later_tools=st.lists(st.sampled_from(TOOLS), unique=True),
+    picks=st.lists(st.integers(0, 3), min_size=1),
+)
+def test_resumed_under_other_settings_there_is_always_something_to_do(
+    wishes: list[list[ToolCall]],
+    max_rounds: int,
+    later_rounds: int,
+    later_tools: list[str],
+    picks: list[int],
+) -> None:
+    whole, world = Turn(TOOLS, max_rounds), World(wishes, picks)
+    world.go_on(whole, whole.on(TurnStarted()))
+    for cut in range(len(world.steps)):
+        again = Turn(tuple(later_tools), later_rounds)
+        resumed = resume(again, world.steps[:cut])
+        assert resumed.open_effects
+        assert resumed.steps == world.steps[: len(resumed.steps)]
 
 
 def test_a_turn_without_steps_is_begun() -> None:
-    assert resume(Turn(TOOLS, 5), []) == [AskModel(with_tools=True)]
+    assert resume(Turn(TOOLS, 5), []).open_effects == [AskModel(with_tools=True)]
 
 
 class AnyOrder(RuleBasedStateMachine):

@@ -243,6 +243,52 @@ async def test_parts_keep_their_order_while_the_platform_is_busy(
     assert witness(cast).spoken() == [*PARTS, "to two"]
 
 
+@pytest.mark.parametrize("on_unknown", ["resend", "hold"])
+@pytest.mark.parametrize(
+    "faults",
+    [
+        [DeliveryBusyError("flood", retry_after=7200)],
+        [DeliveryBusyError("flood", retry_after=400)] * 5,
+        [DeliveryBusyError("down")] * 300,
+    ],
+)
+async def test_hours_of_trouble_lose_nothing_and_change_no_order(
+    faults: list[Exception], on_unknown: OnUnknown, autojump_clock: Clock
+) -> None:
+    cast = in_parts(watched(Abilities(max_part_chars=12), on_unknown))
+    async with open_company(autojump_clock, cast):
+        cast.platform.faults["room"].extend(faults)
+        cast.platform.write("long")
+        cast.platform.write("two")
+        await trio.sleep(1000)
+        cast.platform.write("three")
+        cast.platform.write("elsewhere", chat="b")
+        await trio.sleep(20_000)
+        await at_rest(cast)
+    said = witness(cast).spoken()
+    assert said.index("to elsewhere") == 0
+    assert said[1:] == [*PARTS, "to two", "to three"]
+    assert await cast.outbox() == {"sent": 10}
+    assert not in_doubt(cast)
+
+
+async def test_a_disk_that_is_full_for_long_loses_nothing_and_kills_nobody(
+    autojump_clock: Clock,
+) -> None:
+    cast = in_parts(watched(Abilities(max_part_chars=12), "hold"))
+    async with open_company(autojump_clock, cast):
+        cast.platform.faults["room"].append(DeliveryBusyError("later", retry_after=30))
+        cast.platform.write("long")
+        await until(lambda: cast.platform.attempts)
+        healthy, cast.store._fails_at = cast.store._fails_at, range(10**9)
+        await trio.sleep(5 * 3600)
+        cast.store._fails_at = healthy
+        await at_rest(cast)
+    assert witness(cast).spoken() == PARTS
+    assert await cast.outbox() == {"sent": 7}
+    assert not in_doubt(cast)
+
+
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("on_unknown", ["resend", "hold"])
 async def test_parts_keep_their_order_over_a_crash_at_any_commit(

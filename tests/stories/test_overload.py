@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 import trio
 import trio.testing
 
 from actors import names
+from actors.commits import as_accept, as_enqueue
 from actors.config import AgentConfig, LimitsConfig
 from actors.errors import (
     DeliveryBusyError,
@@ -17,11 +19,13 @@ from actors.errors import (
     OverloadedError,
     StoppingError,
 )
-from actors.open_messages import FORGET_AFTER
+from actors.open_messages import COUNT_EVERY
 from actors.protocol import CloseDoor
 from actors.rules.message_state import RetryPolicy
-from connectors.drain import Drain
+from connectors.drain import PAGE, Drain
+from runtime.rows import Commit, Defer, Settle
 from tests.fakes.company import (
+    EPOCH,
     Cast,
     FakeModel,
     Platform,
@@ -31,6 +35,7 @@ from tests.fakes.company import (
     open_company,
     until,
 )
+from tests.fakes.neighbours import saying, words
 
 if TYPE_CHECKING:
     from actors.messages import ModelRequest
@@ -116,7 +121,7 @@ async def test_a_dropped_message_makes_room_too(autojump_clock: Clock) -> None:
     assert await cast.inbox() == {"dropped": 5}
 
 
-async def test_what_was_forgotten_takes_no_room_for_ever(
+async def test_who_still_waits_takes_up_room_however_long_it_takes(
     autojump_clock: Clock,
 ) -> None:
     cast = small(1)
@@ -125,10 +130,44 @@ async def test_what_was_forgotten_takes_no_room_for_ever(
     async with open_company(autojump_clock, cast):
         write(cast, "a")
         await until(lambda: cast.platform.acknowledged)
-        await trio.sleep(FORGET_AFTER + 1)
+        await trio.sleep(60_000)
         write(cast, "b")
         await until(lambda: cast.platform.is_heard)
-        assert errors(cast) == []
+    assert errors(cast) == [OverloadedError]
+
+
+async def test_what_was_settled_by_hand_takes_up_no_room_for_ever(
+    autojump_clock: Clock,
+) -> None:
+    cast = small(1)
+    cast.model = FakeModel(lambda _: Says(error=ModelBusyError("overloaded")))
+    cast.retries = RetryPolicy(first_wait=80_000, longest_wait=80_000)
+    async with open_company(autojump_clock, cast):
+        write(cast, "a")
+        await until(lambda: cast.platform.deliveries)
+        (row,) = await cast.store.unsettled()
+        by_hand = Settle(row.id, "dead", "by_hand")
+        await cast.store.commit(Commit(at=cast.clock.wall(), settles=(by_hand,)))
+        await trio.sleep(COUNT_EVERY + 1)
+        write(cast, "b")
+        await until(lambda: cast.platform.is_heard)
+    assert errors(cast) == []
+
+
+async def test_a_restart_makes_room_for_nobody(autojump_clock: Clock) -> None:
+    cast = small(2)
+    for number in range(4):
+        async with open_company(autojump_clock, cast):
+            write(cast, f"a{number}", f"b{number}")
+            await until(lambda: cast.platform.is_heard)
+        cast.restart()
+    assert errors(cast) == [OverloadedError] * 6
+    async with open_company(autojump_clock, cast):
+        await at_rest(cast)
+        write(cast, "c", "d")
+        await at_rest(cast)
+    assert errors(cast) == [OverloadedError] * 6
+    assert await cast.inbox() == {"replied": 4}
 
 
 async def test_more_than_may_wait_in_a_chat_is_told_there_and_others_are_not(
@@ -212,6 +251,59 @@ async def test_a_drain_does_not_wait_for_what_is_put_off(
         assert await drain_of(cast, system).run(within=300)
         assert trio.current_time() < 10
     assert await cast.inbox() == {"accepted": 1}
+
+
+async def test_a_drain_does_not_wait_for_what_stands_behind_it(
+    autojump_clock: Clock,
+) -> None:
+    cast = small(99)
+
+    def talk(request: ModelRequest) -> Says:
+        is_busy = heard(request) == "busy"
+        return Says(error=ModelBusyError("overloaded")) if is_busy else slow(request)
+
+    cast.model, cast.retries = FakeModel(talk), RetryPolicy()
+    async with open_company(autojump_clock, cast) as system:
+        cast.platform.write("busy", chat="a")
+        await until(lambda: cast.platform.deliveries)
+        write(cast, "a", "a", "b")
+        await until(lambda: cast.platform.is_heard)
+        assert await drain_of(cast, system).run(within=100)
+        assert 30 <= trio.current_time() < 40  # when the other chat was answered
+    assert await cast.inbox() == {"accepted": 3, "replied": 1}
+
+
+async def test_a_drain_does_not_wait_for_what_cannot_be_read(
+    autojump_clock: Clock,
+) -> None:
+    cast = small(99)
+    message = msgspec.structs.replace(as_accept(words(), 1.0), body=b"\xff{")
+    said = msgspec.structs.replace(as_enqueue(saying(2), 0), body=b"{}")
+    rows = Commit(at=1.0, accepts=(message,), deliveries=(said,))
+    await cast.store.commit(rows)
+    async with open_company(autojump_clock, cast) as system:
+        write(cast, "room")
+        await until(lambda: cast.model.running)
+        assert await drain_of(cast, system).run(within=100)
+        assert 30 <= trio.current_time() < 40
+    assert await cast.inbox() == {"accepted": 1, "replied": 1}
+
+
+async def test_a_drain_looks_behind_a_page_of_what_is_put_off(
+    autojump_clock: Clock,
+) -> None:
+    cast = small(99)
+    messages = [words(number=number) for number in range(1, PAGE + 1)]
+    defers = (Defer("m1", 1, EPOCH + 9_000, "busy"),)
+    accepts = tuple(as_accept(each, 1.0) for each in messages)
+    await cast.store.commit(Commit(at=1.0, accepts=accepts))
+    await cast.store.commit(Commit(at=1.0, defers=defers))
+    cast.limits = LimitsConfig(max_open=PAGE + 9, max_waiting=1_000)
+    async with open_company(autojump_clock, cast) as system:
+        write(cast, "b")
+        await until(lambda: cast.model.running)
+        assert await drain_of(cast, system).run(within=100)
+    assert await cast.inbox() == {"accepted": PAGE, "replied": 1}
 
 
 async def test_a_drain_waits_for_no_account_that_is_not_running(

@@ -1,0 +1,109 @@
+"""What was given up is tried again by hand, as `callboard queue retry` does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+import trio.testing
+
+from actors.rules.message_state import RetryPolicy
+from runtime.rows import BY_HAND
+from tests.fakes.company import Cast, Says, at_rest, open_company, until
+from tests.stories.test_retries import SORRY, BusyModel
+
+if TYPE_CHECKING:
+    from actors.messages import ModelRequest
+
+    Clock = trio.testing.MockClock
+
+
+def make_cast(turns: int, attempts: int = 1) -> Cast:
+    return Cast(model=BusyModel(turns), retries=RetryPolicy(attempts=attempts))
+
+
+def retry_by_hand(cast: Cast) -> None:
+    """Do to the rows in memory what `queue retry` does to those in a file."""
+    (row,) = [
+        each
+        for each in cast.store._rows.inbox.values()
+        if each.state in {"dead", "accepted"}
+    ]
+    row = msgspec.structs.replace(
+        row, state="accepted", reason=BY_HAND, due_at=0.0, settled_at=0.0
+    )
+    cast.store._rows.inbox[row.id] = row
+    cast.store.changed_outside = True
+
+
+async def test_what_was_given_up_is_answered_when_tried_again(
+    autojump_clock: Clock,
+) -> None:
+    cast = make_cast(turns=1)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("bad")
+        await at_rest(cast)
+        retry_by_hand(cast)
+        await at_rest(cast)
+    assert cast.platform.said() == [SORRY, "anna: at last"]
+    usage = await cast.store.records("usage")
+    assert [row.id for row in usage] == ["fake-1#2", "fake-1#1"]
+
+
+async def test_a_retry_by_hand_outlives_an_orderly_stop(autojump_clock: Clock) -> None:
+    cast = make_cast(turns=1)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("bad")
+        await at_rest(cast)
+    cast.model = SlowAtLast()
+    retry_by_hand(cast)
+    cast.restart()
+    async with open_company(autojump_clock, cast):
+        await until(lambda: cast.model.running)
+    cast.restart()
+    async with open_company(autojump_clock, cast):
+        await at_rest(cast)
+    assert cast.platform.said() == [SORRY, "anna: at last"]
+
+
+class SlowAtLast(BusyModel):
+    """Answers, but not before the stop."""
+
+    def __init__(self) -> None:
+        super().__init__(turns=0)
+
+    def talk_or_fail(self, request: ModelRequest) -> Says:
+        return Says("at last", after=20.0)
+
+
+async def test_a_retry_by_hand_that_fails_is_told_of_and_outlives_a_restart(
+    autojump_clock: Clock,
+) -> None:
+    cast = make_cast(turns=3, attempts=2)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("bad")
+        await trio.sleep(200)
+        await at_rest(cast)
+        retry_by_hand(cast)
+        await trio.sleep(30)
+    waits = "I will try again in 2 minutes"
+    assert [waits in each for each in cast.platform.said()] == [True, False, True]
+    cast.restart()
+    async with open_company(autojump_clock, cast):
+        await trio.sleep(400)
+        await at_rest(cast)
+    assert cast.platform.said()[-1] == "anna: at last"
+    usage = await cast.store.records("usage")
+    assert len({row.id for row in usage}) == len(usage) == 4
+
+
+async def test_a_wait_is_ended_by_hand(autojump_clock: Clock) -> None:
+    cast = make_cast(turns=1, attempts=3)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("bad")
+        await trio.sleep(20)
+        retry_by_hand(cast)
+        began = trio.current_time()
+        await until(lambda: "anna: at last" in cast.platform.said())
+        assert trio.current_time() - began < 10
