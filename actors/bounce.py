@@ -124,7 +124,9 @@ class Bounce(Actor):
             "message given up", correlation_id=inbound.correlation_id, reason=reason
         )
         answer = answers.apology(inbound, SORRY, reason, self._services.ids)
-        commit = commits.as_unheard(answer, self._services)
+        commit = commits.as_unheard(
+            answer, self._services.clock.wall(), self._services.keep
+        )
         tell, metrics = self.tell, self._services.metrics
         connector = inbound.address.connector
 

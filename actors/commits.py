@@ -111,8 +111,14 @@ def as_commit(answer: Answer, now: float) -> Commit:
     )
 
 
-def as_unheard(answer: Answer, services: Services) -> Commit:
-    """Write down a message that no session answers, and a row of the audit."""
+def as_unheard(answer: Answer, now: float, keep: records.Keep) -> Commit:
+    """Write down a message that no session answers, and a row of the audit.
+
+    Args:
+        answer: what is said about it.
+        now: Unix seconds.
+        keep: gives what the audit keeps of a text.
+    """
     inbound = answer.inbound
     said = "\n\n".join(each.text for each in answer.deliveries)
     body = records.AuditRecord(
@@ -121,14 +127,13 @@ def as_unheard(answer: Answer, services: Services) -> Commit:
         sender_id=inbound.sender_id,
         sender_name=inbound.sender_name,
         agent=inbound.agent,
-        input=services.keep(inbound.text),
-        output=services.keep(said),
+        input=keep(inbound.text),
+        output=keep(said),
         status=answer.settled[0],
         reason=answer.settled[1],
     )
     row = records.unheard(inbound.id, body)
-    commit = as_commit(answer, services.clock.wall())
-    return msgspec.structs.replace(commit, records=(row,))
+    return msgspec.structs.replace(as_commit(answer, now), records=(row,))
 
 
 def as_defer(inbound: Inbound, defer: message_state.Defer, reason: str) -> Defer:

@@ -13,10 +13,13 @@ import msgspec
 
 Role = Literal["user", "assistant", "tool"]
 
-Trouble = Literal["", "busy", "waiting", "unavailable", "refused", "timeout", "broken"]
+Trouble = Literal[
+    "", "busy", "waiting", "unavailable", "refused", "timeout", "broken", "dropped"
+]
 """Why somebody reads a notice instead of an answer: too much waits in this chat
 (`busy`); it will be tried again (`waiting`); the model cannot answer now
-(`unavailable`) or will not (`refused`); it took too long; something broke."""
+(`unavailable`) or will not (`refused`); it took too long; something broke; the
+operator dropped it."""
 
 
 class Address(msgspec.Struct, frozen=True):

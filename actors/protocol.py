@@ -196,7 +196,7 @@ class Delivered(msgspec.Struct, frozen=True):
 
 
 class Undelivered(msgspec.Struct, frozen=True):
-    """To a connector: this delivery never reached its courier; try it again later."""
+    """To a connector: this was not said yet; hand it over again later."""
 
     delivery_id: str
 

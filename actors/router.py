@@ -274,7 +274,9 @@ class Router(Actor):
             self._store(answers.Answer(inbound=inbound, settled=settled))
 
     def _store(self, answer: Answer) -> None:
-        commit = commits.as_unheard(answer, self._services)
+        commit = commits.as_unheard(
+            answer, self._services.clock.wall(), self._services.keep
+        )
         note = self.note
         self._services.store.submit(
             commit, lambda outcome: note(Settling(answer, outcome))

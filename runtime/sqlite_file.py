@@ -117,7 +117,8 @@ class FileLock:
     SQLite's locks when closed. It stays behind: removing it would race.
 
     Args:
-        path: the database; the lock lies next to it.
+        path: the database; the lock lies next to it, and not next to a link to it,
+            so that there is one lock however the database is reached.
 
     Raises:
         StoreRefusedError: the path is a folder.
@@ -127,7 +128,8 @@ class FileLock:
     def __init__(self, path: Path) -> None:
         if path.is_dir():
             raise StoreRefusedError(f"{path} is a folder; give a file in it a name")
-        name = path.with_name(f"{path.name}.lock")
+        file = path.resolve()
+        name = file.with_name(f"{file.name}.lock")
         self._file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -172,8 +174,7 @@ class SqliteFile(msgspec.Struct, frozen=True):
         """Make the folder if need be, and claim the file."""
         with self.told():
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Resolved: by whatever links it is reached, there is one lock.
-            return FileLock(self.path.resolve())
+            return FileLock(self.path)
 
     @property
     def wal_path(self) -> Path:

@@ -16,13 +16,16 @@ from typing import TYPE_CHECKING
 import apsw
 import msgspec
 
+from runtime import sqlite_reads, sqlite_rows
 from runtime.rows import BY_HAND
 from runtime.sqlite_browse import find
 from runtime.sqlite_file import SqliteFile, SqliteOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from pathlib import Path
+
+    from runtime.rows import Commit, StoredMessage
 
 # Chosen: longer than any group commit takes, also on a slow disk.
 PATIENCE = SqliteOptions(busy_timeout=10.0)
@@ -91,21 +94,29 @@ def retry(path: Path, name: str, now: float) -> Mended:
         return refused(f"message {found}", state, RETRY_REFUSALS)
 
 
-def drop(path: Path, name: str, now: float) -> Mended:
+def drop(
+    path: Path, name: str, now: float, tell: Callable[[StoredMessage], Commit]
+) -> Mended:
     """Settle a message that is dead, or that nobody works on yet, as dropped.
 
     Args:
         path: the database.
         name: id of the message, or its beginning.
         now: Unix seconds.
+        tell: makes the commit that settles a waiting message and tells its writer;
+            that of a dead one knows already.
 
     Raises:
         MisuseError: no such message, or more than one.
         StoreError: see `runtime.sqlite_file.SqliteFile.open_existing`.
     """
     with mending(path) as db:
-        found, state = find(db, "inbox", "id, state", name)
-        if state in ("accepted", "dead"):
+        found, state, number = find(db, "inbox", "id, state, number", name)
+        if state == "accepted":
+            (row,) = sqlite_reads.unsettled(db, number - 1, 1)
+            sqlite_rows.write(db, tell(row), row.epoch)
+            return Mended(has_changed=True, text=f"message {found} is dropped")
+        if state == "dead":
             db.execute(DROP, (DROPPED, now, found))
             return Mended(has_changed=True, text=f"message {found} is dropped")
         return refused(f"message {found}", state, DROP_REFUSALS)

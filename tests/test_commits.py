@@ -137,9 +137,8 @@ def test_a_deferral_s_event_says_why_and_until_when() -> None:
 
 
 async def test_what_nobody_hears_is_settled_with_a_row_of_the_audit() -> None:
-    commit = as_unheard(
-        answer(settled=("dropped", "not_addressed"), run=None), make_services()
-    )
+    unheard = answer(settled=("dropped", "not_addressed"), run=None)
+    commit = as_unheard(unheard, 5.0, str)
     assert commit.settles == (Settle("m1", "dropped", "not_addressed"),)
     assert commit.appends == ()
     (record,) = commit.records

@@ -19,7 +19,7 @@ from runtime.rows import (
     SettledState,
 )
 from runtime.sqlite_file import SqliteFile
-from runtime.sqlite_mend import drop, drop_delivery, retry, retry_delivery
+from runtime.sqlite_mend import DROPPED, drop, drop_delivery, retry, retry_delivery
 from runtime.sqlite_store import SqliteStore
 from tests.store_rows import NOW, accepting, enqueueing
 
@@ -58,6 +58,11 @@ async def delivery(store: SqliteStore) -> StoredDelivery:
     answered = await store.answered("cli", "m1")
     assert answered is not None
     return answered.deliveries[0]
+
+
+def settling_it(row: StoredMessage) -> Commit:
+    """Settle a message, as those who drop it do."""
+    return Commit(at=LATER, settles=(Settle(row.id, "dropped", DROPPED),))
 
 
 async def settle(store: SqliteStore, state: SettledState) -> None:
@@ -109,7 +114,7 @@ async def test_a_message_nobody_works_on_is_dropped(
 ) -> None:
     if is_dead:
         await settle(store, "dead")
-    assert drop(path, "m1", LATER).has_changed
+    assert drop(path, "m1", LATER, settling_it).has_changed
     row = await message(store)
     assert (row.state, row.reason, row.settled_at) == ("dropped", "by hand", LATER)
     assert await store.was_changed_outside()
@@ -117,10 +122,10 @@ async def test_a_message_nobody_works_on_is_dropped(
 
 async def test_a_running_message_is_left_alone(store: SqliteStore, path: Path) -> None:
     await store.commit(Commit(at=NOW, claims=(Claim("m1", 1),)))
-    for mended in (drop(path, "m1", LATER), retry(path, "m1", LATER)):
+    for mended in (drop(path, "m1", LATER, settling_it), retry(path, "m1", LATER)):
         assert not mended.has_changed
         assert "m1 is running" in mended.text
-    assert "/stop" in drop(path, "m1", LATER).text
+    assert "/stop" in drop(path, "m1", LATER, settling_it).text
     assert (await message(store)).state == "running"
 
 
@@ -163,7 +168,7 @@ async def test_an_id_that_is_unknown_or_unclear_changes_nothing(
 ) -> None:
     await store.commit(accepting("m2"))
     with pytest.raises(MisuseError, match="more than one message"):
-        drop(path, "m", LATER)
+        drop(path, "m", LATER, settling_it)
     with pytest.raises(MisuseError, match="no delivery"):
         drop_delivery(path, "d2", LATER)
     assert len(await store.unsettled()) == 2
@@ -180,7 +185,7 @@ async def test_a_queue_can_be_changed_when_no_server_runs(path: Path) -> None:
     store = await SqliteStore.open(SqliteFile(path))
     await store.commit(accepting("m1"))
     await store.aclose()
-    assert drop(path, "m1", LATER).has_changed
+    assert drop(path, "m1", LATER, settling_it).has_changed
     store = await SqliteStore.open(SqliteFile(path))
     assert await store.unsettled() == ()
     await store.aclose()

@@ -8,6 +8,7 @@ import click
 
 from connectors.commands.asking import is_wanted, yes_option
 from connectors.commands.database import database_options, find_database
+from connectors.commands.dropping import dropping
 from connectors.commands.printing import complain, say
 from runtime import sqlite_mend
 from runtime.clock import SystemClock
@@ -157,4 +158,4 @@ def drop_one(path: Path, name: str, now: float) -> Mended:
     """Give up one message, or one delivery."""
     if ":" in name:
         return sqlite_mend.drop_delivery(path, name, now)
-    return sqlite_mend.drop(path, name, now)
+    return sqlite_mend.drop(path, name, now, dropping)

@@ -39,6 +39,7 @@ TROUBLES: dict[str, tuple[str, int, float | None]] = {
     "unavailable": ("model_unavailable", 503, RETRY_LATER),
     "refused": ("model_refused", 502, None),
     "timeout": ("turn_timeout", 504, None),
+    "dropped": ("dropped", 422, None),
 }
 """What a delivery's trouble is over HTTP: code, status, seconds to wait before asking
 anew; None if that cannot help."""
