@@ -62,8 +62,7 @@ def backup(source: Path, target: Path, *, replace: bool = False) -> int:
         StoreTooNewError: a newer release wrote it.
         CorruptError: `source` is damaged; the copy is not kept.
     """
-    if source.resolve() == target.resolve():
-        raise StoreRefusedError(f"{target} is the database itself; give another name")
+    refuse_own(source, target)
     if target.exists() and not replace:
         raise StoreRefusedError(
             f"{target} exists and is not overwritten; give another name, or say so"
@@ -71,6 +70,23 @@ def backup(source: Path, target: Path, *, replace: bool = False) -> int:
     with made_whole(source, target) as unfinished:
         unfinished.replace(target)
     return target.stat().st_size
+
+
+def refuse_own(source: Path, target: Path) -> None:
+    """Refuse to put a copy in the place of what it is made from, or of no file.
+
+    Raises:
+        StoreRefusedError: see there.
+    """
+    own = source.resolve()
+    if target.resolve() in {
+        own.with_name(f"{own.name}{end}") for end in ("", "-shm", ".lock", *LOGS)
+    }:
+        raise StoreRefusedError(
+            f"{target} belongs to the database itself; give another name"
+        )
+    if target.exists() and not target.is_file():
+        raise StoreRefusedError(f"{target} is no file; give another name")
 
 
 def restore(copy: Path, path: Path) -> Path | None:
@@ -92,7 +108,8 @@ def restore(copy: Path, path: Path) -> Path | None:
         StoreTooNewError: a newer release wrote it.
         CorruptError: `copy` is damaged.
     """
-    if copy.resolve() == path.resolve():
+    path = path.resolve()  # a link stays one
+    if copy.resolve() == path:
         raise StoreRefusedError(f"{copy} is the database itself; give a copy of it")
     file = SqliteFile(path)
     lock = file.lock()
