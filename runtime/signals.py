@@ -9,11 +9,17 @@ import trio
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-async def wait_for_stop_signal() -> signal.Signals:
+async def wait_for_stop_signal(
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> signal.Signals:
     """Wait until the process is asked to end; main thread only.
 
     Once it has returned, the signals have again the meaning they had before.
+
+    Args:
+        task_status: told when the signals are listened to (`Nursery.start`).
     """
     with trio.open_signal_receiver(*STOP_SIGNALS) as received:
+        task_status.started()
         number = await anext(received)
     return signal.Signals(number)

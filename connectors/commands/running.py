@@ -72,14 +72,19 @@ def loaded(
         yield settings
 
 
-async def wait_told_to_end() -> None:
+async def wait_told_to_end(
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
     """Wait for Ctrl-C or SIGTERM; a second one then ends the process at once.
+
+    Args:
+        task_status: told when the signals are listened to (`Nursery.start`).
 
     Why: Python's own Ctrl-C raises an exception somewhere inside the kernel, which
     would only make an end longer that takes too long already. What was accepted is
     durable, so an end at once loses nothing.
     """
-    await wait_for_stop_signal()
+    await wait_for_stop_signal(task_status)
     for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_DFL)
 

@@ -42,13 +42,33 @@ def command(config: Path | None) -> None:
 
 
 async def _serve(config: AppConfig, redact: Callable[[str], str]) -> None:
+    is_told = trio.Event()
+
+    async def watch(task_status: trio.TaskStatus[None]) -> None:
+        await wait_told_to_end(task_status)
+        is_told.set()
+
+    # Why before the start: Ctrl-C would else raise an exception anywhere in it. Told
+    # to end meanwhile, it starts and then ends in order; a second signal is at once.
+    try:
+        async with trio.open_nursery() as watching:
+            await watching.start(watch)
+            await _run(config, redact, is_told)
+            watching.cancel_scope.cancel()
+    except ExceptionGroup as failures:  # the nursery's; what failed is in it
+        raise failures.exceptions[0] from failures
+
+
+async def _run(
+    config: AppConfig, redact: Callable[[str], str], is_told: trio.Event
+) -> None:
     async with (
         open_app(config, serving(config), redact) as app,
         trio.open_nursery() as nursery,
     ):
         calm_collector()
         nursery.start_soon(_announce, app)
-        await wait_any(app.system.wait_ended, wait_told_to_end)
+        await wait_any(app.system.wait_ended, is_told.wait)
         await app.drain(config.limits.drain_timeout)
         nursery.cancel_scope.cancel()
 
