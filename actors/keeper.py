@@ -8,6 +8,7 @@ import msgspec
 
 from actors import names
 from actors.protocol import DrainOutbox, TakeUp
+from actors.records import AUDIT
 from runtime.actor import Actor
 from runtime.errors import StoreError
 from runtime.logs import EventLog
@@ -26,9 +27,6 @@ PRUNE_EVERY = 3600.0
 PRUNE_LIMIT = 1000
 PROBE_EVERY = 2.0
 LOOK_EVERY = 2.0
-
-AUDIT = "audit"
-"""The kind of record that is kept for a time only."""
 
 
 class Prune(msgspec.Struct, frozen=True):

@@ -34,12 +34,6 @@ INBOX_STEPS: dict[str, frozenset[str]] = {
 }
 """Which state of a message may follow which."""
 
-BY_HAND_STEPS: dict[str, frozenset[str]] = {
-    "accepted": frozenset({"accepted", "dropped"}),
-    "dead": frozenset({"accepted", "dropped"}),
-}
-"""What else a person may do to a message (`callboard queue`)."""
-
 OUTBOX_STEPS: dict[str, frozenset[str]] = {
     "pending": frozenset({"sending", "sent", "unknown", "dead"}),
     "sending": frozenset({"sending", "sent", "unknown", "dead"}),
@@ -211,6 +205,7 @@ class MessageState:
                 return self._failed(event)
             case Returns():
                 self._attempts = max(0, self._attempts - 1)
+                self._past = msgspec.structs.replace(self._past, was_running=False)
                 return Defer(self._attempts, self._past.due_at)
             case _:
                 assert_never(event)
@@ -228,6 +223,9 @@ class MessageState:
         # Read back without an attempt that counts: its first claim may have been lost
         # with the process that it ended.
         is_known = past.was_read or past.attempts > 0
+        # Should the session fail now, the next incarnation knows it for cut off: one
+        # that merely waits with all its attempts used was tried again by hand.
+        self._past = msgspec.structs.replace(past, was_running=True, started_at=now)
         return Claim(self._attempts, must_be_stored=is_known)
 
     def _failed(self, event: Fails) -> Effect:

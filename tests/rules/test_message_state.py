@@ -326,3 +326,31 @@ async def test_the_outbox_takes_exactly_the_steps_of_the_table(
         assert await takes(store, into_outbox(step, step)) == (
             step in OUTBOX_STEPS[state]
         )
+
+
+def test_a_session_that_fails_again_and_again_gives_up() -> None:
+    past = Past()
+    for attempt in (1, 2, 3):
+        state = MessageState(POLICY, past)
+        begun = state.on(Begins(float(attempt)))
+        assert isinstance(begun, Claim)
+        assert begun.attempt == attempt
+        past = state.past
+    assert MessageState(POLICY, past).on(Begins(4.0)) == GiveUp("dead", "attempts")
+
+
+def test_a_session_that_fails_at_once_is_not_stuck() -> None:
+    policy = RetryPolicy(stuck_after=300.0)
+    state = MessageState(policy, Past())
+    state.on(Begins(1_000_000.0))
+    again = MessageState(policy, state.past)
+    assert isinstance(again.on(Begins(1_000_001.0)), Claim)
+
+
+def test_what_was_given_up_is_begun_as_often_again_by_hand() -> None:
+    by_hand = Past(attempts=3, was_read=True)
+    state = MessageState(POLICY, by_hand)
+    for attempt in (4, 5, 6):
+        assert state.on(Begins(1e9)) == Claim(attempt, must_be_stored=True)
+        state = MessageState(POLICY, state.past)
+    assert state.on(Begins(1e9)) == GiveUp("dead", "attempts")
