@@ -1,7 +1,7 @@
 """The domain's error tree; edges translate their libraries' errors into these.
 
 ChatError
-├── ModelError                 carries what to tell the person and what to log
+├── ModelError                 carries what to log, and of which kind it is
 │   ├── ModelBusyError         try again; may know after how many seconds
 │   └── ModelRefusedError      trying again cannot help (key, quota, content)
 ├── ToolError                  the tool ran and failed; the model is told the text
@@ -17,13 +17,42 @@ ChatError
 
 from __future__ import annotations
 
+from typing import Literal
+
+ModelFault = Literal[
+    "rate",
+    "quota",
+    "auth",
+    "overload",
+    "context",
+    "bad_request",
+    "content",
+    "network",
+    "protocol",
+    "timeout",
+]
+"""What went wrong with a model call: too many calls for now (`rate`); the account is
+used up (`quota`) or not let in (`auth`); the provider has too much to do (`overload`);
+the transcript is too long (`context`); the request is wrong (`bad_request`); a filter
+stopped it (`content`); the connection failed (`network`), what came was no whole answer
+(`protocol`), or nothing came in time (`timeout`)."""
+
 
 class ChatError(Exception):
     """Base of everything the domain raises itself."""
 
 
 class ModelError(ChatError):
-    """A model did not give a whole answer."""
+    """A model did not give a whole answer.
+
+    Args:
+        text: what happened, without secrets.
+        kind: what to do about it depends on this, never on the text.
+    """
+
+    def __init__(self, text: str, *, kind: ModelFault) -> None:
+        super().__init__(text)
+        self.kind: ModelFault = kind
 
 
 class ModelBusyError(ModelError):
@@ -31,16 +60,31 @@ class ModelBusyError(ModelError):
 
     Args:
         text: what happened, without secrets.
+        kind: as in `ModelError`.
         retry_after: seconds the provider asked us to wait, or None.
     """
 
-    def __init__(self, text: str, *, retry_after: float | None = None) -> None:
-        super().__init__(text)
+    def __init__(
+        self,
+        text: str,
+        *,
+        kind: ModelFault = "overload",
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(text, kind=kind)
         self.retry_after = retry_after
 
 
 class ModelRefusedError(ModelError):
-    """The model will not answer this: bad key, no quota, refused content."""
+    """The model will not answer this: bad key, no quota, refused content.
+
+    Args:
+        text: what happened, without secrets.
+        kind: as in `ModelError`.
+    """
+
+    def __init__(self, text: str, *, kind: ModelFault = "bad_request") -> None:
+        super().__init__(text, kind=kind)
 
 
 class ToolError(ChatError):

@@ -58,6 +58,15 @@ class ToolCall(msgspec.Struct, frozen=True):
     """JSON text, not yet decoded: only the tool knows its own schema."""
 
 
+class Image(msgspec.Struct, frozen=True):
+    """A picture for a model that can see."""
+
+    media_type: str
+    """`image/png`, `image/jpeg`, `image/webp` or `image/gif`: found in the bytes."""
+
+    content: bytes
+
+
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line of a transcript, as a model sees it."""
 
@@ -71,6 +80,10 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
 
     tool_call_id: str = ""
     """Only on `tool` lines: the call this line answers."""
+
+    images: tuple[Image, ...] = ()
+    """Shown with the text; left out for models that see nothing. Not on `assistant`
+    lines."""
 
 
 class Chain(msgspec.Struct, frozen=True):
@@ -255,13 +268,18 @@ class Usage(msgspec.Struct, frozen=True):
     """Tokens of one model call, as the provider counted them."""
 
     input_tokens: int = 0
+    """All that was read, whether from the provider's cache or not."""
+
     output_tokens: int = 0
+    cached_tokens: int = 0
+    """How many of `input_tokens` came from the provider's cache."""
 
     def __add__(self, other: Usage) -> Usage:
         """Add up two calls."""
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
         )
 
 
@@ -300,6 +318,10 @@ class ToolSpec(msgspec.Struct, frozen=True):
     """Whether a call that was cut off may simply be made again. False for whatever
     changes the world: the model is then told that nobody knows."""
 
+    effect: Literal["read", "write", "run"] = "run"
+    """The worst that a call can do: look something up, change something of the
+    agent's own, or do anything whatever. Decides who must be asked before."""
+
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One question to a model."""
@@ -320,6 +342,12 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     """Most tokens of the answer; None leaves it to the provider."""
 
+    conversation: str = ""
+    """The session's key; for a model that works in a folder of the conversation."""
+
+    resume: str = ""
+    """What an earlier answer in this conversation gave as its `resume`."""
+
 
 class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """A whole answer; one that was cut off is an error instead."""
@@ -328,6 +356,12 @@ class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()
     stop_reason: Literal["end", "tools", "length", "refused"] = "end"
+    request_id: str = ""
+    """The provider's own id of the call, for its support; empty if it gave none."""
+
+    resume: str = ""
+    """By which the next request may go on where this one ended, at a model that keeps
+    the conversation itself; empty for all others."""
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -344,3 +378,4 @@ class ToolResult(msgspec.Struct, frozen=True):
 
     text: str
     is_error: bool = False
+    images: tuple[Image, ...] = ()

@@ -43,6 +43,7 @@ class CalculateTool:
             "Work out an arithmetic expression. Whole numbers are exact.",
             schema_of(CalculateArguments),
             is_repeatable=True,
+            effect="read",
         )
 
     @property

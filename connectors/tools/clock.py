@@ -48,6 +48,7 @@ class ClockTool:
             "Tell the current date, time and day of the week in a time zone.",
             schema_of(ClockArguments),
             is_repeatable=True,
+            effect="read",
         )
 
     @property
