@@ -15,7 +15,8 @@ from actors.messages import ToolResult, ToolSpec, Usage
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded, TurnSpoke
 from actors.rules.markers import Delegation
 from actors.rules.turn import ModelReplied, Step, ToolReturned
-from actors.turn import IN_DOUBT, Turn
+from actors.tool_calls import IN_DOUBT
+from actors.turn import Turn
 from runtime.errors import StoreUnavailableError
 from runtime.memory_store import MemoryStore
 from runtime.rows import Append, Commit, NewEvent

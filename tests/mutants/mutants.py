@@ -137,7 +137,7 @@ MUTANTS = (
     ),
     Mutant(
         "cut off tools simply run again",
-        "actors/turn.py",
+        "actors/tool_calls.py",
         "        if call.id in self._in_doubt and not tool.spec.is_repeatable:\n",
         "        if False:\n",
         ("tests/stories/test_durable_turns.py", "tests/test_turn.py"),

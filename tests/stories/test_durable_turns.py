@@ -16,7 +16,7 @@ from actors.config import AgentConfig
 from actors.messages import ToolResult, ToolSpec
 from actors.rules.message_state import RetryPolicy
 from actors.rules.turn import ToolReturned
-from actors.turn import IN_DOUBT
+from actors.tool_calls import IN_DOUBT
 from tests.fakes.company import (
     Cast,
     FakeModel,

@@ -1,0 +1,86 @@
+"""What a model says during a turn, and who hears it while it is being said."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors.protocol import TurnSpoke
+from actors.rules import markers
+
+if TYPE_CHECKING:
+    from actors.protocol import StartTurn
+    from actors.services import Services
+    from runtime.actor import Actor
+
+# Chosen: words that come in quicker succession than this are told together. Slower
+# ones are told at once, without a wake-up of the loop for each.
+WORD_PACE = 0.005
+
+
+class Words:
+    """The words of one turn, round by round.
+
+    Args:
+        turn: on whose behalf they are told.
+        start: to whom, and whether anybody looks at them before they are complete.
+        services: the clock.
+    """
+
+    __slots__ = ("_rounds", "_services", "_start", "_told_at", "_turn", "_untold")
+
+    def __init__(self, turn: Actor, start: StartTurn, services: Services) -> None:
+        self._turn = turn
+        self._start = start
+        self._services = services
+        self._rounds: list[str] = []
+        self._untold: list[str] = []
+        self._told_at = -math.inf
+
+    def end_round(self, text: str) -> None:
+        """Take up the whole text of a round, whether it was told or not."""
+        if text:
+            self._rounds.append(text)
+
+    def whole(self, last: str) -> str:
+        """Give all the rounds' words: what was shown while they were written.
+
+        Args:
+            last: what is said if the rounds were silent.
+        """
+        whole = "\n\n".join(self._rounds)
+        return last if markers.parse(whole, "assistant").is_silent else whole
+
+    def speak(self, spoken: list[str], text: str) -> None:
+        """Take the next words of a round that is still being written.
+
+        Args:
+            spoken: the words of this round so far; these are added.
+            text: what is said now.
+        """
+        if not text:
+            return
+        if not spoken and self._rounds:
+            text = "\n\n" + text  # as `whole` joins the rounds
+        spoken.append(text)
+        # Why not told at once: a model may say thousands of words before anybody else
+        # runs, and the session's mailbox is bounded.
+        if not self._start.inbound.wants_drafts:
+            return
+        now = self._services.clock.monotonic()
+        is_first = not self._untold
+        self._untold.append(text)
+        if is_first and now - self._told_at >= WORD_PACE:
+            self.tell()
+        elif is_first:
+            trio.lowlevel.current_trio_token().run_sync_soon(self.tell)
+
+    def tell(self) -> None:
+        """Pass on what was said since the last time."""
+        if self._untold:
+            text = "".join(self._untold)
+            self._untold.clear()
+            self._told_at = self._services.clock.monotonic()
+            self._turn.tell(self._start.session, TurnSpoke(self._start.turn_id, text))
