@@ -35,9 +35,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     inbound: Inbound
     settled: tuple[SettledState, str]
-    """Its terminal state, and why; with `defer` only why."""
+    """Its terminal state, and why; with `put_off` only why."""
 
-    defer: message_state.Defer | None = None
+    put_off: message_state.PutOff | None = None
     """Set if this is no answer yet: the turn will be begun again."""
 
     lines: tuple[Line, ...] = ()
@@ -112,13 +112,13 @@ def failure(
 def deferral(
     inbound: Inbound,
     failed: Failed,
-    defer: message_state.Defer,
+    put_off: message_state.PutOff,
     now: float,
     run: Run | None = None,
 ) -> Answer:
     """Tell that it will be tried again; that is said once, after the first failure."""
     text = (
-        f"{failed.text}\n\nI will try again in {in_words(defer.due_at - now)};"
+        f"{failed.text}\n\nI will try again in {in_words(put_off.due_at - now)};"
         " /stop ends that."
     )
     said = _delivery(inbound, "", text, trouble="waiting")
@@ -131,8 +131,8 @@ def deferral(
     return Answer(
         inbound=inbound,
         settled=("replied", failed.reason),
-        defer=defer,
-        deliveries=(said,) if defer.is_first else (),
+        put_off=put_off,
+        deliveries=(said,) if put_off.is_first else (),
         run=run,
     )
 

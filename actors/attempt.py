@@ -242,7 +242,7 @@ class Attempt:
         if not self._is_granted or self.is_over:  # then nothing was claimed
             return
         effect = self.held.state.on(message_state.Returns())
-        if isinstance(effect, message_state.Defer):
+        if isinstance(effect, message_state.PutOff):
             back = Defer(self.inbound.id, effect.attempts, effect.due_at, "stopped")
             commit = Commit(at=self._services.clock.wall(), defers=(back,))
             self._services.store.submit(commit, _pass_over)

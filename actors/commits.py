@@ -68,14 +68,14 @@ def as_exchange(answer: Answer, history: History, services: Services) -> Commit:
 def as_event(answer: Answer) -> Exchanged | Deferred:
     """Give the event of a session's journal."""
     inbound = answer.inbound
-    if answer.defer is not None:
+    if answer.put_off is not None:
         said = answer.deliveries[0].text if answer.deliveries else ""
         return Deferred(
             inbound_id=inbound.id,
             sender_id=inbound.sender_id,
             reason=answer.settled[1],
             text=said,
-            due_at=answer.defer.due_at,
+            due_at=answer.put_off.due_at,
             run=answer.run,
         )
     said = "\n\n".join(each.text for each in answer.deliveries)
@@ -99,9 +99,9 @@ def as_commit(answer: Answer, now: float) -> Commit:
         answer: what is to be stored.
         now: Unix seconds.
     """
-    inbound, defer = answer.inbound, answer.defer
+    inbound, put_off = answer.inbound, answer.put_off
     part = part_of(inbound)
-    later = () if defer is None else (as_defer(inbound, defer, answer.settled[1]),)
+    later = () if put_off is None else (as_defer(inbound, put_off, answer.settled[1]),)
     return Commit(
         at=now,
         accepts=tuple(as_accept(each, now) for each in answer.handed),
@@ -136,9 +136,9 @@ def as_unheard(answer: Answer, now: float, keep: records.Keep) -> Commit:
     return msgspec.structs.replace(as_commit(answer, now), records=(row,))
 
 
-def as_defer(inbound: Inbound, defer: message_state.Defer, reason: str) -> Defer:
+def as_defer(inbound: Inbound, put_off: message_state.PutOff, reason: str) -> Defer:
     """Write down that a message waits."""
-    return Defer(inbound.id, defer.attempts, defer.due_at, reason)
+    return Defer(inbound.id, put_off.attempts, put_off.due_at, reason)
 
 
 def as_accept(inbound: Inbound, now: float) -> Accept:

@@ -28,7 +28,7 @@ from runtime.actor import Actor
 from runtime.errors import DuplicateError, StoreUnavailableError
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
-from runtime.rows import Attempt, Commit, Receipt
+from runtime.rows import Commit, Receipt, SendAttempt
 
 if TYPE_CHECKING:
     from actors.messages import Delivery
@@ -318,7 +318,8 @@ class Courier(Actor):
     async def _mark(self, delivery: Delivery, attempt: int) -> rules.Event | None:
         """Store that the platform is about to be asked; None: the disk is full."""
         commit = Commit(
-            at=self._services.clock.wall(), attempts=(Attempt(delivery.id, attempt),)
+            at=self._services.clock.wall(),
+            send_attempts=(SendAttempt(delivery.id, attempt),),
         )
         for _ in range(MOST_MARKS):
             try:

@@ -229,7 +229,7 @@ class Session(Actor):
         self._attempt = current = Attempt(
             services.ids.new(), held, generation, self, self._persona, services
         )
-        if isinstance(effect, message_state.Claim):
+        if isinstance(effect, message_state.BeginAttempt):
             history, inbound = self._history, held.inbound
             report = current.begin(
                 (*history.brought(inbound), *history.lines),
@@ -294,7 +294,7 @@ class Session(Actor):
         now = self._services.clock.wall()
         fails = message_state.Fails(failed.reason, failed.may_retry, now)
         effect = current.held.state.on(fails)
-        if isinstance(effect, message_state.Defer):
+        if isinstance(effect, message_state.PutOff):
             answer = answers.deferral(current.inbound, failed, effect, now, run)
             self._outgoing.put(answers.with_new_ids(answer, self._services.ids))
             self._forget_attempt()
@@ -333,13 +333,13 @@ class Session(Actor):
             self._send(answer)
         elif concluded.was_waited_for:
             self.tell(names.connector(inbound.address.connector), DrainOutbox())
-        if concluded.was_waited_for and answer.defer is None:
+        if concluded.was_waited_for and answer.put_off is None:
             self._held.pop(inbound.id, None)
             self._after_answer(inbound)
 
     def _send(self, answer: Answer) -> None:
         connector = answer.inbound.address.connector
-        if answer.defer is None:
+        if answer.put_off is None:
             self._services.metrics.message(connector, answer.settled[0])
         for delivery in answer.deliveries:
             self.tell(names.connector(connector), Deliver(delivery))

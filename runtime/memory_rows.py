@@ -94,7 +94,7 @@ class Rows:
         return Committed(accepted, sequences, enqueued)
 
     def _change_deliveries(self, commit: Commit, at: float) -> None:
-        for attempt in commit.attempts:
+        for attempt in commit.send_attempts:
             self._change_delivery(
                 attempt.delivery_id, state="sending", attempts=attempt.attempt
             )

@@ -130,7 +130,7 @@ class Enqueue(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
 
 
-class Attempt(msgspec.Struct, frozen=True):
+class SendAttempt(msgspec.Struct, frozen=True):
     """The platform is about to be asked; the delivery becomes `sending`."""
 
     delivery_id: str
@@ -185,7 +185,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     snapshots: tuple[Snapshot, ...] = ()
     deliveries: tuple[Enqueue, ...] = ()
     settles: tuple[Settle, ...] = ()
-    attempts: tuple[Attempt, ...] = ()
+    send_attempts: tuple[SendAttempt, ...] = ()
     receipts: tuple[Receipt, ...] = ()
     records: tuple[Record, ...] = ()
 

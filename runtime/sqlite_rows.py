@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from runtime.rows import (
         Accept,
         Append,
-        Attempt,
         Claim,
         Commit,
         Defer,
         Enqueue,
         Receipt,
         Record,
+        SendAttempt,
         Settle,
         Snapshot,
     )
@@ -91,8 +91,8 @@ def write(db: apsw.Connection, commit: Commit, epoch: int) -> Committed:
     enqueued = tuple([enqueue(db, row, epoch, at) for row in commit.deliveries])
     for settle in commit.settles:
         settle_message(db, settle, at)
-    for sending in commit.attempts:
-        attempt_delivery(db, sending)
+    for sending in commit.send_attempts:
+        mark_sending(db, sending)
     for receipt in commit.receipts:
         receive(db, receipt, at)
     for record in commit.records:
@@ -167,7 +167,7 @@ def settle_message(db: apsw.Connection, row: Settle, at: float) -> None:
         refuse_message(db, row.inbox_id)
 
 
-def attempt_delivery(db: apsw.Connection, row: Attempt) -> None:
+def mark_sending(db: apsw.Connection, row: SendAttempt) -> None:
     """Note that a platform is about to be asked."""
     db.execute(ATTEMPT, (row.attempt, row.delivery_id))
     if not db.changes():

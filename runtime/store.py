@@ -228,7 +228,7 @@ def attempts_of(commit: Commit) -> list[int]:
     """All numbers of attempts in a commit."""
     found = [row.attempt for row in commit.claims]
     found += [row.attempts for row in commit.defers]
-    found += [row.attempt for row in commit.attempts]
+    found += [row.attempt for row in commit.send_attempts]
     found += [row.attempts for row in commit.receipts]
     return found
 
@@ -296,7 +296,7 @@ def texts_of_changes(commit: Commit) -> list[str]:
     """All text of what a commit changes and does not add."""
     found = [row.stream for row in commit.snapshots]
     found += [row.inbox_id for row in commit.claims]
-    found += [row.delivery_id for row in commit.attempts]
+    found += [row.delivery_id for row in commit.send_attempts]
     for defer in commit.defers:
         found += (defer.inbox_id, defer.reason)
     for settle in commit.settles:

@@ -197,7 +197,7 @@ async def fail(desk: Desk) -> None:
         Answer(
             inbound=waiting,
             settled=("replied", "model"),
-            defer=message_state.Defer(1, due_at),
+            put_off=message_state.PutOff(1, due_at),
             run=run_of(),
             deliveries=(delivery(waiting, "I will try again", agent=""),),
         )

@@ -25,7 +25,7 @@ from runtime.errors import StoreUnavailableError
 from runtime.memory_store import MemoryStore
 from runtime.messages import Keyed
 from runtime.metrics import Metrics
-from runtime.rows import Attempt, Commit, Receipt
+from runtime.rows import Commit, Receipt, SendAttempt
 from tests.fakes.neighbours import make_services, probe, saying, words
 from tests.puppet import virtual
 
@@ -254,9 +254,9 @@ async def test_what_was_cut_off_while_it_was_said_is_handed_out_as_such(
     store = MemoryStore()
     rows = tuple(as_enqueue(saying(number), 0) for number in (1, 2, 3))
     await store.commit(Commit(at=1.0, deliveries=rows))
-    attempts = (Attempt("m1:0", 2), Attempt("m3:0", 1))
+    attempts = (SendAttempt("m1:0", 2), SendAttempt("m3:0", 1))
     receipts = (Receipt("m3:0", "sent"),)
-    await store.commit(Commit(at=1.0, attempts=attempts, receipts=receipts))
+    await store.commit(Commit(at=1.0, send_attempts=attempts, receipts=receipts))
     async with open_door(autojump_clock, store) as (_, around):
         kept = await around.couriers.wait_count(2)
         assert [each.message for each in kept] == [

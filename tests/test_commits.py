@@ -30,7 +30,7 @@ from tests.fakes.neighbours import make_services, saying, words
 STREAM = "anna/fake/room//zoe"
 LINES = (Line("user", "hello", name="zoe"), Line("assistant", "yes", name="anna"))
 RUN = Run(provider="main", model="gpt-1", attempt=2, seconds=1.5)
-WAITS = message_state.Defer(1, 130.0)
+WAITS = message_state.PutOff(1, 130.0)
 
 
 def answer(**fields: Any) -> Answer:
@@ -45,7 +45,7 @@ def answer(**fields: Any) -> Answer:
 
 
 def deferral() -> Answer:
-    return answer(settled=("replied", "model"), defer=WAITS, lines=())
+    return answer(settled=("replied", "model"), put_off=WAITS, lines=())
 
 
 def history(version: int = 0) -> History:
@@ -151,7 +151,7 @@ async def test_what_nobody_hears_is_settled_with_a_row_of_the_audit() -> None:
 def test_a_message_is_settled_or_put_off_and_never_both(
     *, waits: bool, state: SettledState
 ) -> None:
-    given = answer(settled=(state, "x"), defer=WAITS if waits else None)
+    given = answer(settled=(state, "x"), put_off=WAITS if waits else None)
     commit = as_commit(given, 5.0)
     assert (len(commit.defers), len(commit.settles)) == (waits, not waits)
     assert commit.at == 5.0

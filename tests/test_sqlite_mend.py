@@ -9,12 +9,12 @@ import pytest
 from runtime.errors import MisuseError, StoreUnavailableError
 from runtime.rows import (
     BY_HAND,
-    Attempt,
     Claim,
     Commit,
     Defer,
     Receipt,
     ReceivedState,
+    SendAttempt,
     Settle,
     SettledState,
 )
@@ -146,7 +146,7 @@ async def test_a_delivery_on_its_way_is_left_alone(
     store: SqliteStore, path: Path
 ) -> None:
     assert "already" in retry_delivery(path, "d1").text
-    await store.commit(Commit(at=NOW, attempts=(Attempt("d1", 1),)))
+    await store.commit(Commit(at=NOW, send_attempts=(SendAttempt("d1", 1),)))
     for mended in (retry_delivery(path, "d1"), drop_delivery(path, "d1", LATER)):
         assert not mended.has_changed
         assert "being sent" in mended.text

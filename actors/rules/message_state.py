@@ -108,7 +108,7 @@ class Returns(msgspec.Struct, frozen=True):
 Event = Begins | Fails | Returns
 
 
-class Claim(msgspec.Struct, frozen=True):
+class BeginAttempt(msgspec.Struct, frozen=True):
     """Store that an attempt begins, then ask."""
 
     attempt: int
@@ -126,7 +126,7 @@ class WaitUntil(msgspec.Struct, frozen=True):
     """Unix seconds."""
 
 
-class Defer(msgspec.Struct, frozen=True):
+class PutOff(msgspec.Struct, frozen=True):
     """Store that the message waits; begin again at that time, should there be one."""
 
     attempts: int
@@ -147,7 +147,7 @@ class GiveUp(msgspec.Struct, frozen=True):
     reason: str
 
 
-Effect = Claim | WaitUntil | Defer | GiveUp
+Effect = BeginAttempt | WaitUntil | PutOff | GiveUp
 
 
 class MessageState:
@@ -206,7 +206,7 @@ class MessageState:
             case Returns():
                 self._attempts = max(0, self._attempts - 1)
                 self._past = msgspec.structs.replace(self._past, was_running=False)
-                return Defer(self._attempts, self._past.due_at)
+                return PutOff(self._attempts, self._past.due_at)
             case _:
                 assert_never(event)
 
@@ -226,7 +226,7 @@ class MessageState:
         # Should the session fail now, the next incarnation knows it for cut off: one
         # that merely waits with all its attempts used was tried again by hand.
         self._past = msgspec.structs.replace(past, was_running=True, started_at=now)
-        return Claim(self._attempts, must_be_stored=is_known)
+        return BeginAttempt(self._attempts, must_be_stored=is_known)
 
     def _failed(self, event: Fails) -> Effect:
         policy = self._policy
@@ -241,4 +241,4 @@ class MessageState:
         self._past = msgspec.structs.replace(
             self._past, was_running=False, started_at=event.now, due_at=due_at
         )
-        return Defer(self._attempts, due_at, is_first)
+        return PutOff(self._attempts, due_at, is_first)

@@ -35,7 +35,6 @@ from runtime.errors import (
 )
 from runtime.rows import (
     Append,
-    Attempt,
     Claim,
     Commit,
     Defer,
@@ -44,6 +43,7 @@ from runtime.rows import (
     Pruned,
     Receipt,
     ReceivedState,
+    SendAttempt,
     Settle,
     SettledState,
 )
@@ -95,7 +95,7 @@ COMMITS = st.builds(
     snapshots=few(st.builds(summing_up, STREAMS, st.integers(0, 6))),
     deliveries=few(st.builds(saying, NAMES, connector=CONNECTORS)),
     settles=few(st.builds(Settle, NAMES, SETTLED)),
-    attempts=few(st.builds(Attempt, NAMES, st.integers(0, 3))),
+    send_attempts=few(st.builds(SendAttempt, NAMES, st.integers(0, 3))),
     receipts=few(st.builds(Receipt, NAMES, RECEIVED)),
     records=few(st.builds(noting, NAMES, kind=KINDS, owner=OWNERS)),
 )
@@ -138,7 +138,7 @@ class Model:
         for settle in commit.settles:
             row = self.change(self.inbox, settle.inbox_id, settle.state)
             row.settled_at = commit.at
-        for attempt in commit.attempts:
+        for attempt in commit.send_attempts:
             self.change(self.outbox, attempt.delivery_id, "sending", attempt.attempt)
         for receipt in commit.receipts:
             row = self.change(self.outbox, receipt.delivery_id, receipt.state, 1)
@@ -285,7 +285,7 @@ class StoreMachine(RuleBasedStateMachine):
                 settles=tuple(
                     Settle(name, "replied") for name in open_rows(self.model.inbox)[:2]
                 ),
-                attempts=tuple(Attempt(name, count) for name in unsaid),
+                send_attempts=tuple(SendAttempt(name, count) for name in unsaid),
                 receipts=tuple(
                     Receipt(name, "sent") for name in open_rows(self.model.outbox)[:1]
                 ),

@@ -8,12 +8,12 @@ import pytest
 
 from runtime.errors import DuplicateError, MisuseError
 from runtime.rows import (
-    Attempt,
     Claim,
     Commit,
     Defer,
     Receipt,
     ReceivedState,
+    SendAttempt,
     Settle,
     SettledState,
 )
@@ -134,7 +134,7 @@ async def test_one_commit_may_carry_a_message_through_its_whole_life(
             defers=(Defer("m1", 1, 0.0),),
             deliveries=(saying("d1"),),
             settles=(Settle("m1", "replied"),),
-            attempts=(Attempt("d1", 1),),
+            send_attempts=(SendAttempt("d1", 1),),
             receipts=(Receipt("d1", "sent"),),
         )
     )
@@ -144,8 +144,8 @@ async def test_one_commit_may_carry_a_message_through_its_whole_life(
 
 async def test_an_attempted_delivery_is_still_undelivered(store: Store) -> None:
     await store.commit(enqueueing("d1", "d2"))
-    await store.commit(Commit(at=NOW + 1, attempts=(Attempt("d1", 1),)))
-    await store.commit(Commit(at=NOW + 1, attempts=(Attempt("d1", 2),)))
+    await store.commit(Commit(at=NOW + 1, send_attempts=(SendAttempt("d1", 1),)))
+    await store.commit(Commit(at=NOW + 1, send_attempts=(SendAttempt("d1", 2),)))
     assert await store.undelivered("cli") == (
         stored_delivery(1, "d1", body=b"'d1'", state="sending", attempts=2),
         stored_delivery(2, "d2", body=b"'d2'"),
@@ -162,7 +162,7 @@ async def test_an_attempted_delivery_gets_its_receipt(
 ) -> None:
     await store.commit(accepting("m1"))
     await store.commit(enqueueing("d1", correlation_id="m1"))
-    await store.commit(Commit(at=NOW, attempts=(Attempt("d1", 1),)))
+    await store.commit(Commit(at=NOW, send_attempts=(SendAttempt("d1", 1),)))
     receipt = Receipt("d1", state, "42", attempts=3)
     await store.commit(Commit(at=NOW + 5, receipts=(receipt,)))
     answered = await store.answered("cli", "m1")
@@ -183,7 +183,7 @@ async def test_an_attempted_delivery_gets_its_receipt(
 
 
 async def test_a_delivery_with_a_receipt_is_not_attempted(store: Store) -> None:
-    change = Commit(at=NOW, attempts=(Attempt("d1", 2),))
+    change = Commit(at=NOW, send_attempts=(SendAttempt("d1", 2),))
     with pytest.raises(MisuseError, match="no delivery 'd1'"):
         await store.commit(change)
     await store.commit(enqueueing("d1"))
@@ -219,12 +219,12 @@ async def test_what_was_answered_is_found_by_the_platforms_id(store: Store) -> N
         Commit(at=NOW, accepts=(heard("m", priority=11),)),
         Commit(at=NOW, claims=(Claim("old", -1),)),
         Commit(at=NOW, defers=(Defer("old", -1, NOW),)),
-        Commit(at=NOW, attempts=(Attempt("old", -1),)),
+        Commit(at=NOW, send_attempts=(SendAttempt("old", -1),)),
         Commit(at=NOW, receipts=(Receipt("old", "sent", attempts=-1),)),
         Commit(at=NOW, defers=(Defer("old", 1, float("nan")),)),
         Commit(at=NOW, claims=(Claim("half \ud83d", 1),)),
         Commit(at=NOW, defers=(Defer("old", 1, NOW, "half \ud83d"),)),
-        Commit(at=NOW, attempts=(Attempt("half \ud83d", 1),)),
+        Commit(at=NOW, send_attempts=(SendAttempt("half \ud83d", 1),)),
     ],
 )
 async def test_what_cannot_be_is_refused(store: Store, commit: Commit) -> None:
@@ -240,7 +240,7 @@ async def test_what_was_under_way_is_so_after_a_restart(engine: Engine) -> None:
     await first.commit(accepting("m1"))
     await first.commit(enqueueing("d1"))
     await first.commit(
-        Commit(at=NOW, claims=(Claim("m1", 2),), attempts=(Attempt("d1", 3),))
+        Commit(at=NOW, claims=(Claim("m1", 2),), send_attempts=(SendAttempt("d1", 3),))
     )
     second = await engine.reopen(first)
     assert [(row.state, row.attempts) for row in await second.unsettled()] == [

@@ -19,13 +19,13 @@ from msgspec import structs
 from actors.rules.message_state import (
     INBOX_STEPS,
     OUTBOX_STEPS,
+    BeginAttempt,
     Begins,
-    Claim,
-    Defer,
     Fails,
     GiveUp,
     MessageState,
     Past,
+    PutOff,
     RetryPolicy,
     Returns,
     WaitUntil,
@@ -59,7 +59,7 @@ def busy(now: float) -> Fails:
 
 def test_a_new_message_is_begun_at_once_and_before_that_is_durable() -> None:
     state = MessageState(POLICY, Past())
-    assert state.on(Begins(0.0)) == Claim(1, must_be_stored=False)
+    assert state.on(Begins(0.0)) == BeginAttempt(1, must_be_stored=False)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_new_message_is_begun_at_once_and_before_that_is_durable() -> None:
 )
 def test_what_an_earlier_process_knew_is_claimed_durably_first(past: Past) -> None:
     state = MessageState(POLICY, past)
-    assert state.on(Begins(0.0)) == Claim(past.attempts + 1, must_be_stored=True)
+    assert state.on(Begins(0.0)) == BeginAttempt(past.attempts + 1, must_be_stored=True)
     assert state.may_have_steps == (past.was_read or past.attempts > 0)
 
 
@@ -91,11 +91,11 @@ def test_where_failures_are_not_retried_the_writer_is_told() -> None:
 
 def test_by_default_it_is_tried_after_two_and_four_minutes_and_then_dead() -> None:
     state = MessageState(POLICY, Past())
-    assert state.on(Begins(0.0)) == Claim(1, must_be_stored=False)
-    assert state.on(busy(10.0)) == Defer(1, 130.0, is_first=True)
-    assert state.on(Begins(130.0)) == Claim(2, must_be_stored=False)
-    assert state.on(busy(140.0)) == Defer(2, 380.0)
-    assert state.on(Begins(380.0)) == Claim(3, must_be_stored=False)
+    assert state.on(Begins(0.0)) == BeginAttempt(1, must_be_stored=False)
+    assert state.on(busy(10.0)) == PutOff(1, 130.0, is_first=True)
+    assert state.on(Begins(130.0)) == BeginAttempt(2, must_be_stored=False)
+    assert state.on(busy(140.0)) == PutOff(2, 380.0)
+    assert state.on(Begins(380.0)) == BeginAttempt(3, must_be_stored=False)
     assert state.on(busy(390.0)) == GiveUp("dead", "model")
 
 
@@ -115,7 +115,7 @@ def test_only_what_was_cut_off_long_ago_is_stuck(
     state = MessageState(RetryPolicy(stuck_after=300.0), past)
     effect = state.on(Begins(1000.0 + age))
     assert effect == (
-        GiveUp("dead", "crashed") if ends else Claim(2, must_be_stored=True)
+        GiveUp("dead", "crashed") if ends else BeginAttempt(2, must_be_stored=True)
     )
 
 
@@ -124,9 +124,9 @@ def test_a_failure_of_this_process_does_not_make_it_stuck() -> None:
     state = MessageState(policy, Past(attempts=1, was_running=True, started_at=0.0))
     state.on(Begins(1.0))
     deferred = state.on(busy(2.0))
-    assert isinstance(deferred, Defer)
+    assert isinstance(deferred, PutOff)
     assert deferred.due_at > 0
-    assert isinstance(state.on(Begins(10_000.0)), Claim)
+    assert isinstance(state.on(Begins(10_000.0)), BeginAttempt)
 
 
 @given(policy=POLICIES, now=st.floats(0, 1e9))
@@ -136,12 +136,12 @@ def test_each_wait_is_twice_the_last_and_none_is_longer_than_the_longest(
     state = MessageState(policy, Past())
     wanted = policy.first_wait
     for attempt in range(1, policy.attempts):
-        assert isinstance(state.on(Begins(now)), Claim)
+        assert isinstance(state.on(Begins(now)), BeginAttempt)
         effect = state.on(busy(now))
         if not policy.retries_failures:
             assert effect == GiveUp("replied", "model")
             return
-        assert isinstance(effect, Defer)
+        assert isinstance(effect, PutOff)
         assert effect.attempts == attempt
         wait = min(wanted, policy.longest_wait)
         assert effect.due_at == now + wait
@@ -159,8 +159,8 @@ def test_being_called_off_takes_one_start_back(
     state = MessageState(policy, Past(attempts=attempts))
     begun = state.on(Begins(0.0))
     effect = state.on(Returns())
-    left = attempts if isinstance(begun, Claim) else max(0, attempts - 1)
-    assert effect == Defer(left, 0.0)
+    left = attempts if isinstance(begun, BeginAttempt) else max(0, attempts - 1)
+    assert effect == PutOff(left, 0.0)
     assert state.attempts == state.past.attempts == left
 
 
@@ -181,7 +181,7 @@ class Lives(RuleBasedStateMachine):
     def begin(self) -> None:
         effect = self.state.on(Begins(self.now))
         match effect:
-            case Claim(attempt=attempt, must_be_stored=must_be_stored):
+            case BeginAttempt(attempt=attempt, must_be_stored=must_be_stored):
                 assert self.now >= self.row.due_at
                 assert must_be_stored or not self.row.was_read
                 self.starts += 1
@@ -197,7 +197,7 @@ class Lives(RuleBasedStateMachine):
                 assert due_at == self.row.due_at > self.now
             case GiveUp():
                 self.is_over = True
-            case Defer():
+            case PutOff():
                 pytest.fail("nothing to put off")
 
     @precondition(lambda self: self.is_running)
@@ -205,7 +205,7 @@ class Lives(RuleBasedStateMachine):
     def fail(self, *, may_retry: bool) -> None:
         self.is_running = False
         effect = self.state.on(Fails("model", may_retry, self.now))
-        if isinstance(effect, Defer):
+        if isinstance(effect, PutOff):
             assert self.policy.retries_failures
             assert may_retry
             assert effect.due_at > self.now
@@ -218,13 +218,13 @@ class Lives(RuleBasedStateMachine):
     @rule()
     def end_in_order(self) -> None:
         effect = self.state.on(Returns())
-        assert isinstance(effect, Defer)
+        assert isinstance(effect, PutOff)
         self.returned += 1
         self.is_running = False
         self.put_off(effect)
         self.crash()  # after that, all the same
 
-    def put_off(self, effect: Defer) -> None:
+    def put_off(self, effect: PutOff) -> None:
         self.row = structs.replace(
             self.row,
             attempts=effect.attempts,
@@ -283,7 +283,7 @@ def into_outbox(name: str, state: str) -> Commit:
     """Bring a delivery into a state."""
     match state:
         case "sending":
-            return Commit(at=NOW, attempts=(rows.Attempt(name, 1),))
+            return Commit(at=NOW, send_attempts=(rows.SendAttempt(name, 1),))
         case "sent" | "unknown" | "dead":
             return Commit(at=NOW, receipts=(rows.Receipt(name, state),))
         case _:
@@ -333,7 +333,7 @@ def test_a_session_that_fails_again_and_again_gives_up() -> None:
     for attempt in (1, 2, 3):
         state = MessageState(POLICY, past)
         begun = state.on(Begins(float(attempt)))
-        assert isinstance(begun, Claim)
+        assert isinstance(begun, BeginAttempt)
         assert begun.attempt == attempt
         past = state.past
     assert MessageState(POLICY, past).on(Begins(4.0)) == GiveUp("dead", "attempts")
@@ -344,13 +344,13 @@ def test_a_session_that_fails_at_once_is_not_stuck() -> None:
     state = MessageState(policy, Past())
     state.on(Begins(1_000_000.0))
     again = MessageState(policy, state.past)
-    assert isinstance(again.on(Begins(1_000_001.0)), Claim)
+    assert isinstance(again.on(Begins(1_000_001.0)), BeginAttempt)
 
 
 def test_what_was_given_up_is_begun_as_often_again_by_hand() -> None:
     by_hand = Past(attempts=3, was_read=True)
     state = MessageState(POLICY, by_hand)
     for attempt in (4, 5, 6):
-        assert state.on(Begins(1e9)) == Claim(attempt, must_be_stored=True)
+        assert state.on(Begins(1e9)) == BeginAttempt(attempt, must_be_stored=True)
         state = MessageState(POLICY, state.past)
     assert state.on(Begins(1e9)) == GiveUp("dead", "attempts")
