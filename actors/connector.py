@@ -15,12 +15,7 @@ import msgspec
 from actors import commits, names, records
 from actors.errors import MessageRefusedError, OverloadedError, StoppingError
 from actors.messages import Delivery, Earlier, Inbound, RefusedAttempt
-from actors.open_messages import (
-    COUNT_AGAIN,
-    COUNT_EVERY,
-    OpenMessages,
-    unanswered,
-)
+from actors.open_messages import COUNT_AGAIN, COUNT_EVERY, OpenMessages, unanswered
 from actors.protocol import (
     CloseDoor,
     Deliver,
@@ -48,11 +43,7 @@ from runtime.mailbox import MailboxConfig
 from runtime.messages import Keyed
 from runtime.ref import UNANSWERED
 from runtime.reply import Reply
-from runtime.rows import (
-    Commit,
-    Committed,
-    StoredDelivery,
-)
+from runtime.rows import Commit, Committed, StoredDelivery
 
 if TYPE_CHECKING:
     from actors.messages import Address
@@ -219,14 +210,20 @@ class Connector(Actor):
         if rank != inbound.priority:
             inbound = msgspec.structs.replace(inbound, priority=rank)
         commit = Commit(at=now, accepts=(commits.as_accept(inbound, now),))
-        note = self.note
-        services.store.submit(
-            commit,
-            lambda outcome: note(Accepting(inbound, reply, began_at, outcome)),
-        )
+        note, tell = self.note, self.tell
+
+        def done(outcome: Committed | Exception) -> None:
+            accepting = Accepting(inbound, reply, began_at, outcome)
+            note(accepting)
+            # Why here: this actor may be killed before it is told, and what comes
+            # after in the same chat must not be answered before this.
+            if isinstance(outcome, Committed):
+                tell(names.ROUTER, Route(inbound, accepting.number))
+
+        services.store.submit(commit, done)
 
     def _accepted(self, accepting: Accepting) -> None:
-        """Answer whoever handed the message in; send it on its way if it is new."""
+        """Answer whoever handed the message in; it is on its way if it is new."""
         # Why not below 0: an earlier incarnation's commits report here, too.
         self._storing = max(0, self._storing - 1)
         outcome, reply = accepting.outcome, accepting.reply
@@ -239,11 +236,11 @@ class Connector(Actor):
         if reply is not None:
             reply.offer(is_new)
         if is_new:
-            self._pass_on(accepting)
+            self._note_accepted(accepting)
         else:
             self._services.metrics.message(self._name, "duplicate")
 
-    def _pass_on(self, accepting: Accepting) -> None:
+    def _note_accepted(self, accepting: Accepting) -> None:
         inbound = accepting.inbound
         self._open.add(inbound.correlation_id)
         seconds = self._services.clock.monotonic() - accepting.began_at
@@ -257,7 +254,6 @@ class Connector(Actor):
             sender=inbound.sender_name,
             text=inbound.text,
         )
-        self.tell(names.ROUTER, Route(inbound, accepting.number))
 
     async def _count_open(self) -> None:
         """Count who is on their way: a restart makes room for nobody."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors import answers, commits
+from actors import answers, commits, names
+from actors.protocol import Deliver, Route
 from runtime.errors import (
     DuplicateError,
     SequenceConflictError,
@@ -20,10 +21,9 @@ from runtime.logs import EventLog
 from runtime.rows import Committed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from actors.history import History
     from actors.services import Services
+    from runtime.actor import Actor
 
 LOG = EventLog("session")
 
@@ -53,8 +53,8 @@ class Concluded(msgspec.Struct, frozen=True):
 
     answer: answers.Answer
     is_own: bool
-    """Whether it was stored just now, and is to be sent. Else somebody stored one
-    before, or it never can be stored."""
+    """Whether it was stored just now, and was sent. Else somebody stored one before,
+    or it never can be stored."""
 
     was_waited_for: bool
     """Whether this incarnation put it in."""
@@ -66,21 +66,18 @@ class Outgoing:
     Args:
         history: takes up what is stored; knows the number of the last event.
         services: where to store.
-        note: told what became of each commit.
-        after: tells something after so many seconds.
+        session: on whose behalf things are told and timed.
     """
 
     def __init__(
         self,
         history: History,
         services: Services,
-        note: Callable[[Stored], object],
-        after: Callable[[float, RetryCommit], object],
+        session: Actor,
     ) -> None:
         self._history = history
         self._services = services
-        self._note = note
-        self._after = after
+        self._session = session
         # Why no deque: an empty one is 600 bytes, and most conversations store nothing.
         self._waiting: list[answers.Answer] = []
 
@@ -94,11 +91,17 @@ class Outgoing:
         """Store the oldest answer, if there is one."""
         if not self._waiting:
             return
-        answer, note = self._waiting[0], self._note
+        answer, session = self._waiting[0], self._session
         commit = commits.as_exchange(answer, self._history, self._services)
-        self._services.store.submit(
-            commit, lambda outcome: note(Stored(answer, commit.at, outcome))
-        )
+
+        def done(outcome: Committed | Exception) -> None:
+            # Why here: the session may be killed before it is told, and what is
+            # stored later must not go out before this.
+            if isinstance(outcome, Committed):
+                _send(answer, session)
+            session.note(Stored(answer, commit.at, outcome))
+
+        self._services.store.submit(commit, done)
 
     def take(self, stored: Stored) -> Concluded | None:
         """Learn what became of a commit.
@@ -117,7 +120,7 @@ class Outgoing:
             raise outcome
         if isinstance(outcome, StoreUnavailableError):
             LOG.warning("answer waits for the disk", error_text=str(outcome))
-            self._after(RETRY_COMMIT, RetryCommit())
+            self._session.after(RETRY_COMMIT, RetryCommit())
             return None
         if isinstance(outcome, DuplicateError):
             # An earlier incarnation, or an earlier process, stored this answer; what
@@ -162,3 +165,12 @@ class Outgoing:
         """Add to the history what was stored, unless it was read from the journal."""
         event = commits.as_event(stored.answer)
         self._history.take(committed.sequences[-1], event, stored.at)
+
+
+def _send(answer: answers.Answer, session: Actor) -> None:
+    """Hand out what an answer says, and hands on."""
+    connector = names.connector(answer.inbound.address.connector)
+    for delivery in answer.deliveries:
+        session.tell(connector, Deliver(delivery))
+    for handed in answer.handed:
+        session.tell(names.ROUTER, Route(handed))

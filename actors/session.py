@@ -17,13 +17,11 @@ from actors.history import SCHEMA, History
 from actors.messages import Inbound, Line, Run
 from actors.outgoing import Concluded, Outgoing, RetryCommit, Stored
 from actors.protocol import (
-    Deliver,
     DrainOutbox,
     Failed,
     Finished,
     Granted,
     Hear,
-    Route,
     TakeUp,
     TurnEnded,
     TurnSpoke,
@@ -76,7 +74,7 @@ class Session(Actor):
         self._held: dict[str, Held] = {}
         self._attempt: Attempt | None = None
         self._history = History(key.text, persona.config.max_history)
-        self._outgoing = Outgoing(self._history, services, self.note, self.after)
+        self._outgoing = Outgoing(self._history, services, self)
 
     async def on_start(self) -> None:
         """Rebuild the history from the newest snapshot and the journal after it."""
@@ -326,25 +324,21 @@ class Session(Actor):
             self._outgoing.store_next()
 
     def _conclude(self, concluded: Concluded) -> None:
-        """Send what is stored now; go on with what waited for it."""
+        """Count what is stored, and was sent; go on with what waited for it."""
         answer = concluded.answer
         inbound = answer.inbound
         if concluded.is_own:
-            self._send(answer)
+            self._count_answer(answer)
         elif concluded.was_waited_for:
             self.tell(names.connector(inbound.address.connector), DrainOutbox())
         if concluded.was_waited_for and answer.put_off is None:
             self._held.pop(inbound.id, None)
             self._after_answer(inbound)
 
-    def _send(self, answer: Answer) -> None:
-        connector = answer.inbound.address.connector
+    def _count_answer(self, answer: Answer) -> None:
         if answer.put_off is None:
+            connector = answer.inbound.address.connector
             self._services.metrics.message(connector, answer.settled[0])
-        for delivery in answer.deliveries:
-            self.tell(names.connector(connector), Deliver(delivery))
-        for handed in answer.handed:
-            self.tell(names.ROUTER, Route(handed))
 
     def _after_answer(self, inbound: Inbound) -> None:
         current = self._attempt

@@ -366,3 +366,22 @@ async def test_a_listener_takes_no_messages(autojump_clock: Clock) -> None:
             await listener.ask("nonsense")  # it listens, and hears nothing else
         row = as_accept(words(), 1.0)
         assert row.id == "m1"
+
+
+async def test_what_is_stored_goes_on_also_when_who_stored_it_is_gone(
+    autojump_clock: Clock,
+) -> None:
+    store = SlowStore()
+    store.is_held = True
+    async with open_gate(autojump_clock, store) as gate, trio.open_nursery() as nursery:
+        nursery.start_soon(refused, gate)
+        await trio.sleep(1)
+        gate.ref.kill()
+        store.let_go()
+        assert (await gate.router.wait_for(Route)) == Route(words(), 1)
+        nursery.cancel_scope.cancel()
+
+
+async def refused(gate: Gate) -> None:
+    with pytest.raises(OverloadedError):
+        await gate.ingress.accept(words())

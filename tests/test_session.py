@@ -216,6 +216,22 @@ async def test_what_an_earlier_incarnation_stored_is_sent_and_not_asked_again(
         assert room.said() == ["first", "second"]
 
 
+async def test_an_answer_that_is_stored_goes_out_also_when_its_session_is_gone(
+    autojump_clock: Clock,
+) -> None:
+    store = HeldStore()
+    async with open_room(autojump_clock, store) as room:
+        await room.hear(words())
+        store.is_held = True
+        await room.answer("yes")
+        root = room.system.find("root")
+        assert root is not None
+        root.kill()
+        store.let_go()
+        await room.rest()
+        assert room.said() == ["yes"]
+
+
 async def test_a_session_that_fails_cancels_its_turn_and_asks_again(
     autojump_clock: Clock,
 ) -> None:
