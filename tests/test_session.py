@@ -199,66 +199,6 @@ async def test_somebody_else_s_event_makes_it_read_anew(autojump_clock: Clock) -
         assert room.said() == ["first", "second"]
 
 
-async def test_what_an_earlier_incarnation_stored_is_sent_and_not_asked_again(
-    autojump_clock: Clock,
-) -> None:
-    store = HeldStore()
-    async with open_room(autojump_clock, store) as room:
-        await room.hear(words("one"), words("two", 2))
-        store.is_held = True
-        await room.answer("first")
-        room.ref.tell("nonsense")  # until it is a dead letter
-        await trio.sleep(5)
-        store.let_go()
-        await room.rest()
-        start = await room.answer("second")
-        assert [line.text for line in start.history] == ["one", "first"]
-        assert room.said() == ["first", "second"]
-
-
-async def test_an_answer_that_is_stored_goes_out_also_when_its_session_is_gone(
-    autojump_clock: Clock,
-) -> None:
-    store = HeldStore()
-    async with open_room(autojump_clock, store) as room:
-        await room.hear(words())
-        store.is_held = True
-        await room.answer("yes")
-        root = room.system.find("root")
-        assert root is not None
-        root.kill()
-        store.let_go()
-        await room.rest()
-        assert room.said() == ["yes"]
-
-
-async def test_a_session_that_fails_cancels_its_turn_and_asks_again(
-    autojump_clock: Clock,
-) -> None:
-    async with open_room(autojump_clock) as room:
-        await room.hear(words("one"), words("two", 2))
-        old = await room.grant()
-        room.ref.tell("nonsense")
-        await trio.sleep(5)
-        assert CancelTurn(old.turn_id) in room.agent.received
-        room.ref.tell(TurnEnded(old.turn_id, Finished("late")))
-        start = await room.answer("first")
-        assert start.turn_id != old.turn_id
-        await room.answer("second")
-        assert room.said() == ["first", "second"]
-
-
-async def test_ending_in_mid_turn_gives_the_permit_back(autojump_clock: Clock) -> None:
-    async with open_room(autojump_clock) as room:
-        await room.hear(words())
-        start = await room.grant()
-        await room.ref.stop()
-        await trio.testing.wait_all_tasks_blocked()
-        assert of_kind(room.limiter, Release)
-        assert room.agent.received[-1] == CancelTurn(start.turn_id)
-        assert len(await room.store.unsettled()) == 1
-
-
 @pytest.mark.parametrize("is_lost", [False, True])
 async def test_when_a_turn_is_ending_it_says_no_more(
     *, is_lost: bool, autojump_clock: Clock
