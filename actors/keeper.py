@@ -105,7 +105,7 @@ class Keeper(Actor):
     async def _prune_settled(self, before: float) -> None:
         while True:
             pruned = await self._store.prune(before, PRUNE_LIMIT)
-            if pruned.inbox < PRUNE_LIMIT and pruned.outbox < PRUNE_LIMIT:
+            if not (pruned.inbox or pruned.outbox):
                 return
 
     async def _prune_audit(self, before: float) -> None:

@@ -2,7 +2,8 @@
 
 Each model answer that asks for tools, and each tool's result, is one event of a
 stream of its own, stored before the turn goes on. The final answer is not: it is
-stored with the reply, by the session.
+stored with the reply, by the session. The steps belong to the message: they are kept
+as long as its row, so that it can be tried again by hand, and replayed.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Steps:
 
     def __init__(self, start: StartTurn, services: Services) -> None:
         self._stream = start.steps
+        self._message = start.inbound.id
         address = start.inbound.address
         self._part = chat_partition(address.connector, address.chat)
         self._may_be_there = start.may_have_steps
@@ -102,5 +104,6 @@ class Steps:
             expected=self._version,
             part=self._part,
             events=(event,),
+            inbox_id=self._message,
         )
         return Commit(at=self._services.clock.wall(), appends=(journal,))

@@ -52,6 +52,9 @@ class Rows:
         self.snapshots: dict[str, StoredSnapshot] = {}
         self.outbox: dict[str, StoredDelivery] = {}
         self.records: dict[tuple[str, str], StoredRecord] = {}
+        self.streams_of: dict[str, set[str]] = {}
+        """By message: the streams that are forgotten with it."""
+
         self._numbers: Counter[str] = Counter()
         self._undo: list[Callable[[], object]] = []
 
@@ -163,7 +166,15 @@ class Rows:
                 )
             )
             self._undo.append(events.pop)
+        self._own(row)
         return len(events)
+
+    def _own(self, row: Append) -> None:
+        """Note whose a stream is, if it is a message's."""
+        if row.inbox_id and row.stream not in self.streams_of.get(row.inbox_id, ()):
+            owned = self.streams_of.setdefault(row.inbox_id, set())
+            owned.add(row.stream)
+            self._undo.append(lambda: owned.discard(row.stream))
 
     def _keep_snapshot(self, row: Snapshot, epoch: int, at: float) -> None:
         newest = self.snapshots.get(row.stream)
@@ -242,12 +253,27 @@ class Rows:
             for row in self.outbox.values()
             if not is_open(row) and row.settled_at < before
         )[:limit]
+        removed = events = 0
         for _, _, message in messages:
-            del self.inbox[message.id]
-            del self.dedup[message.connector, message.platform_id]
+            count = self._count_events(message.id)
+            if events and events + count > limit:
+                break
+            events += count
+            removed += 1
+            self._forget(message)
         for _, _, delivery_id in deliveries:
             del self.outbox[delivery_id]
-        return Pruned(len(messages), len(deliveries))
+        return Pruned(removed, len(deliveries), events)
+
+    def _count_events(self, inbox_id: str) -> int:
+        streams = self.streams_of.get(inbox_id, ())
+        return sum(len(self.journal.get(stream, ())) for stream in streams)
+
+    def _forget(self, message: StoredMessage) -> None:
+        del self.inbox[message.id]
+        del self.dedup[message.connector, message.platform_id]
+        for stream in self.streams_of.pop(message.id, ()):
+            self.journal.pop(stream, None)
 
     def prune_records(self, kind: str, before: float, limit: int) -> int:
         """Forget records of a kind, those written longest ago first."""

@@ -210,9 +210,27 @@ def step_2_attempts_snapshots_records(db: apsw.Connection) -> None:
     """)
 
 
+def step_3_events_of_messages(db: apsw.Connection) -> None:
+    """Let events belong to a message, and be forgotten with it.
+
+    Until now the steps of a turn had streams named after a conversation and a
+    message, `<conversation>/<message>`, and were kept for ever.
+    """
+    db.execute("""
+        ALTER TABLE journal ADD COLUMN inbox_id TEXT;
+        UPDATE journal SET inbox_id =
+            substr(stream, length(rtrim(stream, replace(stream, '/', ''))) + 1)
+            WHERE kind IN ('round', 'tool');
+        DELETE FROM journal WHERE inbox_id IS NOT NULL
+            AND inbox_id NOT IN (SELECT id FROM inbox);
+        CREATE INDEX journal_inbox ON journal(inbox_id) WHERE inbox_id IS NOT NULL;
+    """)
+
+
 MIGRATIONS: Sequence[Migration] = (
     step_1_inbox_journal_outbox,
     step_2_attempts_snapshots_records,
+    step_3_events_of_messages,
 )
 
 

@@ -99,6 +99,9 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
 
     part: int
     events: tuple[NewEvent, ...]
+    inbox_id: str = ""
+    """The message whose own events these are, all of the stream: they are forgotten
+    with it. Empty: they are kept for ever."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -306,7 +309,9 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class Pruned(msgspec.Struct, frozen=True):
-    """How many rows one call removed; call again while either equals the limit."""
+    """How many rows one call removed; call again until it removes none."""
 
     inbox: int
     outbox: int
+    events: int = 0
+    """Of the journal: what belonged to the messages."""

@@ -10,7 +10,7 @@ the reading calls give.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from runtime.errors import DuplicateError, MisuseError, SequenceConflictError
 from runtime.rows import Committed, Pruned
@@ -40,8 +40,9 @@ CLAIM = """UPDATE inbox SET state = 'running', attempts = ?, started_at = ?
 DEFER = """UPDATE inbox SET state = 'accepted', attempts = ?, due_at = ?, reason = ?
     WHERE id = ? AND settled_at IS NULL"""
 LAST = "SELECT max(sequence) FROM journal WHERE stream = ?"
-APPEND = """INSERT INTO journal(stream, sequence, kind, body, part, epoch, at)
-    VALUES (?, ?, ?, ?, ?, ?, ?)"""
+APPEND = """INSERT INTO journal
+    (stream, sequence, kind, body, part, epoch, at, inbox_id)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
 SNAPSHOT = """INSERT INTO snapshot(stream, sequence, schema, part, epoch, body, at)
     VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT(stream) DO UPDATE SET
     sequence = excluded.sequence, schema = excluded.schema, part = excluded.part,
@@ -60,9 +61,12 @@ RECEIVE = """UPDATE outbox SET state = ?, receipt = ?, attempts = ?, settled_at 
 RECORD = """INSERT OR REPLACE INTO record(kind, id, owner, part, epoch, body, at)
     VALUES (?, ?, ?, ?, ?, ?, ?)"""
 
-PRUNE_INBOX = """DELETE FROM inbox WHERE number IN (
-    SELECT number FROM inbox WHERE settled_at IS NOT NULL AND settled_at < ?
-    ORDER BY settled_at LIMIT ?)"""
+OLD_MESSAGES = """SELECT number, id,
+    (SELECT count(*) FROM journal WHERE journal.inbox_id = inbox.id)
+    FROM inbox WHERE settled_at IS NOT NULL AND settled_at < ?
+    ORDER BY settled_at LIMIT ?"""
+FORGET_MESSAGE = "DELETE FROM inbox WHERE number = ?"
+FORGET_EVENTS = "DELETE FROM journal WHERE inbox_id = ?"
 PRUNE_OUTBOX = """DELETE FROM outbox WHERE number IN (
     SELECT number FROM outbox WHERE settled_at IS NOT NULL AND settled_at < ?
     ORDER BY settled_at LIMIT ?)"""
@@ -137,9 +141,8 @@ def append(db: apsw.Connection, row: Append, epoch: int, at: float) -> int:
         )
     for event in row.events:
         last += 1
-        db.execute(
-            APPEND, (row.stream, last, event.kind, event.body, row.part, epoch, at)
-        )
+        given = (row.stream, last, event.kind, event.body, row.part, epoch, at)
+        db.execute(APPEND, (*given, row.inbox_id or None))
     return last
 
 
@@ -213,11 +216,21 @@ def refuse_delivery(db: apsw.Connection, name: str) -> None:
 
 
 def prune(db: apsw.Connection, before: float, limit: int) -> Pruned:
-    """Forget what is long settled."""
-    db.execute(PRUNE_INBOX, (before, limit))
-    inbox = db.changes()
+    """Forget what is long settled, and what belonged to it."""
+    numbers: list[tuple[Any]] = []
+    owners: list[tuple[Any]] = []
+    events = 0
+    found: list[Any] = db.execute(OLD_MESSAGES, (before, limit)).fetchall()
+    for number, name, count in found:
+        if events and events + count > limit:
+            break
+        events += count
+        numbers.append((number,))
+        owners.extend([(name,)] if count else [])
+    db.executemany(FORGET_EVENTS, owners)
+    db.executemany(FORGET_MESSAGE, numbers)
     db.execute(PRUNE_OUTBOX, (before, limit))
-    return Pruned(inbox, db.changes())
+    return Pruned(len(numbers), db.changes(), events)
 
 
 def prune_records(db: apsw.Connection, kind: str, before: float, limit: int) -> int:

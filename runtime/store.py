@@ -150,12 +150,14 @@ class Store(Protocol):
     async def prune(self, before: float, limit: int = 1000) -> Pruned:
         """Forget what reached its terminal state before `before`, oldest first.
 
-        With them go their dedup keys: `before` must lie further back than any
-        platform redelivers. Journals and records are kept.
+        With them go their dedup keys, so `before` must lie further back than any
+        platform redelivers, and the events that are a message's own
+        (`Append.inbox_id`). Other events, and records, are kept.
 
         Args:
             before: Unix seconds.
-            limit: most rows to remove of each table.
+            limit: most rows to remove of each table; the events of one message go
+                together, however many they are.
         """
         ...
 
@@ -283,7 +285,7 @@ def texts(commit: Commit) -> list[str]:
     for accept in commit.accepts:
         found += (accept.id, accept.connector, accept.platform_id, accept.stream)
     for append in commit.appends:
-        found.append(append.stream)
+        found += (append.stream, append.inbox_id)
         found.extend(event.kind for event in append.events)
     for row in commit.deliveries:
         found += (row.delivery_id, row.connector, row.chat, row.correlation_id)

@@ -182,6 +182,37 @@ async def test_what_was_open_in_version_1_can_be_worked_on(path: Path) -> None:
     await store.aclose()
 
 
+def make_version_2(path: Path) -> None:
+    """Make a database with the steps of one message that is there, and one not."""
+    make_version_1(path)
+    db = SqliteFile(path, migrations=MIGRATIONS[:2]).open_writer()
+    for stream, kind in (
+        ("anna/cli/room//zoe", "exchanged"),
+        ("anna/cli/room//zoe/m2", "round"),
+        ("anna/cli/room//zoe/m2", "tool"),
+        ("anna/cli/room//zoe/gone", "round"),
+    ):
+        db.execute(
+            """INSERT INTO journal(stream, sequence, part, epoch, kind, body, at)
+                SELECT ?1, 1 + count(*), 7, 3, ?2, x'', ?3 FROM journal
+                WHERE stream = ?1""",
+            (stream, kind, NOW),
+        )
+    db.close()
+
+
+async def test_steps_of_version_2_are_forgotten_with_their_message(path: Path) -> None:
+    make_version_2(path)
+    store = await SqliteStore.open(SqliteFile(path))
+    assert await store.read("anna/cli/room//zoe/gone") == ()
+    assert len(await store.read("anna/cli/room//zoe/m2")) == 2
+    assert (await store.prune(NOW + 100)).events == 2
+    assert await store.read("anna/cli/room//zoe/m2") == ()
+    assert len(await store.read("anna/cli/room//zoe")) == 1
+    assert len(await store.read("a")) == 1
+    await store.aclose()
+
+
 async def test_people_see_jobs_with_their_status(path: Path) -> None:
     make_version_1(path)
     store = await SqliteStore.open(SqliteFile(path))

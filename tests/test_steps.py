@@ -11,13 +11,14 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.commits import as_accept
 from actors.messages import ToolCall, Usage
 from actors.protocol import StartTurn
 from actors.rules.turn import ModelReplied, Step, ToolReturned
 from actors.steps import RETRY_COMMIT, Steps
 from runtime.errors import StoreUnavailableError
 from runtime.memory_store import MemoryStore
-from runtime.rows import Append, Commit, NewEvent
+from runtime.rows import Append, Commit, NewEvent, Settle
 from runtime.testing import Probe
 from tests.fakes.neighbours import make_services, words
 from tests.puppet import virtual
@@ -99,6 +100,19 @@ def test_each_attempt_reads_what_all_before_it_recorded(
 
     clock = trio.testing.MockClock(autojump_threshold=0)
     trio.run(main, clock=clock)
+
+
+async def test_steps_are_kept_as_long_as_their_message(autojump_clock: Clock) -> None:
+    store = MemoryStore()
+    settled = Settle("m1", "dead")
+    await store.commit(Commit(at=1.0, accepts=(as_accept(words(), 1.0),)))
+    async with open_desk(autojump_clock, store) as make:
+        await make().add(ToolReturned("a", "x"))
+        await store.commit(Commit(at=5.0, settles=(settled,)))
+        await store.prune(5.0)
+        assert await make().read() == [ToolReturned("a", "x")]
+        await store.prune(6.0)
+        assert await make().read() == []
 
 
 async def test_a_first_attempt_does_not_look_for_steps(autojump_clock: Clock) -> None:

@@ -16,9 +16,11 @@ from runtime.errors import (
 from runtime.rows import (
     MAX_ROWS,
     Accept,
+    Append,
     Commit,
     Committed,
     Counts,
+    NewEvent,
     Pruned,
     Receipt,
     Settle,
@@ -90,6 +92,42 @@ async def test_pruning_forgets_only_what_was_settled_long_ago(store: Store) -> N
     assert (await store.counts()).inbox.get("replied") == 1
     assert len(await store.read("a")) == 4
     await store.commit(accepting("a-0"))
+
+
+async def test_the_events_that_are_a_message_s_own_are_forgotten_with_it(
+    store: Store,
+) -> None:
+    for number in range(3):
+        await store.commit(turn(number, "a"))
+        for step in range(2):
+            await store.commit(steps_of(f"a-{number}", step))
+    await store.commit(accepting("open"))
+    await store.commit(steps_of("open", 0))
+    assert await store.prune(NOW, 3) == Pruned(0, 0, 0)
+    # More than one message's events at a time only if they are no more than the limit.
+    assert await store.prune(NOW + 1, 3) == Pruned(1, 3, 2)
+    assert await store.read("steps/a-0") == ()
+    assert len(await store.read("steps/a-1")) == 2
+    assert await store.prune(NOW + 1, 4) == Pruned(2, 0, 4)
+    assert await store.prune(NOW + 1, 4) == Pruned(0, 0, 0)
+    assert len(await store.read("a")) == 3
+    assert len(await store.read("steps/open")) == 1
+
+
+async def test_more_events_than_the_limit_go_with_their_message(store: Store) -> None:
+    await store.commit(turn(0, "a"))
+    await store.commit(steps_of("a-0", 0, count=5))
+    assert await store.prune(NOW + 1, 2) == Pruned(1, 1, 5)
+    assert await store.read("steps/a-0") == ()
+
+
+def steps_of(name: str, expected: int, count: int = 1) -> Commit:
+    """Make a commit with events that are a message's own."""
+    new = tuple(NewEvent("step", b"") for _ in range(count))
+    row = Append(
+        stream=f"steps/{name}", expected=expected, part=7, events=new, inbox_id=name
+    )
+    return Commit(at=NOW, appends=(row,))
 
 
 async def test_a_pruned_number_is_never_given_again(store: Store) -> None:
