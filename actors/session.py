@@ -28,6 +28,7 @@ from actors.protocol import (
 )
 from actors.rules import commands, message_state, queueing
 from runtime.actor import Actor
+from runtime.errors import StoreError
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 
@@ -111,11 +112,13 @@ class Session(Actor):
         """Whether nothing runs and nothing waits."""
         return self._queue.is_idle and not self._held
 
-    def on_receive(self, message: object) -> None:
+    def on_receive(self, message: object) -> object:
         """Take one message of the way."""
         match message:
             case Hear():
                 self._hear(message)
+                if self._queue.waiting and self._attempt is None:
+                    return self._see_whether_it_waits()
             case Stored():
                 self._stored(message)
             case RetryCommit():
@@ -134,7 +137,8 @@ class Session(Actor):
             ):
                 self._on_turn(message)
             case _:
-                super().on_receive(message)
+                return super().on_receive(message)
+        return None
 
     # --- hearing ----------------------------------------------------------------
 
@@ -169,6 +173,20 @@ class Session(Actor):
         is_waiting = self._queue.current == held.inbound.id and self._attempt is None
         if is_waiting and held.state.hurry(past):
             self._begin(held, self._queue.generation)
+
+    async def _see_whether_it_waits(self) -> None:
+        """Go on at once if what waits for another attempt was dropped by hand."""
+        held = self._held[self._queue.current or ""]
+        inbound = held.inbound
+        try:
+            found = await self._services.store.answered(
+                inbound.address.connector, inbound.platform_id
+            )
+        except StoreError as error:
+            LOG.warning("not seen whether it still waits", why=str(error))
+            return
+        if found is None or found.message.settled_at:
+            self._superseded(inbound)
 
     def _stop(self, inbound: Inbound) -> None:
         current = self._attempt
@@ -257,10 +275,7 @@ class Session(Actor):
     def _reported(self, current: Attempt, report: attempt.Report) -> None:
         inbound = current.inbound
         if isinstance(report, attempt.Superseded):
-            self._history.note_answered(inbound.id)
-            self._held.pop(inbound.id, None)
-            self.tell(names.connector(inbound.address.connector), DrainOutbox())
-            self._after_answer(inbound)
+            self._superseded(inbound)
             return
         run = current.run(report)
         self._count(inbound, report, run)
@@ -268,6 +283,13 @@ class Session(Actor):
             self._failed(current, report, run)
         else:
             self._answered(inbound, report, run)
+
+    def _superseded(self, inbound: Inbound) -> None:
+        """Go on after a message that somebody else has settled."""
+        self._history.note_answered(inbound.id)
+        self._held.pop(inbound.id, None)
+        self.tell(names.connector(inbound.address.connector), DrainOutbox())
+        self._after_answer(inbound)
 
     def _count(self, inbound: Inbound, report: Finished | Failed, run: Run) -> None:
         word = report.reason if isinstance(report, Failed) else "ok"
@@ -341,12 +363,10 @@ class Session(Actor):
             self._services.metrics.message(connector, answer.settled[0])
 
     def _after_answer(self, inbound: Inbound) -> None:
-        current = self._attempt
-        if current is None or current.inbound.id != inbound.id:
-            return
-        self._forget_attempt()
-        ended = queueing.TurnEnded(inbound.id, current.generation)
-        self._effects(self._queue.on(ended))
+        if self._queue.current == inbound.id:
+            self._forget_attempt()
+            ended = queueing.TurnEnded(inbound.id, self._queue.generation)
+            self._effects(self._queue.on(ended))
 
     def _forget_attempt(self) -> None:
         current, self._attempt = self._attempt, None

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 import trio
 import trio.testing
 
 from actors.rules.message_state import RetryPolicy
 from runtime.rows import BY_HAND
-from tests.fakes.company import Cast, Says, at_rest, open_company, until
+from tests.fakes.company import EPOCH, Cast, Says, at_rest, open_company, until
 from tests.stories.test_retries import SORRY, BusyModel
 
 if TYPE_CHECKING:
@@ -107,3 +108,31 @@ async def test_a_wait_is_ended_by_hand(autojump_clock: Clock) -> None:
         began = trio.current_time()
         await until(lambda: "anna: at last" in cast.platform.said())
         assert trio.current_time() - began < 10
+
+
+def drop_by_hand(cast: Cast) -> None:
+    """Do to the rows in memory what `queue drop` does to what waits for a retry."""
+    inbox = cast.store._rows.inbox
+    (row,) = [each for each in inbox.values() if each.due_at and not each.settled_at]
+    inbox[row.id] = msgspec.structs.replace(row, state="dropped", settled_at=EPOCH)
+    cast.store.changed_outside = True
+
+
+@pytest.mark.parametrize("comes_later", [False, True])
+async def test_what_waits_behind_a_message_that_is_dropped_begins_at_once(
+    *, comes_later: bool, autojump_clock: Clock
+) -> None:
+    cast = make_cast(turns=3, attempts=3)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("bad")
+        await trio.sleep(20)
+        if not comes_later:
+            cast.platform.write("good")
+        drop_by_hand(cast)
+        if comes_later:
+            cast.platform.write("good")
+        began = trio.current_time()
+        await until(lambda: "anna: to good" in cast.platform.said())
+        assert trio.current_time() - began < 10
+        await at_rest(cast)
+    assert [word for word in cast.platform.said() if "at last" in word] == []
