@@ -319,8 +319,7 @@ class Connector(Actor):
                 after = row.number
                 delivery = _read(row)
                 if delivery is not None:
-                    was_sending = row.state == "sending"
-                    self._deliver(Deliver(delivery, row.attempts, was_sending))
+                    self._deliver(read_deliver(delivery, row))
             if len(rows) < PAGE:
                 return
 
@@ -333,6 +332,12 @@ class Connector(Actor):
     def _to_courier(self, address: Address, message: object) -> bool:
         key = f"{address.chat}/{address.thread}"
         return self.tell(names.couriers(self._name), Keyed(key, message))
+
+
+def read_deliver(delivery: Delivery, row: StoredDelivery) -> Deliver:
+    """Hand over what the outbox says."""
+    is_put_back = row.state == "pending" and row.receipt != ""
+    return Deliver(delivery, row.attempts, row.state == "sending", is_put_back)
 
 
 def _note_refusal(outcome: object) -> None:

@@ -28,7 +28,7 @@ from runtime.actor import Actor
 from runtime.errors import DuplicateError, StoreUnavailableError
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
-from runtime.rows import Commit, Receipt, SendAttempt
+from runtime.rows import Commit, NotSaid, Receipt, SendAttempt
 
 if TYPE_CHECKING:
     from actors.messages import Delivery
@@ -165,7 +165,8 @@ class Courier(Actor):
 
     async def _deliver(self, message: Deliver) -> None:
         delivery_id = message.delivery.id
-        if message.attempts > 0 and not message.was_sending:
+        is_in_question = message.was_sending or message.is_put_back
+        if message.attempts > 0 and not is_in_question:
             # Asked before, pending again: a person wants it said once more.
             self._receipts.forget(delivery_id)
         if self._receipts.has_said(delivery_id):
@@ -306,7 +307,8 @@ class Courier(Actor):
                 return await self._say(delivery)
             case rules.LookUp():
                 return await self._look_up(delivery)
-            case rules.Pause(seconds=seconds):
+            case rules.Pause(seconds=seconds, unsaid=unsaid):
+                self._put_back(delivery, unsaid)
                 until = trio.current_time() + seconds
                 if seconds > LONGEST_HOLD or until > hold_until:
                     return None
@@ -333,6 +335,14 @@ class Courier(Actor):
                 return rules.Marked()
         return None
 
+    def _put_back(self, delivery: Delivery, why: str) -> None:
+        """Store that the platform does not have it, so that no restart doubts it."""
+        if why:
+            row = NotSaid(delivery.id, why)
+            commit = Commit(at=self._services.clock.wall(), not_said=(row,))
+            # Should that fail, it stays in doubt, as if the platform had not answered.
+            self._services.store.submit(commit, _note_put_back)
+
     async def _say(self, delivery: Delivery) -> rules.Event:
         try:
             return rules.Said(await self._transport.deliver(delivery))
@@ -349,3 +359,8 @@ class Courier(Actor):
             return rules.LookedUp(await self._transport.look_up(delivery))
         except DeliveryBusyError as error:
             return rules.Busy(str(error), error.retry_after)
+
+
+def _note_put_back(outcome: object) -> None:
+    if isinstance(outcome, Exception):
+        LOG.warning("not stored that a platform was busy", why=str(outcome))

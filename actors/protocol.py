@@ -169,6 +169,9 @@ class Deliver(msgspec.Struct, frozen=True):
     was_sending: bool = False
     """Whether the last of these attempts may have succeeded."""
 
+    is_put_back: bool = False
+    """Whether its platform was too busy for it."""
+
 
 class ShowDraft(msgspec.Struct, frozen=True):
     """To a connector, then to the courier of the chat: somebody is writing this."""

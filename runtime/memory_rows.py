@@ -99,7 +99,14 @@ class Rows:
     def _change_deliveries(self, commit: Commit, at: float) -> None:
         for attempt in commit.send_attempts:
             self._change_delivery(
-                attempt.delivery_id, state="sending", attempts=attempt.attempt
+                attempt.delivery_id,
+                state="sending",
+                attempts=attempt.attempt,
+                receipt="",
+            )
+        for unsaid in commit.not_said:
+            self._change_delivery(
+                unsaid.delivery_id, state="pending", receipt=unsaid.why
             )
         for receipt in commit.receipts:
             self._change_delivery(

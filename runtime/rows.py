@@ -141,6 +141,14 @@ class SendAttempt(msgspec.Struct, frozen=True):
     """Which one, from 1; the row remembers the last."""
 
 
+class NotSaid(msgspec.Struct, frozen=True):
+    """The platform surely did not take it; the delivery is `pending` again."""
+
+    delivery_id: str
+    why: str
+    """What it waits for, for people; stands in the receipt's place."""
+
+
 class Receipt(msgspec.Struct, frozen=True):
     """A delivery that is not settled reaches its one terminal state."""
 
@@ -189,6 +197,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     deliveries: tuple[Enqueue, ...] = ()
     settles: tuple[Settle, ...] = ()
     send_attempts: tuple[SendAttempt, ...] = ()
+    not_said: tuple[NotSaid, ...] = ()
     receipts: tuple[Receipt, ...] = ()
     records: tuple[Record, ...] = ()
 
@@ -277,6 +286,8 @@ class StoredDelivery(msgspec.Struct, frozen=True):
     """How often the platform was asked, as far as that was stored."""
 
     receipt: str
+    """Empty until it is settled, or waits because of its platform."""
+
     settled_at: float
     """Unix seconds; 0 until it is settled."""
 

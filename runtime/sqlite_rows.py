@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Commit,
         Defer,
         Enqueue,
+        NotSaid,
         Receipt,
         Record,
         SendAttempt,
@@ -53,7 +54,9 @@ ENQUEUE = """INSERT INTO outbox
     VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
 SETTLE = """UPDATE inbox SET state = ?, reason = ?, settled_at = ?
     WHERE id = ? AND settled_at IS NULL"""
-ATTEMPT = """UPDATE outbox SET state = 'sending', attempts = ?
+ATTEMPT = """UPDATE outbox SET state = 'sending', attempts = ?, receipt = ''
+    WHERE id = ? AND settled_at IS NULL"""
+NOT_SAID = """UPDATE outbox SET state = 'pending', receipt = ?
     WHERE id = ? AND settled_at IS NULL"""
 RECEIVE = """UPDATE outbox SET state = ?, receipt = ?, attempts = ?, settled_at = ?
     WHERE id = ? AND settled_at IS NULL"""
@@ -95,13 +98,20 @@ def write(db: apsw.Connection, commit: Commit, epoch: int) -> Committed:
     enqueued = tuple([enqueue(db, row, epoch, at) for row in commit.deliveries])
     for settle in commit.settles:
         settle_message(db, settle, at)
-    for sending in commit.send_attempts:
-        mark_sending(db, sending)
-    for receipt in commit.receipts:
-        receive(db, receipt, at)
+    change_deliveries(db, commit, at)
     for record in commit.records:
         put_record(db, record, epoch, at)
     return Committed(accepted, sequences, enqueued)
+
+
+def change_deliveries(db: apsw.Connection, commit: Commit, at: float) -> None:
+    """Write what a commit says of deliveries that are there."""
+    for sending in commit.send_attempts:
+        mark_sending(db, sending)
+    for unsaid in commit.not_said:
+        put_back(db, unsaid)
+    for receipt in commit.receipts:
+        receive(db, receipt, at)
 
 
 def accept(db: apsw.Connection, row: Accept, epoch: int) -> int:
@@ -173,6 +183,13 @@ def settle_message(db: apsw.Connection, row: Settle, at: float) -> None:
 def mark_sending(db: apsw.Connection, row: SendAttempt) -> None:
     """Note that a platform is about to be asked."""
     db.execute(ATTEMPT, (row.attempt, row.delivery_id))
+    if not db.changes():
+        refuse_delivery(db, row.delivery_id)
+
+
+def put_back(db: apsw.Connection, row: NotSaid) -> None:
+    """Note that a platform did not take a delivery, which waits."""
+    db.execute(NOT_SAID, (row.why, row.delivery_id))
     if not db.changes():
         refuse_delivery(db, row.delivery_id)
 

@@ -303,6 +303,8 @@ def texts_of_changes(commit: Commit) -> list[str]:
         found += (defer.inbox_id, defer.reason)
     for settle in commit.settles:
         found += (settle.inbox_id, settle.reason)
+    for unsaid in commit.not_said:
+        found += (unsaid.delivery_id, unsaid.why)
     for receipt in commit.receipts:
         found += (receipt.delivery_id, receipt.receipt)
     return found

@@ -2,104 +2,34 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 import trio.testing
 from msgspec import structs
 
-from actors import names
-from actors.account import Account
 from actors.commits import as_enqueue
 from actors.courier import Courier
-from actors.errors import DeliveryBusyError, DeliveryError, DeliveryRefusedError
+from actors.errors import (
+    DeliveryBusyError,
+    DeliveryError,
+    DeliveryRefusedError,
+    DeliveryUnknownError,
+)
 from actors.messages import Abilities, Draft
-from actors.protocol import Deliver, Delivered, Settled, ShowDraft, Undelivered
-from runtime.keyed import KeyedConfig, KeyedSupervisor
+from actors.protocol import Deliver, Delivered, Settled, ShowDraft
 from runtime.memory_store import MemoryStore
-from runtime.messages import Keyed
 from runtime.rows import Commit, Receipt
 from tests.fakes.company import BrokenPlatformError, Platform
-from tests.fakes.neighbours import ROOM, make_services, of_kind, probe, saying, words
+from tests.fakes.neighbours import ROOM, make_services, saying, words
+from tests.fakes.road import open_road
 from tests.puppet import virtual
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from actors.messages import Delivery
     from actors.rules.sending import OnUnknown
-    from runtime.ref import ActorRef
-    from runtime.testing import Probe
 
     Clock = trio.testing.MockClock
-
-
-class Road:
-    """A courier that sleeps when idle, a platform that listens, a connector."""
-
-    def __init__(
-        self, store: MemoryStore, platform: Platform, connector: Probe, way: ActorRef
-    ) -> None:
-        self.store = store
-        self.platform = platform
-        self.connector = connector
-        self._way = way
-
-    def tell(self, message: object) -> None:
-        self._way.tell(Keyed("room/", message))
-
-    async def deliver(self, *numbers: int) -> None:
-        rows = tuple(as_enqueue(saying(number), 0) for number in numbers)
-        await self.store.commit(Commit(at=1.0, deliveries=rows))
-        for number in numbers:
-            self.tell(Deliver(saying(number)))
-
-    async def row(self, number: int = 1) -> tuple[str, int]:
-        """Give how a delivery stands, and how often it was asked for."""
-        await trio.lowlevel.checkpoint()
-        row = self.store._rows.outbox[f"m{number}:0"]
-        return row.state, row.attempts
-
-    async def outbox(self) -> dict[str, int]:
-        counts = await self.store.counts()
-        return {str(state): rows for state, rows in counts.outbox.items()}
-
-    async def hand_over_again(self, *numbers: int) -> None:
-        """Hand over what is in the outbox, as the connector does."""
-        for number in numbers:
-            state, attempts = await self.row(number)
-            if state in {"pending", "sending"}:
-                self.tell(Deliver(saying(number), attempts, state == "sending"))
-
-    def handed_back(self) -> list[str]:
-        return [each.delivery_id for each in of_kind(self.connector, Undelivered)]
-
-    def done(self) -> list[str]:
-        return [each.delivery_id for each in of_kind(self.connector, Delivered)]
-
-
-@asynccontextmanager
-async def open_road(
-    clock: Clock,
-    store: MemoryStore | None = None,
-    abilities: Abilities | None = None,
-    on_unknown: OnUnknown = "resend",
-) -> AsyncGenerator[Road]:
-    store = store or MemoryStore()
-    platform = Platform()
-    platform._is_listening = True
-    platform.can = abilities or platform.can
-    account = Account(platform.can, on_unknown=on_unknown)
-    services = replace(make_services(store), accounts={"fake": account})
-    async with virtual(clock) as system:
-        connector = probe(system, names.connector("fake"))
-        config = KeyedConfig(idle_after=60)
-        way = system.spawn(
-            KeyedSupervisor(lambda _key: Courier("fake", platform, services), config)
-        )
-        yield Road(store, platform, connector, way)
 
 
 async def test_what_was_said_has_a_receipt(autojump_clock: Clock) -> None:
@@ -207,12 +137,11 @@ ABLE = Abilities(can_look_up=True)
 
 async def test_that_it_is_asked_is_stored_each_time(autojump_clock: Clock) -> None:
     async with open_road(autojump_clock, abilities=PLAIN) as road:
-        busy = DeliveryBusyError("x", retry_after=10)
-        road.platform.faults["room"].extend([busy, busy])
+        road.platform.faults["room"].extend([DeliveryUnknownError("gone")] * 2)
         await road.deliver(1)
-        await trio.sleep(5)
+        await trio.sleep(0.5)
         assert await road.row() == ("sending", 1)
-        await trio.sleep(10)
+        await trio.sleep(1)
         assert await road.row() == ("sending", 2)
         await road.connector.wait_for(Delivered)
         assert await road.row() == ("sent", 3)
@@ -284,7 +213,7 @@ async def test_what_does_not_come_again_keeps_no_courier_awake_for_ever(
         await trio.sleep(9000)
         await road.hand_over_again(1)
         await road.connector.wait_for(Delivered)
-        assert await road.row() == ("unknown", 1), "somebody new knows nothing of it"
+        assert await road.row() == ("sent", 2), "somebody new is sure of it, too"
 
 
 async def test_a_full_disk_hands_back_what_is_not_said_yet(
@@ -354,6 +283,37 @@ async def test_what_a_broken_transport_may_have_said_is_in_doubt(
         await road.connector.wait_for(Delivered)
         assert await road.row() == end
         assert len(road.platform.looked_up) == abilities.can_look_up
+
+
+@pytest.mark.parametrize("asked", [2.0, 4000.0])
+async def test_what_a_busy_platform_did_not_take_is_not_in_doubt(
+    asked: float, autojump_clock: Clock
+) -> None:
+    async with open_road(autojump_clock, None, PLAIN, "hold") as road:
+        road.platform.faults["room"].append(DeliveryBusyError("x", retry_after=asked))
+        await road.deliver(1)
+        await trio.sleep(1)
+        assert await road.row() == ("pending", 1)
+        await trio.sleep(asked)
+        await road.hand_over_again(1)
+        await trio.sleep(1)
+        assert await road.row() == ("sent", 2)
+        await road.hand_over_again(1)
+        assert road.platform.attempts == ["m1:0"] * 2
+
+
+async def test_what_was_lost_once_is_in_doubt_also_when_its_platform_is_busy(
+    autojump_clock: Clock,
+) -> None:
+    async with open_road(autojump_clock, None, PLAIN, "resend") as road:
+        faults = [
+            DeliveryUnknownError("gone"),
+            DeliveryBusyError("x", retry_after=4000),
+        ]
+        road.platform.faults["room"].extend(faults)
+        await road.deliver(1)
+        await trio.sleep(60)
+        assert await road.row() == ("sending", 2)
 
 
 async def test_a_look_up_that_must_wait_is_made_again(autojump_clock: Clock) -> None:

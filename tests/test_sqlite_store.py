@@ -332,6 +332,7 @@ def test_a_thread_may_finish_after_its_trio_run(file: SqliteFile) -> None:
         (sqlite_rows.CLAIM, (1, NOW, "m")),
         (sqlite_rows.DEFER, (1, NOW, "", "m")),
         (sqlite_rows.ATTEMPT, (1, "d")),
+        (sqlite_rows.NOT_SAID, ("", "d")),
         (sqlite_rows.SETTLE, ("dead", "", NOW, "m")),
         (sqlite_rows.RECEIVE, ("dead", "", 1, NOW, "d")),
         (sqlite_rows.OLD_MESSAGES, (NOW, 1)),

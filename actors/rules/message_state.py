@@ -35,8 +35,8 @@ INBOX_STEPS: dict[str, frozenset[str]] = {
 """Which state of a message may follow which."""
 
 OUTBOX_STEPS: dict[str, frozenset[str]] = {
-    "pending": frozenset({"sending", "sent", "unknown", "dead"}),
-    "sending": frozenset({"sending", "sent", "unknown", "dead"}),
+    "pending": frozenset({"pending", "sending", "sent", "unknown", "dead"}),
+    "sending": frozenset({"pending", "sending", "sent", "unknown", "dead"}),
     "sent": frozenset(),
     "unknown": frozenset(),
     "dead": frozenset(),

@@ -4,7 +4,7 @@ Pure. What a crash leaves in state `sending` may have been said or not. A platfo
 that knows our ids is simply told again; where the transport can look it up, it does;
 else the account's policy decides between saying it perhaps twice and holding it as
 `unknown` for a person to decide. A platform that is busy surely did not take it, and
-is asked again for a day.
+is asked again for a day; meanwhile it is not in doubt.
 """
 
 from __future__ import annotations
@@ -102,6 +102,9 @@ class Pause(msgspec.Struct, frozen=True):
     """Wait before going on."""
 
     seconds: float
+    unsaid: str = ""
+    """Why the platform surely does not have it; then store first that it is so. Empty:
+    nothing is stored that says otherwise, or nobody knows."""
 
 
 class End(msgspec.Struct, frozen=True):
@@ -235,7 +238,8 @@ class Sending:
             # be asked without end.
             least = 0.0 if self._busy < TRIES else seconds
             seconds = max(least, busy.retry_after)
-        return Pause(min(seconds, left))
+        is_marked = not (self._abilities.is_idempotent or self._may_be_said)
+        return Pause(min(seconds, left), busy.why if is_marked else "")
 
     def _pause(self, why: str) -> Effect:
         if self._tries >= TRIES:

@@ -40,6 +40,7 @@ from runtime.rows import (
     Defer,
     InboxState,
     NewEvent,
+    NotSaid,
     Pruned,
     Receipt,
     ReceivedState,
@@ -96,6 +97,7 @@ COMMITS = st.builds(
     deliveries=few(st.builds(saying, NAMES, connector=CONNECTORS)),
     settles=few(st.builds(Settle, NAMES, SETTLED)),
     send_attempts=few(st.builds(SendAttempt, NAMES, st.integers(0, 3))),
+    not_said=few(st.builds(NotSaid, NAMES, st.just("busy"))),
     receipts=few(st.builds(Receipt, NAMES, RECEIVED)),
     records=few(st.builds(noting, NAMES, kind=KINDS, owner=OWNERS)),
 )
@@ -140,6 +142,8 @@ class Model:
             row.settled_at = commit.at
         for attempt in commit.send_attempts:
             self.change(self.outbox, attempt.delivery_id, "sending", attempt.attempt)
+        for unsaid in commit.not_said:
+            self.change(self.outbox, unsaid.delivery_id, "pending")
         for receipt in commit.receipts:
             row = self.change(self.outbox, receipt.delivery_id, receipt.state, 1)
             row.settled_at = commit.at

@@ -11,6 +11,7 @@ from runtime.rows import (
     Claim,
     Commit,
     Defer,
+    NotSaid,
     Receipt,
     ReceivedState,
     SendAttempt,
@@ -154,6 +155,27 @@ async def test_an_attempted_delivery_is_still_undelivered(store: Store) -> None:
         "sending": 1,
         "pending": 1,
     }
+
+
+async def test_a_delivery_its_platform_did_not_take_is_pending_and_says_why(
+    store: Store,
+) -> None:
+    await store.commit(enqueueing("d1"))
+    await store.commit(Commit(at=NOW, send_attempts=(SendAttempt("d1", 2),)))
+    unsaid = Commit(at=NOW, not_said=(NotSaid("d1", "busy"),))
+    await store.commit(unsaid)
+    (row,) = await store.undelivered("cli")
+    assert (row.state, row.attempts, row.receipt) == ("pending", 2, "busy")
+    await store.commit(Commit(at=NOW, send_attempts=(SendAttempt("d1", 3),)))
+    (row,) = await store.undelivered("cli")
+    assert (row.state, row.attempts, row.receipt) == ("sending", 3, "")
+    await store.commit(Commit(at=NOW, receipts=(Receipt("d1", "sent"),)))
+    with pytest.raises(DuplicateError, match="sent already"):
+        await store.commit(unsaid)
+    with pytest.raises(MisuseError, match="no delivery 'd2'"):
+        await store.commit(Commit(at=NOW, not_said=(NotSaid("d2", "busy"),)))
+    with pytest.raises(MisuseError):
+        await store.commit(Commit(at=NOW, not_said=(NotSaid("d1", "half \ud83d"),)))
 
 
 @pytest.mark.parametrize("state", ["sent", "unknown", "dead"])

@@ -226,6 +226,18 @@ def test_each_asking_is_counted(played: Played) -> None:
     assert 0 <= before <= 9
 
 
+@given(plays())
+def test_a_busy_platform_s_word_is_stored_where_it_ends_a_doubt(
+    played: Played,
+) -> None:
+    abilities, _, in_doubt, play = played
+    for event, effect in zip(play.events, play.effects, strict=True):
+        in_doubt = event == LOST or (in_doubt and event != LookedUp(None))
+        if isinstance(effect, Pause):
+            is_sure = isinstance(event, Busy) and not in_doubt
+            assert bool(effect.unsaid) == (is_sure and not abilities.is_idempotent)
+
+
 def test_a_busy_platform_is_given_longer_and_longer_for_a_day() -> None:
     play = Play(Sending(PLAIN, "resend"), [BUSY])
     assert play.pauses[:8] == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]

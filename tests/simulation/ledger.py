@@ -103,8 +103,10 @@ def words_of(commit: Commit) -> tuple[str, str]:
     words += [f"journal {row.stream}" for row in commit.appends]
     words += [f"enqueue {row.delivery_id}" for row in commit.deliveries]
     words += [f"settle {row.inbox_id} {row.state}" for row in commit.settles]
+    words += [f"not said {row.delivery_id}" for row in commit.not_said]
     words += [f"receipt {row.delivery_id} {row.state}" for row in commit.receipts]
     ids = [row.inbox_id for row in commit.settles]
     ids += [row.delivery_id for row in commit.receipts]
+    ids += [row.delivery_id for row in commit.not_said]
     ids += [row.id for row in commit.accepts]
     return ids[0] if ids else "", ", ".join(words)
