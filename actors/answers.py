@@ -51,6 +51,31 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Messages for other agents."""
 
 
+class Aside(msgspec.Struct, frozen=True, kw_only=True):
+    """Something said about one message beside its answer."""
+
+    inbound: Inbound
+    delivery: Delivery
+
+
+def aside(inbound: Inbound, key: str, text: str) -> Aside:
+    """Say something in the course of an answer, in the runtime's own words.
+
+    Args:
+        inbound: the message that is being answered.
+        key: what is said twice under one key is said once.
+        text: for the people in its chat.
+    """
+    said = msgspec.structs.replace(
+        _delivery(inbound, "", text),
+        id=f"{inbound.id}:aside:{key}",
+        is_aside=True,
+        is_root=False,
+        answers_left=1,  # it takes the place of none
+    )
+    return Aside(inbound=inbound, delivery=said)
+
+
 def notice(
     inbound: Inbound,
     text: str,

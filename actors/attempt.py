@@ -329,6 +329,13 @@ class Attempt:
         if self._next_draft is None:
             self._show_draft()
 
+    def show_now(self) -> None:
+        """Show what has been said, before something else is said beside it."""
+        if self._next_draft is not None:
+            self._next_draft.cancel()
+            self._next_draft = None
+        self._show_draft()
+
     def _show_draft(self) -> None:
         """Show what was said since the last draft."""
         if not self._unshown:

@@ -21,7 +21,7 @@ from runtime.rows import (
 )
 
 if TYPE_CHECKING:
-    from actors.answers import Answer
+    from actors.answers import Answer, Aside
     from actors.history import History
     from actors.messages import Delivery, Inbound
     from actors.rules import message_state
@@ -109,6 +109,17 @@ def as_commit(answer: Answer, now: float) -> Commit:
         deliveries=tuple(as_enqueue(each, part) for each in answer.deliveries),
         settles=() if later else (Settle(inbound.id, *answer.settled),),
     )
+
+
+def as_told(aside: Aside, now: float) -> Commit:
+    """Write down what is said beside an answer.
+
+    Args:
+        aside: what is to be stored.
+        now: Unix seconds.
+    """
+    part = part_of(aside.inbound)
+    return Commit(at=now, deliveries=(as_enqueue(aside.delivery, part),))
 
 
 def as_unheard(answer: Answer, now: float, keep: records.Keep) -> Commit:

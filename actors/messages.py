@@ -182,6 +182,10 @@ class Abilities(msgspec.Struct, frozen=True):
     shows_typing: bool = False
     """Whether it can show that somebody is writing (`Transport.show_typing`)."""
 
+    shows_asides: bool = True
+    """Whether people see what is said beside an answer. False where whoever asks
+    takes the first words for the answer: nothing is said there, and nobody asked."""
+
 
 class RefusedAttempt(msgspec.Struct, frozen=True):
     """Somebody who was not let in (F319)."""
@@ -218,6 +222,10 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """The platform's id of the message it answers."""
 
     kind: Literal["reply", "notice"] = "reply"
+    is_aside: bool = False
+    """Whether it is said beside an answer that is still to come, and is no part of
+    it: which tool runs, what somebody is to approve."""
+
     trouble: Trouble = ""
     """What went wrong, if it tells of that instead of answering."""
 

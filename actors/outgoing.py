@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import answers, commits, names
-from actors.protocol import Deliver, Route
+from actors.protocol import Deliver, DrainOutbox, Route
 from runtime.errors import (
     DuplicateError,
     SequenceConflictError,
@@ -37,7 +37,7 @@ LOST = "⚠️ I had an answer, but it could not be stored. Please ask again."
 class Stored(msgspec.Struct, frozen=True):
     """A session's note to itself: what became of a commit."""
 
-    answer: answers.Answer
+    answer: answers.Answer | answers.Aside
     at: float
     """Unix seconds written with it."""
 
@@ -79,10 +79,10 @@ class Outgoing:
         self._services = services
         self._session = session
         # Why no deque: an empty one is 600 bytes, and most conversations store nothing.
-        self._waiting: list[answers.Answer] = []
+        self._waiting: list[answers.Answer | answers.Aside] = []
 
-    def put(self, answer: answers.Answer) -> None:
-        """Store an answer after those before it."""
+    def put(self, answer: answers.Answer | answers.Aside) -> None:
+        """Store an answer, or what is said beside one, after those before it."""
         self._waiting.append(answer)
         if len(self._waiting) == 1:
             self.store_next()
@@ -92,7 +92,10 @@ class Outgoing:
         if not self._waiting:
             return
         answer, session = self._waiting[0], self._session
-        commit = commits.as_exchange(answer, self._history, self._services)
+        if isinstance(answer, answers.Aside):
+            commit = commits.as_told(answer, self._services.clock.wall())
+        else:
+            commit = commits.as_exchange(answer, self._history, self._services)
 
         def done(outcome: Committed | Exception) -> None:
             # Why here: the session may be killed before it is told, and what is
@@ -114,8 +117,11 @@ class Outgoing:
             SequenceConflictError: somebody else writes to this journal.
         """
         answer, outcome = stored.answer, stored.outcome
+        if isinstance(answer, answers.Aside):
+            self._told(answer, outcome)
+            return None
         if not (self._waiting and self._waiting[0] is answer):
-            return self._stored_before(stored)
+            return self._stored_before(answer, stored)
         if isinstance(outcome, SequenceConflictError):
             raise outcome
         if isinstance(outcome, StoreUnavailableError):
@@ -130,12 +136,32 @@ class Outgoing:
             if not self._is_given_up(answer, outcome):
                 return None
         else:
-            self._take_up(stored, outcome)
+            self._take_up(answer, stored.at, outcome)
         self._waiting.pop(0)
         is_own = isinstance(outcome, Committed)
         return Concluded(answer, is_own=is_own, was_waited_for=True)
 
-    def _stored_before(self, stored: Stored) -> Concluded | None:
+    def _told(self, aside: answers.Aside, outcome: Committed | Exception) -> None:
+        """Go on after what was said beside an answer, stored or not."""
+        if not (self._waiting and self._waiting[0] is aside):
+            return  # an earlier incarnation's
+        if isinstance(outcome, StoreUnavailableError):
+            LOG.warning("notice waits for the disk", error_text=str(outcome))
+            self._session.after(RETRY_COMMIT, RetryCommit())
+            return
+        if isinstance(outcome, DuplicateError):
+            # Said by an earlier attempt; should nobody have sent it, it is now.
+            connector = aside.delivery.address.connector
+            self._session.tell(names.connector(connector), DrainOutbox())
+        elif isinstance(outcome, Exception):
+            LOG.fault("notice lost", outcome, delivery=aside.delivery.id)
+            self._services.metrics.delivery(aside.delivery.address.connector, "lost")
+        self._waiting.pop(0)
+        self.store_next()
+
+    def _stored_before(
+        self, answer: answers.Answer, stored: Stored
+    ) -> Concluded | None:
         """Take up what an earlier incarnation stored.
 
         The same message may be held by this one, too; then its answer turns out to be
@@ -143,8 +169,8 @@ class Outgoing:
         """
         if isinstance(stored.outcome, Exception):
             return None
-        self._take_up(stored, stored.outcome)
-        return Concluded(stored.answer, is_own=True, was_waited_for=False)
+        self._take_up(answer, stored.at, stored.outcome)
+        return Concluded(answer, is_own=True, was_waited_for=False)
 
     def _is_given_up(self, answer: answers.Answer, error: Exception) -> bool:
         """Say that an answer is lost which can never be stored.
@@ -161,14 +187,18 @@ class Outgoing:
         self.store_next()
         return False
 
-    def _take_up(self, stored: Stored, committed: Committed) -> None:
+    def _take_up(self, answer: answers.Answer, at: float, committed: Committed) -> None:
         """Add to the history what was stored, unless it was read from the journal."""
-        event = commits.as_event(stored.answer)
-        self._history.take(committed.sequences[-1], event, stored.at)
+        event = commits.as_event(answer)
+        self._history.take(committed.sequences[-1], event, at)
 
 
-def _send(answer: answers.Answer, session: Actor) -> None:
+def _send(answer: answers.Answer | answers.Aside, session: Actor) -> None:
     """Hand out what an answer says, and hands on."""
+    if isinstance(answer, answers.Aside):
+        said = answer.delivery
+        session.tell(names.connector(said.address.connector), Deliver(said))
+        return
     connector = names.connector(answer.inbound.address.connector)
     for delivery in answer.deliveries:
         session.tell(connector, Deliver(delivery))

@@ -121,6 +121,17 @@ class TurnSpoke(msgspec.Struct, frozen=True):
     text: str
 
 
+class TurnNoted(msgspec.Struct, frozen=True):
+    """To a session: tell people this in the course of the turn, once."""
+
+    turn_id: str
+    key: str
+    """Says which note of the message it is: the same again, when the turn is begun
+    again; told once."""
+
+    text: str
+
+
 class Finished(msgspec.Struct, frozen=True):
     """The turn has an answer."""
 

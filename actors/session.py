@@ -24,6 +24,7 @@ from actors.protocol import (
     Hear,
     TakeUp,
     TurnEnded,
+    TurnNoted,
     TurnSpoke,
 )
 from actors.rules import commands, message_state, queueing
@@ -55,7 +56,7 @@ class BeginAgain(msgspec.Struct, frozen=True):
 class Session(Actor):
     """One conversation: its history, and at most one turn at a time.
 
-    Takes: `Hear`, `Granted`, `TurnSpoke`, `TurnEnded`.
+    Takes: `Hear`, `Granted`, `TurnSpoke`, `TurnNoted`, `TurnEnded`.
     Sends: `StartTurn` to its agent; rows to the store; `Deliver` and `ShowDraft` to
         the connector; `Route` for what it hands to other agents.
     Keeps: the history, rebuilt from its journal stream, and what waits.
@@ -126,6 +127,8 @@ class Session(Actor):
             case BeginAgain(inbound_id=inbound_id):
                 if self._queue.current == inbound_id and self._attempt is None:
                     self._begin(self._held[inbound_id], self._queue.generation)
+            case TurnNoted():
+                self._noted(message)
             case (
                 Granted()
                 | attempt.Claimed()
@@ -271,6 +274,16 @@ class Session(Actor):
         report = current.on(message)
         if report is not None:
             self._reported(current, report)
+
+    def _noted(self, noted: TurnNoted) -> None:
+        """Tell people something beside the answer that is being written."""
+        current = self._attempt
+        if current is None or current.id != noted.turn_id or current.is_over:
+            return
+        inbound = current.inbound
+        if self._services.account(inbound.address.connector).abilities.shows_asides:
+            current.show_now()
+            self._outgoing.put(answers.aside(inbound, noted.key, noted.text))
 
     def _reported(self, current: Attempt, report: attempt.Report) -> None:
         inbound = current.inbound

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from actors.rules.speaking import Piece
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from actors.rules.speaking import Piece
 
 # Control characters but tab and line feed; then the marks that reorder text
 # (bidirectional overrides and isolates), line and paragraph separators, and half
@@ -50,6 +50,19 @@ class Writer:
     def break_line(self) -> None:
         """Learn that somebody else ended the line on which an answer stands."""
         self._is_at_line_start, self._owed_line_feeds = True, 0
+
+    def beside(self, text: str, *, is_speaking: bool) -> str:
+        """Give a notice on a line of its own, and go on with the answer below it.
+
+        Args:
+            text: the notice.
+            is_speaking: whether an answer is being written.
+        """
+        lead = "\n" if is_speaking and not self._is_at_line_start else ""
+        if is_speaking:
+            self.break_line()
+        notice = Piece("", text, begins=True, ends=True)
+        return lead + Writer().write([notice])
 
     def write(self, pieces: Iterable[Piece]) -> str:
         """Give the text that shows these pieces."""

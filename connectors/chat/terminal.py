@@ -133,8 +133,12 @@ class TerminalTransport:
         self._check_open()
         if delivery.id not in self._delivered:
             self._delivered.append(delivery.id)
-            self._show(self._speakers.deliver(delivery))
-            self._count(delivery)
+            if delivery.is_aside:
+                is_speaking = self._speakers.is_speaking
+                self._put(self._writer.beside(delivery.text, is_speaking=is_speaking))
+            else:
+                self._show(self._speakers.deliver(delivery))
+                self._count(delivery)
         await self._printer.put("").wait()
         self._check_open()
         return delivery.id
@@ -270,7 +274,9 @@ class TerminalTransport:
         self._show(self._speakers.deliver(notice))
 
     def _show(self, pieces: Iterable[Piece]) -> None:
-        text = self._writer.write(pieces)
+        self._put(self._writer.write(pieces))
+
+    def _put(self, text: str) -> None:
         if not text:
             return
         clear = CLEAR_LINE if self._has_prompt else ""

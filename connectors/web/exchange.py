@@ -118,7 +118,7 @@ class Exchange:
             return True
         if self.is_over:
             return False
-        if delivery.trouble == "waiting":
+        if delivery.trouble == "waiting" or delivery.is_aside:
             return True  # no part of the answer; whoever waits here goes on waiting
         if delivery.trouble and delivery.is_root and not self._delivered:
             self.fail(of_trouble(delivery.trouble, delivery.text))

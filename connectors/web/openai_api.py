@@ -115,8 +115,8 @@ class HttpTransport:
 
     @property
     def abilities(self) -> Abilities:
-        """Say that a request takes each answer once, however often it is told."""
-        return Abilities(is_idempotent=True)
+        """Say that a request takes each answer once, and nothing but answers."""
+        return Abilities(is_idempotent=True, shows_asides=False)
 
     def show_typing(self, typing: Typing) -> None:
         """Do nothing: `abilities` says so; see the port."""

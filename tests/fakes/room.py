@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -32,6 +33,7 @@ from tests.puppet import virtual
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
+    from actors.account import Account
     from actors.messages import Inbound
     from runtime.ref import ActorRef
     from runtime.rows import Settle
@@ -136,10 +138,14 @@ class Room:
 
 @asynccontextmanager
 async def open_room(
-    clock: Clock, store: MemoryStore | None = None, **limits: Any
+    clock: Clock,
+    store: MemoryStore | None = None,
+    accounts: dict[str, Account] | None = None,
+    **limits: Any,
 ) -> AsyncGenerator[Room]:
     store = store or MemoryStore()
     services = make_services(store, LimitsConfig(**limits))
+    services = replace(services, accounts=accounts or {})
     key = session_key(words(), "anna", "chat")
     spec = ChildSpec(name="session", start=lambda: Session(key, anna(), services))
     async with virtual(clock) as system:
