@@ -125,8 +125,7 @@ class Session(Actor):
             case RetryCommit():
                 self._outgoing.store_next()
             case BeginAgain(inbound_id=inbound_id):
-                if self._queue.current == inbound_id and self._attempt is None:
-                    self._begin(self._held[inbound_id], self._queue.generation)
+                self._begin_again(inbound_id)
             case TurnNoted():
                 self._noted(message)
             case (
@@ -262,6 +261,10 @@ class Session(Actor):
             current.is_over = True
             failed = Failed(GAVE_UP.format(count=held.state.attempts), effect.reason)
             self._give_up(held.inbound, failed, effect, None)
+
+    def _begin_again(self, inbound_id: str) -> None:
+        if self._queue.current == inbound_id and self._attempt is None:
+            self._begin(self._held[inbound_id], self._queue.generation)
 
     def _begin_later(self, held: Held, due_at: float) -> None:
         wait = max(0.0, due_at - self._services.clock.wall())
