@@ -1,0 +1,1 @@
+"""Runs other programs where they cannot reach what is not theirs."""

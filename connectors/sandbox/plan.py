@@ -1,0 +1,109 @@
+"""What a confined program may do, in words that no kernel knows.
+
+Pure. A `Confinement` is all that a caller says; `runner.py` carries it out with the
+strongest means that this machine has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from runtime.errors import KernelError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+Network = Literal["none", "tcp"] | frozenset[int]
+"""`none`; `tcp`, to any port; or TCP to these ports only. Never UDP, and nobody may
+listen: names are looked up over TCP."""
+
+MIB = 1024 * 1024
+
+
+class SandboxError(KernelError):
+    """A program could not be confined as asked for, and so was not started."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How much a confined program may use."""
+
+    memory: int = 2048 * MIB
+    """Bytes of address space of each process; more is refused to it."""
+
+    cpu: float = 120.0
+    """Seconds of processor time of each process; then it is killed."""
+
+    processes: int = 128
+    """Processes at once, all those that it starts included."""
+
+    file_size: int = 256 * MIB
+    """Bytes of the largest file it may write."""
+
+    open_files: int = 1024
+    """Descriptors of each process."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confinement:
+    """What one program may see, change and use.
+
+    Paths are absolute; those that do not exist are an error, except hidden ones. What
+    programs need anyway (`/usr`, Python, certificates, ...) is readable always, a
+    private folder for temporary files writable always. The innermost path that is
+    named decides: a hidden file inside a readable folder stays hidden.
+    """
+
+    readable: tuple[Path, ...] = ()
+    """Files and folders, with all below, that may be read and executed."""
+
+    writable: tuple[Path, ...] = ()
+    """Likewise, that may be read, changed and executed."""
+
+    hidden: tuple[Path, ...] = ()
+    """What may not be reached; the database and the settings are hidden always."""
+
+    network: Network = "none"
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """How a confined program ended, and what it said."""
+
+    returncode: int
+    """Its exit code; minus the number of the signal that ended it."""
+
+    stdout: bytes
+    """With `was_cut`: beginning and end, and a line between that says how much is
+    missing."""
+
+    stderr: bytes
+    was_cut: bool
+    """Whether `stdout` or `stderr` is not whole."""
+
+    timed_out: bool
+    flooded: bool = False
+    """Whether it was killed because it wrote without end."""
+
+    overran: bool = False
+    """Whether it was killed because it had too many processes."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """What protects this machine from confined programs, as tried out on it."""
+
+    kind: Literal["bubblewrap", "landlock", "none"]
+    abi: int = 0
+    """Landlock's version in this kernel; 0: it has none."""
+
+    features: Mapping[str, bool]
+    """By name of a protection (`FEATURES`), whether it is in force."""
+
+    missing: tuple[str, ...] = ()
+    """Why something is not in force, and what to do about it; sentences."""
