@@ -1,0 +1,238 @@
+"""Writes down for the launcher what a `Confinement` means on this machine."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connectors.sandbox import bwrap, landlock
+from connectors.sandbox.environment import scrubbed
+from connectors.sandbox.plan import SandboxError
+from connectors.sandbox.seccomp import program
+from connectors.sandbox.syscalls import ARCHITECTURES
+from connectors.sandbox.territory import DEVICES, STATE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from connectors.sandbox.confine import Plan
+    from connectors.sandbox.plan import Confinement, Limits
+    from connectors.sandbox.territory import Grant, Territory
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+START = (
+    "import sys; sys.path.append(sys.argv[1]);"
+    " from connectors.sandbox.launcher import main; main(int(sys.argv[2]))"
+)
+"""Why appended: nothing beside our packages may stand in for a standard module."""
+
+RIGHTS = {
+    "read": landlock.READ,
+    "change": landlock.CHANGE,
+    "device": landlock.USE_DEVICE,
+}
+GRACE = 2
+"""Seconds between the processor time that a program is told of and its end."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """What is used to confine programs.
+
+    Args:
+        abi: Landlock's; 0: not used.
+        bubblewrap: the program; empty: not used.
+        is_filtered: whether system calls are filtered.
+        is_brokered: whether changes of modes and times are checked; with bubblewrap,
+            what may not be changed is not there or mounted read-only.
+    """
+
+    abi: int = 0
+    bubblewrap: str = ""
+    is_filtered: bool = False
+    is_brokered: bool = False
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a caller wants run, and the folder for its temporary files."""
+
+    command: Sequence[str]
+    confinement: Confinement
+    cwd: Path
+    env: Mapping[str, str]
+    temporary: Path
+
+
+@dataclass(frozen=True)
+class Orders:
+    """How the launcher is started, and what it is told."""
+
+    line: list[str]
+    """Its command line; the descriptor's number comes last."""
+
+    plan: bytes
+
+
+def orders(means: Means, territory: Territory, job: Job) -> Orders:
+    """Work out how a program is confined and started.
+
+    Raises:
+        SandboxError: it cannot be confined as asked for.
+    """
+    wanted = job.confinement
+    grants = territory.grants(wanted)
+    ports = None if wanted.network == "tcp" else []
+    if isinstance(wanted.network, frozenset):
+        refuse_ports(means)
+        ports = sorted(wanted.network)
+    inside = Path(bwrap.TEMPORARY) if means.bubblewrap else job.temporary.resolve()
+    cwd = str(job.cwd.resolve())
+    env = scrubbed(os.environ, job.env, cwd, str(inside))
+    changed = [grant.path for grant in grants if grant.use == "change"]
+    plan: Plan = {
+        "abi": means.abi,
+        "paths": [*rules(grants, inside, is_alone=bool(means.bubblewrap))],
+        "ports": ports,
+        "filter": filter_for(means, has_network=wanted.network != "none"),
+        "is_brokered": means.is_brokered,
+        "roots": [*changed, str(inside)],
+        "limits": limits(wanted.limits),
+        "processes": wanted.limits.processes,
+        "memory": wanted.limits.memory,
+        "command": [find(job.command[0], env["PATH"], cwd), *job.command[1:]],
+        "env": env,
+        "cwd": cwd,
+    }
+    return Orders(start_line(means, grants, job), packed(plan))
+
+
+def packed(plan: Plan) -> bytes:
+    """Write a plan as the launcher reads it."""
+    body = marshal.dumps(plan)
+    return len(body).to_bytes(8, "big") + body
+
+
+def start_line(means: Means, grants: Sequence[Grant], job: Job) -> list[str]:
+    """Write the launcher's command line."""
+    python = os.path.realpath(sys.executable)
+    line = [python, "-I", "-S", "-X", "utf8", "-c", START, str(ROOT)]
+    if not means.bubblewrap:
+        return line
+    needed = (HERE.parent / "__init__.py", HERE, Path(python))
+    around = bwrap.arguments(
+        means.bubblewrap,
+        grants,
+        [path for path in needed if not is_given(path, grants)],
+        job.temporary,
+        has_network=job.confinement.network != "none",
+    )
+    return [*around, *line]
+
+
+def is_given(path: Path, grants: Sequence[Grant]) -> bool:
+    """Whether a path lies in one that is given."""
+    return any(path.is_relative_to(grant.path) for grant in grants)
+
+
+def refuse_ports(means: Means) -> None:
+    """Refuse to limit ports where that cannot be done.
+
+    Raises:
+        SandboxError: it cannot.
+    """
+    if means.abi < 4:
+        raise SandboxError(
+            f"this kernel cannot limit a program to some ports (Landlock ABI"
+            f" {means.abi}; since 4, Linux 6.7): allow all of TCP, or no network"
+        )
+
+
+def rules(
+    grants: Sequence[Grant], temporary: Path, *, is_alone: bool
+) -> list[tuple[str, int]]:
+    """Say in Landlock's words what may be done where.
+
+    Args:
+        grants: the paths that are given.
+        temporary: the private folder, by its name for the program.
+        is_alone: whether it sees no processes but its own.
+    """
+    found = [(grant.path, RIGHTS[grant.use]) for grant in grants]
+    found.append((str(temporary), landlock.CHANGE))
+    found += [(path, landlock.USE_DEVICE) for path in DEVICES]
+    if is_alone:
+        found += [("/proc", landlock.READ), ("/dev/shm", landlock.CHANGE)]  # noqa: S108
+    else:
+        # The child's own folder: its number stays the same when it becomes the
+        # program.
+        found += [(path, landlock.READ) for path in ("/proc/self", *STATE[:-1])]
+        found.append((STATE[-1], landlock.READ))
+    return [(path, rights) for path, rights in found if is_alone or Path(path).exists()]
+
+
+def filter_for(means: Means, *, has_network: bool) -> bytes:
+    """Write the filter of system calls; nothing if they are not filtered."""
+    machine = os.uname().machine
+    if not means.is_filtered or machine not in ARCHITECTURES:
+        return b""
+    return program(
+        machine,
+        tcp=has_network,
+        may_truncate=means.abi >= 3,
+        is_brokered=means.is_brokered,
+    )
+
+
+def limits(wanted: Limits) -> dict[str, int]:
+    """Name the limits as `resource` does."""
+    cpu = max(1, round(wanted.cpu))
+    named = {
+        "RLIMIT_CORE": 0,
+        "RLIMIT_AS": wanted.memory,
+        "RLIMIT_CPU": cpu,
+        "RLIMIT_FSIZE": wanted.file_size,
+        "RLIMIT_NOFILE": wanted.open_files,
+    }
+    if os.getuid():
+        # The kernel counts what the user has already; root it does not hold to it.
+        named["RLIMIT_NPROC"] = running(os.getuid()) + wanted.processes
+    return {name: value for name, value in named.items() if value or name.endswith("E")}
+
+
+def running(user: int) -> int:
+    """Count the threads of a user."""
+    count = 0
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit():
+            try:
+                if place.stat().st_uid == user:
+                    count += len(os.listdir(place / "task"))
+            except OSError:
+                continue  # it has ended meanwhile
+    return count
+
+
+def find(name: str, path: str, cwd: str) -> str:
+    """Find a program as a shell would, by its name or path.
+
+    Raises:
+        SandboxError: there is none.
+    """
+    if "/" in name:
+        found = os.path.join(cwd, name)
+        if os.access(found, os.X_OK):
+            return found
+    else:
+        for folder in path.split(":"):
+            found = os.path.join(folder, name)
+            if folder and os.access(found, os.X_OK) and os.path.isfile(found):
+                return found
+    raise SandboxError(
+        f"there is no program {name!r}; give its path, or put it into {path}"
+    )
