@@ -146,6 +146,28 @@ class LogConfig(Struct, frozen=True, forbid_unknown_fields=True):
     0 writes each at once."""
 
 
+class SandboxConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the programs run that agents start."""
+
+    mode: Literal["auto", "bubblewrap", "landlock", "none"] = "auto"
+    """`auto`: bubblewrap if it works here, else Landlock. `none`: no protection."""
+
+    required: bool = True
+    """Whether programs are refused where there is no sandbox; False runs them with no
+    protection then."""
+
+    readable: tuple[Path, ...] = ()
+    """Files and folders that all programs may read, besides what the system needs."""
+
+
+class WorkspaceConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where agents keep the files they work on."""
+
+    path: str = "var/workspace"
+    """The folder; each agent has one of its own in it. Relative to the current
+    directory, as the database is."""
+
+
 ModelConfig = ScriptedModelConfig | OpenAIModelConfig
 ConnectorConfig = TerminalConfig | HttpConfig
 
@@ -166,6 +188,8 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     retries: RetryConfig = field(default_factory=RetryConfig)
     audit: AuditConfig = field(default_factory=AuditConfig)
+    sandbox: SandboxConfig = field(default_factory=SandboxConfig)
+    workspace: WorkspaceConfig = field(default_factory=WorkspaceConfig)
     models: dict[Name, ModelConfig] = field(default_factory=dict[str, ModelConfig])
     connectors: dict[Name, ConnectorConfig] = field(
         default_factory=dict[str, ConnectorConfig]

@@ -50,6 +50,8 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (domain.LimitsConfig, cast("Table", found["limits"])),
         (domain.RetryConfig, cast("Table", found["retries"])),
         (domain.AuditConfig, cast("Table", found["audit"])),
+        (edges.SandboxConfig, cast("Table", found["sandbox"])),
+        (edges.WorkspaceConfig, cast("Table", found["workspace"])),
         (edges.ScriptedModelConfig, found["models"]["scripted"]),
         (edges.OpenAIModelConfig, found["models"]["openai"]),
         (edges.TerminalConfig, found["connectors"]["terminal"]),

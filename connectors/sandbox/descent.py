@@ -7,7 +7,13 @@ namespace), so whoever comes from it is found below it.
 from __future__ import annotations
 
 import os
-import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    # Why: what `signal` adds to it are enumerations, a fifth of the start.
+    import _signal as signal
 
 
 def children(pid: int) -> list[int]:

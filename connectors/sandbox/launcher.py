@@ -16,7 +16,6 @@ import _socket
 import marshal
 import os
 import select
-import signal
 import sys
 
 from connectors.sandbox import landlock
@@ -26,7 +25,12 @@ from connectors.sandbox.descent import descendants, end_all, resident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
+
     from connectors.sandbox.confine import Plan
+else:
+    # Why: what `signal` adds to it are enumerations, a fifth of the start.
+    import _signal as signal
 
 PR_SET_CHILD_SUBREAPER = 36
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from connectors.sandbox.capture import Capture
+from connectors.sandbox.landlock import PORTS_SINCE
 from connectors.sandbox.orders import Job, Means, orders
 from connectors.sandbox.plan import Finished, SandboxError
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from connectors.sandbox.orders import Orders
-    from connectors.sandbox.plan import Confinement, Standing
+    from connectors.sandbox.plan import Confinement, Network, Standing
     from connectors.sandbox.territory import Territory
 
 START_TIMEOUT = 30.0
@@ -158,6 +159,11 @@ class Sandbox:
         self._means = means
         self._territory = territory
         self._running = trio.CapacityLimiter(MOST_RUNNING)
+
+    @property
+    def narrowest_tcp(self) -> Network:
+        """TCP, to as few ports as this machine can limit it to."""
+        return frozenset({1}) if self._means.abi >= PORTS_SINCE[0][0] else "tcp"
 
     async def run(  # noqa: PLR0913  all but the first by name
         self,

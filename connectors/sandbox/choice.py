@@ -1,0 +1,174 @@
+"""Finds the strongest sandbox that this machine has, by trying it.
+
+Nothing is believed: a kernel may know Landlock and not have it switched on, bubblewrap
+may be installed and not be allowed to make a namespace.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+import trio
+
+from connectors.sandbox import landlock
+from connectors.sandbox.orders import HERE, Means
+from connectors.sandbox.plan import Confinement, SandboxError, Standing
+from connectors.sandbox.runner import Sandbox
+from connectors.sandbox.syscalls import ARCHITECTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from connectors.config import SandboxConfig
+    from connectors.sandbox.territory import Territory
+
+FEATURES: Final = {
+    "files": "files outside of what is given cannot be read or made",
+    "truncation": "nor be emptied",
+    "metadata": "nor have their modes and times changed",
+    "device_commands": "devices take no commands",
+    "sockets": "there are no sockets but those of TCP",
+    "tcp_ports": "TCP can be limited to some ports",
+    "signals": "processes outside get no signals",
+    "system_calls": "no namespaces, tracing, keys, mounts, io_uring",
+    "privileges": "no root's rights, and no way to gain some",
+    "hidden_paths": "even the names of other files are hidden",
+    "hidden_processes": "even the existence of other processes is hidden",
+}
+"""Each protection, and what it means."""
+
+ESSENTIAL = ("files", "truncation", "sockets", "system_calls", "privileges")
+"""Without one of these, it is no sandbox."""
+
+CURES: Final = {
+    "metadata": "install bubblewrap",
+    "device_commands": "needs Landlock ABI 5 (Linux 6.10)",
+    "tcp_ports": "needs Landlock ABI 4 (Linux 6.7)",
+    "signals": "needs Landlock ABI 6 (Linux 6.12), or bubblewrap",
+    "hidden_paths": "install bubblewrap",
+    "hidden_processes": "install bubblewrap",
+}
+
+TRIAL_TIMEOUT = 20.0
+PYTHON = os.path.realpath(sys.executable)
+
+
+async def open_sandbox(config: SandboxConfig, territory: Territory) -> Sandbox:
+    """Make the sandbox that the settings ask for, once it was tried.
+
+    Raises:
+        SandboxError: there is none, and the settings say that there must be.
+    """
+    reasons: list[str] = []
+    for kind, means in candidates(config.mode, reasons):
+        sandbox = Sandbox(Standing(kind=kind, features={}), means, territory)
+        try:
+            features = await tried(sandbox)
+        except SandboxError as error:
+            reasons.append(f"{kind} does not work here: {error}")
+            continue
+        lacking = [name for name in ESSENTIAL if not features[name]]
+        if not lacking:
+            standing = Standing(
+                kind=kind,
+                abi=means.abi,
+                features=features,
+                missing=(*reasons, *shortcomings(features)),
+            )
+            return Sandbox(standing, means, territory)
+        reasons.append(f"{kind} does not hold here: {', '.join(lacking)}")
+    if config.mode != "none" and config.required:
+        raise SandboxError(refusal(reasons))
+    return Sandbox(unconfined(reasons), Means(), territory)
+
+
+def candidates(
+    mode: str, reasons: list[str]
+) -> Iterator[tuple[Literal["bubblewrap", "landlock"], Means]]:
+    """Give what could be used, strongest first; say of the others why not."""
+    abi = landlock.abi() if sys.platform == "linux" else 0
+    machine = os.uname().machine
+    if mode == "none":
+        return
+    if sys.platform != "linux" or machine not in ARCHITECTURES:
+        reasons.append(f"there is no sandbox for {sys.platform} on {machine}")
+        return
+    if mode in {"auto", "bubblewrap"}:
+        found = shutil.which("bwrap")
+        if found:
+            yield "bubblewrap", Means(abi, found, is_filtered=True)
+        else:
+            reasons.append("bubblewrap is not installed: apt install bubblewrap")
+    if mode in {"auto", "landlock"}:
+        if abi:
+            yield "landlock", Means(abi, is_filtered=True, is_brokered=True)
+            yield "landlock", Means(abi, is_filtered=True)
+        else:
+            reasons.append(
+                "this kernel has no Landlock: Linux 5.13 or newer, with landlock in"
+                " its list of security modules (lsm=)"
+            )
+
+
+async def tried(sandbox: Sandbox) -> dict[str, bool]:
+    """Try every protection, from inside.
+
+    Raises:
+        SandboxError: nothing can be started in it.
+    """
+    folder = Path(await trio.to_thread.run_sync(tempfile.mkdtemp, None, "callboard-"))
+    try:
+        canary, work = folder / "canary", folder / "work"
+        canary.write_text("not yours")
+        work.mkdir()
+        finished = await sandbox.run(
+            [PYTHON, "-I", "-S", str(HERE / "trial.py"), str(canary), str(os.getpid())],
+            confinement=Confinement(
+                readable=(HERE,), writable=(work,), network=sandbox.narrowest_tcp
+            ),
+            cwd=work,
+            timeout=TRIAL_TIMEOUT,
+            max_output=10_000,
+        )
+        is_untouched = sorted(folder.iterdir()) == [canary, work]
+    finally:
+        await trio.to_thread.run_sync(shutil.rmtree, folder)
+    seen = dict(line.split() for line in finished.stdout.decode().splitlines())
+    if finished.returncode or seen.keys() != FEATURES.keys():
+        said = finished.stderr.decode(errors="replace").strip().splitlines()
+        why = said[-1] if said else f"exit code {finished.returncode}"
+        raise SandboxError(f"its trial failed: {why}")
+    features = {name: seen[name] == "1" for name in FEATURES}
+    return features | {"files": features["files"] and is_untouched}
+
+
+def shortcomings(features: dict[str, bool]) -> list[str]:
+    """Say what is not in force, and what would change that."""
+    return [
+        f"{name} is not in force; {CURES[name]}"
+        for name, holds in features.items()
+        if not holds and name in CURES
+    ]
+
+
+def refusal(reasons: list[str]) -> str:
+    """Say why no program is started."""
+    return (
+        "programs are not run without a sandbox, and there is none: "
+        + "; ".join(reasons)
+        + ". Mend one of these, take the tools that run programs from the agents, or"
+        " set [sandbox] required = false and know that programs may then do whatever"
+        " this user may"
+    )
+
+
+def unconfined(reasons: list[str]) -> Standing:
+    """Say that nothing is in force but limits, and few variables."""
+    return Standing(
+        kind="none", features=dict.fromkeys(FEATURES, False), missing=tuple(reasons)
+    )
