@@ -7,7 +7,7 @@ here and nowhere else.
 from __future__ import annotations
 
 import importlib
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -39,8 +39,12 @@ from connectors.drain import Drain
 from connectors.edges import Edges
 from connectors.models.script import load_script
 from connectors.models.scripted import ScriptedModel
+from connectors.sandbox.choice import open_sandbox
+from connectors.sandbox.figures import show_standing
+from connectors.sandbox.kept import territory
 from connectors.tools.calculate import CalculateTool
 from connectors.tools.clock import ClockTool
+from connectors.tools.run_shell import RunShellTool
 from connectors.web.openai_api import HttpTransport
 from connectors.web.operations import Operations
 from connectors.web.server import HttpSettings
@@ -63,6 +67,9 @@ OPENAI = "connectors.models.openai"
 """Imported only for settings that ask for it: its HTTP client takes a fifth of the
 whole start, and the offline company needs none."""
 
+RUN_SHELL = "run_shell"
+"""Needs the sandbox, which is tried only if somebody has this tool."""
+
 MakeOpenAI = Callable[[OpenAIModelConfig, Callable[[], float]], "Model"]
 ModelConfig = ScriptedModelConfig | OpenAIModelConfig
 MakeTransport = Callable[["Parts"], "Transport"]
@@ -77,6 +84,14 @@ class Parts:
     bridge: Bridge
     operations: Operations
     agents: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What agents think and work with, by name."""
+
+    models: Mapping[str, Model]
+    tools: Mapping[str, Tool]
 
 
 @dataclass
@@ -116,6 +131,7 @@ async def open_app(
     config: AppConfig,
     transports: Mapping[str, MakeTransport],
     redact: Callable[[str], str] = str,
+    private: Iterable[Path] = (),
 ) -> AsyncGenerator[App]:
     """Run a company until the block ends; then stop it in order.
 
@@ -123,8 +139,11 @@ async def open_app(
         config: checked settings.
         transports: which connector accounts to run, and how each is made.
         redact: takes secrets out of what the audit keeps.
+        private: files of settings and secrets, which no program may reach.
 
     Raises:
+        connectors.sandbox.plan.SandboxError: agents may run programs, and there is no
+            sandbox.
         runtime.errors.StoreError: the database cannot be used.
         runtime.errors.SettingsError: a script file is wrong.
         OSError: an address cannot be listened on, or a file cannot be read.
@@ -134,6 +153,7 @@ async def open_app(
     line = LineMetrics(metrics)
     async with AsyncExitStack() as stack:
         models = await _models(config, clock, stack)
+        tools = await _tools(config, clock, metrics, private)
         store = await _store(config, line, stack)
         services = Services(
             store=store,
@@ -150,7 +170,7 @@ async def open_app(
         system = await stack.enter_async_context(open_system(watched))
         metrics.watch(system)
         app = App(system, metrics, store, transports={}, clock=clock)
-        company = _company(config, services, models, app, transports)
+        company = _company(config, services, Kit(models, tools), app, transports)
         _reserve_addresses(app, stack)
         await system.start_root(tree(company), names.ROOT)
         _bounce_dead_letters(system)
@@ -196,7 +216,7 @@ def serving(config: AppConfig) -> dict[str, MakeTransport]:
 def _company(
     config: AppConfig,
     services: Services,
-    models: Mapping[str, Model],
+    kit: Kit,
     app: App,
     transports: Mapping[str, MakeTransport],
 ) -> Company:
@@ -218,7 +238,7 @@ def _company(
     needs_loop = any(isinstance(each, HttpTransport) for each in made.values())
     edges = ChildSpec(name="edges", start=lambda: Edges(bridge), shutdown=30.0)
     return Company(
-        personas=tuple(_persona(name, config, models) for name in config.agents),
+        personas=tuple(_persona(name, config, kit) for name in config.agents),
         transports=made,
         routes=routing_table(
             config.agents,
@@ -266,17 +286,16 @@ def _reserve_addresses(app: App, stack: AsyncExitStack) -> None:
             transport.reserve()
 
 
-def _persona(name: str, config: AppConfig, models: Mapping[str, Model]) -> Persona:
+def _persona(name: str, config: AppConfig, kit: Kit) -> Persona:
     agent = config.agents[name]
-    tools = _tools(SystemClock())
     model = config.models[agent.model]
     return Persona(
         name=name,
         config=agent,
-        model=models[agent.model],
+        model=kit.models[agent.model],
         model_name=model.model if isinstance(model, OpenAIModelConfig) else agent.model,
         files=_persona_text(agent.persona),
-        tools={tool: tools[tool] for tool in agent.tools},
+        tools={tool: kit.tools[tool] for tool in agent.tools},
         colleagues={each: config.agents[each].description for each in agent.delegates},
         everybody=tuple(config.agents),
         prices=_prices(model),
@@ -297,9 +316,16 @@ def _persona_text(folder: Path | None) -> str:
     return "\n\n".join(text.strip() for text in texts)
 
 
-def _tools(clock: Clock) -> dict[str, Tool]:
-    """Make every tool there is, by name; settings choose among them."""
-    tools: tuple[Tool, ...] = (ClockTool(clock.wall), CalculateTool())
+async def _tools(
+    config: AppConfig, clock: Clock, metrics: Metrics, private: Iterable[Path]
+) -> dict[str, Tool]:
+    """Make every tool that somebody has, by name; settings choose among them."""
+    tools: list[Tool] = [ClockTool(clock.wall), CalculateTool()]
+    if any(RUN_SHELL in agent.tools for agent in config.agents.values()):
+        sandbox = await open_sandbox(config.sandbox, territory(config, private))
+        show_standing(metrics, sandbox.standing)
+        workspace = Path(config.workspace.path).absolute()
+        tools.append(RunShellTool(sandbox, workspace))
     return {tool.spec.name: tool for tool in tools}
 
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "backup": ("connectors.commands.backup", "Copy the database, also a busy one."),
     "chat": ("connectors.commands.chat", "Talk with the agents in this terminal."),
     "config": ("connectors.commands.config", "Check, show or describe the settings."),
+    "doctor": ("connectors.commands.doctor", "Look at this machine; say what to do."),
     "queue": ("connectors.commands.queue", "Look at messages; retry or drop them."),
     "records": ("connectors.commands.records", "Compare records with the journal."),
     "replay": ("connectors.commands.replay", "Tell what happened in a conversation."),

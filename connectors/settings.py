@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Way = tuple[str | int, ...]
 
-TOOL_NAMES = ("calculate", "clock")
+TOOL_NAMES = ("calculate", "clock", "run_shell")
 """The tools of this release; `app.py` builds exactly these."""
 
 AGENT_INHERITANCE = ("agent_defaults", "agents")

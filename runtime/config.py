@@ -82,6 +82,9 @@ class Settings(Generic[Config]):
     files: tuple[Path, ...]
     """The file and all it includes, in the order they were read."""
 
+    secret_files: tuple[Path, ...] = ()
+    """Where secrets were read from; as private as the settings."""
+
 
 def load(
     path: Path,
@@ -115,6 +118,7 @@ def load(
         secrets=settings.secrets,
         warnings=settings.warnings,
         files=tuple(reader.files),
+        secret_files=settings.secret_files,
     )
 
 
@@ -140,7 +144,14 @@ def decode(
         raise SettingsError(str(error), file=top.value.file) from error
     errors, warnings = sort_out(() if check is None else check(value), fit, top)
     refuse(errors)
-    return Settings(value, fit.origins, tuple(fit.secrets), tuple(warnings), ())
+    return Settings(
+        value,
+        fit.origins,
+        tuple(fit.secrets),
+        tuple(warnings),
+        (),
+        tuple(fit.secret_files),
+    )
 
 
 def sort_out(

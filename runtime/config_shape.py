@@ -46,6 +46,7 @@ class Fit:
     warnings: list[SettingsError] = field(default_factory=list["SettingsError"])
     origins: dict[Way, Origin] = field(default_factory=dict["Way", "Origin"])
     secrets: list[secret.Secret] = field(default_factory=list[secret.Secret])
+    secret_files: list[Path] = field(default_factory=list[Path])
     defaults: dict[Way, object] = field(default_factory=dict["Way", object])
     """What a setting is when nobody sets it: the best example there is."""
 
@@ -234,6 +235,7 @@ class Fit:
             else:
                 path = beside(source.value.file, where)
                 found = secret.from_file(path)
+                self.secret_files.append(path)
                 self.warn_of_others(path, source)
         except secret.SecretSourceError as error:
             text = f"{words.dotted(way)}: {error.text}"

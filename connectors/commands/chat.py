@@ -15,18 +15,20 @@ from connectors.commands import config_option
 from connectors.commands.running import (
     calm_collector,
     loaded,
+    private_files,
     redacting,
     wait_any,
     wait_told_to_end,
 )
-from connectors.config import AppConfig, TerminalConfig
+from connectors.config import TerminalConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from actors.ports import Transport
     from connectors.app import Parts
+    from connectors.config import AppConfig
+    from runtime.config import Settings
 
 NAME = "terminal"
 """Name of the account if the settings have no terminal."""
@@ -56,15 +58,13 @@ def command(config: Path | None, agent: str, user: str, log_level: str) -> None:
             raise click.UsageError(
                 f"there is no agent {agent!r}; known: {', '.join(known)}"
             )
-        redact = redacting(settings).clean
-        trio.run(_chat, settings.value, redact, agent, user)
+        trio.run(_chat, settings, agent, user)
 
 
-async def _chat(
-    config: AppConfig, redact: Callable[[str], str], agent: str, user: str
-) -> None:
+async def _chat(settings: Settings[AppConfig], agent: str, user: str) -> None:
+    config, redact = settings.value, redacting(settings).clean
     name, make = _terminal(config, agent, user)
-    async with open_app(config, {name: make}, redact) as app:
+    async with open_app(config, {name: make}, redact, private_files(settings)) as app:
         calm_collector()
         await wait_any(app.ended[name].wait, app.system.wait_ended, wait_told_to_end)
 

@@ -44,6 +44,11 @@ def redacting(settings: Settings[AppConfig]) -> Redactor:
     return Redactor(secret.reveal() for secret in settings.secrets)
 
 
+def private_files(settings: Settings[AppConfig]) -> tuple[Path, ...]:
+    """Name the files that no program of an agent may reach: settings and secrets."""
+    return (*settings.files, *settings.secret_files)
+
+
 @contextmanager
 def loaded(
     config: Path | None, log_level: str, *, may_fall_back: bool = False

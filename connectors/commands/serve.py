@@ -12,6 +12,7 @@ from connectors.commands import config_option
 from connectors.commands.running import (
     calm_collector,
     loaded,
+    private_files,
     redacting,
     wait_any,
     wait_told_to_end,
@@ -19,10 +20,10 @@ from connectors.commands.running import (
 from connectors.web.openai_api import HttpTransport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from connectors.config import AppConfig
+    from runtime.config import Settings
 
 
 @click.command()
@@ -38,10 +39,10 @@ def command(config: Path | None) -> None:
                 "there is nothing to serve: the settings have no connector but the"
                 ' terminal. Add one, for example [connectors.http] kind = "http"'
             )
-        trio.run(_serve, settings.value, redacting(settings).clean)
+        trio.run(_serve, settings)
 
 
-async def _serve(config: AppConfig, redact: Callable[[str], str]) -> None:
+async def _serve(settings: Settings[AppConfig]) -> None:
     is_told = trio.Event()
 
     async def watch(task_status: trio.TaskStatus[None]) -> None:
@@ -53,17 +54,16 @@ async def _serve(config: AppConfig, redact: Callable[[str], str]) -> None:
     try:
         async with trio.open_nursery() as watching:
             await watching.start(watch)
-            await _run(config, redact, is_told)
+            await _run(settings, is_told)
             watching.cancel_scope.cancel()
     except ExceptionGroup as failures:  # the nursery's; what failed is in it
         raise failures.exceptions[0] from failures
 
 
-async def _run(
-    config: AppConfig, redact: Callable[[str], str], is_told: trio.Event
-) -> None:
+async def _run(settings: Settings[AppConfig], is_told: trio.Event) -> None:
+    config, redact = settings.value, redacting(settings).clean
     async with (
-        open_app(config, serving(config), redact) as app,
+        open_app(config, serving(config), redact, private_files(settings)) as app,
         trio.open_nursery() as nursery,
     ):
         calm_collector()

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Final, Literal
 import trio
 
 from connectors.sandbox import landlock
-from connectors.sandbox.orders import HERE, Means
+from connectors.sandbox.orders import Means
 from connectors.sandbox.plan import Confinement, SandboxError, Standing
-from connectors.sandbox.runner import Sandbox
+from connectors.sandbox.launching import LaunchingSandbox
 from connectors.sandbox.syscalls import ARCHITECTURES
+from connectors.sandbox.territory import HERE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +59,7 @@ TRIAL_TIMEOUT = 20.0
 PYTHON = os.path.realpath(sys.executable)
 
 
-async def open_sandbox(config: SandboxConfig, territory: Territory) -> Sandbox:
+async def open_sandbox(config: SandboxConfig, territory: Territory) -> LaunchingSandbox:
     """Make the sandbox that the settings ask for, once it was tried.
 
     Raises:
@@ -66,7 +67,7 @@ async def open_sandbox(config: SandboxConfig, territory: Territory) -> Sandbox:
     """
     reasons: list[str] = []
     for kind, means in candidates(config.mode, reasons):
-        sandbox = Sandbox(Standing(kind=kind, features={}), means, territory)
+        sandbox = LaunchingSandbox(Standing(kind=kind, features={}), means, territory)
         try:
             features = await tried(sandbox)
         except SandboxError as error:
@@ -80,11 +81,11 @@ async def open_sandbox(config: SandboxConfig, territory: Territory) -> Sandbox:
                 features=features,
                 missing=(*reasons, *shortcomings(features)),
             )
-            return Sandbox(standing, means, territory)
+            return LaunchingSandbox(standing, means, territory)
         reasons.append(f"{kind} does not hold here: {', '.join(lacking)}")
     if config.mode != "none" and config.required:
         raise SandboxError(refusal(reasons))
-    return Sandbox(unconfined(reasons), Means(), territory)
+    return LaunchingSandbox(unconfined(reasons), Means(), territory)
 
 
 def candidates(
@@ -115,7 +116,7 @@ def candidates(
             )
 
 
-async def tried(sandbox: Sandbox) -> dict[str, bool]:
+async def tried(sandbox: LaunchingSandbox) -> dict[str, bool]:
     """Try every protection, from inside.
 
     Raises:
@@ -128,9 +129,7 @@ async def tried(sandbox: Sandbox) -> dict[str, bool]:
         work.mkdir()
         finished = await sandbox.run(
             [PYTHON, "-I", "-S", str(HERE / "trial.py"), str(canary), str(os.getpid())],
-            confinement=Confinement(
-                readable=(HERE,), writable=(work,), network=sandbox.narrowest_tcp
-            ),
+            confinement=Confinement(writable=(work,), network=sandbox.narrowest_tcp),
             cwd=work,
             timeout=TRIAL_TIMEOUT,
             max_output=10_000,

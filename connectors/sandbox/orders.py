@@ -14,7 +14,7 @@ from connectors.sandbox.environment import scrubbed
 from connectors.sandbox.plan import SandboxError
 from connectors.sandbox.seccomp import program
 from connectors.sandbox.syscalls import ARCHITECTURES
-from connectors.sandbox.territory import DEVICES, STATE
+from connectors.sandbox.territory import DEVICES, HERE, STATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from connectors.sandbox.plan import Confinement, Limits
     from connectors.sandbox.territory import Grant, Territory
 
-HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 START = (
     "import sys; sys.path.append(sys.argv[1]);"

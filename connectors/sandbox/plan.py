@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 Network = Literal["none", "tcp"] | frozenset[int]
 """`none`; `tcp`, to any port; or TCP to these ports only. Never UDP, and nobody may
-listen: names are looked up over TCP."""
+listen. Names of hosts are looked up over TCP, so a name server has to answer there,
+and its port, 53, to be among the ports."""
 
 MIB = 1024 * 1024
 
@@ -31,7 +32,9 @@ class Limits:
     """How much a confined program may use."""
 
     memory: int = 2048 * MIB
-    """Bytes of address space of each process; more is refused to it."""
+    """Bytes of address space of each process, more is refused to it; and of memory in
+    use by all of them together. 0: no bound, as some virtual machines reserve more
+    than anybody has."""
 
     cpu: float = 120.0
     """Seconds of processor time of each process; then it is killed."""
@@ -89,7 +92,8 @@ class Finished:
     """Whether it was killed because it wrote without end."""
 
     overran: bool = False
-    """Whether it was killed because it had too many processes."""
+    """Whether it was killed because it had too many processes, or too much memory in
+    all of them together."""
 
     seconds: float
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from connectors.sandbox.plan import Confinement
 
+HERE = Path(__file__).resolve().parent
+
 Use = Literal["read", "change", "device"]
 
 MOST_GRANTS = 4096
@@ -72,6 +74,7 @@ class Territory:
     open_inside: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
     python: tuple[Path, ...] = field(default_factory=lambda: python_folders())
+    """Likewise, and found by itself."""
 
     def grants(self, confinement: Confinement) -> list[Grant]:
         """Work out the paths for one program, links followed.
@@ -174,6 +177,6 @@ def refuse_around(path: Path, hidden: Iterable[Path]) -> None:
 
 
 def python_folders() -> tuple[Path, ...]:
-    """Give where this Python lives, and its packages."""
-    import_paths = {Path(p) for p in (sys.prefix, sys.base_prefix)}
-    return tuple(sorted(each for each in import_paths if each.is_dir()))
+    """Give where this Python lives, its packages, and the trial of the sandbox."""
+    found = {Path(sys.prefix), Path(sys.base_prefix), HERE}
+    return tuple(sorted(each for each in found if each.is_dir()))

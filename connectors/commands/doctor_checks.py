@@ -1,0 +1,156 @@
+"""What `callboard doctor` looks at; changes nothing but files of its own trial."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import apsw
+import msgspec
+
+from connectors.sandbox.choice import FEATURES, open_sandbox
+from connectors.sandbox.kept import territory
+from connectors.sandbox.plan import Confinement, SandboxError
+from runtime.errors import StoreRefusedError
+from runtime.sqlite_file import refuse_old_engine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from connectors.config import AppConfig
+    from connectors.sandbox.plan import Standing
+    from runtime.errors import SettingsError
+
+State = Literal["ok", "warning", "wrong"]
+
+PACKAGE = "callboard"
+FOR_DEVELOPERS = frozenset({"dev", "peers"})
+REQUIREMENT = re.compile(r"\s*([A-Za-z0-9._-]+).*;.*extra\s*==\s*['\"]([^'\"]+)['\"]")
+RUNS_PROGRAMS = frozenset({"run_shell"})
+
+LITTLE_SPACE = 200 * 1024 * 1024
+"""Bytes free; the database's log alone may take a tenth of that between two looks."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that was looked at."""
+
+    state: State
+    about: str
+    """`settings`, `database`, ...: the first word of its line."""
+
+    text: str
+    cure: str = ""
+    """What to do about it."""
+
+
+def told(finding: Finding) -> str:
+    """Write a finding for people."""
+    line = f"{finding.state:<8} {finding.about:<10} {finding.text}"
+    return f"{line}\n{'':<20}to do: {finding.cure}" if finding.cure else line
+
+
+def refused(error: SettingsError, state: State) -> Iterator[Finding]:
+    """Say what is wrong with the settings."""
+    for problem in error.problems:
+        yield Finding(state, "settings", str(problem), problem.hint or "")
+
+
+def check_database(path: Path) -> Iterator[Finding]:
+    """Check SQLite's version, and that the database can be written."""
+    version = apsw.sqlite_lib_version()
+    try:
+        refuse_old_engine(version)
+    except StoreRefusedError as error:
+        yield Finding("wrong", "sqlite", str(error), "pip install --upgrade apsw")
+    else:
+        yield Finding("ok", "sqlite", version)
+    folder = path.absolute().parent
+    if path.exists() and not os.access(path, os.R_OK | os.W_OK):
+        text = f"{path} cannot be read and written by this user"
+        yield Finding("wrong", "database", text, f"chown or chmod {path}")
+    else:
+        text = f"{path}" if path.exists() else f"{path} is not there yet"
+        yield Finding("ok", "database", text)
+    yield from check_folder("database", folder)
+
+
+def check_folder(about: str, folder: Path) -> Iterator[Finding]:
+    """Check that there is, or can be made, a folder with room to write in."""
+    place = folder
+    while not place.exists():
+        place = place.parent
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        text = f"{place} is no folder that this user may write to"
+        yield Finding("wrong", about, text, "change its owner, or the path in settings")
+        return
+    free = shutil.disk_usage(place).free
+    text = f"{free // 1024**2:,} MiB free in {place}"
+    if free < LITTLE_SPACE:
+        yield Finding("warning", about, text, "make room: a full disk stops all answers")
+    else:
+        yield Finding("ok", about, text)
+
+
+async def check_sandbox(app: AppConfig, files: Iterable[Path]) -> list[Finding]:
+    """Try the sandbox, and say what is in force."""
+    users = [name for name, agent in app.agents.items() if RUNS_PROGRAMS & {*agent.tools}]
+    needed = f"needed by {', '.join(users)}" if users else "no agent runs programs"
+    land = territory(app, files)
+    try:
+        sandbox = await open_sandbox(app.sandbox, land)
+        if users:
+            own = Path(app.workspace.path).absolute() / users[0]
+            existing = (own,) if own.is_dir() else ()
+            land.grants(Confinement(writable=existing))
+    except SandboxError as error:
+        state: State = "wrong" if users else "warning"
+        return [Finding(state, "sandbox", f"none ({needed})", str(error))]
+    return [*in_force(sandbox.standing, needed)]
+
+
+def in_force(standing: Standing, needed: str) -> Iterator[Finding]:
+    """Say each protection, held or not."""
+    if standing.kind == "none":
+        cure = "set [sandbox] required = true, and mode to another than none"
+        yield Finding("warning", "sandbox", f"none, as set ({needed})", cure)
+    else:
+        abi = f"Landlock ABI {standing.abi}"
+        yield Finding("ok", "sandbox", f"{standing.kind}, {abi} ({needed})")
+    for name, meaning in FEATURES.items():
+        if standing.features[name]:
+            yield Finding("ok", "sandbox", f"{name}: {meaning}")
+        else:
+            yield Finding("warning", "sandbox", f"{name} is not in force: {meaning}")
+    for reason in standing.missing:
+        yield Finding("warning", "sandbox", reason)
+
+
+def check_extras() -> Iterator[Finding]:
+    """Say which optional packages are there."""
+    wanted: dict[str, list[str]] = {}
+    for line in importlib.metadata.requires(PACKAGE) or ():
+        match = REQUIREMENT.match(line)
+        if match and match[2] not in FOR_DEVELOPERS:
+            wanted.setdefault(match[2], []).append(match[1])
+    for extra, names in sorted(wanted.items()):
+        missing = [name for name in names if not is_installed(name)]
+        if missing:
+            text = f"{extra}: without {', '.join(missing)}"
+            cure = f"pip install '{PACKAGE}[{extra}]', if you want it"
+            yield Finding("ok", "extra", text, cure)
+        else:
+            yield Finding("ok", "extra", f"{extra}: installed")
+
+
+def is_installed(name: str) -> bool:
+    """Whether a package is there."""
+    try:
+        importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
