@@ -1,0 +1,76 @@
+"""Proves that confined programs stay inside, by having them try to get out."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.sandbox.escapes import ESCAPES, PRELUDE, Escape
+from tests.sandbox.stage import PYTHON, Kind, Stage, confining, open_stage, unconfined
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from connectors.sandbox.launching import LaunchingSandbox
+    from connectors.sandbox.plan import Finished
+
+CONTROLLED = [each for each in ESCAPES if each.control != "never"]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with open_stage(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(params=["bubblewrap", "landlock"])
+async def sandbox(request: pytest.FixtureRequest, stage: Stage) -> LaunchingSandbox:
+    kind: Kind = request.param
+    return await confining(kind, stage)
+
+
+async def attempt(sandbox: LaunchingSandbox, stage: Stage, escape: Escape) -> Finished:
+    lines = escape.code.strip().splitlines()
+    body = "\n".join(f"    {line}" for line in lines)
+    program = (
+        f"{PRELUDE}\ntry:\n{body}\nexcept Exception as e:\n    print('held', repr(e))\n"
+        "else:\n    print('escaped')\n"
+    )
+    return await sandbox.run(
+        [PYTHON, "-I", "-S", "-c", program, stage.given()],
+        confinement=stage.confinement(escape.network),
+        cwd=stage.work,
+        timeout=60,
+        max_output=10_000,
+    )
+
+
+@pytest.mark.parametrize("escape", ESCAPES, ids=lambda each: each.name)
+async def test_nobody_gets_out(
+    sandbox: LaunchingSandbox, stage: Stage, escape: Escape
+) -> None:
+    if escape.needs and not sandbox.standing.features[escape.needs]:
+        kind = sandbox.standing.kind
+        pytest.skip(f"{escape.needs} is not in force with {kind} here, and said so")
+    before = stage.seen()
+    finished = await attempt(sandbox, stage, escape)
+    assert stage.seen() == before
+    if escape.harms:
+        return
+    was_killed = finished.returncode == -31  # SIGSYS: the filter ended it
+    assert was_killed or finished.stdout.startswith(b"held "), finished
+
+
+@pytest.mark.parametrize("escape", CONTROLLED, ids=lambda each: each.name)
+async def test_without_a_sandbox_this_would_work(stage: Stage, escape: Escape) -> None:
+    if escape.control == "root" and os.getuid():
+        pytest.skip("only root could do it")
+    before = stage.seen()
+    finished = await attempt(unconfined(stage), stage, escape)
+    if escape.harms:
+        assert stage.seen() != before, finished
+    else:
+        assert finished.stdout == b"escaped\n", finished
