@@ -140,12 +140,12 @@ def is_given(path: Path, grants: Sequence[Grant]) -> bool:
 
 
 def refuse_ports(means: Means) -> None:
-    """Refuse to limit ports where that cannot be done.
+    """Refuse to limit ports where that cannot be done; with no sandbox, nothing is.
 
     Raises:
         SandboxError: it cannot.
     """
-    if means.abi < 4:
+    if means.is_filtered and means.abi < 4:
         raise SandboxError(
             f"this kernel cannot limit a program to some ports (Landlock ABI"
             f" {means.abi}; since 4, Linux 6.7): allow all of TCP, or no network"

@@ -76,7 +76,7 @@ READING = [
     Escape("read the settings", "open(S + '/callboard.toml').read()"),
     Escape("list a folder outside", "assert 'secret' in os.listdir(S)"),
     Escape("see a file outside", "os.stat(secret)", needs="hidden_paths"),
-    Escape("read the memory of the machine", "open('/dev/mem').close()", control="root"),
+    Escape("read the memory of the machine", "open('/dev/mem').close()", control="never"),
     Escape("list disks", "assert os.listdir('/dev/disk')", control="never"),
 ]  # fmt: skip
 
@@ -235,7 +235,7 @@ KERNEL = [
     Escape("watch performance", "reaches('perf_event_open', bytes(120), 0, -1, -1, 0)", control="root"),
     Escape("handle page faults", "reaches('userfaultfd', 1)", control="never"),
     Escape("load a kernel", "reaches('kexec_load', 0, 99, 0, 0)", control="never"),
-    Escape("load a module", "reaches('init_module', b'', 0, b'')", control="root"),
+    Escape("load a module", "reaches('init_module', b'', 0, b'')", control="never"),
     Escape("restart the machine", "reaches('reboot', 0, 0, 0, 0)", control="root"),
     Escape("read the kernel's log", "reaches('syslog', 3, bytes(64), 64)", control="never"),
     Escape("set the clock", "reaches('clock_settime', 99, bytes(16))", control="root"),
