@@ -168,6 +168,26 @@ class WorkspaceConfig(Struct, frozen=True, forbid_unknown_fields=True):
     directory, as the database is."""
 
 
+class FetchConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """What may be fetched from addresses that people and models give."""
+
+    allow: tuple[str, ...] = ()
+    """Exceptions: networks and hosts with ports that are reached though they are not
+    public, as `10.1.0.0/16`, `10.1.2.3` or `search.lan:8080`."""
+
+    max_bytes: Annotated[int, Meta(ge=1, le=1_073_741_824)] = 10_485_760
+    """Longest answer, as sent and as unpacked, in bytes."""
+
+    timeout: Seconds = 30.0
+    """Seconds for one answer, redirects included."""
+
+    max_redirects: Annotated[int, Meta(ge=0, le=20)] = 3
+    """Redirects that are followed; each is checked like the first address."""
+
+    max_at_once: Annotated[int, Meta(ge=1, le=1_000)] = 8
+    """Answers fetched at once; more wait, within their `timeout`."""
+
+
 ModelConfig = ScriptedModelConfig | OpenAIModelConfig
 ConnectorConfig = TerminalConfig | HttpConfig
 
@@ -190,6 +210,7 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     audit: AuditConfig = field(default_factory=AuditConfig)
     sandbox: SandboxConfig = field(default_factory=SandboxConfig)
     workspace: WorkspaceConfig = field(default_factory=WorkspaceConfig)
+    fetch: FetchConfig = field(default_factory=FetchConfig)
     models: dict[Name, ModelConfig] = field(default_factory=dict[str, ModelConfig])
     connectors: dict[Name, ConnectorConfig] = field(
         default_factory=dict[str, ConnectorConfig]

@@ -52,6 +52,7 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (domain.AuditConfig, cast("Table", found["audit"])),
         (edges.SandboxConfig, cast("Table", found["sandbox"])),
         (edges.WorkspaceConfig, cast("Table", found["workspace"])),
+        (edges.FetchConfig, cast("Table", found["fetch"])),
         (edges.ScriptedModelConfig, found["models"]["scripted"]),
         (edges.OpenAIModelConfig, found["models"]["openai"]),
         (edges.TerminalConfig, found["connectors"]["terminal"]),

@@ -91,14 +91,18 @@ def check_folder(about: str, folder: Path) -> Iterator[Finding]:
     free = shutil.disk_usage(place).free
     text = f"{free // 1024**2:,} MiB free in {place}"
     if free < LITTLE_SPACE:
-        yield Finding("warning", about, text, "make room: a full disk stops all answers")
+        yield Finding(
+            "warning", about, text, "make room: a full disk stops all answers"
+        )
     else:
         yield Finding("ok", about, text)
 
 
 async def check_sandbox(app: AppConfig, files: Iterable[Path]) -> list[Finding]:
     """Try the sandbox, and say what is in force."""
-    users = [name for name, agent in app.agents.items() if RUNS_PROGRAMS & {*agent.tools}]
+    users = [
+        name for name, agent in app.agents.items() if RUNS_PROGRAMS & {*agent.tools}
+    ]
     needed = f"needed by {', '.join(users)}" if users else "no agent runs programs"
     land = territory(app, files)
     try:

@@ -78,5 +78,3 @@ def resolver() -> list[Path]:
 def depth(path: str) -> int:
     """Say how far down a path lies: the inner is mounted over the outer."""
     return path.count("/")
-
-

@@ -162,9 +162,7 @@ class Watch:
         broker: answers calls, if there are any to answer.
     """
 
-    def __init__(
-        self, plan: Plan, line: int, wake: int, broker: Broker | None
-    ) -> None:
+    def __init__(self, plan: Plan, line: int, wake: int, broker: Broker | None) -> None:
         self.has_overrun = False
         self._plan = plan
         self._line = line

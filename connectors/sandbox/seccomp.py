@@ -208,9 +208,7 @@ def guards(*, tcp: bool) -> dict[str, Guard]:
     }
 
 
-def program(
-    machine: str, *, tcp: bool, may_truncate: bool, is_brokered: bool
-) -> bytes:
+def program(machine: str, *, tcp: bool, may_truncate: bool, is_brokered: bool) -> bytes:
     """Write the filter.
 
     Args:

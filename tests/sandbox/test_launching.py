@@ -163,7 +163,7 @@ async def test_what_it_leaves_running_is_ended(
         f"if os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\n"
         f"sys.stdout.close(); sys.stderr.close(); open('{mark}','w'); time.sleep(1000)"
     )
-    command = f"{PYTHON} -I -S -c \"{daemon}\"; while ! test -e {mark}; do :; done"
+    command = f'{PYTHON} -I -S -c "{daemon}"; while ! test -e {mark}; do :; done'
     with trio.fail_after(20):
         finished = await shell(sandbox, stage, command)
     assert finished.returncode == 0
@@ -279,9 +279,7 @@ async def test_a_long_talk_goes_through_pipes(
         assert await confined.wait() == 0
 
 
-async def test_many_at_once_do_not_mix(
-    sandbox: LaunchingSandbox, stage: Stage
-) -> None:
+async def test_many_at_once_do_not_mix(sandbox: LaunchingSandbox, stage: Stage) -> None:
     said: dict[int, bytes] = {}
 
     async def run(number: int) -> None:
