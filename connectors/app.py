@@ -1,7 +1,7 @@
-"""Puts the pieces together: the only file that knows every concrete class.
+"""Puts the pieces together: with `toolbox.py`, all that knows concrete classes.
 
-Settings in, a running company out. A new model, tool or transport is registered
-here and nowhere else.
+Settings in, a running company out. A new model or transport is registered here and
+nowhere else, a new tool in `toolbox.py`.
 """
 
 from __future__ import annotations
@@ -39,12 +39,10 @@ from connectors.drain import Drain
 from connectors.edges import Edges
 from connectors.models.script import load_script
 from connectors.models.scripted import ScriptedModel
-from connectors.sandbox.choice import open_sandbox
 from connectors.sandbox.figures import show_standing
 from connectors.sandbox.kept import territory
-from connectors.tools.calculate import CalculateTool
-from connectors.tools.clock import ClockTool
-from connectors.tools.run_shell import RunShellTool
+from connectors.sandbox.late import LateSandbox
+from connectors.toolbox import make_tools
 from connectors.web.openai_api import HttpTransport
 from connectors.web.operations import Operations
 from connectors.web.server import HttpSettings
@@ -153,7 +151,8 @@ async def open_app(
     line = LineMetrics(metrics)
     async with AsyncExitStack() as stack:
         models = await _models(config, clock, stack)
-        tools = await _tools(config, clock, metrics, private)
+        sandbox = await _sandbox(config, metrics, private)
+        tools = make_tools(config, clock, sandbox, stack)
         store = await _store(config, line, stack)
         services = Services(
             store=store,
@@ -316,17 +315,16 @@ def _persona_text(folder: Path | None) -> str:
     return "\n\n".join(text.strip() for text in texts)
 
 
-async def _tools(
-    config: AppConfig, clock: Clock, metrics: Metrics, private: Iterable[Path]
-) -> dict[str, Tool]:
-    """Make every tool that somebody has, by name; settings choose among them."""
-    tools: list[Tool] = [ClockTool(clock.wall), CalculateTool()]
+async def _sandbox(
+    config: AppConfig, metrics: Metrics, private: Iterable[Path]
+) -> LateSandbox:
+    """Make the sandbox; try it at once if some agent may run programs."""
+    sandbox = LateSandbox(
+        config.sandbox, territory(config, private), partial(show_standing, metrics)
+    )
     if any(RUN_SHELL in agent.tools for agent in config.agents.values()):
-        sandbox = await open_sandbox(config.sandbox, territory(config, private))
-        show_standing(metrics, sandbox.standing)
-        workspace = Path(config.workspace.path).absolute()
-        tools.append(RunShellTool(sandbox, workspace))
-    return {tool.spec.name: tool for tool in tools}
+        await sandbox.open()
+    return sandbox
 
 
 async def _models(

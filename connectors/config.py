@@ -160,14 +160,6 @@ class SandboxConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Files and folders that all programs may read, besides what the system needs."""
 
 
-class WorkspaceConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where agents keep the files they work on."""
-
-    path: str = "var/workspace"
-    """The folder; each agent has one of its own in it. Relative to the current
-    directory, as the database is."""
-
-
 class FetchConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """What may be fetched from addresses that people and models give."""
 
@@ -186,6 +178,45 @@ class FetchConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     max_at_once: Annotated[int, Meta(ge=1, le=1_000)] = 8
     """Answers fetched at once; more wait, within their `timeout`."""
+
+    page_chars: Annotated[int, Meta(ge=100, le=1_000_000)] = 3_000
+    """Most characters of a page that the tool `http_fetch` gives at once."""
+
+
+class WebSearchConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """The search engine behind the tool `web_search`."""
+
+    kind: Literal["off", "searxng", "brave"] = "off"
+    """Which engine; `off`: no agent can have the tool."""
+
+    base_url: str = ""
+    """Its address: of SearXNG up to and without `/search`; of Brave empty."""
+
+    api_key: Secret | None = None
+    """Brave's key."""
+
+    results: Annotated[int, Meta(ge=1, le=20)] = 5
+    """Pages given for one search."""
+
+
+class WorkspaceConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where agents keep the files they work on."""
+
+    path: str = "var/workspace"
+    """The folder; each agent has one of its own in it. Relative to the current
+    directory, as the database is."""
+
+    max_bytes: Count = 104_857_600
+    """Most bytes of all files of one agent, as its tools count them."""
+
+    max_file_bytes: Count = 10_485_760
+    """Longest file that the tools read or write, in bytes."""
+
+    max_files: Count = 10_000
+    """Most files and folders of one agent."""
+
+    read_chars: Annotated[int, Meta(ge=100, le=1_000_000)] = 8_000
+    """Most characters of a file that the tool `read_file` gives at once."""
 
 
 ModelConfig = ScriptedModelConfig | OpenAIModelConfig
@@ -209,8 +240,9 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     retries: RetryConfig = field(default_factory=RetryConfig)
     audit: AuditConfig = field(default_factory=AuditConfig)
     sandbox: SandboxConfig = field(default_factory=SandboxConfig)
-    workspace: WorkspaceConfig = field(default_factory=WorkspaceConfig)
     fetch: FetchConfig = field(default_factory=FetchConfig)
+    web_search: WebSearchConfig = field(default_factory=WebSearchConfig)
+    workspace: WorkspaceConfig = field(default_factory=WorkspaceConfig)
     models: dict[Name, ModelConfig] = field(default_factory=dict[str, ModelConfig])
     connectors: dict[Name, ConnectorConfig] = field(
         default_factory=dict[str, ConnectorConfig]

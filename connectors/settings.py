@@ -20,6 +20,7 @@ from connectors.config import (
     ScriptedModelConfig,
     TerminalConfig,
 )
+from connectors.fetch.addresses import read_allowed
 from runtime.config import Complaint, close_to, load
 
 if TYPE_CHECKING:
@@ -31,8 +32,17 @@ if TYPE_CHECKING:
 
 Way = tuple[str | int, ...]
 
-TOOL_NAMES = ("calculate", "clock", "run_shell")
-"""The tools of this release; `app.py` builds exactly these."""
+TOOL_NAMES = (
+    "calculate",
+    "clock",
+    "http_fetch",
+    "list_files",
+    "read_file",
+    "run_shell",
+    "web_search",
+    "write_file",
+)
+"""The tools of this release; `toolbox.py` makes exactly these."""
 
 AGENT_INHERITANCE = ("agent_defaults", "agents")
 """Each agent takes from the first table what its own does not say."""
@@ -79,6 +89,8 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     for name, agent in app.agents.items():
         yield from check_agent(name, agent, app)
     yield from check_models(app)
+    yield from check_fetch(app)
+    yield from check_web_search(app)
     yield from check_connectors(app)
 
 
@@ -115,7 +127,11 @@ def check_agent(name: str, agent: AgentConfig, app: AppConfig) -> Iterator[Compl
     way: Way = ("agents", name)
     yield from unknown((*way, "model"), "model", agent.model, app.models)
     for index, tool in enumerate(agent.tools):
-        yield from unknown((*way, "tools", index), "tool", tool, TOOL_NAMES)
+        place = (*way, "tools", index)
+        yield from unknown(place, "tool", tool, TOOL_NAMES)
+        if tool == "web_search" and app.web_search.kind == "off":
+            text = "there is no search engine for the tool 'web_search'"
+            yield Complaint(place, text, 'set kind under [web_search], as in "searxng"')
     for index, other in enumerate(agent.delegates):
         place = (*way, "delegates", index)
         if other == name:
@@ -157,26 +173,57 @@ def check_models(app: AppConfig) -> Iterator[Complaint]:
                     hint = "the path starts at the folder of the settings file"
                     yield Complaint(("models", name, "script"), text, hint)
             case OpenAIModelConfig():
-                yield from check_address(("models", name, "base_url"), model)
+                way = ("models", name, "base_url")
+                yield from check_address(
+                    way, model.base_url, has_key=model.api_key is not None
+                )
 
 
-def check_address(way: Way, model: OpenAIModelConfig) -> Iterator[Complaint]:
+def check_address(
+    way: Way, url: str, *, has_key: bool, example: str = "https://api.openai.com/v1"
+) -> Iterator[Complaint]:
     """Check an address that requests, and perhaps a key, are sent to."""
     try:
-        parts = urlsplit(model.base_url)
+        parts = urlsplit(url)
         host = parts.hostname
         has_login = bool(parts.username or parts.password)
     except ValueError:
         parts, host, has_login = urlsplit(""), None, False
     if parts.scheme not in {"http", "https"} or not host:
-        hint = 'for example: base_url = "https://api.openai.com/v1"'
+        hint = f'for example: base_url = "{example}"'
         yield Complaint(way, "is no http or https address", hint)
     elif has_login:
         text = "holds a name or password, in the open"
         yield Complaint(way, text, 'use api_key = { env = "NAME" }')
-    elif parts.scheme == "http" and model.api_key and not is_loopback(host):
+    elif parts.scheme == "http" and has_key and not is_loopback(host):
         text = f"the key travels to {host} unencrypted"
         yield Complaint(way, text, "use https", is_warning=True)
+
+
+def check_fetch(app: AppConfig) -> Iterator[Complaint]:
+    """Check the exceptions from what may be fetched."""
+    for index, entry in enumerate(app.fetch.allow):
+        try:
+            read_allowed(entry)
+        except ValueError as error:
+            hint = 'for example "10.1.0.0/16", "10.1.2.3" or "search.lan:8080"'
+            yield Complaint(("fetch", "allow", index), str(error), hint)
+
+
+def check_web_search(app: AppConfig) -> Iterator[Complaint]:
+    """Check that the search engine can be asked."""
+    search = app.web_search
+    has_key = search.api_key is not None
+    if search.kind == "brave" and not has_key:
+        hint = 'add api_key = { env = "BRAVE_API_KEY" }'
+        yield Complaint(("web_search",), "Brave asks for a key", hint)
+    if search.kind == "searxng" or (search.kind == "brave" and search.base_url):
+        yield from check_address(
+            ("web_search", "base_url"),
+            search.base_url,
+            has_key=has_key,
+            example="http://127.0.0.1:8888",
+        )
 
 
 def check_connectors(app: AppConfig) -> Iterator[Complaint]:

@@ -23,6 +23,7 @@ FILES = sorted(path for path in CONFIG.glob("*.toml") if path.name not in SCRIPT
 SECRETS = {
     "OPENAI_API_KEY": "sk-for-this-test",
     "CALLBOARD_API_KEY": "key-for-this-test",
+    "BRAVE_API_KEY": "key-for-this-test",
 }
 
 # A setting that is unset by default: `# key = value`, not indented, no sentence.
@@ -51,8 +52,9 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (domain.RetryConfig, cast("Table", found["retries"])),
         (domain.AuditConfig, cast("Table", found["audit"])),
         (edges.SandboxConfig, cast("Table", found["sandbox"])),
-        (edges.WorkspaceConfig, cast("Table", found["workspace"])),
         (edges.FetchConfig, cast("Table", found["fetch"])),
+        (edges.WebSearchConfig, cast("Table", found["web_search"])),
+        (edges.WorkspaceConfig, cast("Table", found["workspace"])),
         (edges.ScriptedModelConfig, found["models"]["scripted"]),
         (edges.OpenAIModelConfig, found["models"]["openai"]),
         (edges.TerminalConfig, found["connectors"]["terminal"]),

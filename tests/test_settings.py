@@ -90,7 +90,8 @@ def test_the_base_of_these_tests_is_right(tmp_path: Path) -> None:
             "[agents.cara]\nprompt = 'x'\ntools = ['clock', 'calcuate']",
             (3, 19),
             "agents.cara.tools[1]: there is no tool 'calcuate'",
-            "did you mean 'calculate'? known: calculate, clock",
+            "did you mean 'calculate'? known: calculate, clock, http_fetch,"
+            " list_files, read_file, run_shell, web_search, write_file",
         ),
         (
             "[agents.cara]\nprompt = 'x'\ndelegates = ['bem']",

@@ -10,6 +10,7 @@ import click
 import trio
 
 from connectors.commands import config_option, find_settings
+from connectors.commands.database import json_option
 from connectors.commands.doctor_checks import (
     Finding,
     check_database,
@@ -20,7 +21,6 @@ from connectors.commands.doctor_checks import (
     told,
 )
 from connectors.commands.printing import say, say_json
-from connectors.commands.database import json_option
 from connectors.settings import load_app
 from runtime.errors import SettingsError
 

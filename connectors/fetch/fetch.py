@@ -7,11 +7,9 @@ redirects and connections are bounded; where it may connect to is decided beneat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import httpx
-import msgspec
 import trio
 
 from connectors.fetch.addresses import AddressRules
@@ -21,8 +19,9 @@ from connectors.fetch.errors import (
     FetchRefusedError,
     FetchTimeoutError,
 )
+from connectors.fetch.messages import Fetched, FetchRequest
 from connectors.fetch.network import resolve
-from connectors.fetch.sniffing import decode_text, media_type
+from connectors.fetch.sniffing import media_type
 from connectors.fetch.transport import GuardedTransport
 from connectors.fetch.unpacking import ACCEPTED, body_for, too_large
 from connectors.fetch.urls import Target, follow, read_url
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     import ssl
 
     from connectors.config import FetchConfig
+    from connectors.fetch.messages import Headers
     from connectors.fetch.network import Resolve
 
 AGENT = "callboard"
@@ -41,52 +41,7 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 PUBLIC_HEADERS = frozenset({"accept", "accept-language", "user-agent"})
 """What goes along to another site; everything else may be a key."""
 
-Headers = tuple[tuple[str, str], ...]
-
-
-class FetchRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to fetch."""
-
-    url: str
-    method: Literal["GET", "POST"] = "GET"
-    headers: Headers = ()
-    """Sent to the first site only, but for the harmless ones."""
-
-    body: bytes = b""
-    """Of a POST, which never follows a redirect."""
-
-    max_bytes: int = 0
-    """Most bytes of the answer; 0, or more than `[fetch] max_bytes`: that one."""
-
-    timeout: float = 0.0
-    """Seconds for all of it; 0, or more than `[fetch] timeout`: that one."""
-
-
-class Fetched(msgspec.Struct, frozen=True, kw_only=True):
-    """What came back, whatever its status."""
-
-    url: str
-    """Where it came from, after redirects."""
-
-    status: int
-    headers: Mapping[str, str]
-    """By name in small letters."""
-
-    body: bytes
-    """Unpacked."""
-
-    media_type: str
-    """What the body is, by its bytes."""
-
-    @property
-    def is_success(self) -> bool:
-        """Whether it is what was asked for, and no error page."""
-        return 200 <= self.status < 300
-
-    @property
-    def text(self) -> str:
-        """The body's letters."""
-        return decode_text(self.body, self.headers.get("content-type", ""))
+__all__ = ["FetchRequest", "Fetched", "Fetcher"]
 
 
 class Fetcher:

@@ -92,7 +92,8 @@ def follow(base: Target, location: str) -> Target:
     Raises:
         FetchRefusedError: to no web address.
     """
-    text = location.strip(" \t\r\n")
+    # Many servers forget to escape a space, which nobody reads in two ways.
+    text = location.strip(" \t\r\n").replace(" ", "%20")
     if UNREADABLE.search(text):
         raise refused(text, "it holds spaces, backslashes or invisible characters")
     try:

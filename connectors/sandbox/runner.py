@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import trio
 
-    from connectors.sandbox.plan import Confinement, Finished, Standing
+    from connectors.sandbox.plan import Confinement, Finished
 
 
 class Confined(Protocol):
@@ -48,13 +48,8 @@ class Confined(Protocol):
 class Sandbox(Protocol):
     """Starts programs confined.
 
-    Built once by `connectors/app.py` from `[sandbox]`.
+    `late.py` makes it from `[sandbox]`, once for all.
     """
-
-    @property
-    def standing(self) -> Standing:
-        """What is in force."""
-        ...
 
     async def run(
         self,
