@@ -22,7 +22,7 @@ from connectors.fetch.errors import (
 from connectors.fetch.messages import Fetched, FetchRequest
 from connectors.fetch.network import resolve
 from connectors.fetch.sniffing import media_type
-from connectors.fetch.transport import GuardedTransport
+from connectors.fetch.transport import GuardedTransport, abandon
 from connectors.fetch.unpacking import ACCEPTED, body_for, too_large
 from connectors.fetch.urls import Target, follow, read_url
 
@@ -150,15 +150,18 @@ class Fetcher:
     ) -> Fetched:
         limit = min(request.max_bytes or self._config.max_bytes, self._config.max_bytes)
         length = response.headers.get("content-length", "")
+        pieces = response.aiter_raw()
         try:
             if length.isdecimal() and int(length) > limit:
                 raise too_large(limit)
             body = body_for(response.headers.get("content-encoding", ""), limit)
-            async for piece in response.aiter_raw():
+            async for piece in pieces:
                 body.feed(piece)
             whole = body.finish()
         except FetchError as error:
             raise type(error)(f"{target.host}: {error}") from error
+        finally:
+            await abandon(pieces)
         declared = response.headers.get("content-type", "")
         return Fetched(
             url=target.url,

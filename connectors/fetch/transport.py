@@ -6,11 +6,12 @@ also bounds time and size; here both are the client's own business.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import httpcore
 import httpx
+import trio
 
 from connectors.fetch.network import GuardedNetwork, resolve
 from connectors.fetch.urls import read_url
@@ -58,6 +59,20 @@ def reason_of(error: BaseException) -> str:
             return str(cause)
         cause = cause.__cause__ or cause.__context__
     return type(error).__name__
+
+
+async def abandon(pieces: AsyncIterator[bytes]) -> None:
+    """Unwind a response that was not read to its end.
+
+    Why by a cancelled read: five generators are stacked on each other, and closing the
+    outermost leaves the others to the garbage collector, of which trio warns.
+    `Cancelled` passes through all of them.
+    """
+    # What a broken connection says now is no news.
+    with suppress(httpx.HTTPError), trio.CancelScope() as scope:
+        scope.cancel()
+        async for _ in pieces:
+            pass
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
