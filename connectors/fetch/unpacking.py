@@ -92,6 +92,7 @@ class PackedBody:
         self._taken = 0
         self._body = bytearray()
         self._start = b""
+        self._between = b""
         self._zlib: zlib._Decompress | None = None
         self._members = 0
 
@@ -120,8 +121,13 @@ class PackedBody:
     def _unpack(self, piece: bytes) -> None:
         while piece and self._zlib is not None:
             if self._zlib.eof:
+                piece = self._between + piece
+                if len(piece) < 2:
+                    self._between = piece
+                    return
                 if not is_gzip(piece):
                     return  # padding after the end, which browsers skip as well
+                self._between = b""
                 self._next_member()
             room = self._max_bytes - len(self._body)
             # One byte more than there is room for tells that there is too much.
