@@ -16,10 +16,10 @@ import httpx
 import msgspec
 import trio
 
+from connectors.models.connections import KeptConnections
 from connectors.models.openai_errors import Provider, read_retry_after
 from connectors.models.openai_request import MaxTokensName, ToolNames, encode_request
 from connectors.models.openai_stream import Assembly
-from connectors.models.spread import spread
 from connectors.models.sse import SseParser, SseTooLargeError
 from runtime.errors import SettingsError
 
@@ -139,19 +139,15 @@ class OpenAIModel:
         self._url = completions_url(settings.base_url)
         self._key = sendable_key(settings.api_key)
         self._wall_clock = wall_clock
-        # Loading the certificates takes 30 ms, which plain HTTP can spare.
-        is_encrypted = self._url.scheme == "https"
         # Why no `AsyncClient`: cookies, redirects, proxies and authentication are none
         # of ours, and looking for them was an eighth of what an answer cost.
-        self._transport = transport or spread(
-            settings.max_connections, is_encrypted=is_encrypted
+        self._transport = transport or KeptConnections(
+            self._url,
+            most=settings.max_connections,
+            connect_timeout=settings.connect_timeout,
+            write_timeout=settings.idle_timeout,
         )
         self._headers = request_headers(self._url, self._key)
-        # Reading has its own deadlines below; httpx knows none for the whole.
-        timeout = httpx.Timeout(
-            settings.connect_timeout, read=None, write=settings.idle_timeout
-        )
-        self._extensions = {"timeout": timeout.as_dict()}
 
     async def answer(self, request: ModelRequest, speak: Speak) -> ModelAnswer:
         """Ask the provider once.
@@ -190,14 +186,11 @@ class OpenAIModel:
         self, body: bytes, exchange: Exchange, provider: Provider
     ) -> None:
         http_request = httpx.Request(
-            "POST",
-            self._url,
-            headers=self._headers,
-            content=body,
-            extensions=self._extensions,
+            "POST", self._url, headers=self._headers, content=body
         )
         response = await self._transport.handle_async_request(http_request)
         chunks = response.aiter_raw()
+        is_read = False
         try:
             encoding = response.headers.get("content-encoding", "identity")
             if encoding != "identity":
@@ -217,8 +210,10 @@ class OpenAIModel:
                 raise provider.busy(f"answered no event stream but{quote}")
             async for chunk in chunks:
                 exchange.take(chunk, self._settings.idle_timeout)
+            is_read = True
         finally:
-            await abandon(chunks)
+            if not is_read:
+                await abandon(chunks)
             await response.aclose()
 
     def _late(self, exchange: Exchange, *, is_total: bool) -> str:
