@@ -111,7 +111,7 @@ class Courier(Actor):
         self._connector = connector
         self._transport = transport
         self._services = services
-        self._receipts = Receipts(services, self.note, self._tell_delivered)
+        self._receipts = Receipts(services)
         self._in_hand = ""
         self._sending: rules.Sending | None = None  # of the one in hand
         self._in_doubt = ""
@@ -141,7 +141,7 @@ class Courier(Actor):
             case Recorded():
                 self._recorded(message)
             case RecordAgain(receipt=receipt):
-                self._receipts.store(receipt)
+                self._receipts.store(receipt, self)
             case Deliver():
                 return self._deliver(message)
             case Before():
@@ -172,7 +172,7 @@ class Courier(Actor):
         if self._receipts.has_said(delivery_id):
             # Handed over twice: by a session and, around a restart, from the outbox.
             if not self._receipts.is_waiting(delivery_id):
-                self._tell_delivered(delivery_id)
+                self.tell_delivered(delivery_id)
         elif not self._line.may_go(delivery_id) or self._must_wait(delivery_id):
             self._hand_back(delivery_id)
         else:
@@ -215,7 +215,7 @@ class Courier(Actor):
                 why=end.receipt,
             )
         receipt = Receipt(delivery.id, end.state, end.receipt, end.attempts)
-        self._receipts.store(receipt)
+        self._receipts.store(receipt, self)
 
     async def _keep_pace(self) -> None:
         """Wait until the platform takes another message in this chat."""
@@ -236,7 +236,8 @@ class Courier(Actor):
             LOG.warning("receipt not stored", why=str(outcome))
         self._receipts.drop(recorded.receipt)
 
-    def _tell_delivered(self, delivery_id: str) -> None:
+    def tell_delivered(self, delivery_id: str) -> None:
+        """Say that a delivery's receipt is stored, or never will be."""
         self.tell(names.connector(self._connector), Delivered(delivery_id))
 
     async def _send(self, message: Deliver) -> rules.End | None:

@@ -13,6 +13,8 @@ import msgspec
 from actors.messages import Line, Run
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from actors.messages import Inbound
 
 # Chosen: answered messages remembered, to tell one that is handed in once more while
@@ -26,6 +28,8 @@ SNAPSHOT_EVERY = 50
 SCHEMA = 1
 """Version of `Snapshotted`; raised when its shape changes. Snapshots of another
 version are passed over."""
+
+NONE_REPORTED: Mapping[str, int] = {}
 
 CHARACTERS_PER_TOKEN = 4
 """Source: what every estimate in this field divides by."""
@@ -123,7 +127,8 @@ class History:
         self._most = 2 * max_history + 2
         # Why no deque: an empty one is 600 bytes, and there is one for each session.
         self._answered: list[str] = []
-        self._reported: dict[str, int] = {}
+        # Never changed, only replaced: most conversations have this one in common.
+        self._reported: Mapping[str, int] = NONE_REPORTED
         self.stream = stream
         self.lines: tuple[Line, ...] = ()
         """Newest last; no more than a prompt could ever hold."""
@@ -143,7 +148,7 @@ class History:
         self.version = sequence
         self.lines = snapshot.lines[-self._most :]
         self.counted = snapshot.counted
-        self._reported = snapshot.reported
+        self._reported = snapshot.reported or NONE_REPORTED
         self._remember(snapshot.answered)
 
     def replay(self, sequence: int, kind: str, body: bytes, at: float) -> None:
@@ -170,7 +175,7 @@ class History:
             if event.run is not None:
                 self._report(event.inbound_id, event.run.attempt)
         else:
-            self._reported.pop(event.inbound_id, None)
+            self._forget_report(event.inbound_id)
             self._remember((event.inbound_id,))
         if isinstance(event, Exchanged) and event.lines:
             self.lines = (*self.lines, *event.lines)[-self._most :]
@@ -186,18 +191,26 @@ class History:
             return None
         then = History(self.stream, 0)
         then._most, then.version, then.lines = self._most, self.version, self.lines
-        then.counted, then._reported = self.counted, dict(self._reported)
+        then.counted, then._reported = self.counted, self._reported
         then._remember(tuple(self._answered))
         then.take(self.version + 1, event, at)
         return msgspec.json.encode(
-            Snapshotted(then.lines, tuple(then._answered), then.counted, then._reported)
+            Snapshotted(
+                then.lines, tuple(then._answered), then.counted, dict(then._reported)
+            )
         )
 
     def _report(self, inbound_id: str, attempt: int) -> None:
-        self._reported.pop(inbound_id, None)  # the newest last
-        self._reported[inbound_id] = attempt
-        if len(self._reported) > REMEMBERED:
-            del self._reported[next(iter(self._reported))]
+        self._forget_report(inbound_id)  # the newest last
+        reported = {**self._reported, inbound_id: attempt}
+        if len(reported) > REMEMBERED:
+            del reported[next(iter(reported))]
+        self._reported = reported
+
+    def _forget_report(self, inbound_id: str) -> None:
+        if inbound_id in self._reported:
+            left = {key: n for key, n in self._reported.items() if key != inbound_id}
+            self._reported = left or NONE_REPORTED
 
     def note_answered(self, inbound_id: str) -> None:
         """Take up that a message was answered without an event."""

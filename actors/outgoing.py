@@ -63,35 +63,39 @@ class Concluded(msgspec.Struct, frozen=True):
 class Outgoing:
     """The answers of one session that are not stored yet, oldest first.
 
+    The session comes with every call: kept here, each of the very many sessions would
+    be circular, and stay in memory until the collector finds it.
+
     Args:
         history: takes up what is stored; knows the number of the last event.
         services: where to store.
-        session: on whose behalf things are told and timed.
     """
 
-    def __init__(
-        self,
-        history: History,
-        services: Services,
-        session: Actor,
-    ) -> None:
+    __slots__ = ("_history", "_services", "_waiting")
+
+    def __init__(self, history: History, services: Services) -> None:
         self._history = history
         self._services = services
-        self._session = session
-        # Why no deque: an empty one is 600 bytes, and most conversations store nothing.
-        self._waiting: list[answers.Answer | answers.Aside] = []
+        # Why no deque: an empty one is 600 bytes, an empty list 56, and most
+        # conversations store nothing.
+        self._waiting: tuple[answers.Answer | answers.Aside, ...] = ()
 
-    def put(self, answer: answers.Answer | answers.Aside) -> None:
-        """Store an answer, or what is said beside one, after those before it."""
-        self._waiting.append(answer)
+    def put(self, answer: answers.Answer | answers.Aside, session: Actor) -> None:
+        """Store an answer, or what is said beside one, after those before it.
+
+        Args:
+            answer: what is stored, and then sent.
+            session: on whose behalf things are told and timed.
+        """
+        self._waiting = (*self._waiting, answer)
         if len(self._waiting) == 1:
-            self.store_next()
+            self.store_next(session)
 
-    def store_next(self) -> None:
+    def store_next(self, session: Actor) -> None:
         """Store the oldest answer, if there is one."""
         if not self._waiting:
             return
-        answer, session = self._waiting[0], self._session
+        answer = self._waiting[0]
         if isinstance(answer, answers.Aside):
             commit = commits.as_told(answer, self._services.clock.wall())
         else:
@@ -106,7 +110,7 @@ class Outgoing:
 
         self._services.store.submit(commit, done)
 
-    def take(self, stored: Stored) -> Concluded | None:
+    def take(self, stored: Stored, session: Actor) -> Concluded | None:
         """Learn what became of a commit.
 
         Returns:
@@ -118,7 +122,7 @@ class Outgoing:
         """
         answer, outcome = stored.answer, stored.outcome
         if isinstance(answer, answers.Aside):
-            self._told(answer, outcome)
+            self._told(answer, outcome, session)
             return None
         if not (self._waiting and self._waiting[0] is answer):
             return self._stored_before(answer, stored)
@@ -126,38 +130,40 @@ class Outgoing:
             raise outcome
         if isinstance(outcome, StoreUnavailableError):
             LOG.warning("answer waits for the disk", error_text=str(outcome))
-            self._session.after(RETRY_COMMIT, RetryCommit())
+            session.after(RETRY_COMMIT, RetryCommit())
             return None
         if isinstance(outcome, DuplicateError):
             # An earlier incarnation, or an earlier process, stored this answer; what
             # it could not send stands in the outbox.
             self._history.note_answered(answer.inbound.id)
         elif isinstance(outcome, Exception):
-            if not self._is_given_up(answer, outcome):
+            if not self._is_given_up(answer, outcome, session):
                 return None
         else:
             self._take_up(answer, stored.at, outcome)
-        self._waiting.pop(0)
+        self._waiting = self._waiting[1:]
         is_own = isinstance(outcome, Committed)
         return Concluded(answer, is_own=is_own, was_waited_for=True)
 
-    def _told(self, aside: answers.Aside, outcome: Committed | Exception) -> None:
+    def _told(
+        self, aside: answers.Aside, outcome: Committed | Exception, session: Actor
+    ) -> None:
         """Go on after what was said beside an answer, stored or not."""
         if not (self._waiting and self._waiting[0] is aside):
             return  # an earlier incarnation's
         if isinstance(outcome, StoreUnavailableError):
             LOG.warning("notice waits for the disk", error_text=str(outcome))
-            self._session.after(RETRY_COMMIT, RetryCommit())
+            session.after(RETRY_COMMIT, RetryCommit())
             return
         if isinstance(outcome, DuplicateError):
             # Said by an earlier attempt; should nobody have sent it, it is now.
             connector = aside.delivery.address.connector
-            self._session.tell(names.connector(connector), DrainOutbox())
+            session.tell(names.connector(connector), DrainOutbox())
         elif isinstance(outcome, Exception):
             LOG.fault("notice lost", outcome, delivery=aside.delivery.id)
             self._services.metrics.delivery(aside.delivery.address.connector, "lost")
-        self._waiting.pop(0)
-        self.store_next()
+        self._waiting = self._waiting[1:]
+        self.store_next(session)
 
     def _stored_before(
         self, answer: answers.Answer, stored: Stored
@@ -172,7 +178,9 @@ class Outgoing:
         self._take_up(answer, stored.at, stored.outcome)
         return Concluded(answer, is_own=True, was_waited_for=False)
 
-    def _is_given_up(self, answer: answers.Answer, error: Exception) -> bool:
+    def _is_given_up(
+        self, answer: answers.Answer, error: Exception, session: Actor
+    ) -> bool:
         """Say that an answer is lost which can never be stored.
 
         Asking the model again would end the same way. If not even that can be said,
@@ -183,8 +191,8 @@ class Outgoing:
         if answer.settled[0] == "dead":
             return True
         lost = answers.apology(inbound, LOST, "not_stored", self._services.ids)
-        self._waiting[0] = lost
-        self.store_next()
+        self._waiting = (lost, *self._waiting[1:])
+        self.store_next(session)
         return False
 
     def _take_up(self, answer: answers.Answer, at: float, committed: Committed) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -14,8 +14,6 @@ from runtime.rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from actors.services import Services
 
 # Chosen: more than one chat has under way around a restart.
@@ -35,25 +33,29 @@ class RecordAgain(msgspec.Struct, frozen=True):
     receipt: Receipt
 
 
+class Owner(Protocol):
+    """The part of a courier that this needs."""
+
+    def note(self, message: Recorded) -> None:
+        """Tell it what became of a receipt."""
+        ...
+
+    def tell_delivered(self, delivery_id: str) -> None:
+        """Say that a delivery's receipt is stored, or never will be."""
+        ...
+
+
 class Receipts:
-    """The receipts of one chat.
+    """The receipts of one chat; its courier comes with the calls, as in `outgoing.py`.
 
     Args:
         services: where to store them.
-        note: told what became of each.
-        stored: told the delivery's id when its receipt is stored, or never will be;
-            also if nobody takes notes any more.
     """
 
-    def __init__(
-        self,
-        services: Services,
-        note: Callable[[Recorded], object],
-        stored: Callable[[str], object],
-    ) -> None:
+    __slots__ = ("_said", "_services", "_waiting")
+
+    def __init__(self, services: Services) -> None:
         self._services = services
-        self._note = note
-        self._stored = stored
         self._waiting: dict[str, Receipt] = {}
         # Why no deque: an empty one is 600 bytes, and there is one for each chat.
         self._said: list[str] = []
@@ -90,17 +92,22 @@ class Receipts:
         """Whether the receipt of this is not stored yet."""
         return delivery_id in self._waiting
 
-    def store(self, receipt: Receipt) -> None:
-        """Store a receipt, for the first time or again."""
+    def store(self, receipt: Receipt, owner: Owner) -> None:
+        """Store a receipt, for the first time or again.
+
+        Args:
+            receipt: what is stored.
+            owner: told what became of it; that it is stored, or never will be, also if
+                it takes no notes any more.
+        """
         if receipt.delivery_id not in self._waiting:
             self._waiting[receipt.delivery_id] = receipt
             self.remember((receipt.delivery_id,))
-        note, stored = self._note, self._stored
 
         def done(outcome: Committed | Exception) -> None:
-            note(Recorded(receipt, outcome))
+            owner.note(Recorded(receipt, outcome))
             if not isinstance(outcome, StoreUnavailableError):
-                stored(receipt.delivery_id)
+                owner.tell_delivered(receipt.delivery_id)
 
         commit = Commit(at=self._services.clock.wall(), receipts=(receipt,))
         self._services.store.submit(commit, done)
@@ -108,3 +115,5 @@ class Receipts:
     def drop(self, receipt: Receipt) -> None:
         """Forget a receipt that is stored, or never will be."""
         self._waiting.pop(receipt.delivery_id, None)
+        if not self._waiting:
+            self._waiting = {}  # an emptied one is three times as large

@@ -7,6 +7,7 @@ answer through the parser of markers, both committed before they are sent.
 
 from __future__ import annotations
 
+from sys import intern
 from typing import TYPE_CHECKING, ClassVar, assert_never
 
 import msgspec
@@ -28,15 +29,15 @@ from actors.protocol import (
     TurnSpoke,
 )
 from actors.rules import commands, message_state, queueing
+from actors.rules.keys import parse_key
 from runtime.actor import Actor
 from runtime.errors import StoreError
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 
 if TYPE_CHECKING:
-    from actors.answers import Answer
+    from actors.answers import Answer, Aside
     from actors.persona import Persona
-    from actors.rules.keys import SessionKey
     from actors.services import Services
 
 LOG = EventLog("session")
@@ -67,16 +68,18 @@ class Session(Actor):
 
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=1024)
 
-    def __init__(self, key: SessionKey, persona: Persona, services: Services) -> None:
+    def __init__(self, key: str, persona: Persona, services: Services) -> None:
         super().__init__()
-        self._key = key
+        # Of the key only what is asked for often: there are very many sessions, and
+        # all that come from one connector share its name.
+        self._connector = intern(parse_key(key).connector)
         self._persona = persona
         self._services = services
         self._queue = queueing.SessionQueue(services.limits.max_waiting)
         self._held: dict[str, Held] = {}
         self._attempt: Attempt | None = None
-        self._history = History(key.text, persona.config.max_history)
-        self._outgoing = Outgoing(self._history, services, self)
+        self._history = History(key, persona.config.max_history)
+        self._outgoing = Outgoing(self._history, services)
 
     async def on_start(self) -> None:
         """Rebuild the history from the newest snapshot and the journal after it."""
@@ -106,7 +109,7 @@ class Session(Actor):
         for held in reversed(tuple(self._held.values())):
             self.requeue(Hear(held.inbound, held.state.past))
         # What was stored and not sent on, should it have failed in between.
-        self.tell(names.connector(self._key.connector), DrainOutbox())
+        self.tell(names.connector(self._connector), DrainOutbox())
         self.tell(names.ROUTER, TakeUp())
 
     def may_passivate(self) -> bool:
@@ -123,7 +126,7 @@ class Session(Actor):
             case Stored():
                 self._stored(message)
             case RetryCommit():
-                self._outgoing.store_next()
+                self._outgoing.store_next(self)
             case BeginAgain(inbound_id=inbound_id):
                 self._begin_again(inbound_id)
             case TurnNoted():
@@ -216,7 +219,7 @@ class Session(Actor):
                 case queueing.Refuse(id=inbound_id):
                     self._refuse(self._held[inbound_id].inbound)
                 case queueing.CancelCurrent(id=inbound_id):
-                    self._services.metrics.turn(self._key.agent, "cancelled")
+                    self._services.metrics.turn(self._persona.name, "cancelled")
                     self._abandon_attempt()
                     self._cancelled(self._held[inbound_id].inbound)
                 case queueing.DropWaiting(ids=ids):
@@ -226,14 +229,14 @@ class Session(Actor):
                     assert_never(effect)
 
     def _refuse(self, inbound: Inbound) -> None:
-        self._outgoing.put(answers.notice(inbound, BUSY, ("dropped", "busy"), "busy"))
+        self._put(answers.notice(inbound, BUSY, ("dropped", "busy"), "busy"))
 
     def _say(self, inbound: Inbound, text: str) -> None:
-        self._outgoing.put(answers.notice(inbound, text, ("replied", "command")))
+        self._put(answers.notice(inbound, text, ("replied", "command")))
 
     def _cancelled(self, inbound: Inbound) -> None:
         """Keep a cancelled message's words, and that nobody answered them."""
-        self._outgoing.put(answers.cancelled(inbound, self._asked(inbound)))
+        self._put(answers.cancelled(inbound, self._asked(inbound)))
 
     # --- one turn ---------------------------------------------------------------
 
@@ -251,7 +254,7 @@ class Session(Actor):
             history, inbound = self._history, held.inbound
             report = current.begin(
                 (*history.brought(inbound), *history.lines),
-                f"{self._key.text}/{inbound.id}",
+                f"{history.stream}/{inbound.id}",
                 history.reported(inbound.id),
                 claim_first=effect.must_be_stored,
             )
@@ -286,7 +289,7 @@ class Session(Actor):
         inbound = current.inbound
         if self._services.account(inbound.address.connector).abilities.shows_asides:
             current.show_now()
-            self._outgoing.put(answers.aside(inbound, noted.key, noted.text))
+            self._put(answers.aside(inbound, noted.key, noted.text))
 
     def _reported(self, current: Attempt, report: attempt.Report) -> None:
         inbound = current.inbound
@@ -303,18 +306,18 @@ class Session(Actor):
     def _superseded(self, inbound: Inbound) -> None:
         """Go on after a message that somebody else has settled."""
         self._history.note_answered(inbound.id)
-        self._held.pop(inbound.id, None)
+        self._let_go(inbound)
         self.tell(names.connector(inbound.address.connector), DrainOutbox())
         self._after_answer(inbound)
 
     def _count(self, inbound: Inbound, report: Finished | Failed, run: Run) -> None:
         word = report.reason if isinstance(report, Failed) else "ok"
-        self._services.metrics.turn(self._key.agent, word)
+        self._services.metrics.turn(self._persona.name, word)
         self._services.metrics.stage("turn", run.seconds)
         LOG.info(
             "turn ended",
             correlation_id=inbound.correlation_id,
-            agent=self._key.agent,
+            agent=self._persona.name,
             outcome=word,
             attempt=run.attempt,
             seconds=run.seconds,
@@ -322,7 +325,7 @@ class Session(Actor):
 
     def _answered(self, inbound: Inbound, finished: Finished, run: Run) -> None:
         asked = self._asked(inbound)
-        self._outgoing.put(
+        self._put(
             answers.reply(inbound, asked, finished, self._persona, self._services, run)
         )
 
@@ -332,7 +335,7 @@ class Session(Actor):
         effect = current.held.state.on(fails)
         if isinstance(effect, message_state.PutOff):
             answer = answers.deferral(current.inbound, failed, effect, now, run)
-            self._outgoing.put(answers.with_new_ids(answer, self._services.ids))
+            self._put(answers.with_new_ids(answer, self._services.ids))
             self._forget_attempt()
             self._begin_later(current.held, effect.due_at)
         elif isinstance(effect, message_state.GiveUp):
@@ -350,16 +353,19 @@ class Session(Actor):
         answer = answers.failure(inbound, asked, failed, settled, run)
         if given_up.state == "dead":  # it may be tried again by hand
             answer = answers.with_new_ids(answer, self._services.ids)
-        self._outgoing.put(answer)
+        self._put(answer)
 
     # --- what is said ------------------------------------------------------------
 
+    def _put(self, answer: Answer | Aside) -> None:
+        self._outgoing.put(answer, self)
+
     def _stored(self, stored: Stored) -> None:
         """Go on after a commit."""
-        concluded = self._outgoing.take(stored)
+        concluded = self._outgoing.take(stored, self)
         if concluded is not None:
             self._conclude(concluded)
-            self._outgoing.store_next()
+            self._outgoing.store_next(self)
 
     def _conclude(self, concluded: Concluded) -> None:
         """Count what is stored, and was sent; go on with what waited for it."""
@@ -370,13 +376,18 @@ class Session(Actor):
         elif concluded.was_waited_for:
             self.tell(names.connector(inbound.address.connector), DrainOutbox())
         if concluded.was_waited_for and answer.put_off is None:
-            self._held.pop(inbound.id, None)
+            self._let_go(inbound)
             self._after_answer(inbound)
 
     def _count_answer(self, answer: Answer) -> None:
         if answer.put_off is None:
             connector = answer.inbound.address.connector
             self._services.metrics.message(connector, answer.settled[0])
+
+    def _let_go(self, inbound: Inbound) -> None:
+        self._held.pop(inbound.id, None)
+        if not self._held:
+            self._held = {}  # an emptied one is three times as large
 
     def _after_answer(self, inbound: Inbound) -> None:
         if self._queue.current == inbound.id:

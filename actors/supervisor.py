@@ -32,7 +32,6 @@ from actors.keeper import Keeper
 from actors.limiter import Limiter
 from actors.listener import Listener
 from actors.router import Router
-from actors.rules.keys import parse_key
 from actors.session import Session
 from actors.turn import Turn
 from runtime.child import ChildSpec
@@ -105,9 +104,7 @@ def _agent(persona: Persona, services: Services) -> Supervisor:
 
     def sessions() -> KeyedSupervisor:
         config = KeyedConfig(idle_after=services.sessions.idle_after)
-        return KeyedSupervisor(
-            lambda key: Session(parse_key(key), persona, services), config
-        )
+        return KeyedSupervisor(lambda key: Session(key, persona, services), config)
 
     notify = names.agent(persona.name)
     children = (

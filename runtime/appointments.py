@@ -84,5 +84,5 @@ def _arm(
     if owner.timers is None:
         owner.timers = set()
     owner.timers.add(timer)
-    timer.keeper = owner.timers
+    timer.keeper = owner
     return timer

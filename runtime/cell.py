@@ -32,11 +32,7 @@ from runtime.messages import (
 from runtime.ref import ActorRef, cell_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from runtime.actor import Actor
-    from runtime.kernel import Kernel
-    from runtime.mailbox import MailboxConfig
     from runtime.reply import Reply
 
 MORE: Final = object()
@@ -49,19 +45,17 @@ WRAPPED = PROXY_MESSAGES | {Envelope, Notice, Stop, Passivate}
 class Cell(Intake):
     """One actor over all its incarnations; see `Intake` for the arguments."""
 
-    __slots__ = ("ref",)
+    __slots__ = ()
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        name: str,
-        make: Callable[[], Actor] | None,
-        actor_class: type[Actor],
-        parent: Cell | None = None,
-        mailbox: MailboxConfig | None = None,
-    ) -> None:
-        super().__init__(kernel, name, make, actor_class, parent, mailbox)
-        self.ref = ActorRef(self)
+    @property
+    def ref(self) -> ActorRef:
+        """The actor's ref, always the same; most keyed actors never need one."""
+        ref = self._ref = self._ref or ActorRef(self)
+        return ref
+
+    def let_go(self) -> None:
+        """Drop ref and recipe: they may hold this cell, in a circle."""
+        self._ref = self.make = None
 
     def step(self, batch: int) -> int:
         """Handle up to `batch` messages; called by the dispatcher."""

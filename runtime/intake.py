@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from runtime.kernel import Kernel
     from runtime.mailbox import MailboxConfig
     from runtime.messages import Exit
+    from runtime.ref import ActorRef
     from runtime.statistics import State
     from runtime.timers import Timer
 
@@ -47,6 +48,7 @@ class Intake:
     """
 
     __slots__ = (
+        "_ref",
         "actor",
         "actor_class",
         "bounds",
@@ -81,8 +83,8 @@ class Intake:
         name: str,
         make: Callable[[], Actor] | None,
         actor_class: type[Actor],
-        parent: Intake | None,
-        mailbox: MailboxConfig | None,
+        parent: Intake | None = None,
+        mailbox: MailboxConfig | None = None,
     ) -> None:
         self.kernel = kernel
         self.name = name
@@ -110,6 +112,7 @@ class Intake:
         self.stop_replies: list[Reply] | None = None
         self.watchers: set[Intake] | None = None
         self.timers: set[Timer] | None = None
+        self._ref: ActorRef | None = None
 
     @property
     def is_dead(self) -> bool:

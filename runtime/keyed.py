@@ -117,16 +117,31 @@ class WakeDue(msgspec.Struct, frozen=True):
     """The incarnation that it waited to start."""
 
 
+NEVER_FAILED = Failures()
+
+
 class KeyedChild:
-    """A child as this supervisor knows it."""
+    """A child as this supervisor knows it; called, it makes the actor.
 
-    __slots__ = ("cell", "failures", "used_at", "window")
+    Args:
+        key: its key.
+        make: makes the actor of a key.
+    """
 
-    def __init__(self, cell: Cell, now: float) -> None:
-        self.cell = cell
-        self.used_at = now
+    __slots__ = ("_make", "cell", "failures", "key", "used_at", "window")
+
+    cell: Cell
+
+    def __init__(self, key: str, make: Callable[[str], Actor]) -> None:
+        self.key = key
+        self._make = make
+        self.used_at = 0.0
         self.window: RestartWindow | None = None
-        self.failures = Failures()
+        self.failures = NEVER_FAILED
+
+    def __call__(self) -> Actor:
+        """Make the actor; a closure of its own would weigh more than all of this."""
+        return self._make(self.key)
 
     @property
     def is_idle(self) -> bool:
@@ -219,11 +234,12 @@ class KeyedSupervisor(Actor):
                 return None
         kernel = self._cell.kernel
         name = f"{self.actor_urn}/{key}"
-        cell = Cell(kernel, name, lambda: self._make(key), Actor, self._cell)
+        child = KeyedChild(key, self._make)
+        child.cell = cell = Cell(kernel, name, child, Actor, self._cell)
         if before is not None:  # numbered on, so that its notes mean it alone
             cell.generation = before.cell.generation
         kernel.names[name] = cell
-        child = children[key] = KeyedChild(cell, trio.current_time())
+        children[key] = child
         self._start(child)
         return child
 

@@ -317,6 +317,7 @@ def bury(cell: Cell, exit_: Exit) -> None:
     watchers, cell.watchers = cell.watchers or (), None
     for watcher in watchers:
         watcher.post_system(Terminated(cell.ref, exit_))
+    cell.let_go()
 
 
 def _answer_stops(cell: Cell) -> None:
@@ -346,7 +347,6 @@ def cancel_timers(cell: Cell, *, surviving: bool) -> None:
     for timer in tuple(cell.timers):
         if surviving or not timer.survives:
             timer.cancel()
-            cell.timers.discard(timer)
 
 
 def overrun(cell: Cell, scope: trio.CancelScope, seconds: float) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from math import isnan
 from threading import get_ident
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 # Chosen: the heap is swept when more than half of it is void and it holds more than
 # this many; below that a sweep costs more than the memory it frees.
 SWEEP_ABOVE = 1024
+
+
+class Keeper(Protocol):
+    """The part of an actor's cell that its timers need."""
+
+    timers: set[Timer] | None
+    """Those that have still to fire; None when there is none."""
 
 
 class Timer:
@@ -43,8 +50,8 @@ class Timer:
         self.survives = False
         """Whether it outlives the incarnation that set it."""
 
-        self.keeper: set[Timer] | None = None
-        """The timers of its actor; it leaves them when it fires or is cancelled."""
+        self.keeper: Keeper | None = None
+        """Whose it is; it leaves the others when it fires or is cancelled."""
 
         self._owner = owner
 
@@ -76,9 +83,11 @@ class Timer:
     def leave(self) -> None:
         """Forget what to do and whose it was."""
         self.fire = None
-        if self.keeper is not None:
-            self.keeper.discard(self)
-            self.keeper = None
+        keeper, self.keeper = self.keeper, None
+        if keeper is not None and keeper.timers is not None:
+            keeper.timers.discard(self)
+            if not keeper.timers:  # an empty set is as large as a mailbox
+                keeper.timers = None
 
 
 class Timers:

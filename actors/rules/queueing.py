@@ -87,14 +87,17 @@ class SessionQueue:
         ValueError: `queue_cap` is negative.
     """
 
+    __slots__ = ("_current", "_generation", "_queue_cap", "_waiting")
+
     def __init__(self, queue_cap: int) -> None:
         if queue_cap < 0:
             raise ValueError(f"queue_cap must be 0 or more, not {queue_cap}")
         self._queue_cap = queue_cap
         self._generation = 0
         self._current: str | None = None
-        # Why no deque: an empty one is 600 bytes, and most conversations wait for none.
-        self._waiting: list[str] = []
+        # Why no deque: an empty one is 600 bytes, an empty list 56, and most
+        # conversations wait for none.
+        self._waiting: tuple[str, ...] = ()
 
     @property
     def current(self) -> str | None:
@@ -109,7 +112,7 @@ class SessionQueue:
     @property
     def waiting(self) -> tuple[str, ...]:
         """Ids of the messages that wait, oldest first."""
-        return tuple(self._waiting)
+        return self._waiting
 
     @property
     def is_idle(self) -> bool:
@@ -139,7 +142,7 @@ class SessionQueue:
             return [self._start(message)]
         if len(self._waiting) >= self._queue_cap and not is_owed:
             return [Refuse(message)]
-        self._waiting.append(message)
+        self._waiting = (*self._waiting, message)
         return [Wait(message, ahead=len(self._waiting))]
 
     def _start(self, message: str) -> Start:
@@ -150,7 +153,11 @@ class SessionQueue:
     def _next(self) -> list[Effect]:
         self._current = None
         # Invariant: nothing waits while nothing runs.
-        return [self._start(self._waiting.pop(0))] if self._waiting else []
+        if not self._waiting:
+            return []
+        message, *rest = self._waiting
+        self._waiting = tuple(rest)
+        return [self._start(message)]
 
     def _stop(self) -> list[Effect]:
         effects: list[Effect] = []
@@ -158,6 +165,6 @@ class SessionQueue:
             effects.append(CancelCurrent(self._current, self._generation))
             self._current = None
         if self._waiting:
-            effects.append(DropWaiting(tuple(self._waiting)))
-            self._waiting.clear()
+            effects.append(DropWaiting(self._waiting))
+            self._waiting = ()
         return effects

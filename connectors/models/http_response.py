@@ -30,7 +30,9 @@ class HttpResponse:
         self.may_follow = False
         """Whether the connection may carry another request once this is complete."""
 
-        self._parser = httptools.HttpResponseParser(self)
+        self._parser: httptools.HttpResponseParser | None = (
+            httptools.HttpResponseParser(self)
+        )
         self._body: list[bytes] = []
         self._silent_bytes = 0
         self._ends_with_connection = True
@@ -41,12 +43,20 @@ class HttpResponse:
 
         A mistake is raised by `take` and by `check`.
         """
-        if not piece:
-            self._end()
+        if self._parser is None:
             return
+        if piece:
+            self._parse(self._parser, piece)
+        else:
+            self._end()
+        if self.is_complete or self._mistake is not None:
+            # It knows us, we know it: let go, neither waits for the collector.
+            self._parser = None
+
+    def _parse(self, parser: httptools.HttpResponseParser, piece: bytes) -> None:
         bodies = len(self._body)
         try:
-            self._parser.feed_data(piece)
+            parser.feed_data(piece)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self.may_follow = False
             self._fail(f"this is not HTTP/1.1: {error}")
@@ -92,7 +102,7 @@ class HttpResponse:
 
     def on_headers_complete(self) -> None:
         """See httptools: the head is complete."""
-        if self.has_begun:
+        if self.has_begun or self._parser is None:
             return
         self.status = self._parser.get_status_code()
         if self.status < httpx.codes.OK:

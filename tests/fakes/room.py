@@ -147,7 +147,7 @@ async def open_room(
     services = make_services(store, LimitsConfig(**limits))
     services = replace(services, accounts=accounts or {})
     key = session_key(words(), "anna", "chat")
-    spec = ChildSpec(name="session", start=lambda: Session(key, anna(), services))
+    spec = ChildSpec(name="session", start=lambda: Session(key.text, anna(), services))
     async with virtual(clock) as system:
         room = Room(system, store)
         config = SupervisorConfig(intensity=9)

@@ -17,6 +17,7 @@ from actors.errors import DeliveryBusyError, DeliveryRefusedError
 from actors.limiter import Limiter
 from actors.protocol import Hear, TurnEnded
 from actors.router import Router
+from actors.rules.keys import parse_key
 from actors.session import Session
 from runtime.testing import CrashError, crash_on
 from tests.fakes.company import (
@@ -32,7 +33,6 @@ from tests.fakes.company import (
 
 if TYPE_CHECKING:
     from actors.persona import Persona
-    from actors.rules.keys import SessionKey
     from actors.services import Services
     from runtime.actor import Actor
 
@@ -123,8 +123,8 @@ async def test_a_session_that_always_fails_is_given_up_and_apologises(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Clock
 ) -> None:
 
-    def make(key: SessionKey, persona: Persona, services: Services) -> Session:
-        made = Broken if key.chat == "bad" else Session
+    def make(key: str, persona: Persona, services: Services) -> Session:
+        made = Broken if parse_key(key).chat == "bad" else Session
         return made(key, persona, services)
 
     monkeypatch.setattr(supervisor, "Session", make)
