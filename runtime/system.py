@@ -306,7 +306,10 @@ async def open_system(
     running = Running(kernel)
     failure: BaseException | None = None
     async with trio.open_nursery() as nursery:
-        await nursery.start(running.run)
+        # Why shielded: whom trio finds cancelled while he reports that he has started
+        # stays where nobody can end him, for the kernel's tasks are shielded, too.
+        with trio.CancelScope(shield=True):
+            await nursery.start(running.run)
         kernel.end_program = nursery.cancel_scope.cancel
         watchdog = system.watch_loop(config.watchdog) if config.watchdog else None
         try:

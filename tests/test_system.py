@@ -371,3 +371,21 @@ async def test_whatever_holds_an_actor_the_system_ends(
         cell_of(ref).state = "stopping"  # and nothing ever ends it
     assert not ref.is_alive()
     assert autojump_clock.current_time() == pytest.approx(15)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_system_whose_opening_is_cancelled_ends(
+    *, is_late: bool, autojump_clock: MockClock
+) -> None:
+    del autojump_clock
+    opened: list[ActorSystem] = []
+    with trio.CancelScope() as scope:
+        if is_late:
+            trio.lowlevel.current_trio_token().run_sync_soon(scope.cancel)
+        else:
+            scope.cancel()
+        async with open_system() as system:
+            opened.append(system)
+            await trio.sleep_forever()
+    assert scope.cancelled_caught
+    assert opened[0].actors() == []
