@@ -11,11 +11,11 @@ import errno
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from connectors.commands import tell_problems
+from connectors.commands import innermost, let_go_of_output, tell_problems
 from runtime import __version__
 from runtime.errors import KernelError, SettingsError
 
@@ -129,12 +129,14 @@ def run(arguments: list[str] | None = None) -> int:
 
 def tell_system(error: OSError) -> int:
     """Say what the machine refused; give the exit code."""
-    if error.errno == errno.EPIPE:
-        # Why: whoever read our output (`head`) is gone; Python would complain once
-        # more when it flushes at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    else:
+    if error.errno != errno.EPIPE:  # whoever read our output (`head`) is gone
         click.echo(f"callboard: {error}", err=True)
+    output: TextIO | None = sys.stdout  # None if it was closed before the start
+    try:
+        if output is not None:
+            output.flush()
+    except OSError:
+        let_go_of_output()
     return FAILED
 
 
@@ -158,11 +160,3 @@ def tell_mistake(
         )
     sys.stderr.flush()
     os._exit(INTERNAL)
-
-
-def innermost(error: BaseException) -> BaseException:
-    """Find what was raised first inside a group of errors."""
-    while isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        error = group.exceptions[0]
-    return error

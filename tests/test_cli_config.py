@@ -13,8 +13,8 @@ from typing import cast
 import click
 import pytest
 
-from connectors.cli import COMMANDS, innermost, run
-from connectors.commands import find_settings
+from connectors.cli import COMMANDS, run
+from connectors.commands import find_settings, innermost
 from runtime import __version__
 from runtime.errors import MisuseError, SettingsError, SettingsListError
 

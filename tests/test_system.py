@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +19,15 @@ from runtime.kernel import Kernel
 from runtime.mailbox import MailboxConfig
 from runtime.messages import weight_of
 from runtime.ref import cell_of
-from runtime.signals import wait_for_stop_signal
+from runtime.signals import STOP_SIGNALS, wait_for_stop_signal
 from runtime.supervisor import Supervisor
 from runtime.system import ActorSystem, Running, log_report, open_system
 from runtime.testing import CrashError, Reports, wait_settled
 from tests.puppet import Puppet, crash, hang, supervise, virtual, wait
 
 if TYPE_CHECKING:
+    import signal
+
     from trio.testing import MockClock
 
     from runtime.actor import Actor
@@ -319,7 +320,7 @@ def test_dead_letters_are_bounded_by_number_and_weight() -> None:
     assert len(seen) == 16
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", STOP_SIGNALS)
 async def test_a_signal_asks_to_stop(number: signal.Signals) -> None:
     async with trio.open_nursery() as nursery:
 

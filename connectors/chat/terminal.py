@@ -102,6 +102,8 @@ class TerminalTransport:
         self._changed = trio.Event()
         self._has_prompt = False
         self._has_ended = False
+        self.output_error: OSError | None = None
+        """Why nothing could be shown any more; None if that is not why it ended."""
 
     @property
     def abilities(self) -> Abilities:
@@ -310,4 +312,5 @@ class TerminalTransport:
             await self._printer.run()
         except OSError as error:
             LOG.info("output closed", error=str(error))
+            self.output_error = error
             conversation.cancel()

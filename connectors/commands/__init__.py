@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -15,6 +17,8 @@ __all__ = [
     "FoundSettings",
     "config_option",
     "find_settings",
+    "innermost",
+    "let_go_of_output",
     "nearer",
     "shipped_settings",
     "tell_problems",
@@ -99,3 +103,19 @@ def tell_problems(error: SettingsError, kind: str = "") -> None:
         click.echo(f"{place}{kind}{problem.text}", err=True)
         if problem.hint:
             click.echo(f"  hint: {problem.hint}", err=True)
+
+
+def innermost(error: BaseException) -> BaseException:
+    """Find what was raised first inside a group of errors."""
+    while isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        error = group.exceptions[0]
+    return error
+
+
+def let_go_of_output() -> None:
+    """Forget what standard output does not take, or nobody reads any more.
+
+    Why: Python would complain once more when it flushes at the end.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

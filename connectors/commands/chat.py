@@ -14,11 +14,11 @@ from connectors.chat.terminal import TerminalSettings, TerminalTransport
 from connectors.commands import config_option
 from connectors.commands.running import (
     calm_collector,
+    hearing_signals,
     loaded,
     private_files,
     redacting,
     wait_any,
-    wait_told_to_end,
 )
 from connectors.config import TerminalConfig
 
@@ -64,9 +64,18 @@ def command(config: Path | None, agent: str, user: str, log_level: str) -> None:
 async def _chat(settings: Settings[AppConfig], agent: str, user: str) -> None:
     config, redact = settings.value, redacting(settings).clean
     name, make = _terminal(config, agent, user)
-    async with open_app(config, {name: make}, redact, private_files(settings)) as app:
-        calm_collector()
-        await wait_any(app.ended[name].wait, app.system.wait_ended, wait_told_to_end)
+
+    async def run(is_told: trio.Event) -> None:
+        async with open_app(
+            config, {name: make}, redact, private_files(settings)
+        ) as app:
+            calm_collector()
+            await wait_any(app.ended[name].wait, app.system.wait_ended, is_told.wait)
+            terminal = app.transports[name]
+        if isinstance(terminal, TerminalTransport) and terminal.output_error:
+            raise terminal.output_error
+
+    await hearing_signals(run)
 
 
 def _terminal(config: AppConfig, agent: str, user: str) -> tuple[str, MakeTransport]:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import click
 import trio
 
-from connectors.commands import find_settings, tell_problems
+from connectors.commands import find_settings, innermost, tell_problems
 from connectors.settings import load_app
 from runtime.logs import Redactor, writing
-from runtime.signals import STOP_SIGNALS, wait_for_stop_signal
+from runtime.signals import stop_signals, wait_for_stop_signal
 
 if TYPE_CHECKING:
     from connectors.config import AppConfig
@@ -77,10 +77,37 @@ def loaded(
         yield settings
 
 
+async def hearing_signals(run: Callable[[trio.Event], Awaitable[object]]) -> None:
+    """Run something that ends, in order, soon after its event is set.
+
+    Args:
+        run: given what is set when the process is told to end.
+
+    Why before it starts: Ctrl-C would else raise an exception anywhere in that. Told
+    to end meanwhile, it starts and then ends in order; a second signal is at once.
+
+    Raises:
+        Exception: what it raised; of a group the first.
+    """
+    is_told = trio.Event()
+
+    async def watch(task_status: trio.TaskStatus[None]) -> None:
+        await wait_told_to_end(task_status)
+        is_told.set()
+
+    try:
+        async with trio.open_nursery() as watching:
+            await watching.start(watch)
+            await run(is_told)
+            watching.cancel_scope.cancel()
+    except ExceptionGroup as failures:  # the nursery's; what failed is in it
+        raise innermost(failures) from failures
+
+
 async def wait_told_to_end(
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Wait for Ctrl-C or SIGTERM; a second one then ends the process at once.
+    """Wait for a signal to end; a second one then ends the process at once.
 
     Args:
         task_status: told when the signals are listened to (`Nursery.start`).
@@ -89,8 +116,9 @@ async def wait_told_to_end(
     would only make an end longer that takes too long already. What was accepted is
     durable, so an end at once loses nothing.
     """
+    heard = stop_signals()
     await wait_for_stop_signal(task_status)
-    for number in STOP_SIGNALS:
+    for number in heard:
         signal.signal(number, signal.SIG_DFL)
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 import trio
 
 from connectors.app import App, open_app, serving
-from connectors.commands import config_option
+from connectors.commands import config_option, let_go_of_output
 from connectors.commands.running import (
     calm_collector,
+    hearing_signals,
     loaded,
     private_files,
     redacting,
     wait_any,
-    wait_told_to_end,
 )
 from connectors.web.openai_api import HttpTransport
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 @click.command()
 @config_option
 def command(config: Path | None) -> None:
-    """Run all connectors until stopped with Ctrl-C or SIGTERM.
+    """Run all connectors until stopped with Ctrl-C, SIGTERM or SIGHUP.
 
     Prints one line for each address it listens on, when it does.
     """
@@ -43,21 +44,7 @@ def command(config: Path | None) -> None:
 
 
 async def _serve(settings: Settings[AppConfig]) -> None:
-    is_told = trio.Event()
-
-    async def watch(task_status: trio.TaskStatus[None]) -> None:
-        await wait_told_to_end(task_status)
-        is_told.set()
-
-    # Why before the start: Ctrl-C would else raise an exception anywhere in it. Told
-    # to end meanwhile, it starts and then ends in order; a second signal is at once.
-    try:
-        async with trio.open_nursery() as watching:
-            await watching.start(watch)
-            await _run(settings, is_told)
-            watching.cancel_scope.cancel()
-    except ExceptionGroup as failures:  # the nursery's; what failed is in it
-        raise failures.exceptions[0] from failures
+    await hearing_signals(partial(_run, settings))
 
 
 async def _run(settings: Settings[AppConfig], is_told: trio.Event) -> None:
@@ -79,4 +66,20 @@ async def _announce(app: App) -> None:
         if isinstance(transport, HttpTransport):
             host, port = await transport.wait_listening()
             place = f"[{host}]" if ":" in host else host
-            click.echo(f"{name}: listening on http://{place}:{port}")
+            tell_address(f"{name}: listening on http://{place}:{port}")
+
+
+def tell_address(line: str) -> None:
+    """Write to standard output where clients can connect.
+
+    Raises:
+        click.ClickException: it cannot be written, so nobody would know.
+    """
+    try:
+        click.echo(line)
+    except OSError as error:
+        let_go_of_output()
+        raise click.ClickException(
+            f"standard output cannot be written: {error.strerror}; direct it to a file"
+            " or /dev/null that can"
+        ) from error

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 from typing import TYPE_CHECKING
 
 import httpx
@@ -10,7 +12,14 @@ import pytest
 import trio
 import trio.testing
 
-from tests.processes.running import PATIENCE, rows, served
+from tests.processes.running import (
+    COMMAND,
+    PATIENCE,
+    environment,
+    rows,
+    served,
+    write_settings,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +50,7 @@ async def wait_accepted(server: Server, count: int) -> None:
             await trio.testing.wait_all_tasks_blocked(0.01)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 async def test_an_idle_server_ends_at_once(
     number: signal.Signals, tmp_path: Path
 ) -> None:
@@ -118,3 +127,45 @@ async def wait_unready(server: Server) -> None:
         with trio.fail_after(PATIENCE):
             while (await client.get("/readyz")).status_code != 503:
                 await trio.testing.wait_all_tasks_blocked(0.01)
+
+
+async def test_who_is_to_outlive_the_terminal_does(tmp_path: Path) -> None:
+    answers: list[httpx.Response] = []
+    # What `nohup` does before it starts a program; the program inherits it.
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with served(tmp_path) as server:
+            server.process.send_signal(signal.SIGHUP)
+            await ask(server, "hello", answers)
+            assert await server.end() == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert [answer.status_code for answer in answers] == [200]
+
+
+@pytest.mark.parametrize("command", ["serve", "chat"])
+@pytest.mark.parametrize("is_pipe", [False, True])
+def test_output_that_nobody_takes_is_a_short_word_and_a_failure(
+    command: str, tmp_path: Path, *, is_pipe: bool
+) -> None:
+    write_settings(tmp_path)
+    reading, output = os.pipe() if is_pipe else (None, os.open("/dev/full", os.O_RDWR))
+    if reading is not None:
+        os.close(reading)
+    done = subprocess.run(
+        [*COMMAND, command],
+        cwd=tmp_path,
+        env=environment({}),
+        input="hello\n",
+        stdout=output,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        timeout=PATIENCE,
+        check=False,
+    )
+    os.close(output)
+    why = "Broken pipe" if is_pipe else "No space left on device"
+    is_silent = is_pipe and command == "chat"  # as with `| head`
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == (0 if is_silent else 1)
+    assert is_silent or why in done.stderr

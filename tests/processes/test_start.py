@@ -83,15 +83,17 @@ def test_what_is_offline_loads_no_http_client() -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.parametrize("command", ["serve", "chat"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_can_be_ended_while_it_starts(
-    number: signal.Signals, tmp_path: Path
+    number: signal.Signals, command: str, tmp_path: Path
 ) -> None:
     write_settings(tmp_path)
     with subprocess.Popen(
-        [*COMMAND, "serve"],
+        [*COMMAND, command],
         cwd=tmp_path,
         env=environment({}),
+        stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         encoding="utf-8",
