@@ -39,6 +39,7 @@ class Chaos:
             "poison": self._strike_actor,
             "kill": self._kill,
             "wall": self._set_clock,
+            "operator": lambda strike: world.operator.act(strike.roll),
         }
 
     async def run(self) -> None:

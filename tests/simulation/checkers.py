@@ -152,6 +152,8 @@ class Checkers:
         inbound = message.inbound
         if inbound.text.startswith("/") and not inbound.chain.agents:
             return  # a command is answered at once
+        if inbound.correlation_id in self.ledger.by_hand:
+            return
         session = self._session(inbound)
         if session is None:
             return
@@ -249,7 +251,8 @@ class Checkers:
         before = self.showings[delivery.id]
         if before:
             why_not = self._excuse(chat, before[-1])
-            self._check_repeat(delivery.id, before[-1].at, why_not)
+            if delivery.id not in self.ledger.by_hand:
+                self._check_repeat(delivery.id, before[-1].at, why_not)
         else:
             self._check_shown_order(delivery.id)
         before.append(Showing(trio.current_time(), self.cuts))
@@ -294,7 +297,10 @@ class Checkers:
             return
         inbound = self.ledger.messages[delivery_id.partition(":")[0]].inbound
         session = self._session(inbound)
-        if session is None:
+        if session is None or self.ledger.by_hand & {
+            delivery_id,
+            said.delivery.correlation_id,
+        }:
             return
         before, earlier = self._last_shown.get(session, (0, ""))
         if said.number < before:
@@ -319,6 +325,6 @@ class Checkers:
             waiting = len(getattr(queue, "waiting", ()))
             if waiting > most:
                 # What was taken in before a crash is owed its turn, whatever waits.
-                is_owed = self.cuts or self.died_at >= 0
+                is_owed = self.cuts or self.died_at >= 0 or self.ledger.by_hand
                 blame = self._trace.tolerate if is_owed else self._trace.violate
                 blame("I5", f"{waiting} wait in {name}, not {most}")

@@ -123,6 +123,10 @@ class SimulatedStore(MemoryStore):
             self._queue.append((commit, done))
             self._stir.set()
 
+    def write_outside(self, commit: Commit) -> None:
+        """Store what another program writes: at once, and told to nobody."""
+        MemoryStore.submit(self, commit, partial(self._written, commit, None))
+
     async def commit(self, commit: Commit) -> Committed:
         """Store one unit; see the port."""
         heard = trio.Event()

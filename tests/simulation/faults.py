@@ -38,6 +38,7 @@ FaultClass = Literal[
     "kill",
     "slip",
     "wall",
+    "operator",
 ]
 
 CLASSES: tuple[FaultClass, ...] = get_args(FaultClass)
@@ -55,6 +56,7 @@ STRIKES: dict[FaultClass, tuple[int, int]] = {
     "poison": (1, 2),
     "kill": (1, 1),
     "wall": (1, 3),
+    "operator": (1, 6),
 }
 
 

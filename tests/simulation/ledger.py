@@ -36,6 +36,9 @@ class Message(msgspec.Struct):
     ends: list[tuple[str, str]]
     """Terminal states and reasons, as often as it was settled."""
 
+    ended_before: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    """The same, until it was tried again by hand."""
+
 
 class Said(msgspec.Struct):
     """One row of the outbox."""
@@ -61,6 +64,9 @@ class Ledger:
 
         self.said: dict[str, Said] = {}
         self.commits = 0
+        self.by_hand: set[str] = set()
+        """Exchanges and deliveries that the operator had in hand: these go on out of
+        order, and may be said twice."""
 
     def write(self, commit: Commit, now: float) -> None:
         """Take in a commit that became durable at `now`, virtual time."""
@@ -80,6 +86,19 @@ class Ledger:
         for receipt in commit.receipts:
             if str(receipt.state) in RECEIVED:
                 self.said[receipt.delivery_id].receipts.append(str(receipt.state))
+
+    def take_in_hand(self, name: str, is_reopened: bool) -> None:  # noqa: FBT001
+        """Learn that the operator decided about a message or a delivery."""
+        self.by_hand.add(name)
+        if name in self.said:
+            if is_reopened:
+                self.said[name].receipts.clear()
+            return
+        message = self.messages[name]
+        self.by_hand.add(message.inbound.correlation_id)
+        if is_reopened:
+            message.ended_before += message.ends
+            message.ends.clear()
 
     def akin(self, subject: str) -> set[str]:
         """Give the ids under which a message or delivery shows in a trace."""

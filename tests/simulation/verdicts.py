@@ -64,7 +64,7 @@ def _judge_answers(checkers: Checkers, trace: Trace) -> None:
     for inbox_id, message in ledger.messages.items():
         inbound = message.inbound
         is_own = not inbound.chain.agents and inbox_id == inbound.correlation_id
-        if not is_own or UNSAID in message.ends:
+        if not is_own or UNSAID in message.ends or inbox_id in ledger.by_hand:
             continue
         deliveries = exchanges.get(inbox_id, [])
         if not deliveries:
@@ -109,7 +109,7 @@ def ended(checkers: Checkers) -> Counter[tuple[str, str]]:
     return Counter(
         (message.inbound.address.connector, state)
         for message in checkers.ledger.messages.values()
-        for state, _ in message.ends[:1]
+        for state, _ in (*message.ended_before, *message.ends[:1])
     )
 
 

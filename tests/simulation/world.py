@@ -20,6 +20,7 @@ from tests.simulation.disk import Disk, SimulatedStore
 from tests.simulation.edges import LookupTool, SimulatedModel
 from tests.simulation.faults import Faults
 from tests.simulation.life import Life, SlipError
+from tests.simulation.operator import Operator
 from tests.simulation.platform import SimulatedPlatform
 from tests.simulation.trace import Trace
 from tests.simulation.workload import PLATFORMS, plan_of
@@ -35,6 +36,10 @@ LIVENESS = 14_400.0
 
 # Chosen: couriers sleep after a minute, and are looked for every quarter of it.
 QUIET = 120.0
+
+# Chosen: what was dropped by hand is waited for as long as it would have waited; for
+# retries and for a platform that is an hour.
+FORGOTTEN = 7200.0
 
 # Chosen: seconds until no supervisor remembers a restart of the safety phase.
 CALM = 120.0
@@ -91,6 +96,7 @@ class World:
             platform.crash = self.crash
         first, *others = self.platforms
         self.clock = JumpingClock()
+        self.operator = Operator(self)
         self.metrics = CountingMetrics(self._slip)
         self.cast = Cast(
             agents=plan.agents,
@@ -185,12 +191,17 @@ class World:
         self.trace.note("life", "", how)
         self.checkers.cut_at = trio.current_time()
         self.checkers.cuts += 1
-        store = self.cast.store
-        assert isinstance(store, SimulatedStore)
-        store.crash()
+        self.disk_store.crash()
         for platform in self.platforms:
             platform.is_cut_off = True
             platform.lose_connection()
+
+    @property
+    def disk_store(self) -> SimulatedStore:
+        """The store of the present life, or of the one before."""
+        store = self.cast.store
+        assert isinstance(store, SimulatedStore)
+        return store
 
     def _died(self) -> None:
         self.checkers.died_at = trio.current_time()
@@ -244,6 +255,8 @@ class World:
         verdicts.judge_rows(self.checkers, counts, self.trace)
         self._judge_metrics()
         await trio.sleep(QUIET + 1.5 * self.plan.sessions.idle_after)
+        if self.checkers.ledger.by_hand:
+            await trio.sleep(FORGOTTEN)
         await self._wait_timers(life)
         # An actor that died in the middle of a handler may have left an entry behind.
         blame = self.trace.tolerate if self._has_slipped else self.trace.violate
