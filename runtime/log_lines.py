@@ -141,11 +141,15 @@ class PacedHandler(LineHandler):
     Args:
         stream: where to.
         pace: seconds that a line of no importance waits at most.
+        end_within: seconds that the end of the block waits for a stalled stream.
     """
 
-    def __init__(self, stream: TextIO, pace: float) -> None:
+    def __init__(
+        self, stream: TextIO, pace: float, *, end_within: float = END_WITHIN
+    ) -> None:
         super().__init__(stream)
         self._pace = pace
+        self._end_within = end_within
         self._has_lines = threading.Event()
         self._is_due = threading.Event()
         self._has_ended = False
@@ -162,7 +166,7 @@ class PacedHandler(LineHandler):
         """Write what is left, and end the thread; give up on a stalled stream."""
         self._has_ended = True
         self._hurry()
-        self._thread.join(END_WITHIN)
+        self._thread.join(self._end_within)
 
     def pass_on(self, record: logging.LogRecord) -> None:
         """Write a line now if it matters, else have it written in a moment."""

@@ -6,13 +6,14 @@ import io
 import json
 import logging
 import threading
+import time
 from typing import Literal, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.log_lines import MOST_LINES, MOST_WAITING, LineHandler
+from runtime.log_lines import MOST_LINES, MOST_WAITING, LineHandler, PacedHandler
 from runtime.logs import (
     EventLog,
     LineFormatter,
@@ -363,3 +364,17 @@ def test_a_line_made_while_one_is_written_comes_after_it() -> None:
         "outer",
         "inner",
     ]
+
+
+def test_the_end_waits_for_a_stalled_stream_only_so_long() -> None:
+    stream = Stalled()
+    handler = PacedHandler(stream, 0.001, end_within=0.1)
+    with handler:
+        handler.handle(logging.makeLogRecord({"msg": "one"}))
+        assert stream.has_stalled.wait(10)
+        began = time.monotonic()
+    assert 0.1 <= time.monotonic() - began < 5
+    assert stream.getvalue() == ""
+    stream.freed.set()
+    handler._thread.join(10)
+    assert stream.getvalue() == "one\n"
