@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -48,6 +48,14 @@ TAKE_UP_AFTER = 1.0
 """Seconds until unanswered messages are looked for."""
 
 
+# Chosen: a thousand a second. Waking ten thousand conversations at once keeps the
+# process from answering anybody, and from saying that it is ready, for seconds.
+HANDED_AT_ONCE = 100
+"""Messages taken up that are handed out in one go."""
+
+HAND_ON_EVERY = 0.1
+"""Seconds between two goes."""
+
 UNTRIED = Past()
 
 
@@ -82,6 +90,10 @@ class Splitting(msgspec.Struct, frozen=True):
     outcome: Committed | Exception
 
 
+class HandOn(msgspec.Struct, frozen=True):
+    """A note to itself: hand out more of what was taken up."""
+
+
 class TakeUpDue(msgspec.Struct, frozen=True):
     """A note to itself: whoever asked for it is up by now."""
 
@@ -98,7 +110,8 @@ class Router(Actor):
     Takes: `Route`, from connectors and, for what agents hand on, from sessions;
         `TakeUp` from whoever was restarted.
     Sends: `Hear` to sessions; `Deliver` or `Settled` about what nobody hears.
-    Keeps: its table, and what waits behind a message that several agents hear.
+    Keeps: its table, what waits behind a message that several agents hear, and what
+        was taken up until all of it is handed out.
     Fails: never by a message.
     Ends: with the system. When it starts, it routes again what was accepted and
         never settled.
@@ -114,9 +127,16 @@ class Router(Actor):
         self._connectors = connectors
         self._services = services
         self._is_taking_up = False
+        self._is_handing_on = False
         self._held_back: dict[str, list[Unheard]] = {}
         """By chat, while copies for further agents are being stored: what came after.
         No more than the connectors have on their way to the disk."""
+
+        self._taken_up: deque[Unheard] = deque()
+        """What is still to be handed out, in order."""
+
+        self._behind: Counter[str] = Counter()
+        """How much of it there is of each chat: what comes new waits behind it."""
 
     async def on_start(self) -> None:
         """Route again what an earlier process accepted and did not settle."""
@@ -127,11 +147,14 @@ class Router(Actor):
         """Route, or go on after a commit."""
         match message:
             case Route(inbound=inbound, number=number):
-                self._route(Unheard(inbound, number))
+                self._hear_of(Unheard(inbound, number))
             case TakeUp():
                 self._take_up_soon()
             case TakeUpDue():
                 return self._take_up_again()
+            case HandOn():
+                self._is_handing_on = False
+                self._hand_on()
             case _:
                 self._on_commit(message)
         return None
@@ -182,10 +205,36 @@ class Router(Actor):
                     mine.extend(read_back(row))
             if len(rows) < PAGE:
                 break
-        # Copies for further agents stand where their original stands.
-        for unheard in sorted(mine, key=Unheard.place):
-            self._route(unheard)
+        # Copies for further agents stand where their original stands. What an earlier
+        # look found and is not handed out yet is among them.
+        self._taken_up = deque(sorted(mine, key=Unheard.place))
+        self._behind = Counter(commits.chat_stream(each.inbound) for each in mine)
+        self._hand_on()
         return found
+
+    def _hand_on(self) -> None:
+        """Hand out some of what was taken up, and the rest later."""
+        if self._is_handing_on:
+            return
+        for _ in range(min(HANDED_AT_ONCE, len(self._taken_up))):
+            unheard = self._taken_up.popleft()
+            stream = commits.chat_stream(unheard.inbound)
+            self._behind[stream] -= 1
+            if not self._behind[stream]:
+                del self._behind[stream]
+            self._route(unheard)
+        if self._taken_up:
+            self._is_handing_on = True
+            self.after(HAND_ON_EVERY, HandOn())
+
+    def _hear_of(self, unheard: Unheard) -> None:
+        """Route what is new, behind what was taken up of the same chat."""
+        stream = commits.chat_stream(unheard.inbound)
+        if stream in self._behind:
+            self._behind[stream] += 1
+            self._taken_up.append(unheard)
+        else:
+            self._route(unheard)
 
     # --- who hears what --------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from actors import names
 from actors.commits import as_accept
 from actors.messages import Address, Chain, Inbound
 from actors.protocol import Deliver, DrainOutbox, Hear, Route, Settled, TakeUp
-from actors.router import Router
+from actors.router import HAND_ON_EVERY, HANDED_AT_ONCE, Router
 from actors.rules.routes import routing_table
 from runtime.errors import CorruptError
 from runtime.memory_store import MemoryStore
@@ -248,3 +248,25 @@ async def test_a_stranger_s_message_is_a_mistake(autojump_clock: Clock) -> None:
         crossing.router.tell("nonsense")
         await crossing.heard()
         assert not crossing.router.is_alive()
+
+
+async def test_many_that_are_taken_up_are_handed_out_little_by_little(
+    autojump_clock: Clock,
+) -> None:
+    many = 2 * HANDED_AT_ONCE + 1
+    store = MemoryStore()
+    rooms = [Address("fake", f"room {number}") for number in range(many)]
+    left = [words(number=n, address=room) for n, room in enumerate(rooms)]
+    await stored(store, *left)
+    async with open_crossing(autojump_clock, store) as crossing:
+        heard = (await crossing.heard())["anna"]
+        assert heard == left[:HANDED_AT_ONCE]
+        later = words("later", many, address=rooms[-1])
+        first = words("first", many + 1, address=Address("fake", "elsewhere"))
+        crossing.router.tell(Route(later))
+        crossing.router.tell(Route(first))
+        await trio.sleep(5 * HAND_ON_EVERY)
+        heard = (await crossing.heard())["anna"]
+        assert heard[HANDED_AT_ONCE] == first
+        assert heard[-2:] == [left[-1], later]
+        assert len(heard) == many + 2
