@@ -6,7 +6,6 @@ import importlib.metadata
 import os
 import re
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import apsw
@@ -14,12 +13,13 @@ import msgspec
 
 from connectors.sandbox.choice import FEATURES, open_sandbox
 from connectors.sandbox.kept import territory
-from connectors.sandbox.plan import Confinement, SandboxError
+from connectors.sandbox.plan import SandboxError
 from runtime.errors import StoreRefusedError
 from runtime.sqlite_file import refuse_old_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from connectors.config import AppConfig
     from connectors.sandbox.plan import Standing
@@ -104,13 +104,8 @@ async def check_sandbox(app: AppConfig, files: Iterable[Path]) -> list[Finding]:
         name for name, agent in app.agents.items() if RUNS_PROGRAMS & {*agent.tools}
     ]
     needed = f"needed by {', '.join(users)}" if users else "no agent runs programs"
-    land = territory(app, files)
     try:
-        sandbox = await open_sandbox(app.sandbox, land)
-        if users:
-            own = Path(app.workspace.path).absolute() / users[0]
-            existing = (own,) if own.is_dir() else ()
-            land.grants(Confinement(writable=existing))
+        sandbox = await open_sandbox(app.sandbox, territory(app, files))
     except SandboxError as error:
         state: State = "wrong" if users else "warning"
         return [Finding(state, "sandbox", f"none ({needed})", str(error))]
@@ -128,8 +123,6 @@ def in_force(standing: Standing, needed: str) -> Iterator[Finding]:
     for name, meaning in FEATURES.items():
         if standing.features[name]:
             yield Finding("ok", "sandbox", f"{name}: {meaning}")
-        else:
-            yield Finding("warning", "sandbox", f"{name} is not in force: {meaning}")
     for reason in standing.missing:
         yield Finding("warning", "sandbox", reason)
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -48,15 +47,15 @@ def arguments(
         line.append("--share-net")
     # First: what is given may lie below it.
     line += ["--bind", str(temporary), TEMPORARY]
-    for path in links():
-        line += ["--symlink", str(path.readlink()), str(path)]
+    for link in links():
+        line += ["--symlink", str(link.readlink()), str(link)]
     seen = {grant.path for grant in grants}
     extra = [str(path) for path in needed if str(path) not in seen]
     read = [grant.path for grant in grants if grant.use == "read"]
     for path in sorted([*read, *extra], key=depth):
         line += ["--ro-bind", path, path]
-    for path in resolver():
-        line += ["--ro-bind", str(path.resolve()), str(path)]
+    for link in resolver():
+        line += ["--ro-bind", str(link.resolve()), str(link)]
     for grant in grants:
         if grant.use == "change":
             line += ["--bind", grant.path, grant.path]

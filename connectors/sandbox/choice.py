@@ -10,17 +10,18 @@ import os
 import shutil
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import trio
 
 from connectors.sandbox import landlock
+from connectors.sandbox.launching import LaunchingSandbox
 from connectors.sandbox.orders import Means
 from connectors.sandbox.plan import Confinement, SandboxError, Standing
-from connectors.sandbox.launching import LaunchingSandbox
 from connectors.sandbox.syscalls import ARCHITECTURES
-from connectors.sandbox.territory import HERE
+from connectors.sandbox.territory import HERE, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,14 +60,45 @@ TRIAL_TIMEOUT = 20.0
 PYTHON = os.path.realpath(sys.executable)
 
 
-async def open_sandbox(config: SandboxConfig, territory: Territory) -> LaunchingSandbox:
+@dataclass(frozen=True)
+class Machine:
+    """What there is to confine programs with."""
+
+    system: str
+    processor: str
+    abi: int
+    """Landlock's; 0: there is none."""
+
+    bubblewrap: str
+    """The program's path; empty: it is not installed."""
+
+
+def this_machine() -> Machine:
+    """Look at what this machine has."""
+    is_linux = sys.platform == "linux"
+    return Machine(
+        system=sys.platform,
+        processor=os.uname().machine,
+        abi=landlock.abi() if is_linux else 0,
+        bubblewrap=shutil.which("bwrap") or "",
+    )
+
+
+async def open_sandbox(
+    config: SandboxConfig, territory: Territory, machine: Machine | None = None
+) -> LaunchingSandbox:
     """Make the sandbox that the settings ask for, once it was tried.
+
+    Args:
+        config: how strong it must be.
+        territory: what no program may reach.
+        machine: what there is; None looks.
 
     Raises:
         SandboxError: there is none, and the settings say that there must be.
     """
     reasons: list[str] = []
-    for kind, means in candidates(config.mode, reasons):
+    for kind, means in candidates(config.mode, machine or this_machine(), reasons):
         sandbox = LaunchingSandbox(Standing(kind=kind, features={}), means, territory)
         try:
             features = await tried(sandbox)
@@ -89,20 +121,21 @@ async def open_sandbox(config: SandboxConfig, territory: Territory) -> Launching
 
 
 def candidates(
-    mode: str, reasons: list[str]
+    mode: str, machine: Machine, reasons: list[str]
 ) -> Iterator[tuple[Literal["bubblewrap", "landlock"], Means]]:
     """Give what could be used, strongest first; say of the others why not."""
-    abi = landlock.abi() if sys.platform == "linux" else 0
-    machine = os.uname().machine
     if mode == "none":
         return
-    if sys.platform != "linux" or machine not in ARCHITECTURES:
-        reasons.append(f"there is no sandbox for {sys.platform} on {machine}")
+    if machine.system != "linux" or machine.processor not in ARCHITECTURES:
+        where = f"{machine.system} on {machine.processor}"
+        reasons.append(
+            f"there is no sandbox for {where}, only for Linux on x86_64 and aarch64"
+        )
         return
+    abi = machine.abi
     if mode in {"auto", "bubblewrap"}:
-        found = shutil.which("bwrap")
-        if found:
-            yield "bubblewrap", Means(abi, found, is_filtered=True)
+        if machine.bubblewrap:
+            yield "bubblewrap", Means(abi, machine.bubblewrap, is_filtered=True)
         else:
             reasons.append("bubblewrap is not installed: apt install bubblewrap")
     if mode in {"auto", "landlock"}:
@@ -122,11 +155,9 @@ async def tried(sandbox: LaunchingSandbox) -> dict[str, bool]:
     Raises:
         SandboxError: nothing can be started in it.
     """
-    folder = Path(await trio.to_thread.run_sync(tempfile.mkdtemp, None, "callboard-"))
+    folder = await trio.to_thread.run_sync(make_scene)
+    canary, work = folder / "canary", folder / "work"
     try:
-        canary, work = folder / "canary", folder / "work"
-        canary.write_text("not yours")
-        work.mkdir()
         finished = await sandbox.run(
             [PYTHON, "-I", "-S", str(HERE / "trial.py"), str(canary), str(os.getpid())],
             confinement=Confinement(writable=(work,), network=sandbox.narrowest_tcp),
@@ -134,9 +165,10 @@ async def tried(sandbox: LaunchingSandbox) -> dict[str, bool]:
             timeout=TRIAL_TIMEOUT,
             max_output=10_000,
         )
-        is_untouched = sorted(folder.iterdir()) == [canary, work]
+        is_untouched = {path.name for path in listed(folder)} == {"canary", "work"}
     finally:
-        await trio.to_thread.run_sync(shutil.rmtree, folder)
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(shutil.rmtree, folder)
     seen = dict(line.split() for line in finished.stdout.decode().splitlines())
     if finished.returncode or seen.keys() != FEATURES.keys():
         said = finished.stderr.decode(errors="replace").strip().splitlines()
@@ -144,6 +176,14 @@ async def tried(sandbox: LaunchingSandbox) -> dict[str, bool]:
         raise SandboxError(f"its trial failed: {why}")
     features = {name: seen[name] == "1" for name in FEATURES}
     return features | {"files": features["files"] and is_untouched}
+
+
+def make_scene() -> Path:
+    """Make a folder with a file that is not given, and one to work in."""
+    folder = Path(tempfile.mkdtemp(prefix="callboard-trial-"))
+    (folder / "canary").write_text("not yours")
+    (folder / "work").mkdir()
+    return folder
 
 
 def shortcomings(features: dict[str, bool]) -> list[str]:

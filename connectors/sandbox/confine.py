@@ -15,7 +15,6 @@ from connectors.sandbox import landlock
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-
     from typing import TypedDict
 
     class Plan(TypedDict):
@@ -110,7 +109,7 @@ def run(plan: Plan) -> None:
     for number in IGNORED:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    os.execve(plan["command"][0], plan["command"], plan["env"])
+    os.execve(plan["command"][0], plan["command"], plan["env"])  # noqa: S606  its purpose
 
 
 def close_all(keep: int) -> None:
@@ -143,9 +142,8 @@ def limit(limits: dict[str, int]) -> None:
     for name, value in limits.items():
         which: int = getattr(resource, name)
         _, most = resource.getrlimit(which)
-        if most != resource.RLIM_INFINITY:
-            value = min(value, most)
-        resource.setrlimit(which, (value, value))
+        bound = value if most == resource.RLIM_INFINITY else min(value, most)
+        resource.setrlimit(which, (bound, bound))
 
 
 def drop_capabilities() -> None:

@@ -5,24 +5,23 @@ Each gets a launcher of its own, which ends when the line to it is cut.
 
 from __future__ import annotations
 
-import shutil
 import socket
-import stat
 import subprocess
-import tempfile
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trio
 
 from connectors.sandbox.capture import Capture
 from connectors.sandbox.landlock import PORTS_SINCE
+from connectors.sandbox.line import Line
 from connectors.sandbox.orders import Job, Means, orders
-from connectors.sandbox.plan import Finished, SandboxError
+from connectors.sandbox.plan import KILLED, Finished, SandboxError
+from connectors.sandbox.scratch import temporary_folder
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from pathlib import Path
 
     from connectors.sandbox.orders import Orders
     from connectors.sandbox.plan import Confinement, Network, Standing
@@ -40,7 +39,6 @@ MOST_RUNNING = 32
 FLOOD = 64 * 1024 * 1024
 """Bytes above what is kept, until a program that writes without end is killed."""
 
-KILLED = -9
 PIECE = 65536
 
 
@@ -78,70 +76,6 @@ class Launched:
     def kill(self) -> None:
         """End it, with everything it has started."""
         self._line.cut()
-
-
-class Line:
-    """The socket to a launcher.
-
-    Args:
-        own: our end.
-    """
-
-    def __init__(self, own: socket.socket) -> None:
-        self._socket = trio.socket.from_stdlib_socket(own)
-        self._stream = trio.SocketStream(self._socket)
-        self._left = b""
-        self._lock = trio.Lock()
-        self._end: tuple[int, bool] | None = None
-
-    async def order(self, plan: bytes) -> None:
-        """Send the plan, and wait until the program runs.
-
-        Raises:
-            SandboxError: it does not.
-        """
-        try:
-            await self._stream.send_all(plan)
-        except trio.BrokenResourceError:
-            text = ""
-        else:
-            text = await self._read()
-        if text != "started":
-            raise SandboxError(text.removeprefix("refused "))
-
-    async def ended(self) -> tuple[int, bool]:
-        """Wait for the program's end: its exit code, and whether it was too much."""
-        async with self._lock:
-            if self._end is None:
-                _, *words = (await self._read()).split() or [""]
-                self._end = (
-                    (int(words[0]), words[1] == "1") if words else (KILLED, False)
-                )
-            return self._end
-
-    def cut(self) -> None:
-        """Have the launcher end everything."""
-        try:
-            self._socket.shutdown(trio.socket.SHUT_WR)
-        except OSError:
-            return  # it is gone
-
-    async def aclose(self) -> None:
-        """Close our end."""
-        await self._stream.aclose()
-
-    async def _read(self) -> str:
-        """Read a line; nothing once the launcher is gone."""
-        while b"\n" not in self._left:
-            try:
-                piece = await self._stream.receive_some(4096)
-            except trio.BrokenResourceError:
-                piece = b""
-            if not piece:
-                return ""
-            self._left += piece
-        line, _, self._left = self._left.partition(b"\n")
-        return line.decode(errors="replace")
 
 
 class LaunchingSandbox:
@@ -221,43 +155,6 @@ class LaunchingSandbox:
                 orders, self._means, self._territory, job
             )
             yield await stack.enter_async_context(launched(made))
-
-
-@asynccontextmanager
-async def temporary_folder() -> AsyncGenerator[Path]:
-    """Make a folder, and remove it with all that is in it at the block's end."""
-    made = await trio.to_thread.run_sync(make_folder)
-    try:
-        yield made
-    finally:
-        with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(remove, made)
-
-
-def make_folder() -> Path:
-    """Make a private folder.
-
-    Raises:
-        SandboxError: the disk says no.
-    """
-    try:
-        return Path(tempfile.mkdtemp(prefix="callboard-"))
-    except OSError as error:
-        raise SandboxError(
-            f"no folder for temporary files: {error}; free some space, or set TMPDIR"
-        ) from error
-
-
-def remove(folder: Path) -> None:
-    """Remove a folder with all that is in it, however its modes are set."""
-
-    def open_up(retry: Callable[[str], object], path: str, _: object) -> None:
-        for each in (Path(path).parent, Path(path)):
-            if not each.is_symlink() and each.is_relative_to(folder):
-                each.chmod(stat.S_IRWXU)
-        retry(path)
-
-    shutil.rmtree(folder, onerror=open_up)
 
 
 @asynccontextmanager
@@ -390,7 +287,7 @@ async def collect(
 ) -> None:
     """Take in what a program writes; kill it if there is no end of it."""
     while piece := await stream.receive_some(PIECE):
-        capture.add(piece)
+        capture.add(bytes(piece))
         if is_flood(capture):
             confined.kill()
             return

@@ -86,7 +86,7 @@ def orders(means: Means, territory: Territory, job: Job) -> Orders:
     """
     wanted = job.confinement
     grants = territory.grants(wanted)
-    ports = None if wanted.network == "tcp" else []
+    ports: list[int] | None = None if wanted.network == "tcp" else []
     if isinstance(wanted.network, frozenset):
         refuse_ports(means)
         ports = sorted(wanted.network)
@@ -113,7 +113,7 @@ def orders(means: Means, territory: Territory, job: Job) -> Orders:
 
 def packed(plan: Plan) -> bytes:
     """Write a plan as the launcher reads it."""
-    body = marshal.dumps(plan)
+    body = marshal.dumps({**plan})
     return len(body).to_bytes(8, "big") + body
 
 
@@ -211,7 +211,7 @@ def running(user: int) -> int:
         if place.name.isdigit():
             try:
                 if place.stat().st_uid == user:
-                    count += len(os.listdir(place / "task"))
+                    count += sum(1 for _ in (place / "task").iterdir())
             except OSError:
                 continue  # it has ended meanwhile
     return count
@@ -223,15 +223,11 @@ def find(name: str, path: str, cwd: str) -> str:
     Raises:
         SandboxError: there is none.
     """
-    if "/" in name:
-        found = os.path.join(cwd, name)
-        if os.access(found, os.X_OK):
-            return found
-    else:
-        for folder in path.split(":"):
-            found = os.path.join(folder, name)
-            if folder and os.access(found, os.X_OK) and os.path.isfile(found):
-                return found
+    folders = [cwd] if "/" in name else [each for each in path.split(":") if each]
+    for folder in folders:
+        found = Path(folder) / name
+        if os.access(found, os.X_OK) and found.is_file():
+            return str(found)
     raise SandboxError(
         f"there is no program {name!r}; give its path, or put it into {path}"
     )

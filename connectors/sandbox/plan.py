@@ -22,6 +22,9 @@ and its port, 53, to be among the ports."""
 
 MIB = 1024 * 1024
 
+KILLED = -9
+"""The exit code of what was killed."""
+
 
 class SandboxError(KernelError):
     """A program could not be confined as asked for, and so was not started."""

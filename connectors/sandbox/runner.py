@@ -59,7 +59,7 @@ class Sandbox(Protocol):
         cwd: Path,
         env: Mapping[str, str] | None = None,
         stdin: bytes = b"",
-        timeout: float,
+        timeout: float,  # noqa: ASYNC109  part of the result, not only of the wait
         max_output: int,
     ) -> Finished:
         """Run a program to its end.

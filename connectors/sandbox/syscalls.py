@@ -12,8 +12,7 @@ HIGHEST_CALL = 468
 """`file_getattr`: the last call that was looked at. Newer ones are not there, as on an
 older kernel."""
 
-DENIED = frozenset(
-    """
+DENIED_NAMES = """
     ptrace process_vm_readv process_vm_writev process_madvise kcmp pidfd_getfd
     perf_event_open bpf userfaultfd mount umount2 pivot_root chroot move_mount
     fsopen fsconfig fsmount fspick open_tree open_tree_attr mount_setattr
@@ -27,14 +26,15 @@ DENIED = frozenset(
     msgget msgsnd msgrcv msgctl semget semop semtimedop semctl mq_open mq_unlink
     chown lchown fchown fchownat setxattr lsetxattr fsetxattr setxattrat
     removexattr lremovexattr fremovexattr removexattrat file_setattr vserver
-    """.split()
-)
+"""
+DENIED = frozenset(DENIED_NAMES.split())
 """Never allowed: they reach other processes, the kernel or the machine, or outlive the
 program."""
 
-BROKERED = frozenset(
-    "chmod fchmod fchmodat fchmodat2 utime utimes futimesat utimensat".split()
-)
+BROKERED_NAMES = """
+    chmod fchmod fchmodat fchmodat2 utime utimes futimesat utimensat
+"""
+BROKERED = frozenset(BROKERED_NAMES.split())
 """What changes a file's mode and times by path, which Landlock does not see."""
 
 

@@ -50,6 +50,12 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 NEVER = ("/etc/ssl/private", "/etc/pki/tls/private")
 
 
+def python_folders() -> tuple[Path, ...]:
+    """Give where this Python lives, its packages, and the trial of the sandbox."""
+    found = {Path(sys.prefix), Path(sys.base_prefix), HERE}
+    return tuple(sorted(each for each in found if each.is_dir()))
+
+
 @dataclass(frozen=True)
 class Grant:
     """One path that is given, and what for."""
@@ -73,7 +79,7 @@ class Territory:
     kept: tuple[Path, ...] = ()
     open_inside: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
-    python: tuple[Path, ...] = field(default_factory=lambda: python_folders())
+    python: tuple[Path, ...] = field(default_factory=python_folders)
     """Likewise, and found by itself."""
 
     def grants(self, confinement: Confinement) -> list[Grant]:
@@ -167,16 +173,10 @@ def refuse_around(path: Path, hidden: Iterable[Path]) -> None:
     Raises:
         SandboxError: there is something.
     """
-    found = real(path)
+    found = path.resolve()
     for each in hidden:
         if each.is_relative_to(found):
             raise SandboxError(
                 f"{path} cannot be written to by a program: it holds {each}, which no"
                 " program may reach; put one of the two elsewhere"
             )
-
-
-def python_folders() -> tuple[Path, ...]:
-    """Give where this Python lives, its packages, and the trial of the sandbox."""
-    found = {Path(sys.prefix), Path(sys.base_prefix), HERE}
-    return tuple(sorted(each for each in found if each.is_dir()))

@@ -12,6 +12,7 @@ import fcntl
 import os
 import socket
 import sys
+from functools import partial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def main(canary: str, outsider: str) -> None:
         "signals": lambda: denied(lambda: os.kill(int(outsider), 0)),
         "system_calls": are_calls_denied,
         "privileges": are_privileges_gone,
-        "hidden_paths": lambda: not os.path.lexists(canary),  # noqa: PTH118, PTH110
+        "hidden_paths": lambda: not os.path.lexists(canary),
         "hidden_processes": lambda: not os.path.exists(f"/proc/{outsider}"),  # noqa: PTH110
     }
     # Whether that was the real folder is seen from outside.
@@ -88,7 +89,7 @@ def are_sockets_denied() -> bool:
         (socket.AF_NETLINK, socket.SOCK_RAW),
         (socket.AF_UNIX, socket.SOCK_STREAM),
     ]
-    return all(denied(lambda k=kind: socket.socket(*k).close()) for kind in kinds)
+    return all(denied(partial(socket.socket, *kind)) for kind in kinds)
 
 
 def are_calls_denied() -> bool:

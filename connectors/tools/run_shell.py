@@ -5,7 +5,6 @@ It reaches the agent's folder and what programs need, no other file, and no netw
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -17,6 +16,8 @@ from connectors.sandbox.plan import Confinement, Finished, SandboxError
 from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from actors.messages import ToolCall, ToolContext
     from connectors.sandbox.runner import Sandbox
 

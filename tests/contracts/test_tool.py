@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,14 +14,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.messages import Address, ToolCall, ToolContext
+from connectors.sandbox import landlock
+from connectors.sandbox.launching import LaunchingSandbox
+from connectors.sandbox.orders import Means
+from connectors.sandbox.plan import Standing
+from connectors.sandbox.territory import Territory
 from connectors.tools.calculate import CalculateTool
 from connectors.tools.clock import ClockTool
+from connectors.tools.run_shell import RunShellTool
 
 if TYPE_CHECKING:
     from actors.ports import Tool
 
-TOOLS: list[Tool] = [CalculateTool(), ClockTool(lambda: 1_700_000_000.0)]
-GOOD = {"calculate": b'{"expression": "1 + 1"}', "clock": b'{"timezone": "UTC"}'}
+WORKSPACE = tempfile.TemporaryDirectory()
+atexit.register(WORKSPACE.cleanup)
+ABI = landlock.abi()
+MEANS = Means(ABI, is_filtered=bool(ABI), is_brokered=bool(ABI))
+SANDBOX = LaunchingSandbox(
+    Standing(kind="landlock", abi=ABI, features={}), MEANS, Territory()
+)
+TOOLS: list[Tool] = [
+    CalculateTool(),
+    ClockTool(lambda: 1_700_000_000.0),
+    RunShellTool(SANDBOX, Path(WORKSPACE.name)),
+]
+GOOD = {
+    "calculate": b'{"expression": "1 + 1"}',
+    "clock": b'{"timezone": "UTC"}',
+    "run_shell": b'{"command": "echo here; pwd"}',
+}
 CONTEXT = ToolContext(
     agent="ben", correlation_id="c", address=Address("terminal", "1"), sender_id="sam"
 )

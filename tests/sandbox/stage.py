@@ -8,7 +8,6 @@ import socket
 import sys
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Literal
 
@@ -24,6 +23,7 @@ from connectors.sandbox.territory import Territory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 Kind = Literal["bubblewrap", "landlock"]
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,7 @@ async def shell(
     stage: Stage,
     command: str | Sequence[str],
     *,
-    timeout: float = 30,
+    timeout: float = 30,  # noqa: ASYNC109  as the sandbox's own
     max_output: int = 10_000,
     stdin: bytes = b"",
 ) -> Finished:
@@ -75,6 +76,10 @@ def alive(mark: str) -> list[int]:
             if mark.encode() in line and int(place.name) != os.getpid():
                 found.append(int(place.name))
     return found
+
+
+def temporary_folders() -> set[Path]:
+    return set(Path(tempfile.gettempdir()).glob("callboard-*"))
 
 
 async def wait_alive(mark: str, count: int) -> None:
@@ -112,10 +117,10 @@ async def test_its_temporary_folder_is_its_own_and_goes_with_it(
     sandbox: LaunchingSandbox, stage: Stage
 ) -> None:
     command = 'mkdir -p "$TMPDIR/a/b"; cp /bin/sh "$TMPDIR/a/b"; chmod 0 "$TMPDIR/a"'
-    before = {path for path in Path("/tmp").glob("callboard-*")}  # noqa: S108
+    before = temporary_folders()
     finished = await shell(sandbox, stage, f"{command} && echo done")
     assert finished.stdout == b"done\n"
-    assert not {path for path in Path("/tmp").glob("callboard-*")} - before  # noqa: S108
+    assert not temporary_folders() - before
 
 
 async def test_of_much_output_beginning_and_end_are_kept(
@@ -251,7 +256,9 @@ async def test_a_program_that_cannot_run_is_an_error(
     broken = stage.work / "broken"
     broken.write_bytes(b"\x7fELF nonsense")
     broken.chmod(0o700)
-    with pytest.raises(SandboxError, match="not started: OSError: .*Exec format error"):
+    with pytest.raises(
+        SandboxError, match=r"not started: OSError: .*Exec format error"
+    ):
         await shell(sandbox, stage, [str(broken)])
 
 
@@ -318,7 +325,9 @@ async def test_nothing_outlives_callboard_itself(
     mark = f"34{os.getpid()}"
     kind = strong.standing.kind
     line = [sys.executable, "-c", VICTIM, kind, str(stage.work), mark]
-    with subprocess.Popen(line, stdout=subprocess.DEVNULL, cwd=ROOT) as victim:
+    with subprocess.Popen(  # noqa: ASYNC220  it only starts one
+        line, stdout=subprocess.DEVNULL, cwd=ROOT
+    ) as victim:
         try:
             await wait_alive(f"sleep\0{mark}", 2)
         finally:
