@@ -54,7 +54,7 @@ NAMES: dict[str, str] = {
 BROAD_CATCHES: dict[str, str] = {
     "connectors/bridge.py": "carries any error of the asyncio side back to its asker",
     "connectors/crossing.py": "one listener's mistake must not end the others'",
-    "connectors/sandbox/launcher.py": "a child that cannot be confined must end, and say why",
+    "connectors/sandbox/launcher.py": "a child that is not confined must end",
     "runtime/cell.py": "whatever a handler raises is its supervisor's business",
     "runtime/keyed.py": "whatever a child raises counts as its failure",
     "runtime/lifecycle.py": "an actor's end must go on whatever its hooks raise",

@@ -22,7 +22,7 @@ from connectors.sandbox.syscalls import ARCHITECTURES
 from connectors.sandbox.territory import Territory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
     from pathlib import Path
 
 Kind = Literal["bubblewrap", "landlock"]
@@ -106,7 +106,7 @@ def answer(server: socket.socket) -> None:
 
 
 @contextmanager
-def open_stage(folder: Path) -> Iterator[Stage]:
+def open_stage(folder: Path) -> Generator[Stage]:
     """Set everything up: files, sockets, servers."""
     for name in ("work", "readable/cellar", "state"):
         (folder / name).mkdir(parents=True)
