@@ -12,6 +12,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Literal
 
 import pytest
+import trio
 
 from connectors.config import SandboxConfig
 from connectors.sandbox.choice import open_sandbox
@@ -134,15 +135,25 @@ def open_stage(folder: Path) -> Generator[Stage]:
             thread.join()
 
 
-async def confining(kind: Kind, stage: Stage) -> LaunchingSandbox:
-    """Give a sandbox of a kind; where there is none, the test is left out."""
+def confining(kind: Kind, stage: Stage, needs: str = "") -> LaunchingSandbox:
+    """Give a sandbox of a kind; where there is none, the test is left out.
+
+    Args:
+        kind: which.
+        stage: what it must keep.
+        needs: a protection without which there is nothing to test.
+    """
     if kind not in FOUND:
         try:
-            found = await open_sandbox(SandboxConfig(mode=kind), Territory())
+            found = trio.run(open_sandbox, SandboxConfig(mode=kind), Territory())
         except SandboxError as error:
             pytest.skip(f"no {kind} here: {error}")
         FOUND[kind] = (found.standing, found._means)
     standing, means = FOUND[kind]
+    if needs and not standing.features[needs]:
+        said = [each for each in standing.missing if each.startswith(needs)]
+        assert said, f"{needs} is missing, and nobody said so"
+        pytest.skip(f"{kind}: {said[0]}")
     return LaunchingSandbox(standing, means, stage.territory)
 
 

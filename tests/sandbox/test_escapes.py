@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from connectors.sandbox.launching import LaunchingSandbox
 
-CONTROLLED = [each for each in ESCAPES if each.control != "never"]
+ALLOWED = {"anybody"} if os.getuid() else {"anybody", "root"}
+CONTROLLED = [each for each in ESCAPES if each.control in ALLOWED]
 
 
 @pytest.fixture
@@ -27,9 +28,11 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 
 @pytest.fixture(params=["bubblewrap", "landlock"])
-async def sandbox(request: pytest.FixtureRequest, stage: Stage) -> LaunchingSandbox:
+def sandbox(
+    request: pytest.FixtureRequest, stage: Stage, escape: Escape
+) -> LaunchingSandbox:
     kind: Kind = request.param
-    return await confining(kind, stage)
+    return confining(kind, stage, escape.needs)
 
 
 def program(stage: Stage, escape: Escape) -> list[str]:
@@ -46,9 +49,6 @@ def program(stage: Stage, escape: Escape) -> list[str]:
 async def test_nobody_gets_out(
     sandbox: LaunchingSandbox, stage: Stage, escape: Escape
 ) -> None:
-    if escape.needs and not sandbox.standing.features[escape.needs]:
-        kind = sandbox.standing.kind
-        pytest.skip(f"{escape.needs} is not in force with {kind} here, and said so")
     before = stage.seen()
     finished = await sandbox.run(
         program(stage, escape),
@@ -66,8 +66,6 @@ async def test_nobody_gets_out(
 
 @pytest.mark.parametrize("escape", CONTROLLED, ids=lambda each: each.name)
 async def test_without_a_sandbox_this_would_work(stage: Stage, escape: Escape) -> None:
-    if escape.control == "root" and os.getuid():
-        pytest.skip("only root could do it")
     before = stage.seen()
     finished = await trio.run_process(
         program(stage, escape), cwd=stage.work, capture_stdout=True

@@ -32,15 +32,15 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 
 @pytest.fixture(params=["bubblewrap", "landlock", "none"])
-async def sandbox(request: pytest.FixtureRequest, stage: Stage) -> LaunchingSandbox:
+def sandbox(request: pytest.FixtureRequest, stage: Stage) -> LaunchingSandbox:
     if request.param == "none":
         return unconfined(stage)
-    return await confining(request.param, stage)
+    return confining(request.param, stage)
 
 
 @pytest.fixture(params=["bubblewrap", "landlock"])
-async def strong(request: pytest.FixtureRequest, stage: Stage) -> LaunchingSandbox:
-    return await confining(request.param, stage)
+def strong(request: pytest.FixtureRequest, stage: Stage) -> LaunchingSandbox:
+    return confining(request.param, stage)
 
 
 async def shell(
@@ -120,6 +120,18 @@ async def test_its_temporary_folder_is_its_own_and_goes_with_it(
     before = temporary_folders()
     finished = await shell(sandbox, stage, f"{command} && echo done")
     assert finished.stdout == b"done\n"
+    assert not temporary_folders() - before
+
+
+async def test_a_temporary_folder_too_deep_for_a_path_goes_too(
+    sandbox: LaunchingSandbox, stage: Stage
+) -> None:
+    before = temporary_folders()
+    code = (
+        "import os\nos.chdir(os.environ['TMPDIR'])\nfor _ in range(1500):\n"
+        "    os.mkdir('deep'); os.chdir('deep')\nopen('x', 'w'); os.chmod('..', 0)"
+    )
+    await shell(sandbox, stage, [PYTHON, "-I", "-S", "-c", code])
     assert not temporary_folders() - before
 
 
