@@ -62,7 +62,7 @@ class Model(Protocol):
 class Tool(Protocol):
     """Something an agent can do in the world.
 
-    Implemented by `connectors/tools/clock.py` and `calculate.py`; all pass
+    Implemented in `connectors/tools/`, by `calculate.py` to start with; all pass
     `tests/contracts/test_tool.py`.
     """
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from connectors.app import open_app, serving
+from connectors.sandbox.plan import SandboxError
 from connectors.settings import load_app
 from connectors.web.errors import ListenError
 from tests.processes.running import write_settings
@@ -51,3 +52,20 @@ async def test_a_start_that_fails_gives_back_what_it_took(tmp_path: Path) -> Non
 async def test_a_terminal_is_not_served(tmp_path: Path) -> None:
     config = load(tmp_path, more='[connectors.tty]\nkind = "terminal"')
     assert [*serving(config)] == ["http"]
+
+
+SHELL = '[agents.kit]\nprompt = "You are Kit."\ntools = ["run_shell"]'
+
+
+async def test_who_runs_programs_has_a_sandbox_and_its_figures(tmp_path: Path) -> None:
+    config = load(tmp_path, more=SHELL)
+    async with open_app(config, serving(config)) as app:
+        text = app.metrics.render().decode()
+    assert 'callboard_sandbox_in_force{feature="files",kind="' in text
+
+
+async def test_a_workspace_that_holds_the_database_is_refused(tmp_path: Path) -> None:
+    config = load(tmp_path, more=f'{SHELL}\n[workspace]\npath = "{tmp_path}"')
+    with pytest.raises(SandboxError, match="put one of the two elsewhere"):
+        async with open_app(config, serving(config)):
+            pytest.fail("it started")

@@ -73,6 +73,8 @@ def main(line: int) -> None:
     code = watch.run(pid)
     end_all(is_scoped=is_scoped)
     tell(line, f"ended {code} {int(watch.has_overrun)}")
+    # Tearing an interpreter down takes longer than all that came before.
+    os._exit(0)
 
 
 def ignore(number: int, frame: object) -> None:
