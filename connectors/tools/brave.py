@@ -88,7 +88,7 @@ def refusal(fetched: Fetched) -> str:
         case 401 | 403 | 422 if is_about_key(fetched):
             return (
                 f"Brave did not accept the key (HTTP {fetched.status}); check "
-                "tools.web_search.api_key"
+                "web_search.api_key"
             )
         case 402:
             return "the quota of the account with Brave is used up (HTTP 402)"

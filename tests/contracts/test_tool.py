@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
-import tempfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.messages import Address, ToolCall, ToolContext
+from connectors.config import WorkspaceConfig
+from connectors.fetch.messages import Fetched, FetchRequest
 from connectors.sandbox import landlock
 from connectors.sandbox.launching import LaunchingSandbox
 from connectors.sandbox.orders import Means
@@ -21,13 +22,42 @@ from connectors.sandbox.plan import Standing
 from connectors.sandbox.territory import Territory
 from connectors.tools.calculate import CalculateTool
 from connectors.tools.clock import ClockTool
+from connectors.tools.files import Desks, ListFilesTool, ReadFileTool, WriteFileTool
+from connectors.tools.http_fetch import HttpFetchTool
 from connectors.tools.run_shell import RunShellTool
+from connectors.tools.searching import Hit
+from connectors.tools.web_search import WebSearchTool
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from actors.ports import Tool
 
-WORKSPACE = tempfile.TemporaryDirectory()
-atexit.register(WORKSPACE.cleanup)
+
+async def fetch(request: FetchRequest) -> Fetched:
+    """Give the same page at every address."""
+    await trio.lowlevel.checkpoint()
+    return Fetched(
+        url=request.url,
+        status=200,
+        headers={"content-type": "text/html"},
+        body=b"<p>words",
+        media_type="text/html",
+    )
+
+
+class Engine:
+    """A search engine that finds one page."""
+
+    async def search(self, query: str, count: int) -> tuple[Hit, ...]:
+        await trio.lowlevel.checkpoint()
+        return (Hit(query, "https://site.example/"),)[:count]
+
+
+FOLDER = TemporaryDirectory()
+"""Made here, as the lists below are made before any fixture."""
+
+DESKS = Desks(WorkspaceConfig(path=FOLDER.name))
 ABI = landlock.abi()
 MEANS = Means(ABI, is_filtered=bool(ABI), is_brokered=bool(ABI))
 SANDBOX = LaunchingSandbox(
@@ -36,12 +66,22 @@ SANDBOX = LaunchingSandbox(
 TOOLS: list[Tool] = [
     CalculateTool(),
     ClockTool(lambda: 1_700_000_000.0),
-    RunShellTool(SANDBOX, Path(WORKSPACE.name)),
+    HttpFetchTool(fetch, 3_000),
+    ListFilesTool(DESKS),
+    WriteFileTool(DESKS),
+    ReadFileTool(DESKS),
+    RunShellTool(SANDBOX, Path(FOLDER.name)),
+    WebSearchTool(Engine(), 5),
 ]
 GOOD = {
     "calculate": b'{"expression": "1 + 1"}',
     "clock": b'{"timezone": "UTC"}',
     "run_shell": b'{"command": "echo here; pwd"}',
+    "http_fetch": b'{"url": "https://site.example/"}',
+    "list_files": b"{}",
+    "read_file": b'{"path": "a/b.txt"}',
+    "web_search": b'{"query": "callboard"}',
+    "write_file": b'{"path": "a/b.txt", "content": "words"}',
 }
 CONTEXT = ToolContext(
     agent="ben", correlation_id="c", address=Address("terminal", "1"), sender_id="sam"
@@ -50,9 +90,20 @@ CONTEXT = ToolContext(
 # JSON of the right shape reaches further into a tool than any bytes do.
 texts = st.text(max_size=30) | st.text("0123456789+-*/%().,e^ sqrtpi", max_size=60)
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | texts
-names = st.sampled_from(["expression", "timezone", "x"])
+names = st.sampled_from(
+    ["expression", "timezone", "url", "path", "content", "query", "offset", "x"]
+)
 shaped = st.dictionaries(names, scalars | st.lists(scalars, max_size=3), max_size=3)
 garbage = st.binary(max_size=100) | shaped.map(msgspec.json.encode)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def folder() -> Iterator[None]:
+    """Have something in the agent's folder, and remove it at the end."""
+    (Path(FOLDER.name) / "ben" / "a").mkdir(parents=True)
+    (Path(FOLDER.name) / "ben" / "a" / "b.txt").write_text("words")
+    yield
+    FOLDER.cleanup()
 
 
 @pytest.fixture(params=TOOLS, ids=lambda tool: type(tool).__name__)
