@@ -63,6 +63,30 @@ def test_the_base_of_these_tests_is_right(tmp_path: Path) -> None:
     ("more", "place", "text", "hint"),
     [
         (
+            "[fetch]\nallow = ['10.0.0.0/8', '0.0.0.0/0']",
+            (2, 24),
+            "fetch.allow[1]: '0.0.0.0/0' opens too much: name a smaller network",
+            'for example "10.1.0.0/16", "10.1.2.3" or "search.lan:8080"',
+        ),
+        (
+            "[agents.cara]\nprompt = 'x'\ntools = ['web_search']",
+            (3, 10),
+            "agents.cara.tools[0]: there is no search engine for the tool 'web_search'",
+            'set kind under [web_search], as in "searxng"',
+        ),
+        (
+            "[web_search]\nkind = 'brave'",
+            (1, 2),
+            "web_search: Brave asks for a key",
+            'add api_key = { env = "BRAVE_API_KEY" }',
+        ),
+        (
+            "[web_search]\nkind = 'searxng'\nbase_url = 'search.lan'",
+            (3, 12),
+            "web_search.base_url: is no http or https address",
+            'for example: base_url = "http://127.0.0.1:8888"',
+        ),
+        (
             "[[routes]]\nagent = 'ana'",
             (2, 9),
             "routes[0].agent: there is no agent 'ana'",

@@ -156,7 +156,7 @@ class Workspace:
         size = count = 0
         with self._folder(()) as folder:
             for entry in walk(folder, (), DEEPEST):
-                size += entry.size
+                size += entry.size if entry.kind == "file" else 0
                 count += 1
                 if count > self._limits.max_files:
                     break

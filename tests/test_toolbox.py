@@ -1,0 +1,75 @@
+"""Proves that each tool of the settings is made, and none that loads too much."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import AsyncExitStack
+
+import msgspec
+
+from actors.config import AgentConfig
+from actors.messages import Address, ToolCall, ToolContext
+from connectors.config import AppConfig, FetchConfig, WebSearchConfig
+from connectors.settings import TOOL_NAMES
+from connectors.toolbox import make_tools
+from runtime.clock import SystemClock
+from tests.fakes.web_site import open_site, response
+
+CONTEXT = ToolContext(
+    agent="ben", correlation_id="c", address=Address("terminal", "1"), sender_id="sam"
+)
+
+
+def config(tools: tuple[str, ...], base_url: str = "http://127.0.0.1:1") -> AppConfig:
+    return AppConfig(
+        agents={"ben": AgentConfig(tools=tools)},
+        fetch=FetchConfig(timeout=5.0),
+        web_search=WebSearchConfig(kind="searxng", base_url=base_url),
+    )
+
+
+async def test_every_tool_there_is_can_be_had() -> None:
+    async with AsyncExitStack() as stack:
+        tools = make_tools(config(TOOL_NAMES), SystemClock(), stack)
+    assert sorted(tools) == sorted(TOOL_NAMES)
+    assert all(name == tool.spec.name for name, tool in tools.items())
+
+
+async def test_what_looks_something_up_may_be_repeated_and_what_writes_may_not() -> (
+    None
+):
+    async with AsyncExitStack() as stack:
+        tools = make_tools(config(TOOL_NAMES), SystemClock(), stack)
+    effects = {name: tool.spec.effect for name, tool in tools.items()}
+    assert {name for name in effects if effects[name] != "read"} == {"write_file"}
+    repeatable = {name for name, tool in tools.items() if tool.spec.is_repeatable}
+    assert repeatable == {*TOOL_NAMES} - {"write_file"}
+
+
+async def test_only_the_search_reaches_the_engine_of_the_settings() -> None:
+    """An engine on this machine is no reason to let models read this machine."""
+    found = response(b'{"results": [{"title": "t", "url": "https://x/"}]}')
+    async with open_site(lambda _: found) as site, AsyncExitStack() as stack:
+        url = f"http://127.0.0.1:{site.port}"
+        wanted = config(("web_search", "http_fetch"), url)
+        tools = make_tools(wanted, SystemClock(), stack)
+        asked = {"web_search": {"query": "x"}, "http_fetch": {"url": url}}
+        results = {
+            name: await tools[name].run(
+                ToolCall("1", name, msgspec.json.encode(arguments)), CONTEXT
+            )
+            for name, arguments in asked.items()
+        }
+    assert "1. t\nhttps://x/" in results["web_search"].text
+    assert results["http_fetch"].is_error
+    assert "not public (this machine)" in results["http_fetch"].text
+    assert len(site.requests) == 1
+
+
+def test_a_company_that_reads_no_web_loads_no_http_client() -> None:
+    code = "import connectors.app, sys; print('httpx' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
