@@ -10,7 +10,14 @@ import msgspec
 
 from actors.config import AgentConfig
 from actors.messages import Address, ToolCall, ToolContext
-from connectors.config import AppConfig, FetchConfig, WebSearchConfig
+from connectors.config import (
+    AppConfig,
+    FetchConfig,
+    SandboxConfig,
+    WebSearchConfig,
+)
+from connectors.sandbox.late import LateSandbox
+from connectors.sandbox.territory import Territory
 from connectors.settings import TOOL_NAMES
 from connectors.toolbox import make_tools
 from runtime.clock import SystemClock
@@ -19,6 +26,9 @@ from tests.fakes.web_site import open_site, response
 CONTEXT = ToolContext(
     agent="ben", correlation_id="c", address=Address("terminal", "1"), sender_id="sam"
 )
+
+SANDBOX = LateSandbox(SandboxConfig(), Territory(), lambda _: None)
+"""Never opened here."""
 
 
 def config(tools: tuple[str, ...], base_url: str = "http://127.0.0.1:1") -> AppConfig:
@@ -31,7 +41,7 @@ def config(tools: tuple[str, ...], base_url: str = "http://127.0.0.1:1") -> AppC
 
 async def test_every_tool_there_is_can_be_had() -> None:
     async with AsyncExitStack() as stack:
-        tools = make_tools(config(TOOL_NAMES), SystemClock(), stack)
+        tools = make_tools(config(TOOL_NAMES), SystemClock(), SANDBOX, stack)
     assert sorted(tools) == sorted(TOOL_NAMES)
     assert all(name == tool.spec.name for name, tool in tools.items())
 
@@ -40,11 +50,12 @@ async def test_what_looks_something_up_may_be_repeated_and_what_writes_may_not()
     None
 ):
     async with AsyncExitStack() as stack:
-        tools = make_tools(config(TOOL_NAMES), SystemClock(), stack)
+        tools = make_tools(config(TOOL_NAMES), SystemClock(), SANDBOX, stack)
     effects = {name: tool.spec.effect for name, tool in tools.items()}
-    assert {name for name in effects if effects[name] != "read"} == {"write_file"}
+    others = {name: effect for name, effect in effects.items() if effect != "read"}
+    assert others == {"write_file": "write", "run_shell": "run"}
     repeatable = {name for name, tool in tools.items() if tool.spec.is_repeatable}
-    assert repeatable == {*TOOL_NAMES} - {"write_file"}
+    assert repeatable == {*TOOL_NAMES} - {*others}
 
 
 async def test_only_the_search_reaches_the_engine_of_the_settings() -> None:
@@ -53,7 +64,7 @@ async def test_only_the_search_reaches_the_engine_of_the_settings() -> None:
     async with open_site(lambda _: found) as site, AsyncExitStack() as stack:
         url = f"http://127.0.0.1:{site.port}"
         wanted = config(("web_search", "http_fetch"), url)
-        tools = make_tools(wanted, SystemClock(), stack)
+        tools = make_tools(wanted, SystemClock(), SANDBOX, stack)
         asked = {"web_search": {"query": "x"}, "http_fetch": {"url": url}}
         results = {
             name: await tools[name].run(

@@ -132,7 +132,6 @@ async def test_a_second_name_of_a_file_outside_is_not_read(
 async def test_a_link_that_is_put_in_the_way_meanwhile_is_not_followed(
     bench: Bench, tmp_path: Path
 ) -> None:
-    """A program of the agent's swaps a folder for a link as fast as it can."""
     await bench.write("d/x", "inside")
     outside = tmp_path / "outside"
     outside.mkdir()

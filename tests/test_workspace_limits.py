@@ -106,10 +106,13 @@ async def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
 
 async def test_additions_at_once_are_all_kept(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
+
+    async def add(number: int) -> None:
+        await bench.write("a", f"{number}\n", append=True)
+
     async with trio.open_nursery() as nursery:
         for number in range(20):
-            line = f"{number}\n"
-            nursery.start_soon(lambda line=line: bench.write("a", line, append=True))
+            nursery.start_soon(add, number)
     assert sorted(map(int, (bench.home / "a").read_text().split())) == [*range(20)]
 
 

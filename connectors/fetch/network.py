@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import httpcore
 import trio
@@ -53,7 +53,8 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
     def __init__(self, rules: AddressRules, resolve: Resolve = resolve) -> None:
         self._rules = rules
         self._resolve = resolve
-        self._network = httpcore.TrioBackend()
+        # Where trio is missing, httpcore has another class of this name.
+        self._network = cast("httpcore.AsyncNetworkBackend", httpcore.TrioBackend())
 
     async def connect_tcp(
         self,

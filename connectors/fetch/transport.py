@@ -7,7 +7,7 @@ also bounds time and size; here both are the client's own business.
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import httpcore
 import httpx
@@ -18,7 +18,7 @@ from connectors.fetch.urls import read_url
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Generator
 
     from connectors.fetch.addresses import AddressRules
     from connectors.fetch.network import Resolve
@@ -38,11 +38,11 @@ ERRORS: tuple[tuple[type[Exception], type[httpx.TransportError]], ...] = (
     (httpcore.LocalProtocolError, httpx.LocalProtocolError),
     (httpcore.RemoteProtocolError, httpx.RemoteProtocolError),
 )
-CAUGHT = tuple(theirs for theirs, _ in ERRORS)
+CAUGHT: tuple[type[Exception], ...] = tuple(theirs for theirs, _ in ERRORS)
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translated() -> Generator[None]:
     """Raise httpcore's errors as httpx's."""
     try:
         yield
@@ -140,7 +140,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             response.status,
             headers=response.headers,
             stream=Body(response),
-            extensions=response.extensions,
+            extensions=cast("dict[str, object]", response.extensions),
         )
 
     async def aclose(self) -> None:

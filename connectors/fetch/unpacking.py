@@ -18,6 +18,29 @@ MAX_MEMBERS = 64
 """Most parts that a gzip body may be put together from."""
 
 
+class Unpacking(Protocol):
+    """What zlib's object for unpacking has; its own name for it is private."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the end of the packed bytes was seen."""
+        ...
+
+    @property
+    def unconsumed_tail(self) -> bytes:
+        """Packed bytes for which there was no room."""
+        ...
+
+    @property
+    def unused_data(self) -> bytes:
+        """Bytes after the end."""
+        ...
+
+    def decompress(self, packed: bytes, max_length: int = 0, /) -> bytes:
+        """Unpack at most so many bytes."""
+        ...
+
+
 class Body(Protocol):
     """Takes a body piece by piece."""
 
@@ -93,7 +116,7 @@ class PackedBody:
         self._body = bytearray()
         self._start = b""
         self._between = b""
-        self._zlib: zlib._Decompress | None = None
+        self._zlib: Unpacking | None = None
         self._members = 0
 
     def feed(self, piece: bytes) -> None:

@@ -20,7 +20,7 @@ import msgspec
 from connectors.tools.paths import MAX_DEPTH, OWN, WorkspaceError, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
     from connectors.config import WorkspaceConfig
@@ -120,7 +120,7 @@ class Workspace:
         return found
 
     @contextmanager
-    def _folder(self, names: Sequence[str], *, is_made: bool = False) -> Iterator[int]:
+    def _folder(self, names: Sequence[str], *, is_made: bool = False) -> Generator[int]:
         """Open a folder inside, name by name; give its descriptor."""
         self._root.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
         # The operator may have made this one a link; what is inside may not be.
@@ -199,7 +199,7 @@ def inside(folder: int) -> list[tuple[str, os.stat_result]]:
 
 
 @contextmanager
-def opened(name: str, folder: int) -> Iterator[int]:
+def opened(name: str, folder: int) -> Generator[int]:
     """Open a folder inside another."""
     inner = os.open(name, FOLDER, dir_fd=folder)
     try:
@@ -268,7 +268,7 @@ def replace(
 
 
 @contextmanager
-def translated(path: str) -> Iterator[None]:
+def translated(path: str) -> Generator[None]:
     """Tell what the system refuses in words for a model, without places outside."""
     try:
         yield

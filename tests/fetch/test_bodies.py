@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import zlib
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -14,13 +15,20 @@ from connectors.fetch.errors import FetchFailedError, FetchTooLargeError
 from connectors.fetch.sniffing import UNKNOWN, decode_text, media_type
 from connectors.fetch.unpacking import body_for
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 def raw_deflate(content: bytes) -> bytes:
     packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
     return packer.compress(content) + packer.flush()
 
 
-PACKERS = {"gzip": gzip.compress, "deflate": zlib.compress, "Deflate ": raw_deflate}
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "Deflate ": raw_deflate,
+}
 
 
 def unpacked(encoding: str, packed: bytes, size: int, limit: int = 10_000) -> bytes:
