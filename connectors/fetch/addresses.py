@@ -183,11 +183,18 @@ def read_allowed(entry: str) -> Allowed:
                 f"{entry!r} is no network and no host:port"
                 + (f": {error}" if "/" in text else "")
             ) from error
-        host = found[1].strip("[]").lower().removesuffix(".")
-        return Allowed(host=host, port=port)
+        return Allowed(host=one_spelling(found[1].strip("[]")), port=port)
     if network.prefixlen < WIDEST[network.version]:
         raise ValueError(f"{entry!r} opens too much: name a smaller network")
     return Allowed(network=network)
+
+
+def one_spelling(host: str) -> str:
+    """Write a host as it is written everywhere here."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return host.lower().removesuffix(".")
 
 
 class AddressRules:
@@ -207,7 +214,7 @@ class AddressRules:
 
     def is_door(self, host: str, port: int) -> bool:
         """Tell whether the operator named this very host and port."""
-        return (host.lower(), port) in self._doors
+        return (one_spelling(host), port) in self._doors
 
     def why_refused(self, host: str, port: int, address: IPAddress) -> str:
         """Say why a host must not be reached at an address; empty: it may.
