@@ -34,8 +34,9 @@ Speak = Callable[[str], None]
 class Model(Protocol):
     """A model that answers a transcript.
 
-    Implemented by `connectors/models/scripted.py` (start there) and `openai.py`;
-    all pass `tests/contracts/test_model.py`.
+    Implemented by `connectors/models/scripted.py` (start there) and `http_model.py`,
+    which speaks the formats of `openai.py`, `anthropic.py`, `google.py` and
+    `ollama.py`; all pass `tests/contracts/test_model.py`.
 
     A callback instead of an async generator carries the stream: a generator left
     half read needs an async close that cancellation can skip, a callback does not.

@@ -16,10 +16,10 @@ import trio
 
 from benchmarks.figure import Benchmark, Figure, Plan
 from benchmarks.stopwatch import now_ns, spans
-from connectors.config import SandboxConfig
 from connectors.sandbox.choice import open_sandbox
 from connectors.sandbox.plan import Confinement, SandboxError
 from connectors.sandbox.territory import Territory
+from connectors.tool_config import SandboxConfig
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = (
     *("pykka", "trio", "msgspec", "apsw", "httpx", "uvicorn"),
     *("autogen-core", "xoscar"),
+    *("openai", "anthropic", "google-genai", "ollama"),
 )
 
 

@@ -18,6 +18,7 @@ MODULES = {
     "trio-channel": "benchmarks.peer_trio",
     "autogen-core": "benchmarks.peer_autogen",
     "xoscar": "benchmarks.peer_xoscar",
+    "vendor-sdks": "benchmarks.peer_vendors",
 }
 HOW_TO_INSTALL = "pip install -e '.[peers]'"
 

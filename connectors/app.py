@@ -31,12 +31,19 @@ from connectors.config import (
     PERSONA_FILES,
     AppConfig,
     HttpConfig,
-    OpenAIModelConfig,
-    ScriptedModelConfig,
     TerminalConfig,
 )
 from connectors.drain import Drain
 from connectors.edges import Edges
+from connectors.model_config import (
+    AnthropicModelConfig,
+    GoogleModelConfig,
+    HttpModelConfig,
+    ModelConfig,
+    OllamaModelConfig,
+    OpenAIModelConfig,
+    ScriptedModelConfig,
+)
 from connectors.models.script import load_script
 from connectors.models.scripted import ScriptedModel
 from connectors.sandbox.figures import show_standing
@@ -61,15 +68,19 @@ if TYPE_CHECKING:
     from runtime.deadletters import DeadLetter
     from runtime.store import Store
 
-OPENAI = "connectors.models.openai"
-"""Imported only for settings that ask for it: its HTTP client takes a fifth of the
+HTTP_MODELS: dict[type[HttpModelConfig], str] = {
+    OpenAIModelConfig: "connectors.models.openai",
+    AnthropicModelConfig: "connectors.models.anthropic",
+    GoogleModelConfig: "connectors.models.google",
+    OllamaModelConfig: "connectors.models.ollama",
+}
+"""Imported only for settings that ask for them: their HTTP client takes a fifth of the
 whole start, and the offline company needs none."""
 
 RUN_SHELL = "run_shell"
 """Needs the sandbox, which is tried only if somebody has this tool."""
 
-MakeOpenAI = Callable[[OpenAIModelConfig, Callable[[], float]], "Model"]
-ModelConfig = ScriptedModelConfig | OpenAIModelConfig
+MakeModel = Callable[[HttpModelConfig, Callable[[], float]], "Model"]
 MakeTransport = Callable[["Parts"], "Transport"]
 
 
@@ -292,7 +303,7 @@ def _persona(name: str, config: AppConfig, kit: Kit) -> Persona:
         name=name,
         config=agent,
         model=kit.models[agent.model],
-        model_name=model.model if isinstance(model, OpenAIModelConfig) else agent.model,
+        model_name=model.model if isinstance(model, HttpModelConfig) else agent.model,
         files=_persona_text(agent.persona),
         tools={tool: kit.tools[tool] for tool in agent.tools},
         colleagues={each: config.agents[each].description for each in agent.delegates},
@@ -302,7 +313,7 @@ def _persona(name: str, config: AppConfig, kit: Kit) -> Persona:
 
 
 def _prices(model: ModelConfig) -> Prices:
-    if isinstance(model, OpenAIModelConfig):
+    if isinstance(model, HttpModelConfig):
         return Prices(model.input_price, model.output_price)
     return Prices()
 
@@ -341,9 +352,9 @@ def _model(config: ModelConfig, clock: Clock) -> Model:
     match config:
         case ScriptedModelConfig(script=script):
             return ScriptedModel(load_script(script))
-        case OpenAIModelConfig():
-            make = cast("MakeOpenAI", importlib.import_module(OPENAI).make_model)
-            return make(config, clock.wall)
+        case HttpModelConfig():
+            module = importlib.import_module(HTTP_MODELS[type(config)])
+            return cast("MakeModel", module.make_model)(config, clock.wall)
 
 
 async def _store(

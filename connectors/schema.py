@@ -17,6 +17,7 @@ import msgspec
 
 from actors import config as domain
 from connectors import config as edges
+from connectors import model_config as models
 from runtime.config import INCLUDE
 from runtime.secret import Secret
 
@@ -84,14 +85,25 @@ def is_schema(value: object) -> TypeGuard[Schema]:
 
 
 def field_texts(name: str) -> dict[str, str]:
-    """Read the texts below the fields of a Struct, by the field's name.
+    """Read the texts below the fields of a Struct, by the field's name."""
+    homes = (edges, models, domain)
+    kind: object = next(getattr(home, name) for home in homes if hasattr(home, name))
+    texts: dict[str, str] = {}
+    if isinstance(kind, type):
+        for each in reversed(kind.__mro__):  # those of a base first: ours win
+            if each.__module__ in {home.__name__ for home in homes}:
+                texts |= own_texts(each)
+    return texts
+
+
+def own_texts(kind: type) -> dict[str, str]:
+    """Read the texts below the fields that a Struct itself defines.
 
     Returns:
         Nothing if the source cannot be had, as in some packed programs.
     """
-    kind: object = getattr(edges, name, None) or getattr(domain, name)
     try:
-        source_text = inspect.getsource(kind) if isinstance(kind, type) else ""
+        source_text = inspect.getsource(kind)
     except OSError:
         return {}
     texts: dict[str, str] = {}

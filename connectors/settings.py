@@ -16,11 +16,10 @@ from connectors.config import (
     PERSONA_FILES,
     AppConfig,
     HttpConfig,
-    OpenAIModelConfig,
-    ScriptedModelConfig,
     TerminalConfig,
 )
 from connectors.fetch.addresses import read_allowed
+from connectors.model_config import HttpModelConfig, ScriptedModelConfig
 from runtime.config import Complaint, close_to, load
 
 if TYPE_CHECKING:
@@ -172,7 +171,7 @@ def check_models(app: AppConfig) -> Iterator[Complaint]:
                     text = f"there is no file {script}"
                     hint = "the path starts at the folder of the settings file"
                     yield Complaint(("models", name, "script"), text, hint)
-            case OpenAIModelConfig():
+            case HttpModelConfig():
                 way = ("models", name, "base_url")
                 yield from check_address(
                     way, model.base_url, has_key=model.api_key is not None

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
     from actors.ports import Tool
-    from connectors.config import AppConfig, FetchConfig
+    from connectors.config import AppConfig
     from connectors.fetch.fetch import Fetcher
     from connectors.fetch.messages import Fetch
     from connectors.sandbox.runner import Sandbox
+    from connectors.tool_config import FetchConfig
     from connectors.tools.searching import WebSearch
     from runtime.clock import Clock
 

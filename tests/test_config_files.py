@@ -13,6 +13,8 @@ import pytest
 
 from actors import config as domain
 from connectors import config as edges
+from connectors import model_config as models
+from connectors import tool_config as tools
 from connectors.commands import shipped_settings
 from connectors.config import AppConfig
 from connectors.settings import load_app
@@ -21,7 +23,10 @@ CONFIG = Path(__file__).parent.parent / "config"
 SCRIPTS = {"offline_script.toml"}  # rules of the scripted model, not settings
 FILES = sorted(path for path in CONFIG.glob("*.toml") if path.name not in SCRIPTS)
 SECRETS = {
+    "ANTHROPIC_API_KEY": "sk-ant-for-this-test",
+    "GEMINI_API_KEY": "gemini-for-this-test",
     "OPENAI_API_KEY": "sk-for-this-test",
+    "OPENROUTER_API_KEY": "sk-or-for-this-test",
     "CALLBOARD_API_KEY": "key-for-this-test",
     "BRAVE_API_KEY": "key-for-this-test",
 }
@@ -51,12 +56,15 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (domain.LimitsConfig, cast("Table", found["limits"])),
         (domain.RetryConfig, cast("Table", found["retries"])),
         (domain.AuditConfig, cast("Table", found["audit"])),
-        (edges.SandboxConfig, cast("Table", found["sandbox"])),
-        (edges.FetchConfig, cast("Table", found["fetch"])),
-        (edges.WebSearchConfig, cast("Table", found["web_search"])),
-        (edges.WorkspaceConfig, cast("Table", found["workspace"])),
-        (edges.ScriptedModelConfig, found["models"]["scripted"]),
-        (edges.OpenAIModelConfig, found["models"]["openai"]),
+        (tools.SandboxConfig, cast("Table", found["sandbox"])),
+        (tools.FetchConfig, cast("Table", found["fetch"])),
+        (tools.WebSearchConfig, cast("Table", found["web_search"])),
+        (tools.WorkspaceConfig, cast("Table", found["workspace"])),
+        (models.ScriptedModelConfig, found["models"]["scripted"]),
+        (models.OpenAIModelConfig, found["models"]["openai"]),
+        (models.AnthropicModelConfig, found["models"]["anthropic"]),
+        (models.GoogleModelConfig, found["models"]["google"]),
+        (models.OllamaModelConfig, found["models"]["ollama"]),
         (edges.TerminalConfig, found["connectors"]["terminal"]),
         (edges.HttpConfig, found["connectors"]["http"]),
         (domain.AgentConfig, cast("Table", found["agent_defaults"])),
@@ -107,7 +115,7 @@ def test_what_default_toml_gives_an_example_of_is_marked_as_needed() -> None:
     for kind, table in tables(default_text()):
         needed = set(table) - set(defaults(kind))
         assert needed <= NEEDED | names(AppConfig), kind.__name__
-    assert default_text().count("# Needed: ") == 3
+    assert default_text().count("# Needed: ") == 6
 
 
 def test_default_toml_has_a_reason_above_every_setting() -> None:

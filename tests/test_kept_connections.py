@@ -15,7 +15,7 @@ import trio
 import trio.testing
 
 from connectors.models.connections import KEPT_FOR, KeptConnections, Line
-from tests.fakes.openai_server import RawServer, chunked, converse, open_raw_server
+from tests.fakes.model_server import RawServer, chunked, converse, open_raw_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

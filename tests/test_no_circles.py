@@ -21,7 +21,7 @@ from connectors.models.http_response import HttpResponse
 from runtime.cell import Cell
 from runtime.messages import Terminated
 from tests.fakes.company import Cast, at_rest, open_company
-from tests.fakes.openai_server import chunked, open_raw_server
+from tests.fakes.model_server import chunked, open_raw_server
 from tests.keyed_bed import Sleeper, open_bed
 from tests.puppet import Puppet, do
 

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.errors import ModelBusyError, ModelError, ModelRefusedError
-from connectors.models.openai_errors import read_retry_after
+from connectors.models.openai_errors import read_error
+from connectors.models.retry_after import read_retry_after
+from tests.fakes.model_server import FakeProvider
 from tests.fakes.openai_client import KEY, NOW, PROVIDER, ask
-from tests.fakes.openai_server import (
-    FakeProvider,
-)
 
 
 async def ask_for_error(
@@ -44,7 +43,7 @@ def error(message: str, kind: str = "x", code: str | None = None) -> bytes:
         (402, b"", "quota is used up"),
         (403, b"", "check the setting api_key"),
         (404, error("no model gpt-x"), "no model gpt-x"),
-        (413, b"", "refused the request"),
+        (413, b"", "too long for the model"),
         (422, b'{"detail": "too hot"}', "too hot"),
         (429, error("pay", kind="insufficient_quota"), "quota"),
         (429, error("pay", code="insufficient_quota"), "quota"),
@@ -86,9 +85,12 @@ async def test_what_may_pass_is_busy(status: int, body: bytes, text: str) -> Non
 @pytest.mark.parametrize(
     ("headers", "text"),
     [
-        ({"content-type": "application/json"}, "no event stream but: application/json"),
-        ({"content-type": "text/html"}, "no event stream but: text/html"),
-        ({}, "no event stream but: nothing"),
+        (
+            {"content-type": "application/json"},
+            "no text/event-stream but: application/json",
+        ),
+        ({"content-type": "text/html"}, "no text/event-stream but: text/html"),
+        ({}, "no text/event-stream but: nothing"),
         ({"content-encoding": "br", "content-type": "text/event-stream"}, "compressed"),
     ],
 )
@@ -133,6 +135,6 @@ def test_any_wait_is_tolerated(header: str | None) -> None:
 
 @given(st.binary(max_size=300), st.integers(200, 599))
 def test_any_error_body_is_tolerated(body: bytes, status: int) -> None:
-    caught = PROVIDER.status_error(status, body, retry_after=None)
+    caught = PROVIDER.status_error(status, body, read_error(body), None)
     assert len(str(caught)) < 400
     assert str(caught).isprintable()

@@ -13,16 +13,18 @@ import trio.testing
 
 from actors.errors import ModelBusyError
 from actors.messages import Line, ModelAnswer, ModelRequest, ToolSpec
-from connectors.models.openai import OpenAIModel, OpenAISettings
+from connectors.model_config import OpenAIModelConfig
+from connectors.models.openai import make_model
+from tests.fakes.model_server import (
+    FakeProvider,
+    Step,
+    chunked,
+    open_raw_server,
+)
 from tests.fakes.openai_server import (
     END,
-    FakeProvider,
-    RawServer,
-    Step,
     call_delta,
-    chunked,
     delta,
-    open_raw_server,
     spoken,
     usage,
 )
@@ -63,13 +65,14 @@ async def ask(
     transport: httpx.AsyncBaseTransport | None = None,
     speak: Callable[[str], None] = deaf,
 ) -> ModelAnswer:
-    settings = OpenAISettings(
+    config = OpenAIModelConfig(
+        model="m",
         base_url=base_url,
         first_byte_timeout=20,
         idle_timeout=5,
         total_timeout=60,
     )
-    model = OpenAIModel(settings, wall_clock=lambda: 0.0, transport=transport)
+    model = make_model(config, lambda: 0.0, transport)
     try:
         return await model.answer(REQUEST, speak)
     finally:
@@ -141,49 +144,7 @@ async def test_a_connection_that_fails_may_be_tried_again(error: Exception) -> N
     assert caught.value.__cause__ is error
 
 
-async def test_an_event_stream_cut_at_any_byte_is_an_error() -> None:
-    whole = await ask(transport=FakeProvider.streaming(RECORDED).transport)
-    assert whole.tool_calls[0].arguments == b'{"x":1}'
-    for at in range(len(RECORDED) - 1):
-        provider = FakeProvider.streaming(RECORDED[:at])
-        with pytest.raises(ModelBusyError):
-            await ask(transport=provider.transport)
-
-
-async def test_a_stream_in_single_bytes_is_the_same_answer() -> None:
-    whole = await ask(transport=FakeProvider.streaming(RECORDED).transport)
-    steps: list[Step] = [bytes([byte]) for byte in RECORDED]
-    assert await ask(transport=FakeProvider.streaming(*steps).transport) == whole
-
-
 # From here on over TCP, on the machine's own clock.
-
-
-async def test_a_response_cut_at_any_byte_is_an_error_or_whole() -> None:
-    response = chunked(RECORDED)
-    whole = await ask(transport=FakeProvider.streaming(RECORDED).transport)
-    cuts = iter(range(len(response)))
-    outcomes: list[bool] = []
-
-    async def ask_through(server: RawServer) -> None:
-        try:
-            answer = await ask(server.base_url)
-        except ModelBusyError:
-            outcomes.append(False)
-        else:
-            assert answer == whole
-            outcomes.append(True)
-
-    def cut() -> bytes:
-        return response[: next(cuts)]
-
-    async with open_raw_server(cut, keep_open=False) as server:
-        for _ in range(len(response)):
-            await ask_through(server)
-    # Whole from the empty line after `[DONE]` on; the rest is only HTTP's.
-    rest = response[response.rindex(b"\n\n\r\n") :]
-    assert outcomes.count(True) == len(rest) - 2
-    assert outcomes == sorted(outcomes)
 
 
 @pytest.mark.parametrize(
@@ -234,8 +195,8 @@ async def test_a_broken_stream_closes_the_connection() -> None:
 
 async def test_answers_one_after_the_other_share_a_connection() -> None:
     async with open_raw_server(lambda: chunked(RECORDED), keep_open=True) as server:
-        settings = OpenAISettings(base_url=server.base_url)
-        model = OpenAIModel(settings, wall_clock=lambda: 0.0)
+        config = OpenAIModelConfig(model="m", base_url=server.base_url)
+        model = make_model(config, lambda: 0.0)
         for _ in range(5):
             await model.answer(REQUEST, deaf)
         await model.aclose()

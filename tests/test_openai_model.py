@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 
 from actors.errors import ModelBusyError, ModelError, ModelRefusedError
 from actors.messages import ModelAnswer, Usage
-from connectors.models.openai_request import ToolNames
 from connectors.models.openai_stream import Assembly
-from connectors.models.sse import SseEvent, SseParser
+from connectors.models.sse import SseParser
+from connectors.models.tool_names import ToolNames
+from tests.fakes.model_server import FakeProvider, Step
 from tests.fakes.openai_client import CLOCK, PROVIDER, ask, asking
 from tests.fakes.openai_server import (
     END,
-    FakeProvider,
-    Step,
     call_delta,
     delta,
     event,
@@ -30,7 +29,9 @@ from tests.fakes.openai_server import (
 
 async def test_usage_and_the_end_are_read() -> None:
     answer = await ask(FakeProvider.streaming(*spoken("Good morning.")))
-    assert answer == ModelAnswer(text="Good morning.", usage=Usage(7, 5))
+    assert answer == ModelAnswer(
+        text="Good morning.", usage=Usage(7, 5), request_id="x"
+    )
 
 
 @pytest.mark.parametrize(("said", "counted"), [(-1, 0), (10**18, 10**9)])
@@ -39,7 +40,9 @@ async def test_token_counts_that_cannot_be_are_not_believed(
 ) -> None:
     steps = [*spoken("odd")[:-1], usage(said, said), END]
     answer = await ask(FakeProvider.streaming(*steps))
-    assert answer == ModelAnswer(text="odd", usage=Usage(counted, counted))
+    assert answer == ModelAnswer(
+        text="odd", usage=Usage(counted, counted), request_id="x"
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,8 +83,8 @@ BROKEN: list[tuple[str, list[Step]]] = [
     ("went on after its end", [delta("stop"), delta(content="more"), END]),
     ("has no name", [call_delta(0, "a", "", "{}"), delta("tool_calls"), END]),
     ("gave up", [delta("error"), END]),
-    ("in mid-answer: overloaded", [event(error={"message": "overloaded"})]),
-    ("in mid-answer: overloaded", [event(error="overloaded")]),
+    (r"in mid-answer\): overloaded", [event(error={"message": "overloaded"})]),
+    (r"in mid-answer\): overloaded", [event(error="overloaded")]),
     ("HTTP 503", [event(error={"message": "no", "code": 503})]),
     ("connection failed: gone", [delta(content="x"), httpx.ReadError("gone")]),
     ("connection failed: ReadError", [delta(content="x"), httpx.ReadError("")]),
@@ -150,7 +153,7 @@ async def test_tool_calls_are_put_together(
 async def test_a_tool_nobody_offered_is_not_called() -> None:
     call = call_delta(0, "a", "clock", "{}")
     provider = FakeProvider.streaming(delta(content="Well."), call, delta("stop"), END)
-    assert await ask(provider) == ModelAnswer(text="Well.")
+    assert await ask(provider) == ModelAnswer(text="Well.", request_id="x")
     with pytest.raises(ModelBusyError, match="none was offered"):
         await ask(FakeProvider.streaming(call, delta("stop"), END))
 
@@ -159,8 +162,8 @@ async def test_a_tool_nobody_offered_is_not_called() -> None:
 def test_any_event_is_an_answer_or_an_error(data: bytes) -> None:
     assembly = Assembly(asking(), ToolNames(()), PROVIDER)
     try:
-        assembly.take(SseEvent(data))
-        assembly.finish()
+        assembly.take(data)
+        assembly.finish("")
     except ModelError as error:
         assert len(str(error)) < 400  # noqa: PT017  an error is only one of two ways
 
@@ -174,5 +177,5 @@ def test_arguments_survive_any_split(text: str, draw: st.DataObject) -> None:
     stream = b"".join(call_delta(0, "a", "clock", piece) for piece in pieces)
     assembly = Assembly(asking(tools=(CLOCK,)), ToolNames((CLOCK,)), PROVIDER)
     for each in SseParser().feed(stream + delta("tool_calls") + END):
-        assembly.take(each)
-    assert assembly.finish().tool_calls[0].arguments == arguments.encode()
+        assembly.take(each.data)
+    assert assembly.finish("").tool_calls[0].arguments == arguments.encode()

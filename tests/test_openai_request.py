@@ -8,13 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.messages import Line, ToolCall, ToolSpec
-from connectors.models.openai import OpenAIModel, OpenAISettings
-from connectors.models.openai_request import ToolNames, allowed_name
+from connectors.model_config import OpenAIModelConfig
+from connectors.models.openai import make_model
+from connectors.models.tool_names import ToolNames, allowed_name
 from runtime.errors import SettingsError
+from runtime.secret import Secret
+from tests.fakes.model_server import FakeProvider
 from tests.fakes.openai_client import KEY, NOW, ask, asking
 from tests.fakes.openai_server import (
     END,
-    FakeProvider,
     call_delta,
     delta,
     spoken,
@@ -129,14 +131,14 @@ def test_sent_tool_names_are_allowed_unique_and_come_back(names: list[str]) -> N
 )
 def test_a_base_url_that_is_none_is_refused(base_url: str) -> None:
     with pytest.raises(SettingsError, match="base_url"):
-        OpenAIModel(OpenAISettings(base_url=base_url), wall_clock=lambda: NOW)
+        make_model(OpenAIModelConfig(model="m", base_url=base_url), lambda: NOW)
 
 
 @pytest.mark.parametrize("key", ["sk-a\nb", "sk-ключ", "sk-\x00"])
 def test_a_key_that_cannot_be_sent_is_refused_unseen(key: str) -> None:
-    settings = OpenAISettings(base_url="http://provider/v1", api_key=key)
+    config = OpenAIModelConfig(model="m", api_key=Secret(key))
     with pytest.raises(SettingsError) as caught:
-        OpenAIModel(settings, wall_clock=lambda: NOW)
+        make_model(config, lambda: NOW)
     assert "sk-" not in str(caught.value)
 
 
@@ -147,5 +149,5 @@ async def test_the_space_around_a_key_is_not_sent() -> None:
 
 
 def test_settings_never_show_their_key() -> None:
-    settings = OpenAISettings(base_url="http://provider/v1", api_key=KEY)
-    assert KEY not in f"{settings!r} {settings}"
+    config = OpenAIModelConfig(model="m", api_key=Secret(KEY))
+    assert KEY not in f"{config!r} {config}"

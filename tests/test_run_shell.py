@@ -9,10 +9,10 @@ import pytest
 
 from actors.errors import ToolError
 from actors.messages import Address, ToolCall, ToolContext, ToolResult
-from connectors.config import SandboxConfig
 from connectors.sandbox.choice import open_sandbox
 from connectors.sandbox.plan import SandboxError
 from connectors.sandbox.territory import Territory
+from connectors.tool_config import SandboxConfig
 from connectors.tools.run_shell import MOST_OUTPUT, RunShellTool
 
 if TYPE_CHECKING:

@@ -10,15 +10,11 @@ import msgspec
 
 from actors.config import AgentConfig
 from actors.messages import Address, ToolCall, ToolContext
-from connectors.config import (
-    AppConfig,
-    FetchConfig,
-    SandboxConfig,
-    WebSearchConfig,
-)
+from connectors.config import AppConfig
 from connectors.sandbox.late import LateSandbox
 from connectors.sandbox.territory import Territory
 from connectors.settings import TOOL_NAMES
+from connectors.tool_config import FetchConfig, SandboxConfig, WebSearchConfig
 from connectors.toolbox import make_tools
 from runtime.clock import SystemClock
 from tests.fakes.web_site import open_site, response

@@ -9,7 +9,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.config import WorkspaceConfig
+from connectors.tool_config import WorkspaceConfig
 from connectors.tools.files import MAX_ENTRIES, ReadFileArguments, excerpt
 from connectors.tools.paths import WorkspaceError, read_path
 from connectors.tools.workspace import HALF, Workspace

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from connectors.commands import config_option, find_settings, tell_problems
-from connectors.config import ScriptedModelConfig
+from connectors.model_config import ScriptedModelConfig
 from connectors.models.script import load_script
 from connectors.schema import settings_schema
 from connectors.settings import load_app

@@ -29,9 +29,9 @@ from connectors.fetch.urls import Target, follow, read_url
 if TYPE_CHECKING:
     import ssl
 
-    from connectors.config import FetchConfig
     from connectors.fetch.messages import Headers
     from connectors.fetch.network import Resolve
+    from connectors.tool_config import FetchConfig
 
 AGENT = "callboard"
 """What `User-Agent` says."""

@@ -1,24 +1,49 @@
 """A transcript as the body of a Chat Completions request.
 
-Pure. Names that the API would refuse are changed on the way out; `ToolNames`
-knows the way back, so that nobody else sees the changed ones.
+Pure. Pictures travel as data addresses on user lines; those that a tool gave back
+follow its result on a line of their own, because results are text alone here.
 """
 
 from __future__ import annotations
 
-import re
+import base64
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-if TYPE_CHECKING:
-    from actors.messages import Line, ModelRequest, ToolCall, ToolSpec
+from connectors.models.tool_names import CallIds, ToolNames, allowed_name
 
-# Source: the API's reference, `messages[].name` and `tools[].function.name`.
-FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
-MAX_NAME = 64
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from actors.messages import Image, Line, ModelRequest, ToolCall, ToolSpec
 
 MaxTokensName = Literal["max_tokens", "max_completion_tokens"]
+
+FROM_TOOL = "[Pictures from the tool]"
+
+
+class TextPart(msgspec.Struct, frozen=True):
+    """Words among pictures, as sent."""
+
+    text: str
+    type: str = "text"
+
+
+class ImageUrl(msgspec.Struct, frozen=True):
+    """Where a picture is: in the address itself."""
+
+    url: str
+
+
+class ImagePart(msgspec.Struct, frozen=True):
+    """A picture, as sent."""
+
+    image_url: ImageUrl
+    type: str = "image_url"
+
+
+Parts = tuple[TextPart | ImagePart, ...]
 
 
 class SentFunction(msgspec.Struct, frozen=True):
@@ -40,7 +65,7 @@ class SentMessage(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line, as sent."""
 
     role: str
-    content: str
+    content: str | Parts
     name: str = ""
     tool_calls: tuple[SentCall, ...] = ()
     tool_call_id: str = ""
@@ -80,46 +105,28 @@ class Body(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_completion_tokens: int | None = None
 
 
-class ToolNames:
-    """The tools' names as the API allows them, and back.
-
-    Args:
-        tools: the tools on offer; two never share a name as sent.
-    """
-
-    def __init__(self, tools: tuple[ToolSpec, ...]) -> None:
-        self._ours: dict[str, str] = {}
-        for tool in tools:
-            name = allowed_name(tool.name) or "tool"
-            unique, number = name, 1
-            while unique in self._ours:
-                number += 1
-                unique = f"{name[: MAX_NAME - 8]}_{number}"
-            self._ours[unique] = tool.name
-        self._sent = {ours: sent for sent, ours in self._ours.items()}
-
-    def sent(self, name: str) -> str:
-        """Translate a tool's name for the API."""
-        return self._sent.get(name) or allowed_name(name) or "tool"
-
-    def ours(self, name: str) -> str:
-        """Translate back; a name that was not on offer stays as it is."""
-        return self._ours.get(name, name)
+ENCODER = msgspec.json.Encoder()
 
 
 def encode_request(
-    request: ModelRequest, names: ToolNames, max_tokens_name: MaxTokensName
+    request: ModelRequest,
+    names: ToolNames,
+    max_tokens_name: MaxTokensName,
+    *,
+    stream: bool,
 ) -> bytes:
     """Write a request as JSON."""
-    system = SentMessage("system", request.system)
-    lines = tuple(sent_line(line, names) for line in request.lines)
+    ids = CallIds()
+    lines = tuple(sent_lines(request.lines, names, ids))
+    if request.system:
+        lines = (SentMessage("system", request.system), *lines)
     is_new_name = max_tokens_name == "max_completion_tokens"
-    return msgspec.json.encode(
+    return ENCODER.encode(
         Body(
             model=request.model,
-            messages=(system, *lines) if request.system else lines,
-            stream=True,
-            stream_options=StreamOptions(),
+            messages=lines,
+            stream=True if stream else None,
+            stream_options=StreamOptions() if stream else None,
             tools=tuple(sent_tool(tool, names) for tool in request.tools),
             temperature=request.temperature,
             max_tokens=None if is_new_name else request.max_tokens,
@@ -128,39 +135,64 @@ def encode_request(
     )
 
 
-def sent_line(line: Line, names: ToolNames) -> SentMessage:
-    """Translate one line of the transcript."""
-    if line.role == "tool":
-        return SentMessage("tool", line.text, tool_call_id=line.tool_call_id)
-    return SentMessage(
-        line.role,
-        line.text,
-        name=allowed_name(line.name),
-        tool_calls=tuple(sent_call(call, names) for call in line.tool_calls),
-    )
+def sent_lines(
+    lines: tuple[Line, ...], names: ToolNames, ids: CallIds
+) -> Iterator[SentMessage]:
+    """Translate a transcript."""
+    shown: list[Image] = []
+    for line in lines:
+        if line.role == "tool":
+            call_id = ids.of_result(line.tool_call_id)
+            yield SentMessage("tool", line.text, tool_call_id=call_id)
+            shown += line.images
+            continue
+        if shown:  # after all results: nothing may come between them
+            yield SentMessage("user", parts(FROM_TOOL, shown))
+            shown = []
+        yield SentMessage(
+            line.role,
+            parts(line.text, line.images) if line.images else line.text,
+            name=allowed_name(line.name) if line.name else "",
+            tool_calls=tuple(sent_call(call, names, ids) for call in line.tool_calls),
+        )
+    if shown:
+        yield SentMessage("user", parts(FROM_TOOL, shown))
 
 
-def sent_call(call: ToolCall, names: ToolNames) -> SentCall:
-    """Translate a call of an earlier round.
+def parts(text: str, images: tuple[Image, ...] | list[Image]) -> Parts:
+    """Put words and pictures together."""
+    words = (TextPart(text),) if text else ()
+    return (*words, *(ImagePart(ImageUrl(data_url(image))) for image in images))
 
-    Arguments that are no JSON object are left out: a provider that checks them
-    would refuse this conversation for ever, and the tool's answer says what was
-    wrong with them.
+
+def data_url(image: Image) -> str:
+    """Write a picture as an address that holds it."""
+    content = base64.b64encode(image.content).decode("ascii")
+    return f"data:{image.media_type};base64,{content}"
+
+
+def sent_call(call: ToolCall, names: ToolNames, ids: CallIds) -> SentCall:
+    """Translate a call of an earlier round."""
+    arguments = object_arguments(call.arguments).decode()
+    name = names.sent(call.name)
+    return SentCall(ids.of_call(call.id), SentFunction(name, arguments))
+
+
+def object_arguments(arguments: bytes) -> bytes:
+    """Give a call's arguments if they are a JSON object, else an empty one.
+
+    Why: a provider that checks them would refuse this conversation for ever, and the
+    tool's answer says what was wrong with them.
     """
     try:
-        msgspec.json.decode(call.arguments, type=dict[str, msgspec.Raw])
-        arguments = call.arguments.decode()
+        msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
+        arguments.decode()
     except (ValueError, RecursionError):
-        arguments = "{}"
-    return SentCall(call.id, SentFunction(names.sent(call.name), arguments))
+        return b"{}"
+    return arguments
 
 
 def sent_tool(tool: ToolSpec, names: ToolNames) -> SentTool:
     """Translate a tool on offer."""
     parameters = msgspec.Raw(tool.parameters)
     return SentTool(SentSpec(names.sent(tool.name), tool.description, parameters))
-
-
-def allowed_name(name: str) -> str:
-    """Change what the API forbids in a name; empty if nothing of it can stay."""
-    return FORBIDDEN.sub("_", name).strip("_")[:MAX_NAME]

@@ -1,44 +1,40 @@
-"""The events of a Chat Completions stream, put together to one answer.
+"""A Chat Completions answer, put together from its events or read in one piece.
 
 Pure: fed with events, gives back the words as they come, and at the end either
 a whole answer or an error. A stream counts as whole only with a finish reason
-and the end marker `[DONE]`.
+and the end marker `[DONE]`. What a model thinks (`reasoning_content`) is not read:
+it is not for people, and those who want it back do so only where thinking was asked
+for, which is not done here.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.messages import ModelAnswer, ToolCall, Usage
-from connectors.models.openai_errors import ErrorBody, Provider
+from actors.messages import ModelAnswer, Usage
+from connectors.models.collected import Collected, Ending, PartialCall, believable
+from connectors.models.lenient_json import decode
+from connectors.models.openai_errors import ErrorBody, said_by
 
 if TYPE_CHECKING:
     from actors.messages import ModelRequest
-    from connectors.models.openai_request import ToolNames
-    from connectors.models.sse import SseEvent
+    from connectors.models.provider import Provider
+    from connectors.models.tool_names import ToolNames
 
 END_MARKER = b"[DONE]"
-MAX_ANSWER = 4 * 1024 * 1024
-"""Most characters of words and arguments together."""
-
-MAX_TOKENS = 10**9
-"""Most tokens that one answer is believed to have cost."""
-
-MAX_CALLS = 128
-"""Most tool calls of one answer; the API itself offers at most 128 tools."""
 
 
 class FunctionDelta(msgspec.Struct, frozen=True):
-    """A piece of a called function."""
+    """A piece of a called function, or the whole."""
 
     name: str | None = None
     arguments: str | None = None
 
 
 class CallDelta(msgspec.Struct, frozen=True):
-    """A piece of a tool call."""
+    """A piece of a tool call, or the whole."""
 
     index: int | None = None
     id: str | None = None
@@ -46,7 +42,7 @@ class CallDelta(msgspec.Struct, frozen=True):
 
 
 class Delta(msgspec.Struct, frozen=True):
-    """What one event adds."""
+    """What one event adds, or a whole message."""
 
     content: str | None = None
     refusal: str | None = None
@@ -58,7 +54,14 @@ class Choice(msgspec.Struct, frozen=True):
 
     index: int = 0
     delta: Delta | None = None
+    message: Delta | None = None
     finish_reason: str | None = None
+
+
+class PromptDetails(msgspec.Struct, frozen=True):
+    """Where the tokens read came from."""
+
+    cached_tokens: int | float | None = None
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -66,40 +69,28 @@ class Counts(msgspec.Struct, frozen=True):
 
     prompt_tokens: int | float | None = None
     completion_tokens: int | float | None = None
+    prompt_tokens_details: PromptDetails | None = None
+
+    def usage(self) -> Usage:
+        """Read them; what came from the cache is among what was read."""
+        details = self.prompt_tokens_details or PromptDetails()
+        return Usage(
+            believable(self.prompt_tokens),
+            believable(self.completion_tokens),
+            believable(details.cached_tokens),
+        )
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """One event's data."""
+    """One event's data, or a whole answer."""
 
+    id: str | None = None
     choices: tuple[Choice, ...] | None = None
     usage: Counts | None = None
     error: ErrorBody | str | None = None
 
 
 CHUNK = msgspec.json.Decoder(Chunk)
-
-
-def believable(count: float | None) -> int:
-    """Bring a provider's token count into bounds: counters take no negative ones."""
-    return int(min(max(count or 0, 0), MAX_TOKENS))
-
-
-class PartialCall:
-    """A tool call whose pieces are still coming."""
-
-    def __init__(self, call_id: str) -> None:
-        self.id = call_id
-        self.name = ""
-        self.arguments: list[str] = []
-
-    def add(self, piece: FunctionDelta) -> int:
-        """Add a piece; gives back its length."""
-        # Some send the name again with every piece, so only a new one is added.
-        if piece.name and piece.name != self.name:
-            self.name += piece.name
-        if piece.arguments:
-            self.arguments.append(piece.arguments)
-        return len(piece.name or "") + len(piece.arguments or "")
 
 
 class Assembly:
@@ -114,14 +105,9 @@ class Assembly:
     def __init__(
         self, request: ModelRequest, names: ToolNames, provider: Provider
     ) -> None:
-        self._request = request
-        self._names = names
         self._provider = provider
-        self._words: list[str] = []
-        self._calls: list[PartialCall] = []
+        self._collected = Collected(request, names, provider)
         self._at: dict[int, PartialCall] = {}
-        self._size = 0
-        self._usage = Usage()
         self._finish_reason = ""
         self._declined = False
         self._saw_end = False
@@ -131,7 +117,7 @@ class Assembly:
         """True once the stream has said all that its protocol asks for."""
         return self._saw_end and bool(self._finish_reason)
 
-    def take(self, event: SseEvent) -> str:
+    def take(self, event: bytes) -> str:
         """Add an event; gives back the words it brings, often none.
 
         Raises:
@@ -140,64 +126,84 @@ class Assembly:
         """
         if self._saw_end:
             return ""  # some say `[DONE]` twice; nothing counts after the first
-        if event.data == END_MARKER:
+        if event == END_MARKER:
             self._saw_end = True
             return ""
-        try:
-            chunk = CHUNK.decode(event.data)
-        except (ValueError, RecursionError) as error:
-            raise self._provider.busy(
-                f"broke the protocol: an event is not as the API says ({error})"
-            ) from error
-        if chunk.error is not None:
-            raise self._provider.stream_error(chunk.error)
-        if chunk.usage is not None:
-            self._usage = Usage(
-                believable(chunk.usage.prompt_tokens),
-                believable(chunk.usage.completion_tokens),
-            )
-        words = "".join(self._take_choice(choice) for choice in chunk.choices or ())
-        if words:
-            self._words.append(words)
+        chunk = self._decode(event)
+        words = ""
+        for choice in chunk.choices or ():
+            if choice.index == 0:
+                words += self._take_delta(choice.delta or Delta())
+                self._finish_reason = choice.finish_reason or self._finish_reason
         return words
 
-    def _take_choice(self, choice: Choice) -> str:
-        if choice.index != 0:
-            return ""
-        delta = choice.delta or Delta()
-        words = (delta.content or "") + (delta.refusal or "")
+    def take_whole(self, body: bytes) -> str:
+        """Read an answer in one piece; gives back its words.
+
+        Raises:
+            ModelBusyError: it breaks the protocol or a bound, or is an error.
+            ModelRefusedError: it is an error that will come again.
+        """
+        chunk = self._decode(body)
+        first = [choice for choice in chunk.choices or () if choice.index == 0]
+        if len(first) != 1 or first[0].message is None:
+            raise self._provider.broken("the answer has no message")
+        words = self._take_delta(first[0].message)
+        self._finish_reason = first[0].finish_reason or ""
+        self._saw_end = True
+        return words
+
+    def end(self) -> None:
+        """Nothing to learn: the stream has an end marker of its own."""
+
+    def _decode(self, event: bytes) -> Chunk:
+        try:
+            chunk = decode(CHUNK, event)
+        except (ValueError, RecursionError) as error:
+            raise self._provider.broken(
+                f"an event is not as the API says ({error})"
+            ) from error
+        if chunk.error is not None:
+            raise self._provider.stream_error(said_by(chunk.error))
+        if chunk.usage is not None:
+            self._collected.usage = chunk.usage.usage()
+        if chunk.id:
+            self._collected.request_id = chunk.id
+        return chunk
+
+    def _take_delta(self, delta: Delta) -> str:
+        words = delta.content or ""
+        if delta.refusal:
+            words += delta.refusal
+            self._declined = True
         if self._finish_reason and (words or delta.tool_calls):
-            raise self._provider.busy("broke the protocol: it went on after its end")
-        self._declined = self._declined or bool(delta.refusal)
-        self._grow(len(words))
+            raise self._provider.broken("it went on after its end")
+        if words:
+            self._collected.say(words)
         for piece in delta.tool_calls or ():
             self._take_call(piece)
-        self._finish_reason = choice.finish_reason or self._finish_reason
         return words
 
     def _take_call(self, piece: CallDelta) -> None:
-        index = len(self._calls) if piece.index is None else piece.index
-        if piece.index is None and not piece.id and self._calls:
-            index = len(self._calls) - 1  # goes on with the call before
+        calls = self._collected.calls
+        index = len(calls) if piece.index is None else piece.index
+        if piece.index is None and not piece.id and calls:
+            index = len(calls) - 1  # goes on with the call before
         call = self._at.get(index)
         # Some number all parallel calls 0 and tell them apart by id only.
         if call is None or (piece.id and call.id and piece.id != call.id):
-            if len(self._calls) == MAX_CALLS:
-                raise self._provider.busy(f"called more than {MAX_CALLS} tools")
-            call = PartialCall(piece.id or "")
-            self._calls.append(call)
-            self._at[index] = call
-        call.id = call.id or piece.id or ""
-        self._grow(len(call.id))
-        if piece.function is not None:
-            self._grow(call.add(piece.function))
+            call = self._at[index] = self._collected.call(piece.id or "")
+        call.id = call.id or self._collected.grown(piece.id or "")
+        function = piece.function
+        if function is None:
+            return
+        # Some send the name again with every piece, so only a new one is added.
+        if function.name and function.name != call.name:
+            call.name += self._collected.grown(function.name)
+        if function.arguments:
+            self._collected.argue(call, function.arguments)
 
-    def _grow(self, characters: int) -> None:
-        self._size += characters
-        if self._size > MAX_ANSWER:
-            raise self._provider.busy(f"the answer is above {MAX_ANSWER} characters")
-
-    def finish(self) -> ModelAnswer:
+    def finish(self, request_id: str) -> ModelAnswer:
         """Give the whole answer, after the last event.
 
         Raises:
@@ -208,43 +214,16 @@ class Assembly:
         """
         if not self.is_whole:
             missing = "its end marker" if self._finish_reason else "a finish reason"
-            raise self._provider.busy(f"the stream ended without {missing}")
+            text = f"the stream ended without {missing}"
+            raise self._provider.busy(text, "protocol")
         if self._finish_reason == "error":
-            raise self._provider.busy("gave up in mid-answer")
+            raise self._provider.busy("gave up in mid-answer", "overload")
         if self._finish_reason == "content_filter":
-            raise self._provider.refused("its content filter stopped the answer")
-        calls = self._finish_calls()
-        return ModelAnswer(
-            text="".join(self._words),
-            tool_calls=calls,
-            usage=self._usage,
-            stop_reason="tools" if calls else self._stop_reason(),
-        )
+            text = "its content filter stopped the answer"
+            raise self._provider.refused(text, "content")
+        return self._collected.finish(self._ending(), request_id)
 
-    def _stop_reason(self) -> Literal["end", "length", "refused"]:
+    def _ending(self) -> Ending:
         if self._finish_reason == "length":
             return "length"
         return "refused" if self._declined else "end"
-
-    def _finish_calls(self) -> tuple[ToolCall, ...]:
-        if not self._calls:
-            return ()
-        if not self._request.tools:
-            if self._words:
-                return ()
-            raise self._provider.busy("called a tool though none was offered")
-        if self._finish_reason == "length":
-            raise self._provider.refused(
-                "max_tokens was reached in the middle of a tool call; allow more"
-            )
-        if not all(call.name for call in self._calls):
-            raise self._provider.busy("broke the protocol: a tool call has no name")
-        return tuple(
-            ToolCall(
-                # Unique in its conversation, for those who send none.
-                id=call.id or f"call_{len(self._request.lines)}_{number}",
-                name=self._names.ours(call.name),
-                arguments="".join(call.arguments).encode() or b"{}",
-            )
-            for number, call in enumerate(self._calls)
-        )

@@ -78,17 +78,21 @@ class ScriptedModel:
         match failure:
             case "busy":
                 raise ModelBusyError(
-                    f"{where} is busy to order", retry_after=plan.action.retry_after
+                    f"{where} is busy to order",
+                    kind="rate",
+                    retry_after=plan.action.retry_after,
                 )
             case "refused":
-                raise ModelRefusedError(f"{where} refuses to order")
+                raise ModelRefusedError(f"{where} refuses to order", kind="auth")
             case "hang":
                 await trio.sleep_forever()
             case "truncate":
                 words: list[str] = WORD.findall(plan.text)
                 half = words[: len(words) // 2]
                 await say(half, plan.action.word_delay, speak)
-                raise ModelBusyError(f"{where} stopped in mid-answer, to order")
+                raise ModelBusyError(
+                    f"{where} stopped in mid-answer, to order", kind="protocol"
+                )
 
 
 async def say(words: list[str], word_delay: float, speak: Speak) -> None:

@@ -22,7 +22,11 @@ class SseEvent(msgspec.Struct, frozen=True):
     """Its `event` line; empty if it had none."""
 
 
-class SseTooLargeError(ValueError):
+class TooLargeError(ValueError):
+    """What came is above its bound; its reader is of no more use."""
+
+
+class SseTooLargeError(TooLargeError):
     """An event, or a line of one, is above the bound; the parser is of no more use."""
 
 

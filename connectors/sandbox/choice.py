@@ -26,8 +26,8 @@ from connectors.sandbox.territory import HERE, listed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from connectors.config import SandboxConfig
     from connectors.sandbox.territory import Territory
+    from connectors.tool_config import SandboxConfig
 
 FEATURES: Final = {
     "files": "files outside of what is given cannot be read or made",

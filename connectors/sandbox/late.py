@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
     from pathlib import Path
 
-    from connectors.config import SandboxConfig
     from connectors.sandbox.launching import LaunchingSandbox
     from connectors.sandbox.plan import Confinement, Finished, Standing
     from connectors.sandbox.runner import Confined
     from connectors.sandbox.territory import Territory
+    from connectors.tool_config import SandboxConfig
 
 
 class LateSandbox:

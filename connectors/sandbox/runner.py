@@ -51,7 +51,7 @@ class Sandbox(Protocol):
     `late.py` makes it from `[sandbox]`, once for all.
     """
 
-    async def run(
+    async def run(  # noqa: PLR0913  what a program is started with
         self,
         command: Sequence[str],
         *,

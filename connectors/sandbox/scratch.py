@@ -69,7 +69,9 @@ def remove(folder: Path) -> None:
             place.rmdir()
         around.rmdir()
     except OSError as error:
-        LOG.warning("a program's temporary files stay", folder=str(around), why=str(error))
+        LOG.warning(
+            "a program's temporary files stay", folder=str(around), why=str(error)
+        )
 
 
 def empty(place: Path) -> list[Path]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from actors.messages import ToolCall, ToolContext
-    from connectors.config import WorkspaceConfig
+    from connectors.tool_config import WorkspaceConfig
 
 Outcome = TypeVar("Outcome")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
-    from connectors.config import WorkspaceConfig
+    from connectors.tool_config import WorkspaceConfig
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Why O_NONBLOCK: opening a pipe would wait for its other end.

@@ -12,18 +12,12 @@ import trio
 import trio.testing
 
 from actors.errors import ModelBusyError, ModelRefusedError
-from actors.messages import Line, ModelRequest, ToolSpec
-from connectors.models.openai import OpenAIModel, OpenAISettings
+from actors.messages import Image, Line, ModelRequest, ToolCall, ToolSpec
 from connectors.models.script import Script, ScriptSettings
 from connectors.models.scripted import ScriptedModel
-from tests.fakes.openai_server import (
-    END,
-    FakeProvider,
-    Step,
-    call_delta,
-    delta,
-    spoken,
-)
+from tests.fakes.dialects import MANNERS, Manner
+from tests.fakes.model_server import FakeProvider, Step
+from tests.fakes.sayings import PIXEL, Saying
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -53,6 +47,7 @@ class Rig(Protocol):
     """A model that understands the words of `SCRIPT`."""
 
     model: Model
+    is_streamed: bool
 
     def open_connections(self) -> int:
         """How many answers still hold a connection."""
@@ -60,6 +55,8 @@ class Rig(Protocol):
 
 
 class ScriptedRig:
+    is_streamed = True
+
     def __init__(self) -> None:
         settings = msgspec.toml.decode(SCRIPT, type=ScriptSettings)
         self.model: Model = ScriptedModel(Script(settings))
@@ -68,77 +65,76 @@ class ScriptedRig:
         return 0
 
 
-class OpenAIRig:
-    def __init__(self) -> None:
-        self._provider = FakeProvider(obey)
-        self.model: Model = OpenAIModel(
-            OpenAISettings(base_url="http://provider/v1", api_key="sk-contract"),
-            wall_clock=lambda: 0.0,
-            transport=self._provider.transport,
-        )
+class HttpRig:
+    """A model behind a fake provider that speaks one format.
+
+    Args:
+        manner: the format, streamed or in one piece.
+    """
+
+    def __init__(self, manner: Manner) -> None:
+        self._manner = manner
+        self._provider = FakeProvider(self._obey, manner.media_type)
+        self.is_streamed = manner.stream
+        self.model: Model = manner.make(self._provider.transport)
 
     def open_connections(self) -> int:
         return self._provider.open_responses
 
+    async def _obey(self, request: httpx.Request) -> list[Step] | httpx.Response:
+        """Do over HTTP what `SCRIPT` says."""
+        sent = self._manner.dialect.read(request.content)
+        word, _, text = sent.words.partition(" ")
+        await trio.lowlevel.checkpoint()
+        if word in {"busy", "refused"}:
+            status, headers = (
+                (429, {"Retry-After": "7"}) if word == "busy" else (401, {})
+            )
+            return httpx.Response(status, headers=headers)
+        if word == "slowly":
+            return self._slowly(text)
+        said = {
+            "say": Saying(text),
+            "call": CALLING if sent.has_tools else Saying("In words, then."),
+        }
+        pieces: list[Step] = list(self._manner.pieces(said.get(word, SPOKEN)))
+        ends: dict[str, list[Step]] = {
+            "hang": [pieces[0], math.inf],
+            "cut": pieces[:-1],
+        }
+        return ends.get(word, pieces)
 
-class SentLine(msgspec.Struct):
-    content: str
+    def _slowly(self, text: str) -> list[Step]:
+        """Say a text word by word, a second before each."""
+        if not self._manner.stream:
+            return [float(text.count(" ") + 1), self._manner.written(Saying(text))]
+        words = [f" {word}" if n else word for n, word in enumerate(text.split(" "))]
+        events = [self._manner.dialect.events(Saying(word)) for word in words]
+        # Of every word's own stream the events that have the word; the rest once.
+        whole = self._manner.dialect.events(Saying(text))
+        says = [at for at, each in enumerate(whole) if each not in self._silent()]
+        steps: list[Step] = list(whole[: says[0]])
+        for stream in events:
+            said = b"".join(e for e in stream if e not in self._silent())
+            steps += [1.0, said]
+        return [*steps, *whole[says[-1] + 1 :]]
 
-
-class SentRequest(msgspec.Struct):
-    messages: list[SentLine]
-    tools: list[object] = []
-
-
-async def obey(request: httpx.Request) -> list[Step] | httpx.Response:
-    """Do over HTTP what `SCRIPT` says."""
-    sent = msgspec.json.decode(request.content, type=SentRequest)
-    word, _, text = sent.messages[-1].content.partition(" ")
-    await trio.lowlevel.checkpoint()
-    if word == "call":
-        return called(has_tools=bool(sent.tools))
-    return answers(word, text)
-
-
-def slowly(text: str) -> list[Step]:
-    steps: list[Step] = []
-    for number, word in enumerate(text.split(" ")):
-        steps += [1.0, delta(content=f" {word}" if number else word)]
-    return [*steps, delta("stop"), END]
-
-
-def called(*, has_tools: bool) -> list[Step]:
-    if not has_tools:
-        return spoken("In words, then.")
-    return [
-        delta(content="A moment."),
-        call_delta(0, "a", "clock", '{"timezone":'),
-        call_delta(1, "b", "clock", ""),
-        call_delta(0, "", "", '"Asia/Tokyo"}'),
-        delta("tool_calls"),
-        END,
-    ]
-
-
-def answers(word: str, text: str) -> list[Step] | httpx.Response:
-    match word:
-        case "say":
-            return spoken(text)
-        case "slowly":
-            return slowly(text)
-        case "busy":
-            return httpx.Response(429, headers={"Retry-After": "7"})
-        case "refused":
-            return httpx.Response(401)
-        case "hang":
-            return [delta(role="assistant"), math.inf]
-        case _:
-            return spoken("one two three four")[:4]
+    def _silent(self) -> list[bytes]:
+        """Give the events that every answer has."""
+        one = self._manner.dialect.events(Saying("1"))
+        return [
+            each for each in self._manner.dialect.events(Saying("2")) if each in one
+        ]
 
 
-@pytest.fixture(params=[ScriptedRig, OpenAIRig])
+SPOKEN = Saying("one two three four")
+CALLING = Saying("A moment.", (("clock", '{"timezone":"Asia/Tokyo"}'), ("clock", "")))
+
+
+@pytest.fixture(params=["scripted", *MANNERS], ids=str)
 async def rig(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
-    rig: Rig = request.param()
+    manner: str | Manner = request.param
+    rig: Rig = ScriptedRig() if isinstance(manner, str) else HttpRig(manner)
     yield rig
     await rig.model.aclose()
 
@@ -189,7 +185,10 @@ async def test_words_come_as_they_are_said(
         heard.append((trio.current_time() - start, piece))
 
     await rig.model.answer(asking("slowly one two three"), speak)
-    assert heard == [(1.0, "one"), (2.0, " two"), (3.0, " three")]
+    if rig.is_streamed:
+        assert heard == [(1.0, "one"), (2.0, " two"), (3.0, " three")]
+    else:
+        assert heard == [(3.0, "one two three")]
 
 
 async def test_a_busy_model_says_how_long_to_wait(rig: Rig) -> None:
@@ -203,6 +202,37 @@ async def test_a_refusal_is_no_busy_model(rig: Rig) -> None:
     with pytest.raises(ModelRefusedError):
         await rig.model.answer(asking("refused"), deaf)
     assert rig.open_connections() == 0
+
+
+async def test_errors_say_what_they_are(rig: Rig) -> None:
+    with pytest.raises(ModelBusyError) as busy:
+        await rig.model.answer(asking("busy"), deaf)
+    with pytest.raises(ModelRefusedError) as refused:
+        await rig.model.answer(asking("refused"), deaf)
+    with pytest.raises(ModelBusyError) as cut:
+        await rig.model.answer(asking("cut"), deaf)
+    kinds = (busy.value.kind, refused.value.kind, cut.value.kind)
+    assert kinds == ("rate", "auth", "protocol")
+
+
+async def test_a_picture_keeps_nobody_from_answering(rig: Rig) -> None:
+    picture = Image("image/png", PIXEL)
+    lines = (Line("user", "look", images=(picture,)), Line("user", "say I see"))
+    request = msgspec.structs.replace(asking(""), lines=lines)
+    assert (await rig.model.answer(request, deaf)).text == "I see"
+
+
+async def test_a_round_of_tools_can_be_followed_by_one_without(rig: Rig) -> None:
+    calls = (ToolCall("a", "clock", b"{}"), ToolCall("b", "clock", b"{}"))
+    lines = (
+        Line("user", "what time is it?"),
+        Line("assistant", "", tool_calls=calls),
+        Line("tool", "noon", tool_call_id="b"),
+        Line("tool", "", tool_call_id="a"),
+        Line("user", "say noon"),
+    )
+    request = msgspec.structs.replace(asking(""), lines=lines)
+    assert (await rig.model.answer(request, deaf)).text == "noon"
 
 
 async def test_half_an_answer_is_an_error(rig: Rig) -> None:
@@ -257,8 +287,11 @@ async def test_cancelling_in_mid_answer_leaves_nothing_open(
             if len(pieces) == 2:
                 scope.cancel()
 
+        if not rig.is_streamed:
+            scope.deadline = trio.current_time() + 2
         await rig.model.answer(asking("slowly one two three four"), speak)
-    assert pieces == ["one", " two"]
+    assert scope.cancelled_caught
+    assert pieces == (["one", " two"] if rig.is_streamed else [])
     assert rig.open_connections() == 0
 
 

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.messages import Address, ToolCall, ToolContext
-from connectors.config import WorkspaceConfig
 from connectors.fetch.messages import Fetched, FetchRequest
 from connectors.sandbox import landlock
 from connectors.sandbox.launching import LaunchingSandbox
 from connectors.sandbox.orders import Means
 from connectors.sandbox.plan import Standing
 from connectors.sandbox.territory import Territory
+from connectors.tool_config import WorkspaceConfig
 from connectors.tools.calculate import CalculateTool
 from connectors.tools.clock import ClockTool
 from connectors.tools.files import Desks, ListFilesTool, ReadFileTool, WriteFileTool

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 import trio
 
-from connectors.config import FetchConfig
 from connectors.fetch.fetch import Fetcher
+from connectors.tool_config import FetchConfig
 from connectors.tools.brave import BraveSearch
 from connectors.tools.searching import Hit, SearchError, door_of
 from connectors.tools.searxng import SearxngSearch

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.messages import Address, ToolCall, ToolContext, ToolResult
-from connectors.config import WorkspaceConfig
+from connectors.tool_config import WorkspaceConfig
 from connectors.tools.files import Desks, ListFilesTool, ReadFileTool, WriteFileTool
 
 if TYPE_CHECKING:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.messages import Line, ModelAnswer, ModelRequest, ToolSpec
-from connectors.models.openai import OpenAIModel, OpenAISettings
-from connectors.models.openai_errors import Provider
+from connectors.model_config import OpenAIModelConfig
+from connectors.models.openai import make_model
+from connectors.models.provider import Provider
+from runtime.secret import Secret
 
 if TYPE_CHECKING:
-    from tests.fakes.openai_server import FakeProvider
+    from tests.fakes.model_server import FakeProvider
 
 KEY = "sk-very-secret-0123456789"
 NOW = 1_700_000_000.0
@@ -31,15 +33,15 @@ def asking(*lines: Line, tools: tuple[ToolSpec, ...] = ()) -> ModelRequest:
 
 
 async def ask(
-    provider: FakeProvider, request: ModelRequest | None = None, **settings: str
+    provider: FakeProvider, request: ModelRequest | None = None, **settings: object
 ) -> ModelAnswer:
     """Ask a fake provider once."""
-    account = {"base_url": "http://provider/v1", "api_key": KEY, **settings}
-    model = OpenAIModel(
-        msgspec.convert(account, OpenAISettings),
-        wall_clock=lambda: NOW,
-        transport=provider.transport,
+    account = {"model": "m", "base_url": "http://provider/v1", **settings}
+    key = account.pop("api_key", KEY)
+    config = msgspec.structs.replace(
+        msgspec.convert(account, OpenAIModelConfig), api_key=Secret(str(key))
     )
+    model = make_model(config, lambda: NOW, provider.transport)
     pieces: list[str] = []
     answer = await model.answer(request or asking(), pieces.append)
     assert "".join(pieces) == answer.text

@@ -10,7 +10,6 @@ import httpx
 import pytest
 import trio
 
-from connectors.config import FetchConfig
 from connectors.fetch.errors import (
     FetchFailedError,
     FetchRefusedError,
@@ -19,6 +18,7 @@ from connectors.fetch.errors import (
 )
 from connectors.fetch.fetch import Fetched, Fetcher, FetchRequest
 from connectors.fetch.transport import GuardedTransport
+from connectors.tool_config import FetchConfig
 from tests.fakes.web_site import FakeDns, Site, moved, open_site, response
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from connectors.config import FetchConfig
 from connectors.fetch.errors import FetchFailedError, FetchTimeoutError
 from connectors.fetch.fetch import Fetched, Fetcher, FetchRequest
+from connectors.tool_config import FetchConfig
 from tests.fakes.certificate import client_side, server_side
 from tests.fakes.web_site import FakeDns, response
 

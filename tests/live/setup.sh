@@ -2,37 +2,56 @@
 # Gets what the live tests need, by name, into the ignored folder .live/.
 #
 # promtool comes from Debian's `prometheus` package. The package is unpacked, not
-# installed: installing it would start a server on this machine.
+# installed: installing it would start a server on this machine. aimock, a server that
+# speaks the formats of the model vendors, comes from npm.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 mkdir -p .live/bin
 
-if [[ -x .live/bin/promtool ]]; then
-  exit 0
-fi
-if installed=$(command -v promtool); then
-  ln -sf "$installed" .live/bin/promtool
-  exit 0
-fi
-if ! command -v apt-get > /dev/null || ! command -v dpkg-deb > /dev/null; then
-  echo 'tests/live/setup.sh: promtool is missing and there is no apt here.' >&2
-  echo 'Install promtool (part of Prometheus) on PATH, then run this again.' >&2
-  exit 1
-fi
+get_promtool() {
+  if [[ -x .live/bin/promtool ]]; then
+    return
+  fi
+  if installed=$(command -v promtool); then
+    ln -sf "$installed" .live/bin/promtool
+    return
+  fi
+  if ! command -v apt-get > /dev/null || ! command -v dpkg-deb > /dev/null; then
+    echo 'tests/live/setup.sh: promtool is missing and there is no apt here.' >&2
+    echo 'Install promtool (part of Prometheus) on PATH, then run this again.' >&2
+    exit 1
+  fi
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  # Only root may refresh the package lists; others use those that are there.
+  if ((EUID == 0)); then
+    apt-get update -qq
+    # Why: apt fetches as the user _apt, who could not write into our folder.
+    chown _apt "$work" 2> /dev/null || true
+  fi
+  if ! (cd "$work" && apt-get download -qq prometheus); then
+    echo 'tests/live/setup.sh: apt could not download "prometheus" (for promtool).' >&2
+    echo 'Refresh the package lists (apt-get update, as root) or install promtool.' >&2
+    exit 1
+  fi
+  dpkg-deb --extract "$work"/prometheus_*.deb "$work/unpacked"
+  cp "$work/unpacked/usr/bin/promtool" .live/bin/promtool
+  .live/bin/promtool --version
+}
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-# Only root may refresh the package lists; others use those that are there.
-if ((EUID == 0)); then
-  apt-get update -qq
-  # Why: apt fetches as the user _apt, who could not write into our folder.
-  chown _apt "$work" 2> /dev/null || true
-fi
-if ! (cd "$work" && apt-get download -qq prometheus); then
-  echo 'tests/live/setup.sh: apt could not download "prometheus" (for promtool).' >&2
-  echo 'Refresh the package lists (apt-get update, as root) or install promtool.' >&2
-  exit 1
-fi
-dpkg-deb --extract "$work"/prometheus_*.deb "$work/unpacked"
-cp "$work/unpacked/usr/bin/promtool" .live/bin/promtool
-.live/bin/promtool --version
+get_aimock() {
+  # Pinned: the tests say which version they were written against.
+  local package='@copilotkit/aimock' version='1.43.0'
+  local there=".live/node_modules/$package/package.json"
+  if [[ -f $there ]] && grep -q "\"version\": \"$version\"" "$there"; then
+    return
+  fi
+  if ! command -v npm > /dev/null; then
+    echo 'tests/live/setup.sh: npm is missing; install Node.js 20 or newer.' >&2
+    exit 1
+  fi
+  npm install --prefix .live --no-audit --no-fund --silent "$package@$version"
+}
+
+get_promtool
+get_aimock

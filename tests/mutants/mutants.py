@@ -128,6 +128,27 @@ MUTANTS = (
         ("tests/test_openai_model.py", "tests/contracts/test_model.py"),
     ),
     Mutant(
+        "a message without its stop taken for whole",
+        "connectors/models/anthropic_stream.py",
+        "        if not self._is_whole:\n",
+        "        if False:\n",
+        ("tests/test_model_streams.py", "tests/contracts/test_model.py"),
+    ),
+    Mutant(
+        "a body without its end taken for whole",
+        "connectors/models/google_stream.py",
+        "        return self._is_ended and bool(self._finish_reason)\n",
+        "        return bool(self._finish_reason)\n",
+        ("tests/test_model_answers.py", "tests/test_model_faults.py"),
+    ),
+    Mutant(
+        "lines without the last taken for whole",
+        "connectors/models/ollama_stream.py",
+        "        if not self._is_done:\n",
+        "        if False:\n",
+        ("tests/test_model_streams.py", "tests/contracts/test_model.py"),
+    ),
+    Mutant(
         "recorded steps not read",
         "actors/steps.py",
         "        if not (self._may_be_there and self._stream):\n"

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 import trio
 
-from connectors.config import SandboxConfig
 from connectors.sandbox.choice import open_sandbox
 from connectors.sandbox.launching import LaunchingSandbox
 from connectors.sandbox.orders import Means
 from connectors.sandbox.plan import MIB, Confinement, Limits, SandboxError, Standing
 from connectors.sandbox.syscalls import ARCHITECTURES
 from connectors.sandbox.territory import Territory
+from connectors.tool_config import SandboxConfig
 
 if TYPE_CHECKING:
     from collections.abc import Generator

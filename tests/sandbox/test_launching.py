@@ -314,7 +314,7 @@ async def test_many_at_once_do_not_mix(sandbox: LaunchingSandbox, stage: Stage) 
 VICTIM = """
 import sys, trio
 from pathlib import Path
-from connectors.config import SandboxConfig
+from connectors.tool_config import SandboxConfig
 from connectors.sandbox.choice import open_sandbox
 from connectors.sandbox.plan import Confinement
 from connectors.sandbox.territory import Territory

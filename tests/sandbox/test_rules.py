@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.config import AppConfig, SandboxConfig, StoreConfig, WorkspaceConfig
+from connectors.config import AppConfig, StoreConfig
 from connectors.sandbox import landlock
 from connectors.sandbox.capture import Capture
 from connectors.sandbox.choice import (
@@ -30,6 +30,7 @@ from connectors.sandbox.plan import Confinement, SandboxError, Standing
 from connectors.sandbox.seccomp import ALLOW, KILL, NOTIFY, program
 from connectors.sandbox.syscalls import ARCHITECTURES, BROKERED, DENIED, HIGHEST_CALL
 from connectors.sandbox.territory import Territory
+from connectors.tool_config import SandboxConfig, WorkspaceConfig
 from runtime.metrics import Metrics
 
 if TYPE_CHECKING:

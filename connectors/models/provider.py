@@ -1,0 +1,165 @@
+"""The errors of a provider: whom they speak of, of which kind they are, what they say.
+
+Pure. Tells what may be tried again from what may not, and writes a short text
+without secrets: the key never, of the provider's own words at most 200 characters.
+Each format reads its provider's errors into a `Said`; what that means is here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors.errors import ModelBusyError, ModelFault, ModelRefusedError
+
+if TYPE_CHECKING:
+    from actors.errors import ModelError
+
+MAX_SNIPPET = 200
+
+MAY_PASS: frozenset[ModelFault] = frozenset(
+    {"rate", "overload", "network", "protocol", "timeout"}
+)
+"""What trying again can help."""
+
+BY_STATUS: dict[int, ModelFault] = {
+    401: "auth",
+    402: "quota",
+    403: "auth",
+    408: "timeout",
+    409: "overload",
+    413: "context",
+    425: "overload",
+    429: "rate",
+    504: "timeout",
+}
+
+# Source: OpenAI and those who speak its language (vLLM, llama.cpp, LM Studio,
+# OpenRouter), Anthropic ("prompt is too long", "exceed context limit"), Google ("input
+# token count … exceeds the maximum number of tokens"), Ollama ("exceeds the context
+# length").
+TOO_LONG = re.compile(
+    r"context.?(length|window|size|limit)|maximum context|prompt is too long"
+    r"|too many tokens|input token count .{0,40}exceeds|exceed_context_size",
+    re.IGNORECASE,
+)
+MAY_BE_TOO_LONG = frozenset({0, 400, 404, 413, 422, 500})
+"""Statuses under which providers say so; 0: in mid-answer, without a status."""
+
+
+class Said(msgspec.Struct, frozen=True):
+    """An error as a provider words it, read by its format."""
+
+    message: str | None = None
+    kind: ModelFault | None = None
+    """What its own codes say; None leaves it to the status and the wording."""
+
+    retry_after: float | None = None
+    """Seconds it asks us to wait, where the body says so."""
+
+    status: int = 0
+    """The HTTP status that a stream which has begun can no longer send; 0: none."""
+
+
+class Provider(msgspec.Struct, frozen=True):
+    """Whom an error's text speaks of, and what it must not say."""
+
+    name: str
+    """Host and model."""
+
+    key: str = ""
+
+    def busy(
+        self, text: str, kind: ModelFault, *, retry_after: float | None = None
+    ) -> ModelBusyError:
+        """Make the error for what may be tried again."""
+        text = f"{self.name}: {text}"
+        return ModelBusyError(text, kind=kind, retry_after=retry_after)
+
+    def broken(self, text: str) -> ModelBusyError:
+        """Make the error for an answer that is none by its protocol."""
+        return self.busy(f"broke the protocol: {text}", "protocol")
+
+    def refused(self, text: str, kind: ModelFault) -> ModelRefusedError:
+        """Make the error for what trying again cannot help."""
+        return ModelRefusedError(f"{self.name}: {text}", kind=kind)
+
+    def status_error(
+        self, status: int, body: bytes, said: Said, retry_after: float | None
+    ) -> ModelError:
+        """Make the error for a response other than 200.
+
+        Args:
+            status: the HTTP status.
+            body: the body, or its beginning.
+            said: what the format found in it.
+            retry_after: seconds that a header asked us to wait, or None.
+        """
+        if 300 <= status < 400:
+            return self.refused(
+                f"redirects (HTTP {status}), which is not followed; give base_url "
+                "as the provider documents it",
+                "bad_request",
+            )
+        quote = self.quote(body if said.message is None else said.message)
+        wait = retry_after if said.retry_after is None else said.retry_after
+        kind = said.kind or kind_of(status, said.message)
+        return self._error(kind, f"HTTP {status}", quote, wait)
+
+    def stream_error(self, said: Said) -> ModelError:
+        """Make the error for one that came in an answer that had begun."""
+        kind = said.kind or kind_of(said.status, said.message)
+        where = f"HTTP {said.status}" if said.status else "in mid-answer"
+        return self._error(kind, where, self.quote(said.message or ""), None)
+
+    def _error(
+        self, kind: ModelFault, where: str, quote: str, retry_after: float | None
+    ) -> ModelError:
+        if kind in MAY_PASS:
+            text = f"busy ({where}){quote}"
+            return self.busy(text, kind, retry_after=retry_after)
+        match kind:
+            case "auth":
+                text = f"the key was not accepted ({where}); check the setting api_key"
+            case "quota":
+                text = f"the account's quota is used up ({where})"
+            case "context":
+                text = (
+                    f"the conversation is too long for the model's context length "
+                    f"({where}); send less of it"
+                )
+            case "content":
+                text = f"its content filter refused the request ({where})"
+            case _:
+                text = f"refused the request ({where})"
+        return self.refused(text + quote, kind)
+
+    def quote(self, said: bytes | str) -> str:
+        """Cut the provider's words short, without the key; empty if it said nothing."""
+        text = said if isinstance(said, str) else said.decode("utf-8", "replace")
+        if text.lstrip()[:1] == "<":
+            return ": (an HTML page instead of an error message)"
+        if self.key:
+            # Before it is cut, or the first half of the key could remain.
+            text = text.replace(self.key, "[key]")
+        shown = "".join(c if c.isprintable() else " " for c in text)
+        shown = " ".join(shown.split())
+        return f": {shown[:MAX_SNIPPET]}" if shown else ""
+
+
+def kind_of(status: int, message: str | None) -> ModelFault:
+    """Tell what an error is of which no code says it.
+
+    Args:
+        status: the HTTP status; 0 for one that came in mid-answer without any.
+        message: the provider's words, if it said any.
+    """
+    if status in MAY_BE_TOO_LONG and message and TOO_LONG.search(message):
+        return "context"
+    if status in BY_STATUS:
+        return BY_STATUS[status]
+    if status == 0 or status >= 500:
+        return "overload"
+    return "protocol" if status < 300 else "bad_request"

@@ -1,0 +1,87 @@
+"""The settings of what agents can do: programs, the web, files.
+
+Only shapes, bounds and defaults, as in `config.py`, which puts them together.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from actors.config import Count, Seconds
+from runtime.secret import Secret
+
+
+class SandboxConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the programs run that agents start."""
+
+    mode: Literal["auto", "bubblewrap", "landlock", "none"] = "auto"
+    """`auto`: bubblewrap if it works here, else Landlock. `none`: no protection."""
+
+    required: bool = True
+    """Whether programs are refused where there is no sandbox; False runs them with no
+    protection then."""
+
+    readable: tuple[Path, ...] = ()
+    """Files and folders that all programs may read, besides what the system needs."""
+
+
+class FetchConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """What may be fetched from addresses that people and models give."""
+
+    allow: tuple[str, ...] = ()
+    """Exceptions: networks and hosts with ports that are reached though they are not
+    public, as `10.1.0.0/16`, `10.1.2.3` or `search.lan:8080`."""
+
+    max_bytes: Annotated[int, Meta(ge=1, le=1_073_741_824)] = 10_485_760
+    """Longest answer, as sent and as unpacked, in bytes."""
+
+    timeout: Seconds = 30.0
+    """Seconds for one answer, redirects included."""
+
+    max_redirects: Annotated[int, Meta(ge=0, le=20)] = 3
+    """Redirects that are followed; each is checked like the first address."""
+
+    max_at_once: Annotated[int, Meta(ge=1, le=1_000)] = 8
+    """Answers fetched at once; more wait, within their `timeout`."""
+
+    page_chars: Annotated[int, Meta(ge=100, le=1_000_000)] = 3_000
+    """Most characters of a page that the tool `http_fetch` gives at once."""
+
+
+class WebSearchConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """The search engine behind the tool `web_search`."""
+
+    kind: Literal["off", "searxng", "brave"] = "off"
+    """Which engine; `off`: no agent can have the tool."""
+
+    base_url: str = ""
+    """Its address: of SearXNG up to and without `/search`; of Brave empty."""
+
+    api_key: Secret | None = None
+    """Brave's key."""
+
+    results: Annotated[int, Meta(ge=1, le=20)] = 5
+    """Pages given for one search."""
+
+
+class WorkspaceConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where agents keep the files they work on."""
+
+    path: str = "var/workspace"
+    """The folder; each agent has one of its own in it. Relative to the current
+    directory, as the database is."""
+
+    max_bytes: Count = 104_857_600
+    """Most bytes of all files of one agent, as its tools count them."""
+
+    max_file_bytes: Count = 10_485_760
+    """Longest file that the tools read or write, in bytes."""
+
+    max_files: Count = 10_000
+    """Most files and folders of one agent."""
+
+    read_chars: Annotated[int, Meta(ge=100, le=1_000_000)] = 8_000
+    """Most characters of a file that the tool `read_file` gives at once."""
