@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors import names
+from actors import answers, names
 from actors.messages import Draft, Inbound, Line, Run, Typing
 from actors.protocol import (
     Acquire,
@@ -23,6 +23,7 @@ from actors.protocol import (
     ShowTyping,
     StartTurn,
     TurnEnded,
+    TurnNoted,
     TurnSpoke,
 )
 from actors.rules import message_state
@@ -32,6 +33,7 @@ from runtime.logs import EventLog
 from runtime.rows import Claim, Commit, Committed, Defer
 
 if TYPE_CHECKING:
+    from actors.answers import Aside
     from actors.persona import Persona
     from actors.services import Services
     from runtime.actor import Actor
@@ -231,6 +233,20 @@ class Attempt:
             cost=persona.prices.cost(usage),
         )
 
+    def count(self, outcome: Finished | Failed, run: Run) -> None:
+        """Count how it ended, and say so in the log."""
+        word = outcome.reason if isinstance(outcome, Failed) else "ok"
+        self._services.metrics.turn(self._persona.name, word)
+        self._services.metrics.stage("turn", run.seconds)
+        LOG.info(
+            "turn ended",
+            correlation_id=self.inbound.correlation_id,
+            agent=self._persona.name,
+            outcome=word,
+            attempt=run.attempt,
+            seconds=run.seconds,
+        )
+
     def cancel(self) -> None:
         """Tell the agent that nobody waits for it any more."""
         if self.is_started:
@@ -328,6 +344,15 @@ class Attempt:
         self._unshown += self._sanitizer.feed(text)
         if self._next_draft is None:
             self._show_draft()
+
+    def beside(self, noted: TurnNoted) -> tuple[Aside, ...]:
+        """Give what is to be said beside the answer, after the words said so far."""
+        account = self._services.account(self.inbound.address.connector)
+        is_ours = noted.turn_id == self.id and not self.is_over
+        if not (is_ours and account.abilities.shows_asides):
+            return ()
+        self.show_now()
+        return (answers.aside(self.inbound, noted.key, noted.text),)
 
     def show_now(self) -> None:
         """Show what has been said, before something else is said beside it."""

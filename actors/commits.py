@@ -118,7 +118,8 @@ def as_told(aside: Aside, now: float) -> Commit:
         aside: what is to be stored.
         now: Unix seconds.
     """
-    part = part_of(aside.inbound)
+    address = aside.delivery.address
+    part = chat_partition(address.connector, address.chat)
     return Commit(at=now, deliveries=(as_enqueue(aside.delivery, part),))
 
 

@@ -60,6 +60,20 @@ class AgentConfig(Struct, frozen=True, forbid_unknown_fields=True):
     tools: tuple[str, ...] = ()
     """Tools it may call; none unless listed."""
 
+    autonomy: Literal["read-only", "supervised", "full"] = "supervised"
+    """What it may do with its tools by itself: only look things up; look things up,
+    and ask before anything else; or everything."""
+
+    tool_permissions: dict[str, Literal["allow", "ask", "deny"]] = {}
+    """What single tools need whatever the autonomy says, by patterns of their names."""
+
+    delegated_tools: Literal["none", "read", "write", "all"] = "read"
+    """Which of its tools it may use for work that another agent handed on: none;
+    those that look things up; those, too, that change something of its own; all."""
+
+    show_tool_calls: bool = False
+    """Whether people are told of each tool call when it begins."""
+
     delegates: tuple[str, ...] = ()
     """Agents it may hand work to; none unless listed."""
 
@@ -103,6 +117,79 @@ class AuditConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     keep_days: Annotated[float, Meta(gt=0, le=36_500)] = 90.0
     """Days until a record is removed."""
+
+
+class ToolCallConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """What keeps the tool calls of one turn within bounds."""
+
+    max_parallel_tools: Annotated[int, Meta(ge=1, le=32)] = 4
+    """Calls of one round that run at once; the others wait."""
+
+    tool_timeout: Seconds = 150.0
+    """Seconds one call may take, waiting for leave not counted."""
+
+    max_result_chars: Annotated[int, Meta(ge=100)] = 20_000
+    """Longest result a model is shown, in characters; of a longer one the middle is
+    cut out."""
+
+    warn_after: Annotated[int, Meta(ge=2, le=100)] = 3
+    """From this repetition of a call with the same result on, the model is warned."""
+
+    block_after: Annotated[int, Meta(ge=2, le=100)] = 5
+    """From this one on, the call is not run."""
+
+    break_after: Annotated[int, Meta(ge=2, le=100)] = 7
+    """With this one the model must answer in words."""
+
+
+class ApprovalConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """How people are asked before a tool runs."""
+
+    timeout: Seconds = 120.0
+    """Seconds until no answer is a no; the turn waits, so below `turn_timeout`."""
+
+    asker_may_approve: tuple[Literal["read", "write", "run"], ...] = ("read", "write")
+    """Calls that whoever asked the agent may approve, by what they can do at worst;
+    the owners may approve all."""
+
+    approval_chat: str = ""
+    """Where owners are asked, as `connector/chat`; empty: where it came up."""
+
+    always_for: Seconds = 3600.0
+    """Seconds that `/approve … always` lasts, unless the conversation sleeps before."""
+
+
+class PermissionConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """What tools need in some chats, or for some people.
+
+    Of all tables that fit, the first that names the tool counts. In every pattern,
+    `*` stands for anything.
+    """
+
+    agent: str = "*"
+    """Name of the agent."""
+
+    connector: str = "*"
+    """Name of the connector that the words came in by."""
+
+    chat: str = "*"
+    """The platform's id of the chat."""
+
+    sender: str = "*"
+    """The platform's id of the person whose words it goes back to."""
+
+    delegated: bool = False
+    """Whether `ask` and `allow` are for work that another agent handed on, or for
+    what people ask for; `deny` is for both."""
+
+    deny: tuple[str, ...] = ()
+    """Tools that are not even offered; comes before `ask` and `allow`."""
+
+    ask: tuple[str, ...] = ()
+    """Tools for which somebody is asked; comes before `allow`."""
+
+    allow: tuple[str, ...] = ()
+    """Tools that may run."""
 
 
 class RouteConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -326,6 +326,10 @@ class ToolSpec(msgspec.Struct, frozen=True):
     """Whether a call that was cut off may simply be made again. False for whatever
     changes the world: the model is then told that nobody knows."""
 
+    is_own_words: bool = False
+    """Whether all it says are this program's own words. Anybody else's are marked as
+    such before the model sees them."""
+
     effect: Literal["read", "write", "run"] = "run"
     """The worst that a call can do: look something up, change something of the
     agent's own, or do anything whatever. Decides who must be asked before."""

@@ -68,6 +68,21 @@ class LineMetrics:
             ("tool", "outcome"),
             SECONDS,
         )
+        self._denials = metrics.counter(
+            "callboard_tool_denials",
+            "Tool calls that were not allowed, by tool and reason.",
+            ("tool", "reason"),
+        )
+        self._approvals = metrics.counter(
+            "callboard_approvals",
+            "Questions whether a tool may run, by what became of them.",
+            ("outcome",),
+        )
+        self._loops = metrics.counter(
+            "callboard_tool_loops",
+            "Tool calls that repeated themselves, by agent and what was done.",
+            ("agent", "outcome"),
+        )
         self._deliveries = metrics.counter(
             "callboard_deliveries",
             "Deliveries by connector and how they ended.",
@@ -112,6 +127,18 @@ class LineMetrics:
     def tool_call(self, tool: str, outcome: str, seconds: float) -> None:
         """Observe one tool call."""
         self._tool_calls.observe(seconds, tool, outcome)
+
+    def tool_denial(self, tool: str, reason: str) -> None:
+        """Count a tool call that was not allowed."""
+        self._denials.add(1, tool, reason)
+
+    def approval(self, outcome: str) -> None:
+        """Count what became of a question whether a tool may run."""
+        self._approvals.add(1, outcome)
+
+    def tool_loop(self, agent: str, outcome: str) -> None:
+        """Count a tool call that repeated itself."""
+        self._loops.add(1, agent, outcome)
 
     def delivery(self, connector: str, state: str) -> None:
         """Count a delivery that ended."""

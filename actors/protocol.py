@@ -6,6 +6,8 @@ back through session and connector to the courier of the chat.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from actors.messages import (
@@ -130,6 +132,43 @@ class TurnNoted(msgspec.Struct, frozen=True):
     again; told once."""
 
     text: str
+
+
+class AskLeave(msgspec.Struct, frozen=True, kw_only=True):
+    """To a session, asked by a turn: may this call be made? See `Leave`."""
+
+    turn_id: str
+    call_id: str
+    key: str
+    """Says which call of the message it is; the same when it is asked again."""
+
+    tool: str
+    effect: Literal["read", "write", "run"]
+    summary: str
+    """What the call is to do, in one line for people."""
+
+
+class Leave(msgspec.Struct, frozen=True):
+    """Whether a call may be made."""
+
+    outcome: Literal["approved", "denied", "timeout", "unasked"]
+    """`unasked`: there is nobody who could be asked."""
+
+    by: str = ""
+    """Who decided, as `connector/sender_id`; empty if nobody did."""
+
+    why: str = ""
+    """For the model, if it may not."""
+
+
+class Decide(msgspec.Struct, frozen=True):
+    """To the session whose turn waits: somebody decided about a call."""
+
+    approval_id: str
+    is_approved: bool
+    by: str
+    is_lasting: bool = False
+    """Whether the same tool may run again without being asked for."""
 
 
 class Finished(msgspec.Struct, frozen=True):

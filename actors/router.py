@@ -10,6 +10,7 @@ import msgspec
 from actors import answers, commits, names
 from actors.messages import Inbound
 from actors.protocol import Deliver, DrainOutbox, Hear, Route, Settled, TakeUp
+from actors.rules import commands
 from actors.rules.keys import session_key
 from actors.rules.message_state import Past
 from actors.rules.routes import Routed, Unrouted, route
@@ -18,19 +19,13 @@ from runtime.errors import DuplicateError, StoreUnavailableError
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 from runtime.messages import Keyed
-from runtime.rows import (
-    Commit,
-    Committed,
-)
+from runtime.rows import Commit, Committed
 
 if TYPE_CHECKING:
     from actors.answers import Answer
     from actors.rules.routes import RoutingTable
     from actors.services import Services
-    from runtime.rows import (
-        SettledState,
-        StoredMessage,
-    )
+    from runtime.rows import SettledState, StoredMessage
 
 LOG = EventLog("router")
 
@@ -244,6 +239,10 @@ class Router(Actor):
         if behind is not None:
             behind.append(unheard)
             return
+        asking = self._asking(inbound)
+        if asking:
+            self._hear(inbound, asking, unheard.past)
+            return
         outcome = route(inbound, self._table)
         if isinstance(outcome, Unrouted):
             self._nobody(inbound, outcome)
@@ -251,6 +250,20 @@ class Router(Actor):
             self._hear(inbound, outcome.agents[0], unheard.past)
         else:
             self._several(unheard, outcome)
+
+    def _asking(self, inbound: Inbound) -> str:
+        """Name the agent that waits for this very word about a tool; mostly nobody.
+
+        Why: in a group it needs no mention, and no other agent is to hear it.
+        """
+        if inbound.chain.agents:
+            return ""
+        command = commands.parse_command(inbound.text)
+        if not isinstance(command, commands.Words | commands.Decision):
+            return ""
+        decision = command if isinstance(command, commands.Decision) else None
+        approval = self._services.board.hears(inbound, decision)
+        return "" if approval is None else approval.agent
 
     def _hear(self, inbound: Inbound, agent: str, past: Past = UNTRIED) -> None:
         key = session_key(inbound, agent, self._services.sessions.session_scope)

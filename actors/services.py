@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from actors.account import Account
-from actors.config import AuditConfig
+from actors.approval_board import ApprovalBoard
+from actors.config import ApprovalConfig, AuditConfig, ToolCallConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from actors.config import LimitsConfig, SessionConfig
+    from actors.config import LimitsConfig, PermissionConfig, SessionConfig
     from actors.metrics import LineMetrics
     from runtime.clock import Clock
     from runtime.ids import IdSource
@@ -36,6 +37,19 @@ class Services:
 
     owners: frozenset[str] = frozenset()
     """Who runs this company, each as `connector/sender_id`."""
+
+    approvers: frozenset[str] = frozenset()
+    """Who may approve any tool call, each as `connector/sender_id`: the owners, and
+    whoever sits at this machine's terminal."""
+
+    tool_calls: ToolCallConfig = field(default_factory=ToolCallConfig)
+    approvals: ApprovalConfig = field(default_factory=ApprovalConfig)
+    permissions: tuple[PermissionConfig, ...] = ()
+    board: ApprovalBoard = field(default_factory=ApprovalBoard)
+    """The calls that wait for somebody's leave, in all conversations."""
+
+    receipt_key: bytes = b""
+    """What receipts of tool calls are signed with; empty: none is made."""
 
     redact: Callable[[str], str] = str
     """Takes the values of secrets out of a text that is to be kept."""

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, ClassVar, assert_never
 
 import msgspec
 
-from actors import answers, attempt, names
+from actors import answers, attempt, consent, names
 from actors.attempt import Attempt, Held
+from actors.consent import Beside, Consent
 from actors.history import SCHEMA, History
 from actors.messages import Inbound, Line, Run
 from actors.outgoing import Concluded, Outgoing, RetryCommit, Stored
@@ -25,7 +26,6 @@ from actors.protocol import (
     Hear,
     TakeUp,
     TurnEnded,
-    TurnNoted,
     TurnSpoke,
 )
 from actors.rules import commands, message_state, queueing
@@ -77,6 +77,7 @@ class Session(Actor):
         self._services = services
         self._queue = queueing.SessionQueue(services.limits.max_waiting)
         self._held: dict[str, Held] = {}
+        self._consent: Consent | None = None  # most conversations ask for nothing
         self._attempt: Attempt | None = None
         self._history = History(key, persona.config.max_history)
         self._outgoing = Outgoing(self._history, services)
@@ -129,8 +130,6 @@ class Session(Actor):
                 self._outgoing.store_next(self)
             case BeginAgain(inbound_id=inbound_id):
                 self._begin_again(inbound_id)
-            case TurnNoted():
-                self._noted(message)
             case (
                 Granted()
                 | attempt.Claimed()
@@ -141,6 +140,8 @@ class Session(Actor):
                 | TurnEnded()
             ):
                 self._on_turn(message)
+            case _ if isinstance(message, Beside):
+                self._beside(message)
             case _:
                 return super().on_receive(message)
         return None
@@ -160,18 +161,14 @@ class Session(Actor):
         retries = self._services.account(inbound.address.connector).retries
         state = message_state.MessageState(retries, hear.past)
         self._held[inbound.id] = Held(inbound, state)
-        match command:
-            case commands.Words():
-                heard = queueing.Heard(inbound.id, is_owed=hear.past.was_read)
-                self._effects(self._queue.on(heard))
-            case commands.Stop():
-                self._stop(inbound)
-            case commands.Help():
-                self._say(inbound, commands.help_text())
-            case commands.UnknownCommand(text=text):
-                self._say(inbound, text)
-            case _:
-                assert_never(command)
+        told = consent.told(inbound, command, self, self._services)
+        if told is not None:
+            self._say(inbound, told)
+        elif isinstance(command, commands.Stop):
+            self._stop(inbound)
+        else:
+            heard = queueing.Heard(inbound.id, is_owed=hear.past.was_read)
+            self._effects(self._queue.on(heard))
 
     def _hear_again(self, held: Held, past: message_state.Past) -> None:
         """Begin at once with what waits for another attempt, if a person says so."""
@@ -281,15 +278,11 @@ class Session(Actor):
         if report is not None:
             self._reported(current, report)
 
-    def _noted(self, noted: TurnNoted) -> None:
+    def _beside(self, message: Beside) -> None:
         """Tell people something beside the answer that is being written."""
-        current = self._attempt
-        if current is None or current.id != noted.turn_id or current.is_over:
-            return
-        inbound = current.inbound
-        if self._services.account(inbound.address.connector).abilities.shows_asides:
-            current.show_now()
-            self._put(answers.aside(inbound, noted.key, noted.text))
+        asking = self._consent = self._consent or Consent(self._persona, self._services)
+        for said in asking.receive(message, self._attempt, self):
+            self._put(said)
 
     def _reported(self, current: Attempt, report: attempt.Report) -> None:
         inbound = current.inbound
@@ -297,7 +290,7 @@ class Session(Actor):
             self._superseded(inbound)
             return
         run = current.run(report)
-        self._count(inbound, report, run)
+        current.count(report, run)
         if isinstance(report, Failed):
             self._failed(current, report, run)
         else:
@@ -309,19 +302,6 @@ class Session(Actor):
         self._let_go(inbound)
         self.tell(names.connector(inbound.address.connector), DrainOutbox())
         self._after_answer(inbound)
-
-    def _count(self, inbound: Inbound, report: Finished | Failed, run: Run) -> None:
-        word = report.reason if isinstance(report, Failed) else "ok"
-        self._services.metrics.turn(self._persona.name, word)
-        self._services.metrics.stage("turn", run.seconds)
-        LOG.info(
-            "turn ended",
-            correlation_id=inbound.correlation_id,
-            agent=self._persona.name,
-            outcome=word,
-            attempt=run.attempt,
-            seconds=run.seconds,
-        )
 
     def _answered(self, inbound: Inbound, finished: Finished, run: Run) -> None:
         asked = self._asked(inbound)
@@ -398,6 +378,8 @@ class Session(Actor):
     def _forget_attempt(self) -> None:
         current, self._attempt = self._attempt, None
         if current is not None:
+            if self._consent is not None:
+                self._consent.forget(current.id)
             current.leave()
 
     def _abandon_attempt(self) -> None:

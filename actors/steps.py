@@ -1,14 +1,15 @@
 """The journal of one message's turn: what a cut off turn is resumed from.
 
-Each model answer that asks for tools, and each tool's result, is one event of a
-stream of its own, stored before the turn goes on. The final answer is not: it is
-stored with the reply, by the session. The steps belong to the message: they are kept
-as long as its row, so that it can be tried again by hand, and replayed.
+Each model answer that asks for tools, each tool's result, and whatever somebody decided
+about a call, is one event of a stream of its own, stored before the turn goes on. The
+final answer is not: it is stored with the reply, by the session. The steps belong to
+the message: they are kept as long as its row, so that it can be tried again by hand,
+and replayed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import trio
@@ -27,12 +28,25 @@ LOG = EventLog("turn")
 
 ROUND = "round"
 TOOL = "tool"
+LEAVE = "leave"
 
 PAGE = 1000
 
 # Chosen: seconds until a step is stored again that the disk refused; the turn's own
 # time goes on meanwhile.
 RETRY_COMMIT = 1.0
+
+
+class LeaveNoted(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Event `leave`: somebody was asked about a call, or decided about it."""
+
+    call_id: str
+    outcome: Literal["asked", "approved", "denied", "timeout", "unasked"]
+    by: str = ""
+    """Who decided, as `connector/sender_id`; `always`: it held from before."""
+
+    why: str = ""
+    """For the model, if the call may not run."""
 
 
 class Steps:
@@ -51,6 +65,9 @@ class Steps:
         self._may_be_there = start.may_have_steps
         self._services = services
         self._version = 0
+        self.leaves: dict[str, LeaveNoted] = {}
+        """What earlier attempts recorded last of the leave for a call, by its id."""
+
         self._lock = trio.Lock()
         self.is_superseded = False
         """Whether another attempt at the same message goes on with it; this one must
@@ -75,15 +92,24 @@ class Steps:
                 elif event.kind == TOOL:
                     result = msgspec.json.decode(event.body, type=rules.ToolReturned)
                     found.append(result)
+                elif event.kind == LEAVE:
+                    noted = msgspec.json.decode(event.body, type=LeaveNoted)
+                    self.leaves[noted.call_id] = noted
             if len(events) < PAGE:
                 return found
 
     async def add(self, step: rules.Step) -> None:
         """Record a step; comes back when it is durable, or `is_superseded`."""
+        kind = ROUND if isinstance(step, rules.ModelReplied) else TOOL
+        await self._append(NewEvent(kind, msgspec.json.encode(step)))
+
+    async def note(self, noted: LeaveNoted) -> None:
+        """Record what is known of the leave for a call; as `add`."""
+        await self._append(NewEvent(LEAVE, msgspec.json.encode(noted)))
+
+    async def _append(self, event: NewEvent) -> None:
         if not self._stream:
             return
-        kind = ROUND if isinstance(step, rules.ModelReplied) else TOOL
-        event = NewEvent(kind, msgspec.json.encode(step))
         async with self._lock:  # results of parallel tools, one after the other
             while True:
                 try:

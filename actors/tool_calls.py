@@ -1,31 +1,53 @@
-"""The tools of a turn: what is offered, and the calls of one round side by side."""
+"""The tools of a turn: what is offered, and the calls of one round side by side.
+
+A call goes through the same gates, one after the other: was it cut off before, may
+it be made, is there room; then it runs for so long and no longer, and what it gives
+back is kept within bounds and signed.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 
 import msgspec
 import trio
 
 from actors.errors import ToolError
-from actors.messages import ToolContext, ToolSpec
-from actors.rules import loop_guard, prompt
+from actors.messages import ToolContext, ToolResult, ToolSpec
+from actors.permits import Permits
+from actors.rules import loop_guard, prompt, tool_notice, tool_receipt, tool_results
 from actors.rules import turn as rules
 from actors.rules.markers import Delegation
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from actors.messages import ToolCall
+    from actors.messages import Image, ToolCall
     from actors.persona import Persona
+    from actors.ports import Tool
     from actors.protocol import StartTurn
     from actors.services import Services
+    from actors.steps import Steps
+    from actors.words import Words
 
 IN_DOUBT = (
     "nobody knows whether this was done: the program ended while it ran. Find out"
     " before you do it again, or say so."
 )
 """What the model is told of a call that was cut off and must not simply be repeated."""
+
+TOO_SLOW = (
+    "it took longer than {seconds:g} seconds and was cut off; what it had done until"
+    " then is done"
+)
+
+# Chosen: what the vendors take with one message is 5 to 20 MB; a journal is no album.
+MOST_IMAGES = 4
+MOST_IMAGE_BYTES = 8 * 1024 * 1024
+"""Pictures of one result, and their bytes in all."""
+
+LEFT_OUT = "(Pictures left out: at most {count}, of {size} MiB in all.)"
 
 
 class DelegateArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,6 +72,7 @@ DELEGATE_SPEC = ToolSpec(
         }
     ),
     effect="read",
+    is_own_words=True,
 )
 
 
@@ -60,28 +83,64 @@ class ToolCalls:
         start: on whose behalf.
         persona: which tools, and whom work may be handed to.
         services: clock, counts, limits.
+        steps: what is recorded of the turn.
+        words: by which people are told that a tool runs.
     """
 
-    __slots__ = ("_in_doubt", "_persona", "_services", "_start", "delegations", "specs")
+    __slots__ = (
+        "_in_doubt",
+        "_persona",
+        "_services",
+        "_slots",
+        "_start",
+        "_steps",
+        "_words",
+        "delegations",
+        "permits",
+    )
 
-    def __init__(self, start: StartTurn, persona: Persona, services: Services) -> None:
+    def __init__(
+        self,
+        start: StartTurn,
+        persona: Persona,
+        services: Services,
+        steps: Steps,
+        words: Words,
+    ) -> None:
         self._start = start
         self._persona = persona
         self._services = services
+        self._steps = steps
+        self._words = words
         self._in_doubt: frozenset[str] = frozenset()
+        self._slots = trio.CapacityLimiter(services.tool_calls.max_parallel_tools)
+        self.permits = Permits(start, persona, services, steps)
         specs = tuple(tool.spec for tool in persona.tools.values())
-        self.specs = (*specs, DELEGATE_SPEC) if persona.colleagues else specs
-        """What the model is offered."""
-
+        self.permits.judge((*specs, DELEGATE_SPEC) if persona.colleagues else specs)
         self.delegations: list[Delegation] = []
         """What was handed on so far."""
 
-    def doubt(self, open_effects: list[rules.Effect]) -> None:
-        """Learn which calls were begun by an attempt that was cut off."""
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What the model is offered."""
+        return self.permits.offered
+
+    def doubt(
+        self, open_effects: list[rules.Effect], needed_leave: tuple[str, ...]
+    ) -> None:
+        """Learn which calls may have been begun by an attempt that was cut off.
+
+        Args:
+            open_effects: what no step answers.
+            needed_leave: tools that were not to run without somebody's leave.
+        """
+        leaves = self._steps.leaves
+        open_calls = [e.call for e in open_effects if isinstance(e, rules.CallTool)]
         self._in_doubt = frozenset(
-            effect.call.id
-            for effect in open_effects
-            if isinstance(effect, rules.CallTool)
+            call.id
+            for call in open_calls
+            if (call.name not in needed_leave and call.id not in leaves)
+            or (call.id in leaves and leaves[call.id].outcome == "approved")
         )
 
     async def run(
@@ -115,6 +174,19 @@ class ToolCalls:
         if call.id in self._in_doubt and not tool.spec.is_repeatable:
             self._services.metrics.tool_call(call.name, "unknown", 0.0)
             return rules.ToolReturned(call.id, IN_DOUBT, is_error=True)
+        key = key_of(call)
+        why = await self.permits.refusal(call, tool.spec, key)
+        if why:
+            text = f"{call.name} was not run: {why}"
+            return rules.ToolReturned(call.id, text, is_error=True)
+        async with self._slots:
+            if self._persona.config.show_tool_calls:
+                text = tool_notice.started(call, self._services.redact)
+                self._words.note(key, text)
+            return self._kept(call, tool.spec, await self._execute(tool, call))
+
+    async def _execute(self, tool: Tool, call: ToolCall) -> ToolResult:
+        """Run a call within its time."""
         inbound = self._start.inbound
         context = ToolContext(
             agent=self._persona.name,
@@ -122,18 +194,64 @@ class ToolCalls:
             address=inbound.address,
             sender_id=inbound.sender_id,
         )
+        seconds = self._services.tool_calls.tool_timeout
         began = self._services.clock.monotonic()
         outcome = "cancelled"
+        result = ToolResult(TOO_SLOW.format(seconds=seconds), is_error=True)
         try:
-            result = await tool.run(call, context)
-            outcome = "error" if result.is_error else "ok"
+            with trio.move_on_after(seconds) as scope:
+                result = await tool.run(call, context)
+                outcome = "error" if result.is_error else "ok"
+            if scope.cancelled_caught:
+                outcome = "timeout"
         except ToolError as error:
             outcome = "failed"
-            return rules.ToolReturned(call.id, str(error), is_error=True)
+            result = ToolResult(str(error), is_error=True)
         finally:
-            seconds = self._services.clock.monotonic() - began
-            self._services.metrics.tool_call(call.name, outcome, seconds)
-        return rules.ToolReturned(call.id, result.text, result.is_error)
+            took = self._services.clock.monotonic() - began
+            self._services.metrics.tool_call(call.name, outcome, took)
+        return result
+
+    def _kept(
+        self, call: ToolCall, spec: ToolSpec, result: ToolResult
+    ) -> rules.ToolReturned:
+        """Keep a result within bounds, and sign it."""
+        text = tool_results.bound(
+            result.text, self._services.tool_calls.max_result_chars
+        )
+        images = fitting(result.images)
+        if len(images) < len(result.images):
+            size = MOST_IMAGE_BYTES // (1024 * 1024)
+            text = f"{text}\n{LEFT_OUT.format(count=MOST_IMAGES, size=size)}"
+        returned = rules.ToolReturned(
+            call.id,
+            text,
+            result.is_error,
+            images=images,
+            is_foreign=not spec.is_own_words,
+        )
+        return msgspec.structs.replace(returned, proof=self._proof(call, returned))
+
+    def _proof(
+        self, call: ToolCall, returned: rules.ToolReturned
+    ) -> tool_receipt.Proof | None:
+        key, stream = self._services.receipt_key, self._start.steps
+        if not (key and stream):
+            return None
+        conversation, _, message = stream.rpartition("/")
+        claim = tool_receipt.Claim(
+            conversation=conversation,
+            message=message,
+            call_id=call.id,
+            name=call.name,
+            arguments=tool_receipt.digest_of_arguments(call.arguments),
+            result=tool_receipt.digest_of_result(
+                returned.text, returned.images, is_error=returned.is_error
+            ),
+            at=self._services.clock.wall(),
+        )
+        receipt = tool_receipt.sign(key, claim)
+        return tool_receipt.Proof(claim.name, claim.arguments, claim.at, receipt)
 
     def delegate(self, call: ToolCall) -> rules.ToolReturned:
         """Note what is to be handed on, if it may be."""
@@ -155,3 +273,20 @@ class ToolCalls:
         self.delegations.append(Delegation(verdict.target, wanted.task.strip()))
         text = f"Handed to {verdict.target}, who will answer in this chat."
         return rules.ToolReturned(call.id, text)
+
+
+def key_of(call: ToolCall) -> str:
+    """Know a call of a message again, should its turn be begun again."""
+    parts = (call.id, call.name, call.arguments)
+    return hashlib.sha256(msgspec.msgpack.encode(parts)).hexdigest()[:16]
+
+
+def fitting(images: tuple[Image, ...]) -> tuple[Image, ...]:
+    """Give as many of the first pictures as there is room for."""
+    room, taken = MOST_IMAGE_BYTES, 0
+    for image in images[:MOST_IMAGES]:
+        room -= len(image.content)
+        if room < 0:
+            break
+        taken += 1
+    return images[:taken]

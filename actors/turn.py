@@ -17,6 +17,7 @@ from actors.messages import Usage
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded
 from actors.rules import prompt
 from actors.rules import turn as rules
+from actors.rules.loop_detector import LoopLimits
 from actors.steps import Steps
 from actors.tool_calls import ToolCalls
 from actors.words import Words
@@ -93,10 +94,18 @@ class Course:
         self._limits = services.limits
         self._words = words
         self._asking = Asking(start, persona, services, words)
-        self._calls = ToolCalls(start, persona, services)
         self._steps = Steps(start, services)
-        tools = tuple(spec.name for spec in self._calls.specs)
-        self._turn = rules.Turn(tools, max(1, persona.config.max_tool_rounds + 1))
+        self._calls = ToolCalls(start, persona, services, self._steps, words)
+        self._services = services
+        self._agent = persona.name
+        self._loop_steps = 0
+        settings = services.tool_calls
+        self._turn = rules.Turn(
+            tuple(spec.name for spec in self._calls.specs),
+            max(1, persona.config.max_tool_rounds + 1),
+            self._calls.permits.denied,
+            LoopLimits(settings.warn_after, settings.block_after, settings.break_after),
+        )
         self._usage = Usage()
         self._rounds = 0
 
@@ -136,7 +145,10 @@ class Course:
         event = await self._asking.ask(self._turn.lines, tools)
         if isinstance(event, rules.ModelReplied):
             self._note_round(event)
+            needing = self._calls.permits.needing(event.tool_calls)
+            event = msgspec.structs.replace(event, needs_leave=needing)
         effects = self._turn.on(event)
+        self._count_refusals(event)
         # The last round is not recorded here: it is stored with the reply.
         if isinstance(event, rules.ModelReplied) and not self._turn.is_over:
             await self._steps.add(event)
@@ -149,6 +161,7 @@ class Course:
         async def returned(result: rules.ToolReturned) -> None:
             await self._steps.add(result)
             effects.extend(self._turn.on(result))
+            self._count_loops()
 
         await self._calls.run(calls, returned)
         return effects
@@ -157,8 +170,10 @@ class Course:
         """Go back to where an earlier attempt was cut off."""
         reported = self._start.reported
         resumed = rules.resume(self._turn, steps)
+        needed_leave: tuple[str, ...] = ()
         for step in resumed.steps:
             if isinstance(step, rules.ModelReplied):
+                needed_leave = step.needs_leave
                 self._words.speak([], step.text)
                 is_new = reported == 0 or step.attempt > reported
                 self._note_round(step, is_counted=is_new)
@@ -166,8 +181,22 @@ class Course:
                 call = self._turn.call(step.call_id)
                 if call is not None and call.name == prompt.DELEGATE:
                     self._calls.delegate(call)  # only notes what is to be handed on
-        self._calls.doubt(resumed.open_effects)
+        self._calls.doubt(resumed.open_effects, needed_leave)
+        self._loop_steps = len(self._turn.loop_steps)  # counted by who saw them
         return resumed.open_effects
+
+    def _count_refusals(self, event: rules.ModelReplied | rules.ModelFailed) -> None:
+        """Count the calls of a round that are not run."""
+        denied = self._calls.permits.denied
+        for call in event.tool_calls if isinstance(event, rules.ModelReplied) else ():
+            if call.name in denied:
+                self._services.metrics.tool_denial(call.name, "rules")
+        self._count_loops()
+
+    def _count_loops(self) -> None:
+        for step in self._turn.loop_steps[self._loop_steps :]:
+            self._services.metrics.tool_loop(self._agent, step)
+        self._loop_steps = len(self._turn.loop_steps)
 
     def _note_round(
         self, reply: rules.ModelReplied, *, is_counted: bool = True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from actors.protocol import TurnSpoke
+from actors.protocol import TurnNoted, TurnSpoke
 from actors.rules import markers
 
 if TYPE_CHECKING:
@@ -76,6 +76,17 @@ class Words:
             self.tell()
         elif is_first:
             trio.lowlevel.current_trio_token().run_sync_soon(self.tell)
+
+    def note(self, key: str, text: str) -> None:
+        """Have people told something beside the answer, after what was said so far.
+
+        Args:
+            key: what is noted twice under one key is told once.
+            text: for the people in the chat.
+        """
+        self.tell()
+        start = self._start
+        self._turn.tell(start.session, TurnNoted(start.turn_id, key, text))
 
     def tell(self) -> None:
         """Pass on what was said since the last time."""

@@ -26,6 +26,7 @@ from actors.rules.message_state import RetryPolicy
 from actors.rules.routes import Binding, routing_table
 from actors.services import Services
 from actors.supervisor import tree
+from connectors import receipt_key
 from connectors.bridge import Bridge
 from connectors.config import (
     PERSONA_FILES,
@@ -174,6 +175,11 @@ async def open_app(
             sessions=config.sessions,
             audit=config.audit,
             owners=frozenset(config.owners),
+            approvers=approvers(config),
+            tool_calls=config.tool_calls,
+            approvals=config.approvals,
+            permissions=config.permissions,
+            receipt_key=receipt_key.load_or_make(Path(config.store.path)),
             redact=redact,
         )
         watched = SystemConfig(watchdog=WatchdogConfig())
@@ -209,6 +215,16 @@ def http_transport(name: str, config: HttpConfig) -> MakeTransport:
         )
 
     return make
+
+
+def approvers(config: AppConfig) -> frozenset[str]:
+    """Say who may approve any tool call: owners, and whoever sits at the terminal."""
+    terminals = {
+        f"{name}/{connector.user}"
+        for name, connector in config.connectors.items()
+        if isinstance(connector, TerminalConfig)
+    }
+    return frozenset(terminals).union(config.owners)
 
 
 def serving(config: AppConfig) -> dict[str, MakeTransport]:

@@ -12,14 +12,17 @@ from msgspec import Meta, Struct, field
 
 from actors.config import (
     AgentConfig,
+    ApprovalConfig,
     AuditConfig,
     Count,
     LimitsConfig,
     Name,
+    PermissionConfig,
     RetryConfig,
     RouteConfig,
     Seconds,
     SessionConfig,
+    ToolCallConfig,
 )
 from connectors.model_config import ModelConfig
 from connectors.tool_config import (
@@ -126,6 +129,9 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     fetch: FetchConfig = field(default_factory=FetchConfig)
     web_search: WebSearchConfig = field(default_factory=WebSearchConfig)
     workspace: WorkspaceConfig = field(default_factory=WorkspaceConfig)
+    tool_calls: ToolCallConfig = field(default_factory=ToolCallConfig)
+    approvals: ApprovalConfig = field(default_factory=ApprovalConfig)
+    permissions: tuple[PermissionConfig, ...] = ()
     models: dict[Name, ModelConfig] = field(default_factory=dict[str, ModelConfig])
     connectors: dict[Name, ConnectorConfig] = field(
         default_factory=dict[str, ConnectorConfig]

@@ -87,10 +87,34 @@ def check(app: AppConfig) -> Iterator[Complaint]:
         yield from unknown_pattern((*way, "connector"), route.connector, app)
     for name, agent in app.agents.items():
         yield from check_agent(name, agent, app)
+    yield from check_consent(app)
     yield from check_models(app)
     yield from check_fetch(app)
     yield from check_web_search(app)
     yield from check_connectors(app)
+
+
+def check_consent(app: AppConfig) -> Iterator[Complaint]:
+    """Check what is said of tools, and of who is asked about them."""
+    approvals = app.approvals
+    if approvals.timeout >= app.limits.turn_timeout:
+        text = f"a turn is over after {app.limits.turn_timeout:g} s, before the answer"
+        hint = "make it shorter than limits.turn_timeout"
+        yield Complaint(("approvals", "timeout"), text, hint)
+    if approvals.approval_chat:
+        connector, _, chat = approvals.approval_chat.partition("/")
+        way: Way = ("approvals", "approval_chat")
+        if chat:
+            yield from unknown(way, "connector", connector, app.connectors)
+        else:
+            yield Complaint(way, "names no chat", "write connector/chat")
+    for index, table in enumerate(app.permissions):
+        way = ("permissions", index)
+        yield from unknown_pattern((*way, "connector"), table.connector, app)
+        if not any(fnmatchcase(name, table.agent) for name in app.agents):
+            text = f"no agent fits {table.agent!r}"
+            hint = close_to(table.agent, app.agents)
+            yield Complaint((*way, "agent"), text, hint)
 
 
 def check_owner(way: Way, owner: str, app: AppConfig) -> Iterator[Complaint]:

@@ -56,6 +56,9 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (domain.LimitsConfig, cast("Table", found["limits"])),
         (domain.RetryConfig, cast("Table", found["retries"])),
         (domain.AuditConfig, cast("Table", found["audit"])),
+        (domain.ToolCallConfig, cast("Table", found["tool_calls"])),
+        (domain.ApprovalConfig, cast("Table", found["approvals"])),
+        (domain.PermissionConfig, cast("list[Table]", found["permissions"])[0]),
         (tools.SandboxConfig, cast("Table", found["sandbox"])),
         (tools.FetchConfig, cast("Table", found["fetch"])),
         (tools.WebSearchConfig, cast("Table", found["web_search"])),
@@ -78,8 +81,13 @@ def names(kind: type[msgspec.Struct]) -> set[str]:
 
 
 def defaults(kind: type[msgspec.Struct]) -> Table:
-    fields = msgspec.structs.fields(kind)
-    return {each.name: each.default for each in fields if not each.required}
+    found: Table = {}
+    for each in msgspec.structs.fields(kind):
+        if each.default is not msgspec.NODEFAULT:
+            found[each.name] = each.default
+        elif each.default_factory is not msgspec.NODEFAULT:
+            found[each.name] = each.default_factory()
+    return found
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -106,7 +114,8 @@ def test_default_toml_gives_the_true_defaults() -> None:
                 assert name not in table, f"{name} is unset by default"
             elif kind is not AppConfig or name == "default_agent":
                 shown = table[name]
-                given = () if shown == [] else shown  # lists are empty by default
+                is_list = isinstance(shown, list)
+                given = tuple(cast("list[object]", shown)) if is_list else shown
                 assert given == default, name
                 assert type(given) is type(default), name
 

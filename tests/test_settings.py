@@ -129,6 +129,30 @@ def test_the_base_of_these_tests_is_right(tmp_path: Path) -> None:
             "take it out of the list",
         ),
         (
+            "[approvals]\ntimeout = 300",
+            (2, 11),
+            "approvals.timeout: a turn is over after 300 s, before the answer",
+            "make it shorter than limits.turn_timeout",
+        ),
+        (
+            "[approvals]\napproval_chat = 'teminal/x'",
+            (2, 17),
+            "approvals.approval_chat: there is no connector 'teminal'",
+            "did you mean 'terminal'? known: terminal",
+        ),
+        (
+            "[approvals]\napproval_chat = 'terminal'",
+            (2, 17),
+            "approvals.approval_chat: names no chat",
+            "write connector/chat",
+        ),
+        (
+            "[[permissions]]\nagent = 'an'\ndeny = ['*']",
+            (2, 9),
+            "permissions[0].agent: no agent fits 'an'",
+            "did you mean 'anna'? known: anna, ben",
+        ),
+        (
             "[connectors.second]\nkind = 'terminal'",
             (1, 13),
             "connectors.second: there is one terminal, and 'terminal' has it",

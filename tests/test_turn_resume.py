@@ -44,7 +44,14 @@ class Tool:
     """Notes its calls."""
 
     def __init__(self, name: str) -> None:
-        self.spec = ToolSpec(name, "", b"{}", is_repeatable=name != "pay")
+        self.spec = ToolSpec(
+            name,
+            "",
+            b"{}",
+            is_repeatable=name != "pay",
+            effect="read",
+            is_own_words=True,
+        )
         self.calls: list[str] = []
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:

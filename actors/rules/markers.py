@@ -1,10 +1,11 @@
 """What a model writes for the runtime and not for people.
 
-Pure and total. Two things are found in a model's text and taken out of it:
+Pure and total. Three things are found in a model's text and taken out of it:
 
 - delegations, `[DELEGATE:ben] task [/DELEGATE]` (F242), which are carried out;
 - tool calls written as text, `<tool_call>…</tool_call>` and kin (F260), which are
-  never run: real calls arrive beside the text.
+  never run: real calls arrive beside the text;
+- thoughts, `<think>…</think>` and kin, which are nobody's business (P10).
 
 Only model text is ever parsed. What is not well formed is not carried out, is not
 shown, and is reported: a block that is never closed hides the rest of the text.
@@ -39,7 +40,14 @@ MAX_REPORTED = 16
 _EXCERPT = 80
 
 DropReason = Literal[
-    "unclosed", "nested", "bad_name", "no_task", "too_many", "stray_end", "tool_call"
+    "unclosed",
+    "nested",
+    "bad_name",
+    "no_task",
+    "too_many",
+    "stray_end",
+    "tool_call",
+    "thinking",
 ]
 
 _EXPLANATIONS: dict[DropReason, str] = {
@@ -100,7 +108,7 @@ class Parsed(msgspec.Struct, frozen=True):
 class Block(msgspec.Struct, frozen=True):
     """One thing that the sanitiser took out."""
 
-    kind: Literal["delegation", "tool_call", "stray_end"]
+    kind: Literal["delegation", "tool_call", "thinking", "stray_end"]
     start: int
     end: int
     """Offsets into the whole text, as for slices."""
@@ -110,8 +118,21 @@ class Block(msgspec.Struct, frozen=True):
     """True for a delegation with another one inside."""
 
 
-_TOOL_TAGS = ("tool_call", "toolcall", "tool-call", "invoke")
-_ANY_TOOL_TAG = "|".join(_TOOL_TAGS)
+_TOOL_TAGS = (
+    "tool_call",
+    "tool_calls",
+    "toolcall",
+    "tool-call",
+    "tool_use",
+    "invoke",
+    "function_call",
+    "function_calls",
+)
+_THINKING_TAGS = ("think", "thinking", "thought", "reasoning", "antthinking")
+HIDDEN_TAGS = (*_TOOL_TAGS, *_THINKING_TAGS)
+"""What stands between these tags is not shown."""
+
+_ANY_TAG = "|".join(HIDDEN_TAGS)
 
 
 class _Mode:
@@ -149,23 +170,24 @@ class _Mode:
 # other character must count as its end, or taking out what follows would reveal a tag.
 _TEXT = _Mode(
     r"\[delegate:|\[/delegate\]"
-    rf"|</(?:{_ANY_TOOL_TAG})>|<(?:{_ANY_TOOL_TAG})(?=[^\w-])",
+    rf"|</(?:{_ANY_TAG})>|<(?:{_ANY_TAG})(?=[^\w-])",
     "[delegate:",
     "[/delegate]",
-    *(f"</{tag}>" for tag in _TOOL_TAGS),
-    *(f"<{tag}" for tag in _TOOL_TAGS),
+    *(f"</{tag}>" for tag in HIDDEN_TAGS),
+    *(f"<{tag}" for tag in HIDDEN_TAGS),
 )
 _DELEGATION = _Mode(r"\[delegate:|\[/delegate\]", "[delegate:", "[/delegate]")
-# A tool's tag before its `>`, then what follows; both end with the same closing tag.
-_HEADS = {f"<{tag}": _Mode(f"</{tag}>|/?>", f"</{tag}>", "/>") for tag in _TOOL_TAGS}
-_BODIES = {f"<{tag}": _Mode(f"</{tag}>", f"</{tag}>") for tag in _TOOL_TAGS}
+# A tag before its `>`, then what follows; both end with the same closing tag.
+_HEADS = {f"<{tag}": _Mode(f"</{tag}>|/?>", f"</{tag}>", "/>") for tag in HIDDEN_TAGS}
+_BODIES = {f"<{tag}": _Mode(f"</{tag}>", f"</{tag}>") for tag in HIDDEN_TAGS}
+_THINKING = frozenset(f"<{tag}" for tag in _THINKING_TAGS)
 
 
 class Sanitizer:
     """Takes markers out of a model's text while it streams.
 
     For every way of cutting a text into pieces, what `feed` and `finish` return adds
-    up to the same. At most twelve characters are held back, hidden text is not kept,
+    up to the same. At most 17 characters are held back, hidden text is not kept,
     and the time is in proportion to the length of the text.
 
     Args:
@@ -242,7 +264,10 @@ class Sanitizer:
             nested = self._is_nested
             block = Block("delegation", self._block_start, end, is_closed, nested)
         else:
-            block = Block("tool_call", self._block_start, end, is_closed)
+            kind: Literal["thinking", "tool_call"] = (
+                "thinking" if self._opener in _THINKING else "tool_call"
+            )
+            block = Block(kind, self._block_start, end, is_closed)
         self._note(block)
         self._mode = _TEXT
 

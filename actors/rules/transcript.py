@@ -10,15 +10,63 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from actors.messages import Line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
+LOST = "Error: the result of this call was lost."
+"""Stands for the result of a call that has none (P17)."""
+
+
 def prepare(lines: Sequence[Line], max_history: int) -> tuple[Line, ...]:
-    """Merge, then trim: what a model is shown of a history."""
-    return trim(merge(lines), max_history)
+    """Repair, merge, then trim: what a model is shown of a history."""
+    return trim(merge(repair(lines)), max_history)
+
+
+def repair(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """Make every call have its one result, right behind it, and every result its call.
+
+    Providers refuse a transcript where that is not so, and with it every further
+    question in the conversation. A result without a call is left out; a call without
+    a result gets one that says so; of several results the first counts; a result that
+    stands further on is moved to its call, and so are calls with an id used before,
+    which keep nothing but their words. What is sound stays as it is.
+    """
+    if not any(line.tool_calls or line.role == "tool" for line in lines):
+        return tuple(lines)
+    results = _first_results(lines)
+    repaired: list[Line] = []
+    seen: set[str] = set()
+    for line in lines:
+        if line.role == "tool":
+            continue  # stands behind its call, if it has one
+        calls = tuple(
+            {call.id: call for call in line.tool_calls if call.id not in seen}.values()
+        )
+        seen.update(call.id for call in calls)
+        if calls == line.tool_calls:
+            repaired.append(line)
+        elif calls or line.text:
+            repaired.append(msgspec.structs.replace(line, tool_calls=calls))
+        for call in calls:
+            lost = Line("tool", LOST, tool_call_id=call.id)
+            repaired.append(results.get(call.id, lost))
+    return tuple(repaired)
+
+
+def _first_results(lines: Sequence[Line]) -> dict[str, Line]:
+    """Give the first result that stands behind a call, by the call's id."""
+    called: set[str] = set()
+    results: dict[str, Line] = {}
+    for line in lines:
+        called.update(call.id for call in line.tool_calls)
+        if line.role == "tool" and line.tool_call_id in called:
+            results.setdefault(line.tool_call_id, line)
+    return results
 
 
 def trim(lines: Sequence[Line], max_history: int) -> tuple[Line, ...]:
@@ -82,10 +130,12 @@ def _join(run: tuple[Line, ...]) -> Line:
     first = run[0]
     if len(run) == 1:
         return first
-    names = {line.name for line in run}
-    if len(names) == 1:
-        return Line(first.role, _paragraphs(line.text for line in run), first.name)
-    return Line(first.role, _paragraphs(map(_with_name, run)))
+    images = tuple(image for line in run for image in line.images)
+    if len({line.name for line in run}) == 1:
+        text, name = _paragraphs(line.text for line in run), first.name
+    else:
+        text, name = _paragraphs(map(_with_name, run)), ""
+    return Line(first.role, text, name, images=images)
 
 
 def _with_name(line: Line) -> str:

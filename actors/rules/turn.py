@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Literal, assert_never
 
 import msgspec
 
-from actors.messages import Line, ToolCall, Usage
+from actors.messages import Image, Line, ToolCall, Usage
+from actors.rules import tool_results
+from actors.rules.loop_detector import LoopDetector, LoopLimits, LoopStep, Made
 from actors.rules.markers import parse
 from actors.rules.near import did_you_mean, near_misses
+from actors.rules.tool_receipt import Proof
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 ACKNOWLEDGEMENT = "\N{CHECK MARK}"
 """Said when a model has nothing to say (F278)."""
@@ -24,6 +27,18 @@ ACKNOWLEDGEMENT = "\N{CHECK MARK}"
 # Chosen: eight times what models ask for in practice; the rest is answered with an
 # error, so that one reply cannot start work without bound.
 MAX_CALLS = 32
+
+
+WARNING = (
+    "(You made this very call before, and it gave back the same. Do something else, or"
+    " answer with what you know.)"
+)
+REPEATED = (
+    "Error: not run: you made this very call again and again, and it gave back the"
+    " same. Answer now with what you know."
+)
+
+UNLESS_TOLD = LoopLimits()
 
 
 class TurnStarted(msgspec.Struct, frozen=True):
@@ -39,6 +54,9 @@ class ModelReplied(msgspec.Struct, frozen=True):
     attempt: int = 0
     """Which start of the message's turn asked; 0 if that does not matter."""
 
+    needs_leave: tuple[str, ...] = ()
+    """Tools among these calls that somebody was to be asked for before they run."""
+
 
 class ModelFailed(msgspec.Struct, frozen=True):
     """The model gave no whole answer to the last `AskModel`, retries included."""
@@ -48,7 +66,7 @@ class ModelFailed(msgspec.Struct, frozen=True):
     """What happened, without secrets."""
 
 
-class ToolReturned(msgspec.Struct, frozen=True):
+class ToolReturned(msgspec.Struct, frozen=True, omit_defaults=True):
     """A tool ended."""
 
     call_id: str
@@ -56,6 +74,12 @@ class ToolReturned(msgspec.Struct, frozen=True):
 
     text: str
     is_error: bool = False
+    images: tuple[Image, ...] = ()
+    is_foreign: bool = False
+    """Whether the text may come from anywhere; the model sees it in a frame."""
+
+    proof: Proof | None = None
+    """That the tool was called and gave back this; None if it did not run."""
 
 
 Event = TurnStarted | ModelReplied | ModelFailed | ToolReturned
@@ -102,21 +126,35 @@ class Turn:
     Args:
         tools: names of the tools that may be called.
         max_rounds: most times the model is asked; at least 1.
+        denied: tools that there are, and why they may not be called.
+        loops: what is done about calls that repeat themselves.
 
     Raises:
         ValueError: `max_rounds` is below 1.
     """
 
-    def __init__(self, tools: tuple[str, ...], max_rounds: int) -> None:
+    def __init__(
+        self,
+        tools: tuple[str, ...],
+        max_rounds: int,
+        denied: Mapping[str, str] | None = None,
+        loops: LoopLimits = UNLESS_TOLD,
+    ) -> None:
         if max_rounds < 1:
             raise ValueError(f"max_rounds must be 1 or more, not {max_rounds}")
         self._tools = tools
+        self._denied = denied or {}
+        self._detector = LoopDetector(loops)
+        self._made: dict[str, Made] = {}  # the calls of this round
+        self.loop_steps: list[LoopStep] = []
+        """What was done about calls that repeat themselves, in order."""
+
         self._max_rounds = max_rounds
         self._round = 0
         self._state: Literal["new", "asking", "calling", "ended"] = "new"
         self._lines: list[Line] = []
         self._asked = Line("assistant", "")  # the line whose calls are running
-        self._results: dict[str, str | None] = {}  # None: still running
+        self._results: dict[str, Line | None] = {}  # None: still running
         self._calls: dict[str, ToolCall] = {}
 
     @property
@@ -195,10 +233,13 @@ class Turn:
     def _call(self, reply: ModelReplied) -> list[Effect]:
         calls = tuple(map(self._with_unique_id, reply.tool_calls))
         self._asked = Line("assistant", reply.text, tool_calls=calls)
+        self._made.clear()
         self._results = {
-            call.id: self._refusal(call, number) for number, call in enumerate(calls)
+            call.id: self._refused(call, number) for number, call in enumerate(calls)
         }
         self._state = "calling"
+        if self._detector.is_broken:  # the next round is the last
+            self._max_rounds = min(self._max_rounds, self._round + 1)
         running = [call for call in calls if self._results[call.id] is None]
         return [CallTool(call) for call in running] or self._next_round()
 
@@ -216,8 +257,22 @@ class Turn:
         self._calls[unique] = renamed = msgspec.structs.replace(call, id=unique)
         return renamed
 
-    def _refusal(self, call: ToolCall, number: int) -> str | None:
+    def _refused(self, call: ToolCall, number: int) -> Line | None:
         """Answer for a call that is not to run; None if it is."""
+        made, step = self._detector.called(call)
+        self._made[call.id] = made
+        if step is not None:
+            self.loop_steps.append(step)
+            return Line("tool", REPEATED, tool_call_id=call.id)
+        refusal = self._refusal(call, number)
+        if refusal is None:
+            return None
+        self._detector.returned(made, refusal)
+        return Line("tool", refusal, tool_call_id=call.id)
+
+    def _refusal(self, call: ToolCall, number: int) -> str | None:
+        if call.name in self._denied:
+            return f"Error: {call.name} was not run: {self._denied[call.name]}."
         if call.name not in self._tools:
             hint = did_you_mean(near_misses(call.name, self._tools))
             known = ", ".join(self._tools) or "none"
@@ -227,18 +282,24 @@ class Turn:
         return None
 
     def _returned(self, result: ToolReturned) -> list[Effect]:
-        if self._results.get(result.call_id, "") is not None:
+        call_id = result.call_id
+        if self._results.get(call_id, self._asked) is not None:
             return []  # unknown, or answered before
         text = f"Error: {result.text}" if result.is_error else result.text
-        self._results[result.call_id] = text
+        step = self._detector.returned(self._made[call_id], text)
+        if result.is_foreign:
+            text = tool_results.frame(text, self._calls[call_id].name)
+        if step is not None:
+            self.loop_steps.append(step)
+            text = f"{text}\n{WARNING}"
+        self._results[call_id] = Line(
+            "tool", text, tool_call_id=call_id, images=result.images
+        )
         return [] if None in self._results.values() else self._next_round()
 
     def _next_round(self) -> list[Effect]:
         self._lines.append(self._asked)
-        self._lines += [
-            Line("tool", text or "", tool_call_id=call_id)
-            for call_id, text in self._results.items()
-        ]
+        self._lines += [line for line in self._results.values() if line is not None]
         return self._ask()
 
 

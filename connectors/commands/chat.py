@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 import click
+import msgspec
 import trio
 
 from connectors.app import MakeTransport, open_app
@@ -62,8 +63,8 @@ def command(config: Path | None, agent: str, user: str, log_level: str) -> None:
 
 
 async def _chat(settings: Settings[AppConfig], agent: str, user: str) -> None:
-    config, redact = settings.value, redacting(settings).clean
-    name, make = _terminal(config, agent, user)
+    config, redact = _at_terminal(settings.value, user), redacting(settings).clean
+    name, make = _terminal(config, agent)
 
     async def run(is_told: trio.Event) -> None:
         async with open_app(
@@ -78,23 +79,33 @@ async def _chat(settings: Settings[AppConfig], agent: str, user: str) -> None:
     await hearing_signals(run)
 
 
-def _terminal(config: AppConfig, agent: str, user: str) -> tuple[str, MakeTransport]:
+def _at_terminal(config: AppConfig, user: str) -> AppConfig:
+    """Say in the settings who sits at the terminal: they may approve tool calls."""
+    name, terminal = _account(config)
+    seated = msgspec.structs.replace(terminal, user=user or terminal.user)
+    connectors = {**config.connectors, name: seated}
+    return msgspec.structs.replace(config, connectors=connectors)
+
+
+def _account(config: AppConfig) -> tuple[str, TerminalConfig]:
+    for name, each in config.connectors.items():
+        if isinstance(each, TerminalConfig):
+            return name, each
+    return NAME, TerminalConfig()
+
+
+def _terminal(config: AppConfig, agent: str) -> tuple[str, MakeTransport]:
     """Choose the terminal account, and say how it is made.
 
     Raises:
         click.UsageError: there is no keyboard or no screen.
     """
     check_streams(sys.stdin, sys.stdout)
-    terminals = {
-        name: each
-        for name, each in config.connectors.items()
-        if isinstance(each, TerminalConfig)
-    }
-    name = next(iter(terminals), NAME)
+    name, account = _account(config)
     console = StandardConsole(sys.stdin, sys.stdout)
     settings = TerminalSettings(
         name=name,
-        user=user or terminals.get(name, TerminalConfig()).user,
+        user=account.user,
         agent=agent,
         is_interactive=console.is_interactive,
     )

@@ -9,6 +9,7 @@ import msgspec
 
 from actors.messages import Delivery
 from actors.rules.keys import SessionKey
+from connectors import receipt_key
 from connectors.commands.database import database_options, find_database, json_option
 from connectors.commands.job import Job, job_of, read_inbound
 from connectors.commands.printing import (
@@ -91,8 +92,9 @@ def collect(path: Path, name: str) -> Whole:
             for each in browser.deliveries_of(correlation_id)
             if each.id.startswith(f"{row.id}:")
         ]
+        key = receipt_key.load(path)
         streams = rows.streams_ending(f"/{row.id}")
-        steps = [scene for stream in streams for scene in told(browser, stream)]
+        steps = [scene for stream in streams for scene in told(browser, stream, key)]
         job = job_of(row, rows)
         return Whole(job, conversation_of(browser, job), deliveries, steps)
 
@@ -106,9 +108,9 @@ def conversation_of(browser: Browser, job: Job) -> str:
     return ""
 
 
-def told(browser: Browser, stream: str) -> Iterator[Scene]:
+def told(browser: Browser, stream: str, key: bytes) -> Iterator[Scene]:
     """Tell the recorded steps of a message's turn."""
-    teller = Storyteller(browser)
+    teller = Storyteller(browser, key)
     for entry in browser.events(stream):
         yield from (each for each in teller.tell(entry.event) if each.what != "heard")
 

@@ -10,6 +10,7 @@ import msgspec
 
 from actors import records
 from actors.records import ConversationRecord
+from connectors import receipt_key
 from connectors.commands.database import database_options, find_database, json_option
 from connectors.commands.printing import moment, say, say_json, table, when
 from connectors.commands.reading import read_record
@@ -64,7 +65,7 @@ def command(
         return
     stream = find_conversation(path, conversation)
     with browse(path) as browser:
-        teller = Storyteller(browser)
+        teller = Storyteller(browser, receipt_key.load(path))
         for event in events_of(browser, stream):
             for scene in teller.tell(event):
                 if as_json:

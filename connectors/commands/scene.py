@@ -37,7 +37,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     at: str | None
     what: str
-    """`heard`, `round`, `tool`, `answered`, `deferred`, `failed`, `dropped`,
+    """`heard`, `round`, `leave`, `tool`, `answered`, `deferred`, `failed`, `dropped`,
     `cancelled`, `delivery`, or a kind of event that this release does not know."""
 
     message: str = ""
@@ -56,6 +56,8 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: str = ""
     receipt: str = ""
     attempts: int = 0
+    proof: str = ""
+    """What a tool's receipt proves: `ok`, `bad`, or `unchecked` without the key."""
 
 
 def delivery_scene(row: StoredDelivery, message: str) -> Scene:
@@ -103,5 +105,7 @@ def details(scene: Scene) -> Iterator[str]:
         yield f"again at {scene.due_at}"
     if scene.attempts:
         yield f"{scene.attempts} attempt{'' if scene.attempts == 1 else 's'}"
+    if scene.proof:
+        yield f"receipt {scene.proof}"
     if scene.receipt:
         yield f"receipt {first_words(scene.receipt, 80)}"

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.history import Deferred, Exchanged
+from actors.rules import tool_receipt
 from actors.rules.turn import ModelReplied, ToolReturned
+from actors.steps import LeaveNoted
 from connectors.commands.job import read_inbound
 from connectors.commands.printing import moment
 from connectors.commands.scene import Call, Scene, delivery_scene
@@ -30,13 +32,16 @@ class Storyteller:
     Args:
         browser: where messages and deliveries are looked up; of those settled more
             than eight days ago only the journal knows.
+        key: what receipts of tool calls are signed with; empty: none is checked.
     """
 
-    def __init__(self, browser: Browser) -> None:
+    def __init__(self, browser: Browser, key: bytes = b"") -> None:
         self._browser = browser
+        self._key = key
         # Of the messages that are not answered yet, so it stays small.
         self._open: dict[str, Inbound | None] = {}
         self._tools: dict[str, str] = {}
+        self._made: set[tuple[str, str]] = set()
 
     def tell(self, event: StoredEvent) -> Iterator[Scene]:
         """Tell one event, and what belongs to it."""
@@ -77,6 +82,7 @@ class Storyteller:
         yield from self._deliveries(name, event.at)
         self._open.pop(name, None)
         self._tools.clear()
+        self._made.clear()
 
     def _deferred(self, event: StoredEvent, deferred: Deferred) -> Iterator[Scene]:
         yield from self._heard(deferred.inbound_id)
@@ -96,6 +102,10 @@ class Storyteller:
         if event.kind == "round":
             round_ = msgspec.json.decode(event.body, type=ModelReplied)
             self._tools |= {call.id: call.name for call in round_.tool_calls}
+            self._made |= {
+                (call.name, tool_receipt.digest_of_arguments(call.arguments))
+                for call in round_.tool_calls
+            }
             yield from self._heard(name)
             yield Scene(
                 at=moment(event.at),
@@ -111,12 +121,49 @@ class Storyteller:
                 at=moment(event.at),
                 what="tool",
                 message=name,
-                who=self._tools.get(tool.call_id, tool.call_id),
+                who=tool.proof.name if tool.proof else self._name_of(tool.call_id),
                 text=tool.text,
                 reason="error" if tool.is_error else "",
+                proof=self._check(event, tool),
+            )
+        elif event.kind == "leave":
+            noted = msgspec.json.decode(event.body, type=LeaveNoted)
+            yield Scene(
+                at=moment(event.at),
+                what="leave",
+                message=name,
+                who=self._name_of(noted.call_id),
+                text=f"{noted.outcome} by {noted.by}" if noted.by else noted.outcome,
             )
         else:
             yield Scene(at=moment(event.at), what=event.kind, message=name)
+
+    def _name_of(self, call_id: str) -> str:
+        return self._tools.get(call_id, call_id)
+
+    def _check(self, event: StoredEvent, tool: ToolReturned) -> str:
+        """Say whether a tool's receipt is genuine; nothing if there is none."""
+        proof = tool.proof
+        if proof is None:
+            return ""
+        if not self._key:
+            return "unchecked"
+        conversation, _, message = event.stream.rpartition("/")
+        claim = tool_receipt.Claim(
+            conversation=conversation,
+            message=message,
+            call_id=tool.call_id,
+            name=proof.name,
+            arguments=proof.arguments,
+            result=tool_receipt.digest_of_result(
+                tool.text, tool.images, is_error=tool.is_error
+            ),
+            at=proof.at,
+        )
+        # Not by the id: one that a model used twice was made another.
+        is_told = not self._made or (proof.name, proof.arguments) in self._made
+        is_genuine = tool_receipt.is_genuine(self._key, claim, proof.receipt)
+        return "ok" if is_told and is_genuine else "bad"
 
     def _heard(self, name: str, otherwise: Scene | None = None) -> Iterator[Scene]:
         """Tell a message once, from the inbox if it is still there."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 
 from actors.messages import Line, ModelRequest, ToolCall
+from actors.rules.tool_results import unframe
 from connectors.models.template import Template
 from runtime import config
 
@@ -254,7 +255,7 @@ def heard(lines: tuple[Line, ...]) -> tuple[str, str]:
         if line.role == "user":
             return line.text, ""
         if line.role == "tool":
-            return line.text, line.name or tool_name(lines, line.tool_call_id)
+            return unframe(line.text), line.name or tool_name(lines, line.tool_call_id)
     return "", ""
 
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from connectors.config import AppConfig
 
-BESIDE = ("", "-wal", "-shm", "-journal")
-"""What SQLite adds to the database's name."""
+BESIDE = ("", "-wal", "-shm", "-journal", ".receipts.key")
+"""What SQLite adds to the database's name, and what its key of receipts is called."""
 
 
 def territory(config: AppConfig, files: Iterable[Path]) -> Territory:

@@ -44,6 +44,7 @@ class CalculateTool:
             schema_of(CalculateArguments),
             is_repeatable=True,
             effect="read",
+            is_own_words=True,
         )
 
     @property

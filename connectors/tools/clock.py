@@ -49,6 +49,7 @@ class ClockTool:
             schema_of(ClockArguments),
             is_repeatable=True,
             effect="read",
+            is_own_words=True,
         )
 
     @property

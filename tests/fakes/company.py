@@ -19,7 +19,15 @@ import trio.testing
 from actors import names
 from actors.account import Account
 from actors.company import Company
-from actors.config import AgentConfig, AuditConfig, LimitsConfig, SessionConfig
+from actors.config import (
+    AgentConfig,
+    ApprovalConfig,
+    AuditConfig,
+    LimitsConfig,
+    PermissionConfig,
+    SessionConfig,
+    ToolCallConfig,
+)
 from actors.errors import ChatError, DeliveryBusyError
 from actors.letters import is_owed_an_answer
 from actors.messages import ModelAnswer, ToolCall, Usage
@@ -253,6 +261,11 @@ class Cast:
     retries: RetryPolicy = RetryPolicy(retries_failures=False)  # noqa: RUF009  frozen
     on_unknown: OnUnknown = "resend"
     audit: AuditConfig = field(default_factory=AuditConfig)
+    approvers: tuple[str, ...] = ()
+    tool_calls: ToolCallConfig = field(default_factory=ToolCallConfig)
+    approvals: ApprovalConfig = field(default_factory=ApprovalConfig)
+    permissions: tuple[PermissionConfig, ...] = ()
+    receipt_key: bytes = b""
     store: MemoryStore = field(default_factory=MemoryStore)
     metrics: Metrics = field(default_factory=Metrics)
     reports: Reports = field(default_factory=Reports)
@@ -274,6 +287,11 @@ class Cast:
             limits=self.limits,
             sessions=self.sessions,
             audit=self.audit,
+            approvers=frozenset(self.approvers),
+            tool_calls=self.tool_calls,
+            approvals=self.approvals,
+            permissions=self.permissions,
+            receipt_key=self.receipt_key,
             accounts={
                 each.name: Account(each.abilities, self.retries, self.on_unknown)
                 for each in (self.platform, *self.others)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from actors.account import Account
+    from actors.approval_board import ApprovalBoard
     from actors.messages import Inbound
     from runtime.ref import ActorRef
     from runtime.rows import Settle
@@ -94,8 +95,11 @@ class RefusingStore(MemoryStore):
 class Room:
     """A session and probes for all whom it speaks to."""
 
-    def __init__(self, system: ActorSystem, store: MemoryStore) -> None:
+    def __init__(
+        self, system: ActorSystem, store: MemoryStore, board: ApprovalBoard
+    ) -> None:
         self.system = system
+        self.board = board
         self.store = store
         self.limiter = probe(system, names.LIMITER)
         self.agent = probe(system, names.agent("anna"))
@@ -149,7 +153,7 @@ async def open_room(
     key = session_key(words(), "anna", "chat")
     spec = ChildSpec(name="session", start=lambda: Session(key.text, anna(), services))
     async with virtual(clock) as system:
-        room = Room(system, store)
+        room = Room(system, store, services.board)
         config = SupervisorConfig(intensity=9)
         await system.start_root(Supervisor((spec,), config), "root")
         yield room

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from actors.rules.commands import (
     COMMANDS,
     Command,
+    Decision,
     Help,
     Stop,
     UnknownCommand,
@@ -29,6 +30,12 @@ from actors.rules.commands import (
         ("/stop@anna-2 now", Stop("anna-2")),
         ("/help", Help()),
         ("/help@ben me", Help("ben")),
+        ("/approve 3f", Decision("3F", is_approved=True)),
+        ("/approve  3F  always", Decision("3F", is_approved=True, is_lasting=True)),
+        ("/approve", Decision("", is_approved=True)),
+        ("/approve always", Decision("", is_approved=True, is_lasting=True)),
+        ("/deny@anna 3F", Decision("3F", is_approved=False, agent="anna")),
+        ("/deny always", Decision("ALWAYS", is_approved=False)),
     ],
 )
 def test_known_commands_are_found(text: str, command: Command) -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.messages import Line, ToolCall
-from actors.rules.transcript import merge, prepare, trim, turn_starts
+from actors.messages import Image, Line, ToolCall
+from actors.rules.transcript import LOST, merge, prepare, repair, trim, turn_starts
 
 
 def user(text: str = "u", name: str = "") -> Line:
@@ -146,3 +146,62 @@ def test_an_empty_history_stays_empty(most: int) -> None:
 def test_an_orphan_question_is_merged_before_trimming() -> None:
     spoken = [user("0"), agent("x"), user("stopped"), user("again")]
     assert prepare(spoken, 1) == (user("stopped\n\nagain"),)
+
+
+def is_sound(transcript: tuple[Line, ...]) -> bool:
+    """Whether a provider takes it: each call's results stand right behind it."""
+    expected: list[str] = []
+    known: set[str] = set()
+    for line in transcript:
+        if line.role == "tool":
+            if not expected or expected.pop(0) != line.tool_call_id:
+                return False
+            continue
+        new = [call.id for call in line.tool_calls]
+        if expected or known.intersection(new) or len(set(new)) < len(new):
+            return False
+        known.update(new)
+        expected = new
+    return not expected
+
+
+@given(lines)
+def test_every_call_has_its_result_behind_it_after_repair(whole: list[Line]) -> None:
+    repaired = repair(whole)
+    assert is_sound(repaired)
+    assert repair(repaired) == repaired
+
+
+@given(lines)
+def test_what_is_sound_is_not_touched(whole: list[Line]) -> None:
+    if is_sound(tuple(whole)):
+        assert repair(whole) == tuple(whole)
+
+
+@given(lines)
+def test_repair_loses_no_words_of_people_and_agents(whole: list[Line]) -> None:
+    def words(transcript: list[Line]) -> list[str]:
+        return [line.text for line in transcript if line.role != "tool" and line.text]
+
+    assert words(list(repair(whole))) == words(whole)
+
+
+@given(lines, st.integers(0, 20))
+def test_what_a_model_is_shown_of_any_past_is_sound(
+    whole: list[Line], most: int
+) -> None:
+    assert is_sound(prepare(whole, most))
+
+
+def test_orphans_are_repaired_and_not_refused() -> None:
+    spoken = (result("x"), user(), calling("a", "b"), user("stop"), result("b"))
+    lost = Line("tool", LOST, tool_call_id="a")
+    assert repair(spoken) == (
+        user(), calling("a", "b"), lost, result("b"), user("stop")
+    )  # fmt: skip
+
+
+def test_pictures_stay_with_the_words_they_are_joined_with() -> None:
+    cat, dog = Image("image/png", b"cat"), Image("image/png", b"dog")
+    spoken = [Line("user", "a", images=(cat,)), Line("user", "b", images=(dog,))]
+    assert merge(spoken) == (Line("user", "a\n\nb", images=(cat, dog)),)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from actors.messages import Line, ToolCall
+from actors.rules.loop_detector import LoopLimits
 from actors.rules.turn import (
     ACKNOWLEDGEMENT,
     MAX_CALLS,
@@ -29,6 +30,7 @@ from actors.rules.turn import (
 )
 
 TOOLS = ("clock", "calculate")
+NO_LOOPS = LoopLimits(99, 99, 99)
 
 
 def call(call_id: str = "1", name: str = "clock") -> ToolCall:
@@ -36,7 +38,7 @@ def call(call_id: str = "1", name: str = "clock") -> ToolCall:
 
 
 def started(max_rounds: int = 5, tools: tuple[str, ...] = TOOLS) -> Turn:
-    turn = Turn(tools, max_rounds)
+    turn = Turn(tools, max_rounds, loops=NO_LOOPS)
     turn.on(TurnStarted())
     return turn
 

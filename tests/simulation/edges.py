@@ -121,7 +121,7 @@ class LookupTool:
         trace: told of every call.
     """
 
-    spec = ToolSpec("lookup", "Look something up.", b'{"type":"object"}')
+    spec = ToolSpec("lookup", "Look something up.", b'{"type":"object"}', effect="read")
 
     def __init__(self, faults: Faults, checkers: Checkers, trace: Trace) -> None:
         self._faults = faults

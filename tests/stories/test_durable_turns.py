@@ -56,7 +56,14 @@ class Work:
     """
 
     def __init__(self, name: str) -> None:
-        self.spec = ToolSpec(name, "", b"{}", is_repeatable=name != "pay")
+        self.spec = ToolSpec(
+            name,
+            "",
+            b"{}",
+            is_repeatable=name != "pay",
+            effect="read",
+            is_own_words=True,
+        )
         self.began: list[str] = []
         self.ended: list[str] = []
         self.repeated: list[str] = []

@@ -36,7 +36,7 @@ class BugError(Exception):
 class FakeTool:
     """A tool that does what its arguments say."""
 
-    spec = ToolSpec("poke", "Poke it.", b"{}")
+    spec = ToolSpec("poke", "Poke it.", b"{}", effect="read", is_own_words=True)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         await trio.lowlevel.checkpoint()
@@ -146,7 +146,9 @@ async def test_a_tool_s_result_or_error_is_told_to_the_model(
     assert await ask(autojump_clock, cast, "poke") == [f"anna: Wait.\n\nto {words}"]
 
 
-@pytest.mark.parametrize(("do", "words"), [("bug", "broke"), ("hang", "timed out")])
+@pytest.mark.parametrize(
+    ("do", "words"), [("bug", "broke"), ("hang", "took longer than 150 seconds")]
+)
 async def test_a_tool_that_breaks_or_hangs_is_no_silence(
     do: str, words: str, autojump_clock: Clock
 ) -> None:

@@ -1,0 +1,97 @@
+"""The tool calls of all conversations that wait for somebody's leave.
+
+Shared by the actors that hear people: a question of one agent may be answered in
+a conversation of another one, in the same chat. Kept in memory alone: a turn that
+waited when the process ended asks again. To be used on the kernel thread only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors.rules import approvals as rules
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from actors.messages import Inbound
+    from actors.rules.approvals import OpenApproval, Refused, Ruling
+    from actors.rules.commands import Decision
+    from runtime.ref import ActorRef
+
+# Chosen: ten times the turns that run at once; each of them waits for at most a few.
+MOST_OPEN = 1000
+
+
+class ApprovalBoard:
+    """Open questions, and which session waits for each answer."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, tuple[OpenApproval, ActorRef]] = {}
+
+    @property
+    def ids(self) -> Collection[str]:
+        """The ids in use."""
+        return self._open.keys()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more questions are taken."""
+        return len(self._open) >= MOST_OPEN
+
+    def put(self, approval: OpenApproval, session: ActorRef) -> None:
+        """Put a question up."""
+        self._open[approval.id] = (approval, session)
+
+    def take(self, approval_id: str) -> ActorRef | None:
+        """Take a question down; gives who waited for the answer."""
+        _, session = self._open.pop(approval_id, (None, None))
+        return session
+
+    def hears(self, inbound: Inbound, decision: Decision | None) -> OpenApproval | None:
+        """Give the question that a message answers, whoever wrote it.
+
+        Args:
+            inbound: what was written.
+            decision: what its command says; None for plain words.
+        """
+        if decision is not None and decision.approval_id:
+            approval, _ = self._open.get(decision.approval_id, (None, None))
+            is_here = approval is not None and rules.is_there(approval, inbound.address)
+            return approval if is_here else None
+        if decision is None and rules.plain_word(inbound.text) is None:
+            return None
+        return rules.only_one((a for a, _ in self._open.values()), inbound.address)
+
+    def rule(
+        self,
+        inbound: Inbound,
+        decision: Decision | None,
+        approvers: Collection[str],
+        asker_may: Collection[str],
+    ) -> Ruling | Refused | None:
+        """Say what a message decides; None if it is ordinary words.
+
+        Args:
+            inbound: what was written.
+            decision: what its command says; None for plain words.
+            approvers: who may approve anything, each as `connector/sender_id`.
+            asker_may: what whoever asked may approve.
+        """
+        approval = self.hears(inbound, decision)
+        if decision is None:
+            word = rules.plain_word(inbound.text)
+            if approval is None or word is None:
+                return None
+        elif approval is None:
+            which = decision.approval_id or "that this could mean"
+            text = f"No request {which} is open in this chat."
+            return rules.Refused("unknown", text)
+        who = rules.person(inbound)
+        if not rules.may_decide(approval, who, approvers, asker_may):
+            # A bystander's "ok" is no answer, and none of our business.
+            text = f"You may not decide about {approval.id}."
+            return rules.Refused("not_allowed", text) if decision else None
+        if decision is None:
+            return rules.Ruling(approval, bool(rules.plain_word(inbound.text)))
+        return rules.Ruling(approval, decision.is_approved, decision.is_lasting)

@@ -1,0 +1,309 @@
+"""A session's questions to people: may this tool run? Asked, answered, or given up.
+
+The turn waits for the answer, the session does not: it keeps the reply, and goes on
+hearing people. What was approved `always` holds for the same tool and the same asker,
+for as long as the settings say and the conversation is awake.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never
+
+import msgspec
+
+from actors import answers
+from actors.messages import Address
+from actors.protocol import AskLeave, Decide, Leave, TurnNoted
+from actors.rules import approvals as rules
+from actors.rules import commands
+from runtime.logs import EventLog
+
+if TYPE_CHECKING:
+    from actors.answers import Aside
+    from actors.attempt import Attempt
+    from actors.messages import Inbound
+    from actors.persona import Persona
+    from actors.rules.commands import Decision
+    from actors.services import Services
+    from runtime.actor import Actor
+    from runtime.reply import Reply
+    from runtime.timers import Timer
+
+LOG = EventLog("session")
+
+MOST_LASTING = 32
+"""Approvals of one conversation that hold for more than one call."""
+
+GONE = Leave("unasked", why="nobody waits for this turn any more")
+NOBODY = (
+    "it needs somebody's leave, and nobody can be asked here; tell people that an owner"
+    " has to allow it"
+)
+NO_ANSWER = "it needs somebody's leave, and nobody answered in time"
+REFUSED = "the people here did not allow it; do not try it another way"
+
+
+def told(
+    inbound: Inbound, command: commands.Command, session: Actor, services: Services
+) -> str | None:
+    """Take what somebody wrote for a decision, if it is one.
+
+    Args:
+        inbound: what was written.
+        command: what it says; `Words` may be a plain yes or no.
+        session: who heard it; tells the session whose turn waits.
+        services: the board of open questions, and who may decide.
+
+    Returns:
+        What to tell whoever wrote; None: it is for the agent, or to be stopped.
+    """
+    match command:
+        case commands.Words():
+            return _heard(inbound, None, session, services)
+        case commands.Decision():
+            return _heard(inbound, command, session, services)
+        case commands.Help():
+            return commands.help_text()
+        case commands.UnknownCommand(text=text):
+            return text
+        case commands.Stop():
+            return None
+        case _:
+            assert_never(command)
+
+
+def _heard(
+    inbound: Inbound, decision: Decision | None, session: Actor, services: Services
+) -> str | None:
+    if inbound.chain.agents:
+        return None  # no agent decides for people
+    ruling = services.board.rule(
+        inbound, decision, services.approvers, services.approvals.asker_may_approve
+    )
+    if ruling is None:
+        return None
+    if isinstance(ruling, rules.Refused):
+        services.metrics.approval(ruling.reason)
+        return ruling.text
+    approval = ruling.approval
+    waiting = services.board.take(approval.id)
+    if waiting is not None:
+        by = rules.person(inbound)
+        decided = Decide(
+            approval.id, ruling.is_approved, by, is_lasting=ruling.is_lasting
+        )
+        session.tell(waiting, decided)
+    return _confirmed(ruling)
+
+
+def _confirmed(ruling: rules.Ruling) -> str:
+    approval = ruling.approval
+    if not ruling.is_approved:
+        return f"Denied: {approval.agent} does not run `{approval.tool}`."
+    rest = ", and need not ask again for a while" if ruling.is_lasting else ""
+    return f"Approved: {approval.agent} may run `{approval.tool}`{rest}."
+
+
+class LeaveExpired(msgspec.Struct, frozen=True):
+    """A note to the session: nobody decided in time."""
+
+    approval_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One question, and who waits for the answer."""
+
+    approval: rules.OpenApproval
+    inbound: Inbound
+    reply: Reply
+    timer: Timer
+
+
+Beside = TurnNoted | AskLeave | Decide | LeaveExpired
+"""What a session hears of things that are said beside its answer."""
+
+
+class Consent:
+    """The open questions of one session.
+
+    Args:
+        persona: who wants to run tools.
+        services: the board, the settings, counts.
+    """
+
+    __slots__ = ("_agent", "_lasting", "_services", "_waiting")
+
+    def __init__(self, persona: Persona, services: Services) -> None:
+        self._agent = persona.name
+        self._services = services
+        self._waiting: dict[str, Waiting] = {}
+        self._lasting: dict[tuple[str, str], float] = {}
+
+    def receive(
+        self, message: Beside, current: Attempt | None, session: Actor
+    ) -> tuple[Aside, ...]:
+        """Pass on a note, ask people, or give the turn that waits its answer.
+
+        Args:
+            message: what the session is told or asked.
+            current: the attempt that runs.
+            session: on whose behalf things are timed; not kept, it keeps this.
+
+        Returns:
+            What is to be said.
+        """
+        if isinstance(message, TurnNoted):
+            return () if current is None else current.beside(message)
+        if not isinstance(message, AskLeave):
+            return self._decided(message)
+        reply = session.defer_reply()
+        return () if reply is None else self._ask(message, current, reply, session)
+
+    def _ask(
+        self,
+        wanted: AskLeave,
+        current: Attempt | None,
+        reply: Reply,
+        session: Actor,
+    ) -> tuple[Aside, ...]:
+        if current is None or current.id != wanted.turn_id or current.is_over:
+            reply.offer(GONE)
+            return ()
+        inbound = current.inbound
+        asker = rules.person(inbound)
+        if self._holds(wanted.tool, asker):
+            self._end(reply, Leave("approved", by="always"))
+            return ()
+        address = self._where(inbound, wanted)
+        if address is None or self._services.board.is_full:
+            self._end(reply, Leave("unasked", why=NOBODY))
+            return ()
+        approval = rules.OpenApproval(
+            id=rules.short_id(f"{inbound.id}/{wanted.key}", self._services.board.ids),
+            turn_id=wanted.turn_id,
+            agent=self._agent,
+            asker=asker,
+            tool=wanted.tool,
+            effect=wanted.effect,
+            address=address,
+        )
+        current.show_now()
+        self._open(approval, inbound, reply, session)
+        # With the turn's id: asked again after a restart, it is another question.
+        key = f"{wanted.key}:{current.id}"
+        return self._questions(wanted, approval, inbound, key)
+
+    def _decided(self, message: Decide | LeaveExpired) -> tuple[Aside, ...]:
+        waiting = self._close(message.approval_id)
+        if waiting is None:
+            return ()
+        approval = waiting.approval
+        if isinstance(message, LeaveExpired):
+            self._end(waiting.reply, Leave("timeout", why=NO_ANSWER))
+            text = f"\N{LOCK} {approval.id}: nobody answered, so it does not run."
+            key = f"{approval.id}:{approval.turn_id}:expired"
+            return (self._aside(waiting.inbound, key, text, approval.address),)
+        if message.is_lasting:
+            self._remember(approval.tool, approval.asker)
+        if message.is_approved:
+            self._end(waiting.reply, Leave("approved", message.by))
+        else:
+            self._end(waiting.reply, Leave("denied", message.by, REFUSED))
+        LOG.info(
+            "tool call decided",
+            correlation_id=waiting.inbound.correlation_id,
+            agent=self._agent,
+            tool=approval.tool,
+            is_approved=message.is_approved,
+            by=message.by,
+        )
+        return ()
+
+    def forget(self, turn_id: str) -> None:
+        """Take down the questions of a turn that has ended."""
+        for each in tuple(self._waiting.values()):
+            if each.approval.turn_id == turn_id and self._close(each.approval.id):
+                self._end(each.reply, GONE, "stopped")
+
+    def _holds(self, tool: str, asker: str) -> bool:
+        until = self._lasting.get((tool, asker), 0.0)
+        return self._services.clock.monotonic() < until
+
+    def _remember(self, tool: str, asker: str) -> None:
+        lasting = self._lasting
+        lasting.pop((tool, asker), None)  # the newest last
+        now = self._services.clock.monotonic()
+        lasting[tool, asker] = now + self._services.approvals.always_for
+        if len(lasting) > MOST_LASTING:
+            del lasting[next(iter(lasting))]
+
+    def _where(self, inbound: Inbound, wanted: AskLeave) -> Address | None:
+        """Say where to ask; None if nobody would see it, or could decide."""
+        services = self._services
+        settings = services.approvals
+        address = inbound.address
+        if settings.approval_chat:
+            connector, _, chat = settings.approval_chat.partition("/")
+            address = Address(connector, chat)
+        if not services.approvers and wanted.effect not in settings.asker_may_approve:
+            return None
+        sees = services.account(address.connector).abilities.shows_asides
+        return address if sees else None
+
+    def _open(
+        self,
+        approval: rules.OpenApproval,
+        inbound: Inbound,
+        reply: Reply,
+        session: Actor,
+    ) -> None:
+        timer = session.after(
+            self._services.approvals.timeout, LeaveExpired(approval.id)
+        )
+        self._waiting[approval.id] = Waiting(approval, inbound, reply, timer)
+        self._services.board.put(approval, session.actor_ref)
+
+    def _close(self, approval_id: str) -> Waiting | None:
+        waiting = self._waiting.pop(approval_id, None)
+        if waiting is not None:
+            waiting.timer.cancel()
+            self._services.board.take(approval_id)
+        return waiting
+
+    def _end(self, reply: Reply, leave: Leave, outcome: str = "") -> None:
+        self._services.metrics.approval(outcome or leave.outcome)
+        reply.offer(leave)
+
+    def _questions(
+        self,
+        wanted: AskLeave,
+        approval: rules.OpenApproval,
+        inbound: Inbound,
+        key: str,
+    ) -> tuple[Aside, ...]:
+        what = f"{self._agent} wants to run `{wanted.tool}`"
+        if wanted.summary:
+            what = f"{what}: {wanted.summary}"
+        seconds = self._services.approvals.timeout
+        text = (
+            f"\N{CLOSED LOCK WITH KEY} {what} — /approve {approval.id} or"
+            f" /deny {approval.id}, {seconds:g} s"
+        )
+        question = self._aside(inbound, f"{key}:ask", text, approval.address)
+        if rules.is_there(approval, inbound.address):
+            return (question,)
+        abilities = self._services.account(inbound.address.connector).abilities
+        if not abilities.shows_asides:
+            return (question,)
+        wait = f"\N{CLOSED LOCK WITH KEY} {what} — an owner has been asked."
+        return question, answers.aside(inbound, f"{key}:wait", wait)
+
+    @staticmethod
+    def _aside(inbound: Inbound, key: str, text: str, address: Address) -> Aside:
+        aside = answers.aside(inbound, key, text)
+        if address == inbound.address:
+            return aside
+        delivery = msgspec.structs.replace(aside.delivery, address=address, reply_to="")
+        return msgspec.structs.replace(aside, delivery=delivery)

@@ -1,0 +1,150 @@
+"""Which tools a turn is offered, and whose leave a call needs before it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from actors.protocol import AskLeave, Leave
+from actors.rules import permissions, tool_notice
+from actors.steps import LeaveNoted
+from runtime.errors import MailboxFullError
+from runtime.ref import UNANSWERED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from actors.messages import ToolCall, ToolSpec
+    from actors.persona import Persona
+    from actors.protocol import StartTurn
+    from actors.services import Services
+    from actors.steps import Steps
+
+# Chosen: the session's own timer is the one that counts; this is for a session that
+# is gone.
+GRACE = 10.0
+"""Seconds beyond the time limit until a turn gives up waiting for its session."""
+
+LOST = Leave("unasked", why="it needs somebody's leave, and the question was lost")
+SUPERSEDED = "another attempt at this took over"
+
+
+class Permits:
+    """What the tools of one turn need.
+
+    Args:
+        start: on whose behalf.
+        persona: how free the agent is.
+        services: the operator's rules.
+        steps: where decisions are recorded.
+    """
+
+    __slots__ = (
+        "_caller",
+        "_freedom",
+        "_services",
+        "_start",
+        "_steps",
+        "_verdicts",
+        "denied",
+        "offered",
+    )
+
+    def __init__(
+        self, start: StartTurn, persona: Persona, services: Services, steps: Steps
+    ) -> None:
+        self._start = start
+        self._services = services
+        self._steps = steps
+        self._verdicts: dict[str, permissions.Verdict] = {}
+        inbound, config = start.inbound, persona.config
+        self._caller = permissions.Caller(
+            agent=persona.name,
+            connector=inbound.address.connector,
+            chat=inbound.address.chat,
+            sender=inbound.sender_id,
+            is_delegated=bool(inbound.chain.agents),
+        )
+        self._freedom = permissions.Freedom(
+            autonomy=config.autonomy,
+            tools=config.tool_permissions,
+            delegated=config.delegated_tools,
+        )
+        self.offered: tuple[ToolSpec, ...] = ()
+        """The tools that the model is told of."""
+
+        self.denied: dict[str, str] = {}
+        """The others, and why."""
+
+    def judge(self, tools: Iterable[ToolSpec]) -> None:
+        """Say of each tool what it needs."""
+        offered: list[ToolSpec] = []
+        for tool in tools:
+            verdict = permissions.judge(
+                tool, self._caller, self._freedom, self._services.permissions
+            )
+            self._verdicts[tool.name] = verdict
+            if verdict.need == "deny":
+                self.denied[tool.name] = verdict.why
+            else:
+                offered.append(tool)
+        self.offered = tuple(offered)
+
+    def needing(self, calls: Iterable[ToolCall]) -> tuple[str, ...]:
+        """Name the tools among some calls that somebody is to be asked for."""
+        names = {call.name for call in calls}
+        return tuple(
+            sorted(
+                name
+                for name in names.intersection(self._verdicts)
+                if self._verdicts[name].need == "ask"
+            )
+        )
+
+    async def refusal(self, call: ToolCall, tool: ToolSpec, key: str) -> str:
+        """Wait until a call may run.
+
+        Args:
+            call: what is to run.
+            tool: what the call can do at worst.
+            key: says which call of the message it is.
+
+        Returns:
+            Why it may not; empty: it may.
+        """
+        if self._verdicts[tool.name].need == "allow":
+            return ""
+        known = self._steps.leaves.get(call.id)
+        if known is not None and known.outcome in {"denied", "timeout"}:
+            return known.why  # decided before the process ended
+        if known is None or known.outcome != "approved":
+            leave = await self._ask(call, tool, key)
+            if self._steps.is_superseded:
+                return SUPERSEDED
+            if leave.outcome != "approved":
+                self._services.metrics.tool_denial(tool.name, leave.outcome)
+                return leave.why
+        return ""
+
+    async def _ask(self, call: ToolCall, tool: ToolSpec, key: str) -> Leave:
+        # Recorded first: after a restart it says that the call has not begun.
+        await self._steps.note(LeaveNoted(call.id, "asked"))
+        if self._steps.is_superseded:
+            return LOST
+        wanted = AskLeave(
+            turn_id=self._start.turn_id,
+            call_id=call.id,
+            key=key,
+            tool=tool_notice.name_of(tool.name),
+            effect=tool.effect,
+            summary=tool_notice.summary(call, self._services.redact),
+        )
+        timeout = self._services.approvals.timeout + GRACE
+        try:
+            leave = cast(
+                "Leave", await self._start.session.ask(wanted, timeout=timeout)
+            )
+        except (*UNANSWERED, MailboxFullError):
+            leave = LOST
+        noted = LeaveNoted(call.id, leave.outcome, leave.by, leave.why)
+        await self._steps.note(noted)
+        return leave

@@ -1,0 +1,51 @@
+"""Proves that a notice of a tool call is one short line without secrets."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.messages import ToolCall
+from actors.rules.tool_notice import HIDDEN, MOST, name_of, started, summary
+
+
+def call(arguments: object, name: str = "shell") -> ToolCall:
+    return ToolCall("c", name, msgspec.json.encode(arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ({"command": "ls /home"}, "🔧 `shell`: ls /home"),
+        ({}, "🔧 `shell`"),
+        ({"a": 1, "b": ["x", None]}, "🔧 `shell`: a: 1, b: [x, null]"),
+        ({"path": "a\nb`c"}, "🔧 `shell`: a b'c"),
+        ({"url": "x", "api_key": "abc"}, f"🔧 `shell`: url: x, api_key: {HIDDEN}"),
+        ({"Authorization": "abc"}, f"🔧 `shell`: {HIDDEN}"),
+        ({"headers": {"Cookie": "abc"}}, "🔧 `shell`: {…}"),
+        ("text", "🔧 `shell`: text"),
+    ],
+)
+def test_a_call_is_told_in_a_line(arguments: object, line: str) -> None:
+    assert started(call(arguments), str) == line
+
+
+def test_the_values_of_secrets_are_taken_out_before_it_is_cut() -> None:
+    secret = "s3cret-value"  # noqa: S105  no real one
+    long = {"command": "x" * (MOST - 5) + secret}
+    told = summary(call(long), lambda text: text.replace(secret, "***"))
+    assert "s3c" not in told
+    assert len(told) <= MOST
+
+
+@given(st.binary(max_size=400), st.text(max_size=100))
+def test_whatever_a_model_writes_it_is_one_bounded_line(
+    arguments: bytes, name: str
+) -> None:
+    line = started(ToolCall("c", name, arguments), str)
+    assert len(line) <= MOST + 64 + 6
+    assert len(line.splitlines()) == 1
+    assert line.count("`") == 2
+    assert name_of(name) in line

@@ -1,0 +1,174 @@
+"""Proves that a turn always gets its answer, whoever has gone meanwhile."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import trio
+import trio.testing
+
+from actors import names
+from actors.config import ApprovalConfig
+from actors.consent import GONE, MOST_LASTING, NOBODY
+from actors.messages import ToolCall, ToolSpec
+from actors.permits import GRACE, LOST, Permits
+from actors.protocol import AskLeave, Decide, Leave, StartTurn
+from actors.rules.approvals import OpenApproval
+from actors.steps import Steps
+from runtime.memory_store import MemoryStore
+from tests.fakes.neighbours import ROOM, anna, make_services, probe, words
+from tests.fakes.room import open_room
+from tests.puppet import virtual
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from actors.services import Services
+    from tests.fakes.room import Room
+
+    Clock = trio.testing.MockClock
+
+SHELL = ToolSpec("shell", "", b"{}")
+CALL = ToolCall("c1", "shell", b"{}")
+WHY = "the people here did not allow it"
+
+
+def asking(room: Room, turn_id: str, number: int = 1, tool: str = "shell") -> Any:
+    question = AskLeave(
+        turn_id=turn_id,
+        call_id=f"c{number}",
+        key=f"k{number}",
+        tool=tool,
+        effect="write",
+        summary="",
+    )
+    return room.ref.ask(question, timeout=500)
+
+
+async def test_a_turn_that_nobody_waits_for_is_told_so(autojump_clock: Clock) -> None:
+    async with open_room(autojump_clock) as room:
+        assert await asking(room, "t0") == GONE
+        await room.hear(words())
+        await room.grant()
+        assert await asking(room, "other") == GONE
+        assert room.said() == []
+
+
+async def test_a_session_that_fails_takes_its_questions_down(
+    autojump_clock: Clock,
+) -> None:
+    async with open_room(autojump_clock) as room:
+        await room.hear(words())
+        start = await room.grant()
+        answer = asking(room, start.turn_id)
+        await room.rest()
+        assert len(room.said()) == 1
+        room.ref.tell("nonsense")
+        assert await answer == GONE
+        await trio.sleep(5)
+        await room.hear(words("yes", 2))
+        await room.rest()
+        assert len(room.said()) == 1  # an ordinary word now
+
+
+async def test_what_is_decided_about_a_question_that_is_gone_changes_nothing(
+    autojump_clock: Clock,
+) -> None:
+    async with open_room(autojump_clock) as room:
+        room.ref.tell(Decide("3F", is_approved=True, by="fake/olga"))
+        await room.hear(words())
+        await room.answer()
+        assert room.said() == ["yes"]
+
+
+async def test_with_too_many_questions_open_the_next_is_a_no(
+    autojump_clock: Clock,
+) -> None:
+    async with open_room(autojump_clock) as room:
+        await room.hear(words())
+        start = await room.grant()
+        for number in range(1000):
+            open_ = OpenApproval(
+                id=f"X{number}",
+                turn_id="t",
+                agent="ben",
+                asker="fake/sam",
+                tool="x",
+                effect="run",
+                address=ROOM,
+            )
+            room.board.put(open_, room.ref)
+        assert await asking(room, start.turn_id) == Leave("unasked", why=NOBODY)
+
+
+async def test_only_so_many_approvals_last(autojump_clock: Clock) -> None:
+    async with open_room(autojump_clock) as room:
+        await room.hear(words())
+        start = await room.grant()
+        for number in range(MOST_LASTING + 1):
+            answer = asking(room, start.turn_id, number, f"tool{number}")
+            await room.rest()
+            await room.hear(words("/approve always", 100 + number))
+            assert (await answer).outcome == "approved"
+        asked = len([text for text in room.said() if "wants to run" in text])
+        assert (await asking(room, start.turn_id, 900, "tool1")).by == "always"
+        answer = asking(room, start.turn_id, 901, "tool0")
+        await room.rest()
+        again = len([text for text in room.said() if "wants to run" in text])
+        assert again == asked + 1
+        await room.hear(words("no", 999))
+        assert await answer == Leave("denied", "fake/zoe", (await answer).why)
+
+
+@asynccontextmanager
+async def permits(
+    clock: Clock, services: Services, answer: Any
+) -> AsyncGenerator[tuple[Permits, Steps]]:
+    """Open what a turn asks with, before a session that answers so."""
+    async with virtual(clock) as system:
+        session = probe(system, names.sessions("anna"), answer)
+        start = StartTurn(
+            turn_id="t1",
+            generation=1,
+            session=session.actor_ref,
+            inbound=words(),
+            history=(),
+            steps="anna/fake/room//zoe/m1",
+            may_have_steps=True,
+        )
+        steps = Steps(start, services)
+        await steps.read()
+        made = Permits(start, anna(), services, steps)
+        made.judge((SHELL,))
+        yield made, steps
+
+
+async def test_a_session_that_is_gone_is_a_no(autojump_clock: Clock) -> None:
+    services = replace(make_services(), approvals=ApprovalConfig(timeout=30.0))
+
+    async def never(_: object) -> None:
+        await trio.sleep_forever()
+
+    async with permits(autojump_clock, services, never) as (made, _):
+        assert made.needing((CALL,)) == ("shell",)
+        began = trio.current_time()
+        assert await made.refusal(CALL, SHELL, "k") == LOST.why
+        assert 30 + GRACE - 1 < trio.current_time() - began < 30 + GRACE + 1
+
+
+async def test_a_decision_outlives_the_process(autojump_clock: Clock) -> None:
+    store = MemoryStore()
+    services = make_services(store)
+    denied = Leave("denied", "fake/olga", WHY)
+    async with permits(autojump_clock, services, lambda _: denied) as (made, _):
+        assert await made.refusal(CALL, SHELL, "k") == WHY
+    yes = Leave("approved", "fake/olga")
+    async with permits(autojump_clock, services, lambda _: yes) as (made, steps):
+        assert steps.leaves["c1"].by == "fake/olga"
+        assert await made.refusal(CALL, SHELL, "k") == WHY
+        other = ToolCall("c2", "shell", b"{}")
+        assert await made.refusal(other, SHELL, "k2") == ""
+    async with permits(autojump_clock, services, lambda _: denied) as (made, _):
+        assert await made.refusal(other, SHELL, "k2") == ""
