@@ -6,6 +6,7 @@ Pure. A decoder must never be given something because of a name alone.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 UNKNOWN = "application/octet-stream"
 LOOKED_AT = 1024
@@ -42,14 +43,26 @@ BOMS = (
     (b"\xfe\xff", "utf-16-be"),
 )
 BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+# Without going back (`*+`, `(?>`): a page of comments would be tried in all ways.
 HTML = re.compile(
-    rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype html|html|head|body|title|script|meta|div|"
-    rb"table|h1|p|br|a|iframe|style|font)[\s>]",
+    rb"\s*+(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype html|html|head|body|title|script|meta|"
+    rb"div|table|h1|p|br|a|iframe|style|font)[\s>]",
     re.IGNORECASE | re.DOTALL,
 )
 TEXTS = re.compile(
     r"text/[a-z0-9.+-]+|application/([a-z0-9.+-]+\+)?(json|xml|yaml|x-yaml|toml|"
     r"javascript|ecmascript|x-ndjson|jsonl|markdown|sql|x-sh)"
+)
+
+
+# Source: the Encoding standard's names, as far as Python has them. No others: some of
+# Python's codecs take the square of the length (punycode), or are no text.
+CHARSETS = re.compile(
+    r"utf-?(8|16|16le|16be|16-le|16-be)|(us-)?ascii|latin-?[0-9]+|"
+    r"iso-?8859-?[0-9]{1,2}|(windows-|cp)(125[0-8]|866|874|932|936|949|950)|"
+    r"koi8-[ru]|macintosh|mac-cyrillic|ibm866|tis-620|"
+    r"(x-)?s(hift)?-?jis|euc-?(jp|kr)|iso-2022-(jp|kr)|gb(2312|k|18030)|hz(-gb-2312)?|"
+    r"big5(-?hkscs)?|johab"
 )
 
 
@@ -65,11 +78,14 @@ def media_type(body: bytes, declared: str = "") -> str:
         for what is neither known nor text.
     """
     start = body[:LOOKED_AT]
+    is_words = is_text(start)
     for at, magic, kind in MAGIC:
-        if start.startswith(magic, at):
+        # A text about a BMW is no picture.
+        is_sure = not (is_words and magic.isalnum()) or magic.startswith(b"GIF8")
+        if is_sure and start.startswith(magic, at):
             return kind
     said = declared.partition(";")[0].strip().lower()
-    if not is_text(start):
+    if not is_words:
         return UNKNOWN
     if HTML.match(start.removeprefix(b"\xef\xbb\xbf")):
         return said if said == "application/xhtml+xml" else "text/html"
@@ -94,11 +110,9 @@ def decode_text(body: bytes, declared: str = "") -> str:
         if body.startswith(mark):
             return body[len(mark) :].decode(charset, "replace")
     for charset in (named_charset(declared), html_charset(body), "utf-8"):
-        try:
-            if charset:
+        if CHARSETS.fullmatch(charset.lower().replace("_", "-")):
+            with suppress(LookupError, ValueError):
                 return body.decode(charset)
-        except (LookupError, ValueError):
-            continue
     return body.decode("utf-8", "replace")
 
 

@@ -69,7 +69,8 @@ def read_url(url: str) -> Target:
     try:
         parts = urlsplit(text)
     except ValueError as error:
-        raise refused(text, str(error)) from error
+        # Its own words are not shown: they may repeat a password.
+        raise refused(text, "its host cannot be read") from error
     if parts.scheme not in PORTS:
         raise refused(text, "only http:// and https:// are fetched")
     if "@" in parts.netloc:
@@ -99,7 +100,7 @@ def follow(base: Target, location: str) -> Target:
     try:
         joined = urljoin(base.url, text)
     except ValueError as error:
-        raise refused(text, str(error)) from error
+        raise refused(text, "its host cannot be read") from error
     return read_url(joined)
 
 
@@ -122,7 +123,7 @@ def read_host(host: str, url: str) -> str:
         try:
             return str(ipaddress.IPv6Address(without_zone(host.strip("[]"))))
         except ValueError as error:
-            raise refused(url, f"{host} is no IPv6 address") from error
+            raise refused(url, f"{host[:60]} is no IPv6 address") from error
     if "%" in host:
         raise refused(url, "there is a per cent sign in its host")
     name = ascii_name(host, url).lower().removesuffix(".")

@@ -71,10 +71,10 @@ def tokens(page: str) -> Iterator[Token]:
     while at < len(page):
         tag = page.find("<", at)
         if tag < 0:
-            yield Text(html.unescape(page[at:]))
+            yield Text(letters(page[at:]))
             return
         if tag > at:
-            yield Text(html.unescape(page[at:tag]))
+            yield Text(letters(page[at:tag]))
         found = TAG.match(page, tag)
         if found is None:
             at, text = no_tag(page, tag)
@@ -122,7 +122,7 @@ def raw(page: str, at: int, name: str) -> tuple[str, int]:
         return page[at:], len(page)
     words = page[at : end.start()]
     if name in {"title", "textarea"}:
-        words = html.unescape(words)
+        words = letters(words)
     return words, after(page, end.end(), ">")
 
 
@@ -146,5 +146,13 @@ def read_attributes(page: str, at: int) -> tuple[dict[str, str], int]:
         name = attribute[1].lower()
         if name in KEPT and name not in found:
             value = attribute[2] or attribute[3] or attribute[4] or ""
-            found[name] = html.unescape(value)
+            found[name] = letters(value)
     return found, after(page, at, ">")
+
+
+def letters(text: str) -> str:
+    """Put letters in the place of entities."""
+    try:
+        return html.unescape(text)
+    except ValueError:  # a number of more digits than Python reads
+        return text

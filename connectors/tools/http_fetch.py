@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_PAGE = 1_000_000
 """Most characters of an answer that are read; a book has fewer."""
 
-SLOW = 20_000
+SLOW = 5_000
 """Characters from which on reading a page is done beside the kernel's thread."""
 
 ACCEPT = "text/html, application/json, text/plain, text/markdown, */*;q=0.5"

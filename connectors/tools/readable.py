@@ -49,6 +49,8 @@ INVISIBLE = re.compile(
 )
 """Letters that nobody sees, and that could therefore say something else."""
 
+BLANK = re.compile(r"\n{3,}")
+
 ENOUGH = 200
 """Characters that the main part of a page has if it is one."""
 
@@ -177,7 +179,8 @@ class Writer:
     def text(self) -> str:
         """What was written."""
         text = INVISIBLE.sub("", "".join(self._parts))
-        return re.sub(r"[ \t]+\n", "\n", re.sub(r"\n{3,}", "\n\n", text)).strip()
+        lines = "\n".join(line.rstrip() for line in text.split("\n"))
+        return BLANK.sub("\n\n", lines).strip()
 
     @property
     def _is_on(self) -> bool:

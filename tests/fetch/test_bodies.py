@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import time
 import zlib
 from typing import TYPE_CHECKING
 
@@ -97,6 +98,9 @@ def test_what_was_not_asked_for_is_refused(encoding: str) -> None:
         (b"\0\0\0\x18ftypmp42", "", "video/mp4"),
         (b"\x7fELF\x02", "image/png", "application/x-executable"),
         (b"plain words", "image/png", "text/plain"),
+        (b"BMW makes cars", "", "text/plain"),
+        (b"MZ, ID3 and fLaC", "text/markdown", "text/markdown"),
+        (b"BM\x9a\0\0\0\0\0\0\0\x36", "", "image/bmp"),
         (b"plain words", "", "text/plain"),
         (b"", "", "text/plain"),
         (b"\x00\x01\x02", "text/plain", UNKNOWN),
@@ -144,3 +148,56 @@ def test_any_body_has_a_kind_and_letters(body: bytes, declared: str) -> None:
     assert "/" in media_type(body, declared)
     decode_text(body, declared).encode()
     decode_text(body, f"text/plain; charset={declared}")
+
+
+SLOW = [
+    b"<!---->",
+    b"<!-- ",
+    b"<meta ",
+    b"<meta charset",
+    b" ",
+    b"charset = ",
+    b"\n<!--x-->",
+]
+
+
+@pytest.mark.parametrize("piece", SLOW)
+def test_a_hostile_beginning_takes_no_time(piece: bytes) -> None:
+    began = time.thread_time()
+    body = piece * (100_000 // len(piece)) + b"."
+    assert media_type(body, "text/html")
+    decode_text(body, "text/html")
+    assert time.thread_time() - began < 1.0
+
+
+@pytest.mark.parametrize(
+    "charset", ["punycode", "idna", "unicode_escape", "utf-7", "raw_unicode_escape"]
+)
+def test_what_no_page_is_written_in_is_not_decoded(charset: str) -> None:
+    """Some of Python's codecs take the square of the length."""
+    began = time.thread_time()
+    body = b"abc-" + b"a" * 1_000_000
+    assert decode_text(body, f"text/html; charset={charset}") == body.decode()
+    assert time.thread_time() - began < 1.0
+
+
+@pytest.mark.parametrize(
+    ("charset", "text"),
+    [
+        ("Shift_JIS", "\u65e5\u672c"),
+        ("EUC-JP", "\u65e5\u672c"),
+        ("iso-2022-jp", "\u65e5\u672c"),
+        ("gb2312", "\u4e2d\u6587"),
+        ("GB18030", "\u4e2d\u6587"),
+        ("big5", "\u4e2d\u6587"),
+        ("euc-kr", "\ud55c"),
+        ("koi8-r", "\u044f"),
+        ("windows-1251", "\u044f"),
+        ("iso-8859-15", "\u20ac"),
+        ("UTF8", "\u20ac"),
+        ("us-ascii", "x"),
+    ],
+)
+def test_what_pages_are_written_in_is_decoded(charset: str, text: str) -> None:
+    body = text.encode(charset)
+    assert decode_text(body, f'text/html; charset="{charset}"') == text

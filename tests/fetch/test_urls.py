@@ -63,7 +63,8 @@ REFUSED = [
     "http://" + "a" * 64 + ".com/", "http://" + "a." * 130 + "com/", "http://a'b/",
     "http://\u2f8fexample.com\u2100/", "http://\U0001f4a9\u200b\u202e/", "http://{x}/",
     "http://<x>/", "http://x|y/", "http://x^y/", "http://x`y/", 'http://x"y/',
-    "http://example.com/" + "a" * 8_000,
+    "http://example.com/" + "a" * 8_000, "http://[" + "a" * 7_000 + "]/",
+    "http://" + "\u00fc" * 7_000 + "/", "http://" + "1" * 7_000 + "/",
 ]  # fmt: skip
 
 READ = [
@@ -108,8 +109,17 @@ def test_an_address_has_one_spelling(url: str, read: str) -> None:
     assert read_url(read).url == read
 
 
+ODD = "http://sam:s3cret@exa\u2100mple/"
+"""Which Python's own reader complains of, repeating it."""
+
+
 def test_a_password_is_never_shown() -> None:
-    for url in ("http://sam:s3cret@x/", "http://s3cret@x y/", "ftp://sam:s3cret@x/"):
+    for url in (
+        "http://sam:s3cret@x/",
+        "http://s3cret@x y/",
+        "ftp://sam:s3cret@x/",
+        ODD,
+    ):
         with pytest.raises(FetchRefusedError) as caught:
             read_url(url)
         assert "s3cret" not in str(caught.value)
