@@ -108,7 +108,7 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
             if why:
                 raise FetchRefusedError(
                     f"{host} is not fetched: {why}; whoever runs this can allow it "
-                    "with [fetch] allow"
+                    "by the setting fetch.allow"
                 )
         return addresses
 

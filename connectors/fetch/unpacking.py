@@ -185,4 +185,6 @@ def window_bits(start: bytes) -> int:
 
 def too_large(max_bytes: int) -> FetchTooLargeError:
     """Make the error."""
-    return FetchTooLargeError(f"it is above {max_bytes} bytes ([fetch] max_bytes)")
+    return FetchTooLargeError(
+        f"it is above {max_bytes} bytes (the setting fetch.max_bytes)"
+    )
