@@ -78,8 +78,18 @@ def alive(mark: str) -> list[int]:
     return found
 
 
-def temporary_folders() -> set[Path]:
-    return set(Path(tempfile.gettempdir()).glob("callboard-*"))
+@pytest.fixture
+def scratch(tmp_path: Path) -> Iterator[Path]:
+    """Have temporary folders made where nobody else makes some."""
+    place = tmp_path / "scratch"
+    place.mkdir()
+    before, tempfile.tempdir = tempfile.tempdir, str(place)
+    yield place
+    tempfile.tempdir = before
+
+
+def is_empty(folder: Path) -> bool:
+    return not [*folder.iterdir()]
 
 
 async def wait_alive(mark: str, count: int) -> None:
@@ -114,25 +124,23 @@ async def test_it_is_given_few_variables(
 
 
 async def test_its_temporary_folder_is_its_own_and_goes_with_it(
-    sandbox: LaunchingSandbox, stage: Stage
+    sandbox: LaunchingSandbox, stage: Stage, scratch: Path
 ) -> None:
     command = 'mkdir -p "$TMPDIR/a/b"; cp /bin/sh "$TMPDIR/a/b"; chmod 0 "$TMPDIR/a"'
-    before = temporary_folders()
     finished = await shell(sandbox, stage, f"{command} && echo done")
     assert finished.stdout == b"done\n"
-    assert not temporary_folders() - before
+    assert is_empty(scratch)
 
 
 async def test_a_temporary_folder_too_deep_for_a_path_goes_too(
-    sandbox: LaunchingSandbox, stage: Stage
+    sandbox: LaunchingSandbox, stage: Stage, scratch: Path
 ) -> None:
-    before = temporary_folders()
     code = (
         "import os\nos.chdir(os.environ['TMPDIR'])\nfor _ in range(1500):\n"
         "    os.mkdir('deep'); os.chdir('deep')\nopen('x', 'w'); os.chmod('..', 0)"
     )
     await shell(sandbox, stage, [PYTHON, "-I", "-S", "-c", code])
-    assert not temporary_folders() - before
+    assert is_empty(scratch)
 
 
 async def test_of_much_output_beginning_and_end_are_kept(
