@@ -40,7 +40,7 @@ PERSONA_FILES = ("IDENTITY.md", "SOUL.md", "MOTIVATIONS.md", "GOALS.md", "AGENTS
 class StoreConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Where messages, conversations and answers are kept."""
 
-    path: str = "var/callboard.db"
+    path: Annotated[str, Meta(min_length=1)] = "var/callboard.db"
     """The database file. Relative to the current directory, unlike paths of things
     that are read: state belongs to where you run it, not beside the settings."""
 

@@ -240,6 +240,10 @@ def read_text(path: Path) -> str:
         SettingsError: it cannot be read, is too long, or is not UTF-8.
     """
     try:
+        # Why: opening a pipe waits until somebody writes into it, perhaps for ever.
+        if not (path.is_file() or path.is_dir()) and path.exists():
+            text = "cannot be read: it is a pipe or a device, not a file"
+            raise SettingsError(text, file=str(path), hint="copy it into a file")
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except OSError as error:

@@ -95,6 +95,8 @@ def wanted(kind: shapes.Type) -> str:
             return f"a number{bounds(number)}"
         case shapes.LiteralType() as literal:
             return " or ".join(toml(item) for item in literals(literal))
+        case shapes.StrType(min_length=1):
+            return "a text that is not empty"
         case _:
             return "a text"
 

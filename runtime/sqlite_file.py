@@ -237,8 +237,14 @@ class SqliteFile(msgspec.Struct, frozen=True):
         newest = len(self.migrations)
         with self.told(), contextlib.ExitStack() as stack:
             if not self.path.is_file():
+                what = "is no file" if self.path.exists() else "does not exist"
                 raise StoreUnavailableError(
-                    f"there is no database {self.path}; give the path of one"
+                    f"there is no database {self.path}: it {what}; give the path of one"
+                )
+            if self.path.stat().st_size == 0:
+                raise StoreRefusedError(
+                    f"{self.path} is empty: no database, and no copy of one; give the"
+                    " path of another"
                 )
             db = self._connect(flags)
             stack.callback(db.close)

@@ -116,7 +116,7 @@ def test_a_copy_that_is_not_there_changes_nothing(
 ) -> None:
     assert restore(path, copy, "--yes") == 1
     assert capsys.readouterr().err == (
-        f"callboard: there is no file {copy}; give the path of a copy\n"
+        f"callboard: {copy} does not exist; give the path of a copy\n"
     )
     assert state(path, FAILED) == "dead"
 

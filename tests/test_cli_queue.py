@@ -257,7 +257,8 @@ def test_no_database_is_ever_made(
     missing = tmp_path / "nowhere.db"
     assert queue(missing, *arguments) == 1
     assert capsys.readouterr().err == (
-        f"callboard: there is no database {missing}; give the path of one\n"
+        f"callboard: there is no database {missing}: it does not exist;"
+        " give the path of one\n"
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -317,6 +318,15 @@ def test_what_is_no_settings_file_is_refused(
     with pytest.raises(SettingsError) as caught:
         load(path, Zoo, environment={})
     assert expected in str(caught.value)
+
+
+def test_a_pipe_or_a_device_is_no_settings_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/null")):
+        with pytest.raises(SettingsError, match="a pipe or a device") as caught:
+            load(path, Zoo, environment={})
+        assert caught.value.file == str(path)
 
 
 def test_an_invisible_mark_at_the_start_does_not_matter(tmp_path: Path) -> None:

@@ -201,6 +201,11 @@ def test_what_does_not_go_together_is_refused(
     [
         ('"anna"', '"ana"', ":1:17: default_agent: there is no agent 'ana'"),
         ("rules.toml", "no.toml", ":4:10: models.scripted.script: there is no file"),
+        (
+            "[agents.ben]",
+            "[store]\npath = ''\n[agents.ben]",
+            "store.path must be a text that is not empty",
+        ),
         ('prompt = "You are Ben."', "persona = 'x'", ":10:11: agents.ben.persona: "),
         ("[agents.ben]", "[agents.Ben]", ":9:9: the name 'Ben' in [agents] is not"),
         ("[agents.ben]", '[agents."b c"]', ":9:9: the name 'b c' in [agents] is not"),

@@ -13,6 +13,7 @@ import pytest
 from runtime.errors import (
     CorruptError,
     MisuseError,
+    StoreError,
     StoreRefusedError,
     StoreTooNewError,
     StoreUnavailableError,
@@ -180,6 +181,17 @@ def test_a_missing_database_is_not_made(path: Path) -> None:
     ):
         pass
     assert not path.exists()
+
+
+@pytest.mark.parametrize("is_device", [False, True])
+def test_what_holds_nothing_is_no_database(path: Path, *, is_device: bool) -> None:
+    if is_device:
+        path = type(path)("/dev/null")
+    else:
+        path.touch()
+    text = "/dev/null: it is no file" if is_device else "is empty: no database"
+    with pytest.raises(StoreError, match=text), browse(path):
+        pass
 
 
 def test_an_older_database_is_not_brought_up_to_date(path: Path) -> None:

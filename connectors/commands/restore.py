@@ -27,7 +27,8 @@ def command(config: Path | None, db: Path | None, copy: Path, *, yes: bool) -> i
     """
     path = find_database(config, db)
     if not copy.is_file():
-        raise StoreUnavailableError(f"there is no file {copy}; give the path of a copy")
+        what = "is no file" if copy.exists() else "does not exist"
+        raise StoreUnavailableError(f"{copy} {what}; give the path of a copy")
     if path.exists() and not is_wanted(f"Replace {path} by {copy}?", yes=yes):
         return FAILED
     kept = restore(copy, path)
