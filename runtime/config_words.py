@@ -95,10 +95,9 @@ def wanted(kind: shapes.Type) -> str:
             return f"a number{bounds(number)}"
         case shapes.LiteralType() as literal:
             return " or ".join(toml(item) for item in literals(literal))
-        case shapes.StrType(min_length=1):
-            return "a text that is not empty"
-        case _:
-            return "a text"
+        case other:
+            is_needed = isinstance(other, shapes.StrType) and other.min_length
+            return "a text that is not empty" if is_needed else "a text"
 
 
 def noted(kind: shapes.Type) -> str:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, OverloadedError
 from actors.messages import Delivery, Draft, Inbound
 from actors.rules.speaking import Piece
-from connectors.chat.console import StandardConsole
+from connectors.chat.console import MOST_CHARACTERS, StandardConsole
 from connectors.chat.plain_text import Writer, make_safe
 from connectors.chat.terminal import (
     CLEAR_LINE,
@@ -257,6 +257,14 @@ async def test_the_standard_console_reads_and_writes_streams() -> None:
     assert lines == ["gr\ufffd\ufffd\ufffd\ufffde", "ende", None]
     await console.write("schön")
     assert target.buffer.getvalue() == b"sch?n"
+
+
+async def test_a_long_line_is_one_line_and_never_more_than_is_kept() -> None:
+    longest = "x" * MOST_CHARACTERS
+    source = io.StringIO(f"{longest}\n{longest}yz\nshort\n{longest[:300_000]}")
+    console = StandardConsole(source, io.StringIO())
+    lines = [await console.read_line() for _ in range(5)]
+    assert lines == [longest, longest, "short", longest[:300_000], None]
 
 
 def test_control_characters_are_made_visible() -> None:

@@ -11,8 +11,13 @@ from typing import Protocol, TextIO
 
 import trio
 
-MOST_CHARACTERS = 65_536
-"""Longest line that is read; a longer one is read in pieces of this length."""
+# Chosen: ten times what a message may have unless the settings say otherwise, so that
+# whoever takes it in says how much too long it is.
+MOST_CHARACTERS = 1_000_000
+"""Longest line that is kept; what is beyond is read, and forgotten."""
+
+PIECE = 65_536
+"""Characters read at a time."""
 
 
 class Console(Protocol):
@@ -66,10 +71,17 @@ class StandardConsole:
         await trio.to_thread.run_sync(self._write, text, abandon_on_cancel=True)
 
     def _read(self) -> str:
+        pieces: list[str] = []
+        kept = 0
         try:
-            return self._source.readline(MOST_CHARACTERS)
+            while piece := self._source.readline(PIECE):
+                pieces.append(piece[: max(0, MOST_CHARACTERS - kept)])
+                kept += len(pieces[-1])
+                if piece.endswith("\n"):
+                    break
         except OSError:
             return ""  # the terminal was hung up
+        return "".join(pieces)
 
     def _write(self, text: str) -> None:
         self._target.write(text)

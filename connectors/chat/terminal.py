@@ -16,7 +16,12 @@ import msgspec
 import pykka
 import trio
 
-from actors.errors import ChatError, DeliveryBusyError, DeliveryRefusedError
+from actors.errors import (
+    ChatError,
+    DeliveryBusyError,
+    DeliveryRefusedError,
+    MessageRefusedError,
+)
 from actors.messages import Abilities, Address, Delivery, Inbound
 from actors.rules.owed import Owed
 from actors.rules.speaking import Speakers
@@ -239,7 +244,9 @@ class TerminalTransport:
         except NOT_TAKEN as error:
             LOG.warning("message not taken", correlation_id=new_id, error=str(error))
             self._owed.pop(new_id, None)
-            self._notice(f"not taken, please try again: {error}")
+            is_final = isinstance(error, MessageRefusedError)
+            advice = "" if is_final else ", please try again"
+            self._notice(f"not taken{advice}: {error}")
 
     async def _leave_line(self) -> None:
         """Let what comes next on this screen, such as a shell, begin a new line."""

@@ -99,3 +99,11 @@ def test_another_agent_and_another_name_can_be_chosen(tmp_path: Path) -> None:
     wrong = run(*CHAT, "--agent", "bne", folder=tmp_path)
     assert wrong.code == 2
     assert "there is no agent 'bne'; known: anna, ben" in wrong.err
+
+
+def test_a_line_that_is_too_long_is_refused_whole(tmp_path: Path) -> None:
+    done = run(*CHAT, folder=tmp_path, typed="word " * 60_000 + "\nthank you\n")
+    assert done.code == 0
+    assert done.out.count("you> ") == 2
+    assert "* not taken: the message has 299999 characters, 100000 are" in done.out
+    assert done.out.endswith("you> thank you\nanna> You are welcome!\n")
