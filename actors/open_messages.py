@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.messages import Inbound
+from runtime.errors import StoreError
+from runtime.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from runtime.rows import StoredMessage
     from runtime.store import Store
+
+LOG = EventLog("session")
 
 PAGE = 1000
 
@@ -87,6 +91,16 @@ async def unanswered(store: Store, connector: str) -> set[str]:
                 found.add(row.id)
         if len(rows) < PAGE:
             return found
+
+
+async def is_settled(store: Store, inbound: Inbound) -> bool:
+    """Tell whether somebody has settled a message; False if the disk does not say."""
+    try:
+        found = await store.answered(inbound.address.connector, inbound.platform_id)
+    except StoreError as error:
+        LOG.warning("not seen whether it still waits", why=str(error))
+        return False
+    return found is None or bool(found.message.settled_at)
 
 
 def _is_own(row: StoredMessage) -> bool:

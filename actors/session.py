@@ -17,6 +17,7 @@ from actors.attempt import Attempt, Held
 from actors.consent import Beside, Consent
 from actors.history import SCHEMA, History
 from actors.messages import Inbound, Line, Run
+from actors.open_messages import is_settled
 from actors.outgoing import Concluded, Outgoing, RetryCommit, Stored
 from actors.protocol import (
     DrainOutbox,
@@ -31,7 +32,6 @@ from actors.protocol import (
 from actors.rules import commands, message_state, queueing
 from actors.rules.keys import parse_key
 from runtime.actor import Actor
-from runtime.errors import StoreError
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 
@@ -178,16 +178,8 @@ class Session(Actor):
 
     async def _see_whether_it_waits(self) -> None:
         """Go on at once if what waits for another attempt was dropped by hand."""
-        held = self._held[self._queue.current or ""]
-        inbound = held.inbound
-        try:
-            found = await self._services.store.answered(
-                inbound.address.connector, inbound.platform_id
-            )
-        except StoreError as error:
-            LOG.warning("not seen whether it still waits", why=str(error))
-            return
-        if found is None or found.message.settled_at:
+        inbound = self._held[self._queue.current or ""].inbound
+        if await is_settled(self._services.store, inbound):
             self._superseded(inbound)
 
     def _stop(self, inbound: Inbound) -> None:
@@ -351,18 +343,14 @@ class Session(Actor):
         """Count what is stored, and was sent; go on with what waited for it."""
         answer = concluded.answer
         inbound = answer.inbound
-        if concluded.is_own:
-            self._count_answer(answer)
-        elif concluded.was_waited_for:
-            self.tell(names.connector(inbound.address.connector), DrainOutbox())
+        connector = inbound.address.connector
+        if concluded.is_own and answer.put_off is None:
+            self._services.metrics.message(connector, answer.settled[0])
+        elif concluded.was_waited_for and not concluded.is_own:
+            self.tell(names.connector(connector), DrainOutbox())
         if concluded.was_waited_for and answer.put_off is None:
             self._let_go(inbound)
             self._after_answer(inbound)
-
-    def _count_answer(self, answer: Answer) -> None:
-        if answer.put_off is None:
-            connector = answer.inbound.address.connector
-            self._services.metrics.message(connector, answer.settled[0])
 
     def _let_go(self, inbound: Inbound) -> None:
         self._held.pop(inbound.id, None)

@@ -234,10 +234,10 @@ def refuse_delivery(db: apsw.Connection, name: str) -> None:
 
 def prune(db: apsw.Connection, before: float, limit: int) -> Pruned:
     """Forget what is long settled, and what belonged to it."""
-    numbers: list[tuple[Any]] = []
-    owners: list[tuple[Any]] = []
+    numbers: list[tuple[int]] = []
+    owners: list[tuple[str]] = []
     events = 0
-    found: list[Any] = db.execute(OLD_MESSAGES, (before, limit)).fetchall()
+    found: list[tuple[Any, ...]] = list(db.execute(OLD_MESSAGES, (before, limit)))
     for number, name, count in found:
         if events and events + count > limit:
             break
