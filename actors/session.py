@@ -7,7 +7,6 @@ answer through the parser of markers, both committed before they are sent.
 
 from __future__ import annotations
 
-from sys import intern
 from typing import TYPE_CHECKING, ClassVar, assert_never
 
 import msgspec
@@ -29,8 +28,7 @@ from actors.protocol import (
     TurnEnded,
     TurnSpoke,
 )
-from actors.rules import commands, message_state, queueing
-from actors.rules.keys import parse_key
+from actors.rules import commands, keys, message_state, queueing
 from runtime.actor import Actor
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
@@ -70,9 +68,6 @@ class Session(Actor):
 
     def __init__(self, key: str, persona: Persona, services: Services) -> None:
         super().__init__()
-        # Of the key only what is asked for often: there are very many sessions, and
-        # all that come from one connector share its name.
-        self._connector = intern(parse_key(key).connector)
         self._persona = persona
         self._services = services
         self._queue = queueing.SessionQueue(services.limits.max_waiting)
@@ -110,7 +105,8 @@ class Session(Actor):
         for held in reversed(tuple(self._held.values())):
             self.requeue(Hear(held.inbound, held.state.past))
         # What was stored and not sent on, should it have failed in between.
-        self.tell(names.connector(self._connector), DrainOutbox())
+        connector = keys.parse_key(self._history.stream).connector
+        self.tell(names.connector(connector), DrainOutbox())
         self.tell(names.ROUTER, TakeUp())
 
     def may_passivate(self) -> bool:
@@ -266,8 +262,7 @@ class Session(Actor):
         current = self._attempt
         if current is None or current.id != message.turn_id:
             return  # stopped, or given up; its last words are nobody's business
-        report = current.on(message)
-        if report is not None:
+        if (report := current.on(message)) is not None:
             self._reported(current, report)
 
     def _beside(self, message: Beside) -> None:
@@ -291,7 +286,6 @@ class Session(Actor):
     def _superseded(self, inbound: Inbound) -> None:
         """Go on after a message that somebody else has settled."""
         self._history.note_answered(inbound.id)
-        self._let_go(inbound)
         self.tell(names.connector(inbound.address.connector), DrainOutbox())
         self._after_answer(inbound)
 
@@ -334,8 +328,7 @@ class Session(Actor):
 
     def _stored(self, stored: Stored) -> None:
         """Go on after a commit."""
-        concluded = self._outgoing.take(stored, self)
-        if concluded is not None:
+        if (concluded := self._outgoing.take(stored, self)) is not None:
             self._conclude(concluded)
             self._outgoing.store_next(self)
 
@@ -349,15 +342,11 @@ class Session(Actor):
         elif concluded.was_waited_for and not concluded.is_own:
             self.tell(names.connector(connector), DrainOutbox())
         if concluded.was_waited_for and answer.put_off is None:
-            self._let_go(inbound)
             self._after_answer(inbound)
 
-    def _let_go(self, inbound: Inbound) -> None:
-        self._held.pop(inbound.id, None)
-        if not self._held:
-            self._held = {}  # an emptied one is three times as large
-
     def _after_answer(self, inbound: Inbound) -> None:
+        # A dict that was emptied is three times as large as an empty one.
+        self._held = {k: each for k, each in self._held.items() if k != inbound.id}
         if self._queue.current == inbound.id:
             self._forget_attempt()
             ended = queueing.TurnEnded(inbound.id, self._queue.generation)
