@@ -243,8 +243,8 @@ async def read(line: Line) -> bytes:
 
 
 def reason(error: BaseException) -> str:
-    """Say what went wrong; trio itself often leaves that to the cause."""
-    return str(error.__cause__ or error)
+    """Say what went wrong; trio sometimes leaves that to the cause."""
+    return str(error) or str(error.__cause__ or "")
 
 
 def request_head(request: httpx.Request) -> bytes:
