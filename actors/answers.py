@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.messages import Chain, Delivery, Inbound, Line, Run, Trouble
+from actors.ledger import Run
+from actors.messages import Chain, Delivery, Inbound, Line, Trouble
 from actors.rules import loop_guard, markers, message_state, parts, priority
 from runtime.rows import SettledState
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import answers, names
-from actors.messages import Draft, Inbound, Line, Run, Typing
+from actors.ledger import Run
+from actors.messages import Draft, Inbound, Line, Typing
 from actors.protocol import (
     Acquire,
     CancelTurn,
@@ -54,6 +55,7 @@ RETRY_CLAIM = 1.0
 DRAFT_PACE = 0.02
 
 RESTARTED = "⚠️ I am being restarted. Please ask again."
+STILL_AT_IT = "⏳ This takes a little longer. I am still at it."
 LOST_THREAD = "⚠️ I lost the thread. Please ask again."
 
 
@@ -115,6 +117,7 @@ class Attempt:
     __slots__ = (
         "_began_at",
         "_claim_first",
+        "_fresh_starts",
         "_is_granted",
         "_lines",
         "_next_draft",
@@ -124,6 +127,7 @@ class Attempt:
         "_sanitizer",
         "_services",
         "_session",
+        "_slowness",
         "_steps",
         "_unshown",
         "generation",
@@ -153,6 +157,7 @@ class Attempt:
         self._services = services
         self._sanitizer = Sanitizer()
         self._unshown = ""  # said and cleaned, but not shown yet
+        self._fresh_starts = 0  # how often what was said was taken back
         self._began_at = services.clock.monotonic()
         self._claim_first = False
         self._is_granted = False  # a second permit changes nothing
@@ -164,6 +169,7 @@ class Attempt:
         self._reported = 0
         self._patience: Timer | None = None
         self._next_draft: Timer | None = None
+        self._slowness: Timer | None = None
 
     @property
     def inbound(self) -> Inbound:
@@ -184,6 +190,10 @@ class Attempt:
         self._lines, self._steps, self._claim_first = lines, steps, claim_first
         self._reported = reported
         session = self._session
+        notice_after = self._services.limits.notice_after
+        if notice_after:
+            noted = TurnNoted(self.id, "slow", STILL_AT_IT)
+            self._slowness = session.after(notice_after, noted)
         wanted = Acquire(
             session.actor_urn, self.id, session.actor_ref, self.inbound.priority
         )
@@ -196,8 +206,8 @@ class Attempt:
         if self.is_over:
             return None
         match message:
-            case TurnSpoke(text=text):
-                self._spoke(text)
+            case TurnSpoke():
+                self._spoke(message)
             case DraftDue():
                 self._next_draft = None
                 self._show_draft()
@@ -222,15 +232,18 @@ class Attempt:
 
     def run(self, outcome: Finished | Failed) -> Run:
         """Say what it took, until now."""
-        persona, usage = self._persona, outcome.usage
+        wanted = self._persona.config.model
+        offer = self._services.catalogue.offers.get(wanted)
+        last = outcome.spent[-1] if outcome.spent else None
         return Run(
-            provider=persona.config.model,
-            model=persona.model_name,
+            provider=last.provider if last else wanted,
+            model=last.model if last else (offer.model if offer else wanted),
             attempt=self.held.state.attempts,
             seconds=round(self._services.clock.monotonic() - self._began_at, 4),
-            usage=usage,
+            usage=outcome.usage,
             rounds=outcome.rounds,
-            cost=persona.prices.cost(usage),
+            cost=round(sum(each.cost for each in outcome.spent), 8),
+            spent=outcome.spent,
         )
 
     def count(self, outcome: Finished | Failed, run: Run) -> None:
@@ -266,7 +279,7 @@ class Attempt:
     def leave(self) -> None:
         """Give back the permit, and void what would still remind the session of it."""
         self.is_over = True
-        for timer in (self._patience, self._next_draft):
+        for timer in (self._patience, self._next_draft, self._slowness):
             if timer is not None:
                 timer.cancel()
         self._session.tell(names.LIMITER, Release(self._session.actor_urn))
@@ -313,7 +326,8 @@ class Attempt:
     def _start(self) -> None:
         self.is_started = True
         session = self._session
-        seconds = self._services.limits.turn_timeout + REPORT_WITHIN
+        limits = self._services.limits
+        seconds = self._persona.turn_seconds(limits) + REPORT_WITHIN
         self._patience = session.after(seconds, WaitedLongEnough(self.id))
         start = StartTurn(
             turn_id=self.id,
@@ -340,8 +354,20 @@ class Attempt:
             agent=self._persona.name,
         )
 
-    def _spoke(self, text: str) -> None:
-        self._unshown += self._sanitizer.feed(text)
+    @property
+    def _draft_id(self) -> str:
+        return f"{self.id}~{self._fresh_starts}" if self._fresh_starts else self.id
+
+    def _spoke(self, spoke: TurnSpoke) -> None:
+        if spoke.starts_over:
+            # A draft of another turn id begins anew; what people saw cannot be taken
+            # back everywhere, but the answer will be a whole one.
+            self._sanitizer, self._unshown = Sanitizer(), ""
+            self._fresh_starts += 1
+        if self._slowness is not None:
+            self._slowness.cancel()
+            self._slowness = None
+        self._unshown += self._sanitizer.feed(spoke.text)
         if self._next_draft is None:
             self._show_draft()
 
@@ -369,7 +395,7 @@ class Attempt:
         draft = Draft(
             correlation_id=inbound.correlation_id,
             reply_id=inbound.id,
-            turn_id=self.id,
+            turn_id=self._draft_id,
             address=inbound.address,
             agent=self._persona.name,
             text=self._unshown,
@@ -377,6 +403,12 @@ class Attempt:
         self._unshown = ""
         session.tell(names.connector(draft.address.connector), ShowDraft(draft))
         self._next_draft = session.after(DRAFT_PACE, DraftDue(self.id))
+
+
+def as_fails(failed: Failed, now: float) -> message_state.Fails:
+    """Say that a turn failed, in the words of the rules; `now` in Unix seconds."""
+    reason, may_retry = failed.reason, failed.may_retry
+    return message_state.Fails(reason, may_retry, now, failed.not_before)
 
 
 def _pass_over(_: object) -> None:

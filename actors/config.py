@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 Name = Annotated[
     str,
@@ -24,6 +24,38 @@ Name = Annotated[
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Count = Annotated[int, Meta(ge=1)]
+
+
+class HintConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Words that say which model a message is for."""
+
+    words: Annotated[tuple[str, ...], Meta(min_length=1)]
+    """Whole words, in any case; one of them is enough."""
+
+    model: str
+    """The model that answers then."""
+
+
+class RoutingConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which model answers what, beside the agent's own."""
+
+    hints: tuple[HintConfig, ...] = ()
+    """Models by words of the message; the first that fits counts."""
+
+    classify: bool = False
+    """Whether a model is asked first if a message needs several steps."""
+
+    classifier: str = ""
+    """Whom that is asked; empty: `cheap`, or the agent's own model."""
+
+    cheap: str = ""
+    """Answers what needs no steps; empty: the agent's own model."""
+
+    strong: str = ""
+    """Answers step by step what needs several; empty: the agent's own model."""
+
+    max_steps: Annotated[int, Meta(ge=2, le=20)] = 6
+    """Steps of one answer; one that would need more is answered without."""
 
 
 class AgentConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,6 +108,8 @@ class AgentConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     delegates: tuple[str, ...] = ()
     """Agents it may hand work to; none unless listed."""
+
+    routing: RoutingConfig = field(default_factory=RoutingConfig)
 
     is_conductor: bool = False
     """Whether what it hands on comes before what other agents hand on."""
@@ -209,6 +243,51 @@ class RouteConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The platform's id of a chat; `*` stands for anything, also inside an id."""
 
 
+class BudgetConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """How much may be spent in a day or a month, and what happens then."""
+
+    scope: Literal["all", "agent", "user"]
+    """Whose spending is added up: everybody's together, each agent's, each person's."""
+
+    period: Literal["day", "month"] = "day"
+    """After which time it begins anew, at midnight."""
+
+    who: str = "*"
+    """The name of an agent, or `connector/sender id` of a person; `*` stands for
+    anything. Each of them has this budget for itself."""
+
+    soft_usd: Annotated[float, Meta(ge=0)] | None = None
+    """US dollars after which `on_soft` happens."""
+
+    hard_usd: Annotated[float, Meta(ge=0)] | None = None
+    """US dollars after which `on_hard` happens."""
+
+    soft_tokens: Annotated[int, Meta(ge=0)] | None = None
+    """Tokens, read and written, after which `on_soft` happens."""
+
+    hard_tokens: Annotated[int, Meta(ge=0)] | None = None
+    """Tokens, read and written, after which `on_hard` happens."""
+
+    on_soft: Literal["warn", "downgrade"] = "warn"
+    """`warn` writes it into the log; `downgrade` has another model answer."""
+
+    downgrade_to: str = ""
+    """The model that answers instead."""
+
+    on_hard: Literal["stop"] = "stop"
+    """No model is asked any more, and whoever asks is told until when."""
+
+
+class LedgerConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """How what models cost is added up."""
+
+    time_zone: str = "UTC"
+    """Where a budget's day begins at midnight: `UTC`, `Europe/Berlin`, …"""
+
+    prices: Path | None = None
+    """The price list; unset: the one that comes with the program."""
+
+
 class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """What keeps one conversation from taking everything."""
 
@@ -222,7 +301,18 @@ class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Tasks that one message of a person may cause to be handed on, all in all."""
 
     turn_timeout: Seconds = 300.0
-    """Seconds one turn may take, tools and model included."""
+    """Seconds one turn may take, tools and model included, of an agent that has no
+    tools or may call them in one round."""
+
+    turn_timeout_scale: Annotated[int, Meta(ge=1, le=100)] = 4
+    """For how many rounds of tool calls a turn gets that time again, at most."""
+
+    longest_turn: Seconds = 1200.0
+    """Seconds no turn takes longer than, however many rounds it may have."""
+
+    notice_after: Annotated[float, Meta(ge=0, le=3_600)] = 60.0
+    """Seconds after which a person who has heard nothing is told that it takes longer;
+    0: never."""
 
     max_waiting: Annotated[int, Meta(ge=0, le=1_000)] = 10
     """Messages waiting behind the running turn of one conversation; one more is

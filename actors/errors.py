@@ -48,11 +48,16 @@ class ModelError(ChatError):
     Args:
         text: what happened, without secrets.
         kind: what to do about it depends on this, never on the text.
+
+    Attributes:
+        tokens: read, written, and read from the cache, as far as the provider said
+            before it failed; whoever raises the error may set them.
     """
 
     def __init__(self, text: str, *, kind: ModelFault) -> None:
         super().__init__(text)
         self.kind: ModelFault = kind
+        self.tokens: tuple[int, int, int] = (0, 0, 0)
 
 
 class ModelBusyError(ModelError):

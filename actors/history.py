@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.messages import Line, Run
+from actors.ledger import Run
+from actors.messages import Line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

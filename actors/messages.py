@@ -14,12 +14,20 @@ import msgspec
 Role = Literal["user", "assistant", "tool"]
 
 Trouble = Literal[
-    "", "busy", "waiting", "unavailable", "refused", "timeout", "broken", "dropped"
+    "",
+    "busy",
+    "waiting",
+    "unavailable",
+    "refused",
+    "budget",
+    "timeout",
+    "broken",
+    "dropped",
 ]
 """Why somebody reads a notice instead of an answer: too much waits in this chat
 (`busy`); it will be tried again (`waiting`); the model cannot answer now
-(`unavailable`) or will not (`refused`); it took too long; something broke; the
-operator dropped it."""
+(`unavailable`) or will not (`refused`); a budget is used up (`budget`); it took too
+long; something broke; the operator dropped it."""
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -289,29 +297,6 @@ class Usage(msgspec.Struct, frozen=True):
             self.output_tokens + other.output_tokens,
             self.cached_tokens + other.cached_tokens,
         )
-
-
-class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one turn took; goes into the journal and the ledger."""
-
-    provider: str
-    """Which of `[models.<name>]`."""
-
-    model: str
-    """The provider's name of the model."""
-
-    attempt: int
-    """Which start of this message's turn it was, from 1."""
-
-    seconds: float
-    usage: Usage = Usage()
-    """Of all rounds, those of cut off attempts included."""
-
-    rounds: int = 0
-    """How often the model answered."""
-
-    cost: float = 0.0
-    """US dollars by the prices in the settings; 0 without prices."""
 
 
 class ToolSpec(msgspec.Struct, frozen=True):

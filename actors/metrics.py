@@ -62,6 +62,31 @@ class LineMetrics:
             "Tokens by model and direction.",
             ("model", "direction"),
         )
+        self._account_calls = metrics.counter(
+            "callboard_account_calls",
+            "Calls by account, model and how they ended.",
+            ("account", "model", "outcome"),
+        )
+        self._cool_downs = metrics.gauge(
+            "callboard_cool_downs", "Models on an account that are left alone now."
+        )
+        self._accounts_out = metrics.gauge(
+            "callboard_accounts_out",
+            "Accounts that were not let in, and wait for a new start.",
+        )
+        self._fallbacks = metrics.counter(
+            "callboard_fallbacks",
+            "Calls that went to another model than the wanted one; none: to no one.",
+            ("model", "instead"),
+        )
+        self._budgets = metrics.counter(
+            "callboard_budget",
+            "What budgets did: soft, downgrade, held, stop.",
+            ("action",),
+        )
+        self._cost = metrics.counter(
+            "callboard_cost_dollars", "US dollars spent, by model.", ("model",)
+        )
         self._tool_calls = metrics.histogram(
             "callboard_tool_call_seconds",
             "Seconds of one tool call, by tool and outcome.",
@@ -123,6 +148,27 @@ class LineMetrics:
         """Count the tokens of one answer."""
         self._tokens.add(usage.input_tokens, model, "input")
         self._tokens.add(usage.output_tokens, model, "output")
+
+    def account_call(self, account: str, model: str, outcome: str) -> None:
+        """Count one call by where it went."""
+        self._account_calls.add(1, account, model, outcome)
+
+    def cool_downs(self, count: int, out: int) -> None:
+        """Show how many backends cool down, and how many accounts are out."""
+        self._cool_downs.set(count)
+        self._accounts_out.set(out)
+
+    def fallback(self, model: str, instead: str) -> None:
+        """Count a call that could not go to the wanted model."""
+        self._fallbacks.add(1, model, instead)
+
+    def budget(self, action: str) -> None:
+        """Count what a budget did."""
+        self._budgets.add(1, action)
+
+    def cost(self, model: str, dollars: float) -> None:
+        """Count what was spent."""
+        self._cost.add(max(dollars, 0.0), model)
 
     def tool_call(self, tool: str, outcome: str, seconds: float) -> None:
         """Observe one tool call."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 ROOT = "callboard"
 KEEPER = f"{ROOT}/store"
 LIMITER = f"{ROOT}/limiter"
+MODELS = f"{ROOT}/models"
 ROUTER = f"{ROOT}/router"
 BOUNCE = f"{ROOT}/bounce"
 

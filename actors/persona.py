@@ -1,31 +1,17 @@
-"""An agent's settings with everything looked up: its model, tools and colleagues."""
+"""An agent's settings with everything looked up: its tools and colleagues."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from actors.ports import Model, Tool
+from actors.ports import Tool
 from actors.rules.loop_guard import DelegationLimits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from actors.config import AgentConfig
-    from actors.messages import Usage
-
-
-@dataclass(frozen=True)
-class Prices:
-    """What a model costs, in US dollars for a million tokens."""
-
-    input: float = 0.0
-    output: float = 0.0
-
-    def cost(self, usage: Usage) -> float:
-        """Say what a use of the model costs, in US dollars."""
-        spent = usage.input_tokens * self.input + usage.output_tokens * self.output
-        return round(spent / 1_000_000, 8)
+    from actors.config import AgentConfig, LimitsConfig
 
 
 @dataclass(frozen=True)
@@ -34,10 +20,6 @@ class Persona:
 
     name: str
     config: AgentConfig
-    model: Model
-    model_name: str
-    """The provider's name of the model."""
-
     files: str = ""
     """Text of the persona's folder, in the order the prompt wants it."""
 
@@ -50,8 +32,6 @@ class Persona:
     everybody: tuple[str, ...] = ()
     """Names of all agents."""
 
-    prices: Prices = Prices()
-
     def delegation_limits(self, max_hops: int) -> DelegationLimits:
         """Say what the loop guard must know of this agent."""
         return DelegationLimits(
@@ -59,3 +39,10 @@ class Persona:
             max_hops=max_hops,
             delegates=tuple(self.colleagues),
         )
+
+    def turn_seconds(self, limits: LimitsConfig) -> float:
+        """Say how long one turn of this agent may take, in seconds (F204)."""
+        rounds = self.config.max_tool_rounds if self.tools or self.colleagues else 1
+        scale = min(max(rounds, 1), limits.turn_timeout_scale)
+        longest = max(limits.longest_turn, limits.turn_timeout)
+        return min(limits.turn_timeout * scale, longest)

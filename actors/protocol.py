@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from actors.ledger import Spent
 from actors.messages import (
     Delivery,
     Draft,
@@ -121,6 +122,8 @@ class TurnSpoke(msgspec.Struct, frozen=True):
 
     turn_id: str
     text: str
+    starts_over: bool = False
+    """Whether all that was said before is void: this takes its place."""
 
 
 class TurnNoted(msgspec.Struct, frozen=True):
@@ -184,6 +187,8 @@ class Finished(msgspec.Struct, frozen=True):
     rounds: int = 1
     """How often the model answered."""
 
+    spent: tuple[Spent, ...] = ()
+
 
 class Failed(msgspec.Struct, frozen=True):
     """The turn has none."""
@@ -200,6 +205,9 @@ class Failed(msgspec.Struct, frozen=True):
 
     usage: Usage = Usage()
     rounds: int = 0
+    spent: tuple[Spent, ...] = ()
+    not_before: float = 0.0
+    """Unix seconds before which another turn could not end better."""
 
 
 class TurnEnded(msgspec.Struct, frozen=True):

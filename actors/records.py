@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.history import Exchanged
+from actors.ledger import Spent
 from actors.rules.keys import SessionKey, chat_partition, parse_key
 from runtime.rows import Record
 
@@ -61,7 +62,7 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class UsageRecord(msgspec.Struct, frozen=True, kw_only=True):
+class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One turn (F321)."""
 
     agent: str
@@ -71,8 +72,14 @@ class UsageRecord(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     input_tokens: int
     output_tokens: int
+    cached_tokens: int = 0
+    """How many of `input_tokens` the provider had in its cache."""
+
     cost: float
     """US dollars."""
+
+    spent: tuple[Spent, ...] = ()
+    """The same, apart by model, account and price list."""
 
     seconds: float
     rounds: int
@@ -136,6 +143,8 @@ def usage(key: SessionKey, event: Exchanged | Deferred) -> Record | None:
         model=run.model,
         input_tokens=run.usage.input_tokens,
         output_tokens=run.usage.output_tokens,
+        cached_tokens=run.usage.cached_tokens,
+        spent=run.spent,
         cost=run.cost,
         seconds=run.seconds,
         rounds=run.rounds,

@@ -15,7 +15,7 @@ from actors import answers, attempt, consent, names
 from actors.attempt import Attempt, Held
 from actors.consent import Beside, Consent
 from actors.history import SCHEMA, History
-from actors.messages import Inbound, Line, Run
+from actors.messages import Inbound, Line
 from actors.open_messages import is_settled
 from actors.outgoing import Concluded, Outgoing, RetryCommit, Stored
 from actors.protocol import (
@@ -35,6 +35,7 @@ from runtime.mailbox import MailboxConfig
 
 if TYPE_CHECKING:
     from actors.answers import Answer, Aside
+    from actors.ledger import Run
     from actors.persona import Persona
     from actors.services import Services
 
@@ -297,8 +298,7 @@ class Session(Actor):
 
     def _failed(self, current: Attempt, failed: Failed, run: Run) -> None:
         now = self._services.clock.wall()
-        fails = message_state.Fails(failed.reason, failed.may_retry, now)
-        effect = current.held.state.on(fails)
+        effect = current.held.state.on(attempt.as_fails(failed, now))
         if isinstance(effect, message_state.PutOff):
             answer = answers.deferral(current.inbound, failed, effect, now, run)
             self._put(answers.with_new_ids(answer, self._services.ids))

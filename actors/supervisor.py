@@ -3,6 +3,7 @@
 callboard
 ├── store                the store's keeper
 ├── limiter              how many turns run at once
+├── models               which account is asked, and what may be spent
 ├── bounce               answers for what nobody handled
 ├── edges …              what the edges bring along (the asyncio loop)
 ├── agents
@@ -24,6 +25,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from actors import names
+from actors.accounts import Accounts
 from actors.agent import Agent
 from actors.bounce import Bounce
 from actors.connector import Connector
@@ -73,6 +75,7 @@ def tree(company: Company) -> Supervisor:
     children = (
         ChildSpec(name="store", start=keeper, shutdown=30.0),
         ChildSpec(name="limiter", start=lambda: Limiter(most)),
+        ChildSpec(name="models", start=lambda: Accounts(services)),
         ChildSpec(name="bounce", start=lambda: Bounce(services)),
         *company.edges,
         ChildSpec(name="agents", start=lambda: _agents(company), shutdown=30.0),

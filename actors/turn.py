@@ -13,7 +13,7 @@ import trio
 
 from actors import names
 from actors.asking import Asking
-from actors.messages import Usage
+from actors.ledger import total
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded
 from actors.rules import prompt
 from actors.rules import turn as rules
@@ -38,6 +38,7 @@ TIMED_OUT = "⚠️ Request timed out. Please try again."
 FAILURES: dict[str, Callable[[str], Failed]] = {
     "busy": lambda text: Failed(text, "model", "unavailable", may_retry=True),
     "refused": lambda text: Failed(text, "model", "refused"),
+    "budget": lambda text: Failed(text, "budget", "budget"),
 }
 """What a failed turn is, by what its rules say."""
 
@@ -67,7 +68,8 @@ class Turn(Actor):
             return
         start = message.start
         words = Words(self, start, self._services)
-        outcome = await Course(start, self._persona, self._services, words).run()
+        asking = Asking(self, start, self._persona, self._services, words)
+        outcome = await Course(start, self._persona, self._services, asking).run()
         words.tell()
         ended = TurnEnded(start.turn_id, outcome)
         # Why not by way of the agent: one that was restarted meanwhile does not know
@@ -84,18 +86,18 @@ class Course:
         start: what is asked.
         persona: who answers.
         services: store, clock, limits.
-        words: hears what the model says.
+        asking: asks the model.
     """
 
     def __init__(
-        self, start: StartTurn, persona: Persona, services: Services, words: Words
+        self, start: StartTurn, persona: Persona, services: Services, asking: Asking
     ) -> None:
         self._start = start
-        self._limits = services.limits
-        self._words = words
-        self._asking = Asking(start, persona, services, words)
+        self._seconds = persona.turn_seconds(services.limits)
+        self._words = asking.words
+        self._asking = asking
         self._steps = Steps(start, services)
-        self._calls = ToolCalls(start, persona, services, self._steps, words)
+        self._calls = ToolCalls(start, persona, services, self._steps, asking.words)
         self._services = services
         self._agent = persona.name
         self._loop_steps = 0
@@ -106,19 +108,24 @@ class Course:
             self._calls.permits.denied,
             LoopLimits(settings.warn_after, settings.block_after, settings.break_after),
         )
-        self._usage = Usage()
         self._rounds = 0
 
     async def run(self) -> Finished | Failed:
         """Answer within the time there is; count what it took in any case."""
         outcome: Finished | Failed = Failed(TIMED_OUT, "timeout", "timeout")
         try:
-            with trio.move_on_after(self._limits.turn_timeout):
+            with trio.move_on_after(self._seconds):
                 outcome = await self._answer()
         except StoreError as error:
             text = f"⚠️ I could not read what I had done already: {error}"
             outcome = Failed(text, "store", may_retry=True)
-        return msgspec.structs.replace(outcome, usage=self._usage, rounds=self._rounds)
+        spent = self._asking.spent
+        return msgspec.structs.replace(
+            outcome,
+            usage=total(spent),
+            rounds=self._rounds,
+            spent=spent,
+        )
 
     async def _answer(self) -> Finished | Failed:
         effects = self._resume(await self._steps.read())
@@ -129,8 +136,9 @@ class Course:
                     case rules.Finish(text=text):
                         whole = self._words.whole(text)
                         return Finished(whole, tuple(self._calls.delegations))
-                    case rules.Fail(text=text, kind=kind):
-                        return FAILURES[kind](text)
+                    case rules.Fail(text=text, kind=kind, not_before=due):
+                        failed = FAILURES[kind](text)
+                        return msgspec.structs.replace(failed, not_before=due)
                     case rules.AskModel(with_tools=with_tools):
                         effects = await self._ask(with_tools=with_tools)
                     case rules.CallTool(call=call):
@@ -177,6 +185,8 @@ class Course:
                 self._words.speak([], step.text)
                 is_new = reported == 0 or step.attempt > reported
                 self._note_round(step, is_counted=is_new)
+                if is_new:
+                    self._asking.recall(step)
             elif not step.is_error:
                 call = self._turn.call(step.call_id)
                 if call is not None and call.name == prompt.DELEGATE:
@@ -204,5 +214,4 @@ class Course:
         """Take up a round; one that an earlier report told of is not counted again."""
         if is_counted:
             self._rounds += 1
-            self._usage += reply.usage
         self._words.end_round(reply.text)

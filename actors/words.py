@@ -88,6 +88,27 @@ class Words:
         start = self._start
         self._turn.tell(start.session, TurnNoted(start.turn_id, key, text))
 
+    def start_over(self, spoken: list[str], kept: str = "") -> None:
+        """Take back the words of a round that broke off; the rounds before it stand.
+
+        Args:
+            spoken: the words of this round so far.
+            kept: the beginning of them that stands, too.
+        """
+        if len("".join(spoken).strip()) <= len(kept):
+            return
+        spoken.clear()
+        self._untold.clear()
+        again = [*self._rounds, kept] if kept else self._rounds
+        if kept:
+            spoken.append(f"{kept}\n\n")
+        if self._start.inbound.wants_drafts:
+            text = "\n\n".join(again)
+            told = TurnSpoke(self._start.turn_id, text, starts_over=True)
+            self._turn.tell(self._start.session, told)
+            if kept:
+                self._untold.append("\n\n")
+
     def tell(self) -> None:
         """Pass on what was said since the last time."""
         if self._untold:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors import names
+from actors.catalogue import of_one
 from actors.company import Company
 from actors.config import AgentConfig, LimitsConfig, SessionConfig
 from actors.metrics import LineMetrics
@@ -94,7 +95,7 @@ def company_of(
 ) -> Company:
     """Put one agent and the people together."""
     clock = SystemClock()
-    persona = Persona(AGENT, AgentConfig(), model, "scripted", everybody=(AGENT,))
+    persona = Persona(AGENT, AgentConfig(), everybody=(AGENT,))
     return Company(
         personas=(persona,),
         transports={CONNECTOR: transport},
@@ -106,6 +107,7 @@ def company_of(
             metrics=line,
             limits=LimitsConfig(),
             sessions=sessions or SessionConfig(),
+            catalogue=of_one(model),
         ),
     )
 

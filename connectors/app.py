@@ -1,18 +1,17 @@
-"""Puts the pieces together: with `toolbox.py`, all that knows concrete classes.
+"""Puts the pieces together: with `offers.py` and `toolbox.py` all that knows classes.
 
-Settings in, a running company out. A new model or transport is registered here and
-nowhere else, a new tool in `toolbox.py`.
+Settings in, a running company out. A new transport is registered here and nowhere
+else, a new model in `offers.py`, a new tool in `toolbox.py`.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -21,7 +20,7 @@ from actors.account import Account
 from actors.company import Company
 from actors.letters import is_owed_an_answer
 from actors.metrics import LineMetrics
-from actors.persona import Persona, Prices
+from actors.persona import Persona
 from actors.rules.message_state import RetryPolicy
 from actors.rules.routes import Binding, routing_table
 from actors.services import Services
@@ -36,17 +35,7 @@ from connectors.config import (
 )
 from connectors.drain import Drain
 from connectors.edges import Edges
-from connectors.model_config import (
-    AnthropicModelConfig,
-    GoogleModelConfig,
-    HttpModelConfig,
-    ModelConfig,
-    OllamaModelConfig,
-    OpenAIModelConfig,
-    ScriptedModelConfig,
-)
-from connectors.models.script import load_script
-from connectors.models.scripted import ScriptedModel
+from connectors.offers import open_catalogue
 from connectors.sandbox.figures import show_standing
 from connectors.sandbox.kept import territory
 from connectors.sandbox.late import LateSandbox
@@ -64,24 +53,14 @@ from runtime.system import ActorSystem, SystemConfig, open_system
 from runtime.watchdog import WatchdogConfig
 
 if TYPE_CHECKING:
-    from actors.ports import Model, Tool, Transport
+    from actors.ports import Tool, Transport
     from runtime.clock import Clock
     from runtime.deadletters import DeadLetter
     from runtime.store import Store
 
-HTTP_MODELS: dict[type[HttpModelConfig], str] = {
-    OpenAIModelConfig: "connectors.models.openai",
-    AnthropicModelConfig: "connectors.models.anthropic",
-    GoogleModelConfig: "connectors.models.google",
-    OllamaModelConfig: "connectors.models.ollama",
-}
-"""Imported only for settings that ask for them: their HTTP client takes a fifth of the
-whole start, and the offline company needs none."""
-
 RUN_SHELL = "run_shell"
 """Needs the sandbox, which is tried only if somebody has this tool."""
 
-MakeModel = Callable[[HttpModelConfig, Callable[[], float]], "Model"]
 MakeTransport = Callable[["Parts"], "Transport"]
 
 
@@ -94,14 +73,6 @@ class Parts:
     bridge: Bridge
     operations: Operations
     agents: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Kit:
-    """What agents think and work with, by name."""
-
-    models: Mapping[str, Model]
-    tools: Mapping[str, Tool]
 
 
 @dataclass
@@ -162,7 +133,7 @@ async def open_app(
     metrics = Metrics()
     line = LineMetrics(metrics)
     async with AsyncExitStack() as stack:
-        models = await _models(config, clock, stack)
+        catalogue = await open_catalogue(config, clock, stack)
         sandbox = await _sandbox(config, metrics, private)
         tools = make_tools(config, clock, sandbox, stack)
         store = await _store(config, line, stack)
@@ -174,6 +145,7 @@ async def open_app(
             limits=config.limits,
             sessions=config.sessions,
             audit=config.audit,
+            catalogue=catalogue,
             owners=frozenset(config.owners),
             approvers=approvers(config),
             tool_calls=config.tool_calls,
@@ -186,7 +158,7 @@ async def open_app(
         system = await stack.enter_async_context(open_system(watched))
         metrics.watch(system)
         app = App(system, metrics, store, transports={}, clock=clock)
-        company = _company(config, services, Kit(models, tools), app, transports)
+        company = _company(config, services, tools, app, transports)
         _reserve_addresses(app, stack)
         await system.start_root(tree(company), names.ROOT)
         _bounce_dead_letters(system)
@@ -242,7 +214,7 @@ def serving(config: AppConfig) -> dict[str, MakeTransport]:
 def _company(
     config: AppConfig,
     services: Services,
-    kit: Kit,
+    tools: Mapping[str, Tool],
     app: App,
     transports: Mapping[str, MakeTransport],
 ) -> Company:
@@ -264,7 +236,7 @@ def _company(
     needs_loop = any(isinstance(each, HttpTransport) for each in made.values())
     edges = ChildSpec(name="edges", start=lambda: Edges(bridge), shutdown=30.0)
     return Company(
-        personas=tuple(_persona(name, config, kit) for name in config.agents),
+        personas=tuple(_persona(name, config, tools) for name in config.agents),
         transports=made,
         routes=routing_table(
             config.agents,
@@ -312,26 +284,16 @@ def _reserve_addresses(app: App, stack: AsyncExitStack) -> None:
             transport.reserve()
 
 
-def _persona(name: str, config: AppConfig, kit: Kit) -> Persona:
+def _persona(name: str, config: AppConfig, tools: Mapping[str, Tool]) -> Persona:
     agent = config.agents[name]
-    model = config.models[agent.model]
     return Persona(
         name=name,
         config=agent,
-        model=kit.models[agent.model],
-        model_name=model.model if isinstance(model, HttpModelConfig) else agent.model,
         files=_persona_text(agent.persona),
-        tools={tool: kit.tools[tool] for tool in agent.tools},
+        tools={tool: tools[tool] for tool in agent.tools},
         colleagues={each: config.agents[each].description for each in agent.delegates},
         everybody=tuple(config.agents),
-        prices=_prices(model),
     )
-
-
-def _prices(model: ModelConfig) -> Prices:
-    if isinstance(model, HttpModelConfig):
-        return Prices(model.input_price, model.output_price)
-    return Prices()
 
 
 def _persona_text(folder: Path | None) -> str:
@@ -352,25 +314,6 @@ async def _sandbox(
     if any(RUN_SHELL in agent.tools for agent in config.agents.values()):
         await sandbox.open()
     return sandbox
-
-
-async def _models(
-    config: AppConfig, clock: Clock, stack: AsyncExitStack
-) -> dict[str, Model]:
-    models: dict[str, Model] = {}
-    for name, model in config.models.items():
-        models[name] = made = _model(model, clock)
-        stack.push_async_callback(made.aclose)
-    return models
-
-
-def _model(config: ModelConfig, clock: Clock) -> Model:
-    match config:
-        case ScriptedModelConfig(script=script):
-            return ScriptedModel(load_script(script))
-        case HttpModelConfig():
-            module = importlib.import_module(HTTP_MODELS[type(config)])
-            return cast("MakeModel", module.make_model)(config, clock.wall)
 
 
 async def _store(

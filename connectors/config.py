@@ -14,7 +14,9 @@ from actors.config import (
     AgentConfig,
     ApprovalConfig,
     AuditConfig,
+    BudgetConfig,
     Count,
+    LedgerConfig,
     LimitsConfig,
     Name,
     PermissionConfig,
@@ -24,7 +26,7 @@ from actors.config import (
     SessionConfig,
     ToolCallConfig,
 )
-from connectors.model_config import ModelConfig
+from connectors.model_config import AccountConfig, ModelConfig
 from connectors.tool_config import (
     FetchConfig,
     SandboxConfig,
@@ -132,6 +134,11 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     tool_calls: ToolCallConfig = field(default_factory=ToolCallConfig)
     approvals: ApprovalConfig = field(default_factory=ApprovalConfig)
     permissions: tuple[PermissionConfig, ...] = ()
+    ledger: LedgerConfig = field(default_factory=LedgerConfig)
+    budgets: tuple[BudgetConfig, ...] = ()
+    accounts: dict[Name, AccountConfig] = field(
+        default_factory=dict[str, AccountConfig]
+    )
     models: dict[Name, ModelConfig] = field(default_factory=dict[str, ModelConfig])
     connectors: dict[Name, ConnectorConfig] = field(
         default_factory=dict[str, ConnectorConfig]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta, Struct
 
 from actors.config import Count, Seconds
@@ -27,11 +28,8 @@ class ScriptedModelConfig(
     """Rules file, relative to the settings file."""
 
 
-class HttpModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One account with a provider that is asked over HTTP."""
-
-    model: str
-    """The provider's name of the model."""
+class ConnectionConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How a provider is reached over HTTP."""
 
     base_url: str
     """Address that all requests begin with."""
@@ -41,12 +39,6 @@ class HttpModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     stream: bool = True
     """Whether answers are read word by word, as they are written, or in one piece."""
-
-    takes_images: bool = True
-    """Whether the model can see; a picture is named to one that cannot."""
-
-    takes_tools: bool = True
-    """Whether the model can call tools; they are kept from one that cannot."""
 
     connect_timeout: Seconds = 10.0
     """Seconds until the connection stands, encryption included."""
@@ -64,14 +56,46 @@ class HttpModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     max_connections: Connections = 128
     """Calls at once; more wait up to `connect_timeout`."""
 
-    input_price: Price = 0.0
-    """US dollars for a million tokens read, for the ledger."""
 
-    output_price: Price = 0.0
-    """US dollars for a million tokens written, for the ledger."""
+class HttpModelConfig(ConnectionConfig, frozen=True, kw_only=True):
+    """A model of a provider that is asked over HTTP.
+
+    Without `accounts` the table is the account, too; with them it says nothing of how
+    to reach the provider.
+    """
+
+    model: str
+    """The provider's name of the model."""
+
+    accounts: tuple[str, ...] = ()
+    """Which of `[accounts.<name>]` have it."""
+
+    fallbacks: tuple[str, ...] = ()
+    """Models to ask when no account can answer for this one, in order."""
+
+    larger: str = ""
+    """The model to ask when a conversation is too long for this one."""
+
+    takes_images: bool = True
+    """Whether the model can see; a picture is named to one that cannot."""
+
+    takes_tools: bool = True
+    """Whether the model can call tools; they are kept from one that cannot."""
+
+    input_price: Price | None = None
+    """US dollars for a million tokens read; unset: as the price list says."""
+
+    cached_price: Price | None = None
+    """US dollars for a million tokens that the provider had in its cache; unset: as
+    those read, or as the price list says."""
+
+    output_price: Price | None = None
+    """US dollars for a million tokens written; unset: as the price list says."""
 
 
-class OpenAIModelConfig(HttpModelConfig, frozen=True, tag_field="kind", tag="openai"):
+class OpenAIModelConfig(
+    HttpModelConfig, frozen=True, kw_only=True, tag_field="kind", tag="openai"
+):
     """Any server that speaks OpenAI's Chat Completions."""
 
     base_url: str = "https://api.openai.com/v1"
@@ -82,7 +106,7 @@ class OpenAIModelConfig(HttpModelConfig, frozen=True, tag_field="kind", tag="ope
 
 
 class AnthropicModelConfig(
-    HttpModelConfig, frozen=True, tag_field="kind", tag="anthropic"
+    HttpModelConfig, frozen=True, kw_only=True, tag_field="kind", tag="anthropic"
 ):
     """Anthropic's Messages, or any server that speaks it."""
 
@@ -93,14 +117,18 @@ class AnthropicModelConfig(
     """Most tokens of an answer where the agent says nothing: the API wants a number."""
 
 
-class GoogleModelConfig(HttpModelConfig, frozen=True, tag_field="kind", tag="google"):
+class GoogleModelConfig(
+    HttpModelConfig, frozen=True, kw_only=True, tag_field="kind", tag="google"
+):
     """Google's generateContent."""
 
     base_url: str = "https://generativelanguage.googleapis.com/v1beta"
     """Address up to and without `/models/`."""
 
 
-class OllamaModelConfig(HttpModelConfig, frozen=True, tag_field="kind", tag="ollama"):
+class OllamaModelConfig(
+    HttpModelConfig, frozen=True, kw_only=True, tag_field="kind", tag="ollama"
+):
     """An Ollama server."""
 
     base_url: str = "http://127.0.0.1:11434"
@@ -121,3 +149,84 @@ ModelConfig = (
     | GoogleModelConfig
     | OllamaModelConfig
 )
+
+
+class HttpAccountConfig(ConnectionConfig, frozen=True, kw_only=True):
+    """An account with a provider, for models that name it."""
+
+    preference: Annotated[int, Meta(ge=-1_000, le=1_000)] = 0
+    """Lower ones are asked first; among equals the one used least."""
+
+
+class OpenAIAccountConfig(
+    HttpAccountConfig, frozen=True, kw_only=True, tag_field="kind", tag="openai"
+):
+    """An account at any server that speaks OpenAI's Chat Completions."""
+
+    base_url: str = "https://api.openai.com/v1"
+    """Address up to and without `/chat/completions`."""
+
+    max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """How the provider calls the bound on an answer's tokens."""
+
+
+class AnthropicAccountConfig(
+    HttpAccountConfig, frozen=True, kw_only=True, tag_field="kind", tag="anthropic"
+):
+    """An account at Anthropic, or any server that speaks its Messages."""
+
+    base_url: str = "https://api.anthropic.com/v1"
+    """Address up to and without `/messages`."""
+
+    max_tokens: Count = 8_192
+    """Most tokens of an answer where the agent says nothing: the API wants a number."""
+
+
+class GoogleAccountConfig(
+    HttpAccountConfig, frozen=True, kw_only=True, tag_field="kind", tag="google"
+):
+    """An account for Google's generateContent."""
+
+    base_url: str = "https://generativelanguage.googleapis.com/v1beta"
+    """Address up to and without `/models/`."""
+
+
+class OllamaAccountConfig(
+    HttpAccountConfig, frozen=True, kw_only=True, tag_field="kind", tag="ollama"
+):
+    """An Ollama server."""
+
+    base_url: str = "http://127.0.0.1:11434"
+    """Address up to and without `/api/chat`."""
+
+    context_tokens: Count | None = None
+    """Tokens the models read at most; unset leaves it to the server, which drops what
+    is too long without a word."""
+
+
+AccountConfig = (
+    OpenAIAccountConfig
+    | AnthropicAccountConfig
+    | GoogleAccountConfig
+    | OllamaAccountConfig
+)
+
+KINDS: dict[type[HttpAccountConfig], type[HttpModelConfig]] = {
+    OpenAIAccountConfig: OpenAIModelConfig,
+    AnthropicAccountConfig: AnthropicModelConfig,
+    GoogleAccountConfig: GoogleModelConfig,
+    OllamaAccountConfig: OllamaModelConfig,
+}
+"""Which models an account of each kind can have."""
+
+
+def kind_of(settings: ConnectionConfig) -> str:
+    """Give the `kind` of a model or an account."""
+    return str(settings.__struct_config__.tag)
+
+
+def as_model(account: HttpAccountConfig) -> HttpModelConfig:
+    """Write an account down as the settings of its client, which name no model."""
+    given = msgspec.structs.asdict(account)
+    del given["preference"]
+    return KINDS[type(account)](model="", **given)

@@ -7,10 +7,8 @@ not stand open. Each complaint names its place.
 
 from __future__ import annotations
 
-import ipaddress
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from connectors.config import (
     PERSONA_FILES,
@@ -19,17 +17,23 @@ from connectors.config import (
     TerminalConfig,
 )
 from connectors.fetch.addresses import read_allowed
-from connectors.model_config import HttpModelConfig, ScriptedModelConfig
+from connectors.model_checks import (
+    Way,
+    check_address,
+    check_budgets,
+    check_models,
+    check_routing,
+    is_loopback,
+    unknown,
+)
 from runtime.config import Complaint, close_to, load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from actors.config import AgentConfig
     from runtime.config import Settings
-
-Way = tuple[str | int, ...]
 
 TOOL_NAMES = (
     "calculate",
@@ -89,6 +93,7 @@ def check(app: AppConfig) -> Iterator[Complaint]:
         yield from check_agent(name, agent, app)
     yield from check_consent(app)
     yield from check_models(app)
+    yield from check_budgets(app)
     yield from check_fetch(app)
     yield from check_web_search(app)
     yield from check_connectors(app)
@@ -127,15 +132,6 @@ def check_owner(way: Way, owner: str, app: AppConfig) -> Iterator[Complaint]:
         yield from unknown(way, "connector", connector, app.connectors)
 
 
-def unknown(
-    way: Way, noun: str, name: str, known: Iterable[str]
-) -> Iterator[Complaint]:
-    """Complain of a name that nothing has."""
-    names = list(known)
-    if name not in names:
-        yield Complaint(way, f"there is no {noun} {name!r}", close_to(name, names))
-
-
 def unknown_pattern(way: Way, pattern: str, app: AppConfig) -> Iterator[Complaint]:
     """Complain of a route that fits no connector there is."""
     if not WILDCARDS.intersection(pattern):
@@ -149,6 +145,7 @@ def check_agent(name: str, agent: AgentConfig, app: AppConfig) -> Iterator[Compl
     """Check what one agent refers to."""
     way: Way = ("agents", name)
     yield from unknown((*way, "model"), "model", agent.model, app.models)
+    yield from check_routing((*way, "routing"), agent.routing, app)
     for index, tool in enumerate(agent.tools):
         place = (*way, "tools", index)
         yield from unknown(place, "tool", tool, TOOL_NAMES)
@@ -184,43 +181,6 @@ def check_persona(way: Way, folder: Path) -> Iterator[Complaint]:
             yield Complaint(way, f"{file} is not UTF-8 text", "save it as UTF-8")
         except OSError as error:
             yield Complaint(way, f"{file} cannot be read: {error.strerror}")
-
-
-def check_models(app: AppConfig) -> Iterator[Complaint]:
-    """Check the models' files and addresses."""
-    for name, model in app.models.items():
-        match model:
-            case ScriptedModelConfig(script=script):
-                if not script.is_file():
-                    text = f"there is no file {script}"
-                    hint = "the path starts at the folder of the settings file"
-                    yield Complaint(("models", name, "script"), text, hint)
-            case HttpModelConfig():
-                way = ("models", name, "base_url")
-                yield from check_address(
-                    way, model.base_url, has_key=model.api_key is not None
-                )
-
-
-def check_address(
-    way: Way, url: str, *, has_key: bool, example: str = "https://api.openai.com/v1"
-) -> Iterator[Complaint]:
-    """Check an address that requests, and perhaps a key, are sent to."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname
-        has_login = bool(parts.username or parts.password)
-    except ValueError:
-        parts, host, has_login = urlsplit(""), None, False
-    if parts.scheme not in {"http", "https"} or not host:
-        hint = f'for example: base_url = "{example}"'
-        yield Complaint(way, "is no http or https address", hint)
-    elif has_login:
-        text = "holds a name or password, in the open"
-        yield Complaint(way, text, 'use api_key = { env = "NAME" }')
-    elif parts.scheme == "http" and has_key and not is_loopback(host):
-        text = f"the key travels to {host} unencrypted"
-        yield Complaint(way, text, "use https", is_warning=True)
 
 
 def check_fetch(app: AppConfig) -> Iterator[Complaint]:
@@ -279,13 +239,3 @@ def check_door(way: Way, http: HttpConfig) -> Iterator[Complaint]:
         )
         hint = 'add api_key = { env = "CALLBOARD_API_KEY" }, or host = "127.0.0.1"'
         yield Complaint((*way, "host"), text, hint)
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether an address can be reached from this machine only."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

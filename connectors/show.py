@@ -62,7 +62,11 @@ def is_tables(value: object) -> TypeGuard[list[Table]]:
 def leaves(value: object, way: Way = ()) -> Iterator[tuple[Way, object]]:
     """Give every setting that is no table, in the order of the schema."""
     if is_table(value):
-        for key, child in value.items():
+        # In TOML what follows a table's header is that table's.
+        own_first = sorted(
+            value.items(), key=lambda item: is_table(item[1]) or is_tables(item[1])
+        )
+        for key, child in own_first:
             yield from leaves(child, (*way, key))
     elif is_tables(value):
         for index, child in enumerate(value):

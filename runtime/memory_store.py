@@ -170,6 +170,21 @@ class MemoryStore:
         found.sort(key=lambda row: row.number, reverse=True)
         return tuple(found[:limit])
 
+    async def records_since(
+        self, kind: str, at: float, number: int = 0, limit: int = 1000
+    ) -> tuple[StoredRecord, ...]:
+        """Give records of a kind in the order of their times; see the port."""
+        refuse_limit(limit)
+        refuse_half_character(kind)
+        await self._enter()
+        found = [
+            row
+            for row in self._rows.records.values()
+            if row.kind == kind and (row.at, row.number) > (at, number)
+        ]
+        found.sort(key=lambda row: (row.at, row.number))
+        return tuple(found[:limit])
+
     async def counts(self) -> Counts:
         """Count rows by state; see the port."""
         await self._enter()

@@ -52,6 +52,8 @@ RECORDS = f"""SELECT {RECORD} FROM record INDEXED BY record_kind
     WHERE kind = ? AND number < ? ORDER BY number DESC LIMIT ?"""
 RECORDS_OF = f"""SELECT {RECORD} FROM record INDEXED BY record_owner
     WHERE kind = ? AND owner = ? AND number < ? ORDER BY number DESC LIMIT ?"""
+RECORDS_SINCE = f"""SELECT {RECORD} FROM record INDEXED BY record_at
+    WHERE kind = ? AND (at, number) > (?, ?) ORDER BY at, number LIMIT ?"""
 
 # Why two halves each: the partial indexes are counted without touching a row.
 # Why one statement: so both tables are counted as of one moment.
@@ -136,6 +138,14 @@ def records(
         rows = db.execute(RECORDS, (kind, below, limit))
     else:
         rows = db.execute(RECORDS_OF, (kind, owner, below, limit))
+    return tuple(StoredRecord(*row) for row in rows)
+
+
+def records_since(
+    db: apsw.Connection, kind: str, at: float, number: int, limit: int
+) -> tuple[StoredRecord, ...]:
+    """Read records of a kind in the order of their times, then numbers."""
+    rows = db.execute(RECORDS_SINCE, (kind, at, number, limit))
     return tuple(StoredRecord(*row) for row in rows)
 
 

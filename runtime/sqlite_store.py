@@ -214,6 +214,22 @@ class SqliteStore:
             )
         )
 
+    async def records_since(
+        self, kind: str, at: float, number: int = 0, limit: int = 1000
+    ) -> tuple[StoredRecord, ...]:
+        """Give records of a kind in the order of their times; see the port."""
+        refuse_limit(limit)
+        refuse_half_character(kind)
+        return await self._reader.jobs.call(
+            partial(
+                sqlite_reads.records_since,
+                kind=kind,
+                at=at,
+                number=number,
+                limit=limit,
+            )
+        )
+
     async def counts(self) -> Counts:
         """Count rows by state; see the port."""
         return await self._reader.jobs.call(sqlite_reads.counts)

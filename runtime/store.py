@@ -143,6 +143,20 @@ class Store(Protocol):
         """
         ...
 
+    async def records_since(
+        self, kind: str, at: float, number: int = 0, limit: int = 1000
+    ) -> tuple[StoredRecord, ...]:
+        """Give records of a kind in the order of their times, then numbers.
+
+        Args:
+            kind: which ones.
+            at: only those written at these Unix seconds or later,
+            number: but of those written right then only numbers above this one. To
+                read on, give both of the last record.
+            limit: most rows to give.
+        """
+        ...
+
     async def counts(self) -> Counts:
         """Count inbox and outbox rows by state, as of one moment."""
         ...

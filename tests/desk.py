@@ -12,7 +12,8 @@ from actors import commits, records
 from actors.answers import Answer
 from actors.config import LimitsConfig, SessionConfig
 from actors.history import History
-from actors.messages import Address, Delivery, Inbound, Line, Run, ToolCall, Usage
+from actors.ledger import Run
+from actors.messages import Address, Delivery, Inbound, Line, ToolCall, Usage
 from actors.metrics import LineMetrics
 from actors.rules import message_state
 from actors.rules.keys import session_key

@@ -6,14 +6,17 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
+from actors.records import UsageRecord
 from connectors.cli import run
 from connectors.commands.since import seconds_of
+from runtime.clock import SystemClock
 from runtime.rows import Commit
 from tests.desk import FAILED, HELLO, HELP, SECRET, SUM, commit_to, write_database
 from tests.fakes.company import EPOCH
-from tests.store_rows import NOW
+from tests.store_rows import NOW, noting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,6 +96,7 @@ def test_nothing_on_record_says_so(path: Path, capsys: Output) -> None:
     [
         ("agent", ["anna"]),
         ("model", ["big/big-1"]),
+        ("account", ["big"]),
         ("sender", ["cli/sam"]),
     ],
 )
@@ -104,6 +108,57 @@ def test_usage_is_summed_up(
     assert [each["name"] for each in found] == names
     assert (found[0]["runs"], found[0]["input_tokens"]) == (4, 50)
     assert (found[0]["cost"], found[0]["seconds"]) == (1.0, 2.0)
+
+
+def settings_with(folder: Path, path: Path, more: str) -> list[str]:
+    (folder / "rules.toml").write_text("", encoding="utf-8")
+    config = folder / "callboard.toml"
+    config.write_text(
+        f'[store]\npath = "{path}"\n[models.scripted]\nkind = "scripted"\n'
+        'script = "rules.toml"\n[connectors.http]\nkind = "http"\n'
+        f'[agents.anna]\nprompt = "x"\n{more}',
+        encoding="utf-8",
+    )
+    return ["usage", "--budgets", "--config", str(config)]
+
+
+def test_what_is_left_of_each_budget_is_told(path: Path, capsys: Output) -> None:
+    body = UsageRecord(
+        agent="anna",
+        connector="cli",
+        sender_id="mia",
+        provider="big",
+        model="big-1",
+        input_tokens=30,
+        output_tokens=10,
+        cost=0.25,
+        seconds=1.0,
+        rounds=1,
+        attempt=1,
+        status="ok",
+    )
+    row = noting("new", kind="usage", body=msgspec.json.encode(body))
+    commit_to(path, Commit(at=SystemClock().wall(), records=(row,)))
+    budgets = (
+        '[[budgets]]\nscope = "user"\nhard_usd = 1\n'
+        '[[budgets]]\nscope = "all"\nsoft_tokens = 1\nperiod = "month"\n'
+    )
+    words = settings_with(path.parent, path, budgets)
+    assert run([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    told = {each["who"]: (each["spent_usd"], each["left_usd"]) for each in found}
+    assert told["cli/mia"] == (0.25, 0.75)
+    assert told["all"][1] is None
+    assert run(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split()[:5] == ["user", "cli/mia", "day", "0.2500", "0.7500"]
+
+
+def test_budgets_that_there_are_not_are_told_of(path: Path, capsys: Output) -> None:
+    assert run(settings_with(path.parent, path, "")) == 0
+    assert "name no budget" in capsys.readouterr().out
+    assert run(["usage", "--budgets", "--db", str(path)]) == 2
+    assert "give --config" in capsys.readouterr().err
 
 
 def test_people_read_usage_as_a_table_with_its_total(

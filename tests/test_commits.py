@@ -19,7 +19,8 @@ from actors.commits import (
     as_unheard,
 )
 from actors.history import SCHEMA, SNAPSHOT_EVERY, Deferred, Exchanged, History
-from actors.messages import Delivery, Inbound, Line, Run
+from actors.ledger import Run
+from actors.messages import Delivery, Inbound, Line
 from actors.records import AuditRecord
 from actors.rules import message_state
 from actors.rules.keys import chat_partition

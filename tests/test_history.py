@@ -18,7 +18,8 @@ from actors.history import (
     Snapshotted,
     estimate_tokens,
 )
-from actors.messages import Line, Run
+from actors.ledger import Run
+from actors.messages import Line
 from tests.fakes.neighbours import words
 
 STREAM = "anna/fake/room//zoe"

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.messages import Image, Line, ModelRequest, ToolCall, ToolSpec
-from connectors.models.fitting import UNSEEN, fitted
+from actors.rules.fitting import UNSEEN
+from connectors.models.fitting import fitted
 from connectors.models.google_signatures import (
     MAX_REMEMBERED,
     Remembered,

@@ -244,6 +244,7 @@ async def test_a_message_that_was_dropped_before_is_still_dropped() -> None:
         ("busy", 429, "conversation_busy", True),
         ("unavailable", 503, "model_unavailable", True),
         ("refused", 502, "model_refused", False),
+        ("budget", 429, "insufficient_quota", False),
         ("timeout", 504, "turn_timeout", False),
         ("broken", 500, "no_answer", False),
     ],

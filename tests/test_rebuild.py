@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from actors import records
 from actors.difference import compare, fits
 from actors.history import Conversation, Deferred, Exchanged
-from actors.messages import Line, Run
+from actors.ledger import Run
+from actors.messages import Line
 from actors.rebuild import Expected, Fold
 from runtime.rows import Record, StoredEvent, StoredRecord
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from actors import records
 from actors.history import Conversation, Deferred, Exchanged
-from actors.messages import Line, Run, Usage
+from actors.ledger import Run
+from actors.messages import Line, Usage
 from actors.records import AuditRecord, ConversationRecord, UsageRecord
 from actors.rules.keys import chat_partition, parse_key
 

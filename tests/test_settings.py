@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from connectors.settings import TOOL_NAMES, is_loopback, load_app
+from connectors.model_checks import is_loopback
+from connectors.settings import TOOL_NAMES, load_app
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 import trio
 import trio.testing
@@ -12,12 +13,20 @@ import trio.testing
 from actors import names
 from actors.config import LimitsConfig
 from actors.errors import ModelBusyError
+from actors.ledger import Spent
 from actors.messages import Line, ToolCall, Usage
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded, TurnSpoke
 from actors.rules.markers import Delegation
 from actors.turn import Turn
 from tests.fakes.company import FakeModel, Says, call, heard
-from tests.fakes.neighbours import anna, make_services, of_kind, probe, words
+from tests.fakes.neighbours import (
+    anna,
+    make_services,
+    of_kind,
+    open_accounts,
+    probe,
+    words,
+)
 from tests.puppet import virtual
 
 if TYPE_CHECKING:
@@ -29,6 +38,11 @@ if TYPE_CHECKING:
 
     Clock = trio.testing.MockClock
     Talk = Callable[[ModelRequest], str | Says]
+
+
+SPENT_ONCE = Spent(
+    provider="scripted", model="fake-1", account="scripted", usage=Usage(3, 2)
+)
 
 
 class Desk:
@@ -51,11 +65,14 @@ class Desk:
 async def open_turn(
     clock: Clock,
     persona: Persona,
+    model: FakeModel,
     history: tuple[Line, ...] = (),
     turn_timeout: float = 300,
 ) -> AsyncGenerator[Desk]:
-    services = make_services(limits=LimitsConfig(turn_timeout=turn_timeout))
+    limits = LimitsConfig(turn_timeout=turn_timeout)
+    services = make_services(limits=limits, model=model)
     async with virtual(clock) as system:
+        open_accounts(system, services)
         desk = Desk(probe(system, "session"), probe(system, names.agent("anna")))
         turn = system.spawn(Turn(persona, services))
         turn.tell(
@@ -78,7 +95,7 @@ async def run(
     clock: Clock, talk: Talk, **config: Any
 ) -> tuple[Finished | Failed, FakeModel, Desk]:
     model = FakeModel(talk)
-    async with open_turn(clock, anna(model, **config)) as desk:
+    async with open_turn(clock, anna(**config), model) as desk:
         outcome = await desk.end()
     return outcome, model, desk
 
@@ -88,9 +105,11 @@ async def test_the_model_is_told_who_it_is_and_what_was_said(
 ) -> None:
     model = FakeModel(lambda _: "yes")
     past = (Line("user", "before", name="zoe"), Line("assistant", "well"))
-    persona = anna(model, prompt="Be Anna.", temperature=0.5, max_tokens=9)
-    async with open_turn(autojump_clock, persona, past) as desk:
-        assert await desk.end() == Finished("yes", usage=Usage(3, 2))
+    persona = anna(prompt="Be Anna.", temperature=0.5, max_tokens=9)
+    async with open_turn(autojump_clock, persona, model, past) as desk:
+        assert await desk.end() == Finished(
+            "yes", usage=Usage(3, 2), spent=(SPENT_ONCE,)
+        )
     (request,) = model.requests
     assert request.lines == (*past, Line("user", "what?", name="zoe"))
     assert (request.system, request.model, request.agent) == (
@@ -111,7 +130,7 @@ async def test_only_as_much_of_the_past_as_the_settings_say(
         for number in range(9)
         for role in ("user", "assistant")
     )
-    async with open_turn(autojump_clock, anna(model, max_history=4), past) as desk:
+    async with open_turn(autojump_clock, anna(max_history=4), model, past) as desk:
         await desk.end()
     assert [line.text for line in model.requests[0].lines] == [
         "user7",
@@ -139,7 +158,10 @@ async def test_rounds_are_spoken_as_they_will_be_read(autojump_clock: Clock) -> 
 
     outcome, _, desk = await run(autojump_clock, talk, delegates=("ben",))
     handed = (Delegation("ben", "x"),)
-    assert outcome == Finished("Wait.\n\nDone.", handed, Usage(6, 4), rounds=2)
+    twice = msgspec.structs.replace(SPENT_ONCE, usage=Usage(6, 4), calls=2)
+    assert outcome == Finished(
+        "Wait.\n\nDone.", handed, Usage(6, 4), rounds=2, spent=(twice,)
+    )
     assert desk.spoken() == "Wait.\n\nDone."
 
 
@@ -181,7 +203,7 @@ async def test_a_busy_model_that_names_no_time_is_asked_after_longer_and_longer(
 async def test_a_turn_has_so_much_time_and_no_more(autojump_clock: Clock) -> None:
     says = Says("half whole", pieces=("half ", "whole"), pause=6)
     model = FakeModel(lambda _: says)
-    async with open_turn(autojump_clock, anna(model), turn_timeout=5) as desk:
+    async with open_turn(autojump_clock, anna(), model, turn_timeout=5) as desk:
         outcome = await desk.end()
         assert 5 <= trio.current_time() < 6
     assert isinstance(outcome, Failed)

@@ -11,6 +11,7 @@ import trio
 import trio.testing
 
 from actors import names
+from actors.ledger import Spent
 from actors.messages import ToolResult, ToolSpec, Usage
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded, TurnSpoke
 from actors.rules.markers import Delegation
@@ -21,7 +22,14 @@ from runtime.errors import StoreUnavailableError
 from runtime.memory_store import MemoryStore
 from runtime.rows import Append, Commit, NewEvent
 from tests.fakes.company import FakeModel, Says, call
-from tests.fakes.neighbours import anna, make_services, of_kind, probe, words
+from tests.fakes.neighbours import (
+    anna,
+    make_services,
+    of_kind,
+    open_accounts,
+    probe,
+    words,
+)
 from tests.puppet import virtual
 
 if TYPE_CHECKING:
@@ -72,10 +80,20 @@ class Bench:
 
     def persona(self) -> Persona:
         tools = {"pay": self.pay, "look": self.look}
-        return replace(anna(self.model, delegates=("ben",)), tools=tools)
+        return replace(anna(delegates=("ben",)), tools=tools)
 
     async def recorded(self) -> list[StoredEvent]:
         return list(await self.store.read(STREAM))
+
+
+def spent(usage: Usage, account: str = "scripted", calls: int = 1) -> Spent:
+    return Spent(
+        provider="scripted", model="fake-1", account=account, usage=usage, calls=calls
+    )
+
+
+def finished(usage: Usage, *parts: Spent) -> Finished:
+    return Finished("Wait.\n\nDone.", (), usage, rounds=2, spent=parts)
 
 
 def event_of(step: Step) -> NewEvent:
@@ -94,7 +112,9 @@ async def resumed(clock: Clock, bench: Bench) -> AsyncGenerator[Probe]:
     async with virtual(clock) as system:
         session = probe(system, "session")
         probe(system, names.agent("anna"))
-        turn = system.spawn(Turn(bench.persona(), make_services(bench.store)))
+        services = make_services(bench.store, model=bench.model)
+        open_accounts(system, services)
+        turn = system.spawn(Turn(bench.persona(), services))
         start = StartTurn(
             turn_id="t1",
             generation=1,
@@ -128,7 +148,7 @@ async def test_each_step_is_recorded_before_the_next(autojump_clock: Clock) -> N
 
     bench.model = FakeModel(talk)
     outcome, _ = await end_of(autojump_clock, bench)
-    assert outcome == Finished("Wait.\n\nDone.", (), Usage(6, 4), rounds=2)
+    assert outcome == finished(Usage(6, 4), spent(Usage(6, 4), calls=2))
     assert at == [0, 3]  # the answer to the second is stored with the reply
     kinds = [event.kind for event in await bench.recorded()]
     assert kinds == ["round", "tool", "tool"]
@@ -146,7 +166,9 @@ async def test_with_all_results_there_only_the_model_is_asked(
     assert (bench.pay.calls, bench.look.calls) == ([], [])
     (request,) = bench.model.requests
     assert [line.text for line in request.lines] == ["what?", "Wait.", "paid", "seen"]
-    assert outcome == Finished("Wait.\n\nDone.", (), USED + Usage(3, 2), rounds=2)
+    # What was recorded does not say on which account.
+    each = (spent(USED, account=""), spent(Usage(3, 2)))
+    assert outcome == finished(USED + Usage(3, 2), *each)
     assert spoken == "Wait.\n\nDone."
 
 

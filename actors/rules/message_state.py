@@ -99,6 +99,8 @@ class Fails(msgspec.Struct, frozen=True):
     """Whether another turn could end better."""
 
     now: float
+    not_before: float = 0.0
+    """Unix seconds before which it could not."""
 
 
 class Returns(msgspec.Struct, frozen=True):
@@ -236,7 +238,7 @@ class MessageState:
             return GiveUp("dead", event.reason)
         made = (self._attempts - 1) % policy.attempts
         wait = min(policy.first_wait * 2**made, policy.longest_wait)
-        due_at = event.now + wait
+        due_at = max(event.now + wait, event.not_before)
         is_first = self._past.due_at == 0.0
         self._past = msgspec.structs.replace(
             self._past, was_running=False, started_at=event.now, due_at=due_at

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, assert_never
 
 import msgspec
 
+from actors.ledger import Spent
 from actors.messages import Image, Line, ToolCall, Usage
 from actors.rules import tool_results
 from actors.rules.loop_detector import LoopDetector, LoopLimits, LoopStep, Made
@@ -40,6 +41,10 @@ REPEATED = (
 
 UNLESS_TOLD = LoopLimits()
 
+FailureKind = Literal["busy", "refused", "budget"]
+"""Whether a model can be asked later (`busy`), will never answer this (`refused`), or
+may not be asked before more may be spent (`budget`)."""
+
 
 class TurnStarted(msgspec.Struct, frozen=True):
     """Somebody asked."""
@@ -51,19 +56,27 @@ class ModelReplied(msgspec.Struct, frozen=True):
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()
+    """Of all calls that it took to get this answer."""
+
     attempt: int = 0
     """Which start of the message's turn asked; 0 if that does not matter."""
 
     needs_leave: tuple[str, ...] = ()
     """Tools among these calls that somebody was to be asked for before they run."""
 
+    spent: tuple[Spent, ...] = ()
+    """The same as `usage`, apart by model and account."""
+
 
 class ModelFailed(msgspec.Struct, frozen=True):
     """The model gave no whole answer to the last `AskModel`, retries included."""
 
-    kind: Literal["busy", "refused"]
+    kind: FailureKind
     text: str
     """What happened, without secrets."""
+
+    not_before: float = 0.0
+    """Unix seconds before which asking once more could not help."""
 
 
 class ToolReturned(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -109,8 +122,11 @@ class Fail(msgspec.Struct, frozen=True):
     text: str
     """For the person who asked."""
 
-    kind: Literal["busy", "refused"] = "refused"
+    kind: FailureKind = "refused"
     """Whether asking once more, some time later, could help."""
+
+    not_before: float = 0.0
+    """As in `ModelFailed`."""
 
 
 Effect = AskModel | CallTool | Finish | Fail
@@ -224,7 +240,9 @@ class Turn:
         match failure.kind:
             case "busy":
                 text = f"The model cannot answer now: {failure.text}"
-                return [Fail(text, "busy")]
+                return [Fail(text, "busy", failure.not_before)]
+            case "budget":
+                return [Fail(failure.text, "budget")]
             case "refused":
                 return [Fail(f"The model refused to answer: {failure.text}")]
             case _:

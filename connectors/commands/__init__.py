@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from connectors.shipped import shipped_settings
+
 if TYPE_CHECKING:
     from runtime.errors import SettingsError
 
@@ -76,14 +78,6 @@ def find_settings(
         f"there are no settings: give --config FILE, set {ENVIRONMENT_NAME}, or write "
         f"{USUAL_NAME} here. To try it without a key: callboard chat --config {offline}"
     )
-
-
-def shipped_settings() -> Path:
-    """Find the folder of settings files that come with the program."""
-    package = Path(__file__).resolve().parent.parent
-    installed = package / "shipped"
-    # In a checkout the folder stands beside the packages.
-    return installed if installed.is_dir() else package.parent / "config"
 
 
 def nearer(path: Path, folder: Path) -> Path:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.messages import Delivery, Run, Usage
+from actors.ledger import Run
+from actors.messages import Delivery, Usage
 from connectors.commands.printing import NONE, first_words, indented, moment
 
 if TYPE_CHECKING:

@@ -8,11 +8,20 @@ import click
 import msgspec
 
 from actors import records
+from actors.ledger import Spent
+from actors.messages import Usage
 from actors.records import UsageRecord
-from connectors.commands.database import database_options, find_database, json_option
+from connectors.commands import budgets
+from connectors.commands.database import (
+    database_options,
+    find_database,
+    json_option,
+    settings_beside,
+)
 from connectors.commands.printing import say, say_json, table, when
 from connectors.commands.reading import read_record
 from connectors.commands.since import since_option
+from runtime.clock import SystemClock
 from runtime.sqlite_survey import survey
 
 if TYPE_CHECKING:
@@ -26,10 +35,15 @@ if TYPE_CHECKING:
 
 NAMES: dict[str, Name] = {
     "agent": lambda _, body: body.agent,
-    "model": lambda _, body: f"{body.provider}/{body.model}",
     "sender": lambda _, body: f"{body.connector}/{body.sender_id}",
     "day": lambda row, _: when(row.at)[:10],
 }
+PARTS: dict[str, Callable[[Spent], str]] = {
+    "model": lambda each: f"{each.provider}/{each.model}",
+    "account": lambda each: each.account,
+}
+"""Of these, one turn may have used several."""
+
 TOTAL = "all"
 
 
@@ -53,23 +67,52 @@ class Sum(msgspec.Struct):
         self.cost += body.cost
         self.seconds += body.seconds
 
+    def add_part(self, body: UsageRecord, part: Spent) -> None:
+        """Count a turn's calls to one model on one account, and all its time."""
+        self.runs += 1
+        self.input_tokens += part.usage.input_tokens
+        self.output_tokens += part.usage.output_tokens
+        self.cost += part.cost
+        self.seconds += body.seconds
+
 
 @click.command()
 @database_options
 @click.option(
-    "--by", type=click.Choice(list(NAMES)), default="agent", show_default=True
+    "--by",
+    type=click.Choice([*NAMES, *PARTS]),
+    default="agent",
+    show_default=True,
+)
+@click.option(
+    "--budgets", "shows_budgets", is_flag=True, help="What is left of each budget."
 )
 @since_option
 @json_option
 def command(
-    config: Path | None, db: Path | None, by: str, since: float, *, as_json: bool
+    config: Path | None,
+    db: Path | None,
+    by: str,
+    since: float,
+    *,
+    shows_budgets: bool,
+    as_json: bool,
 ) -> None:
     """Sum up tokens, cost and time of all turns, failed ones included.
 
-    Cost is by the prices in the settings at the time; 0 without prices.
+    Cost is by the price list, or the prices in the settings, at the time; 0 without.
+    A turn that asked several models counts as a run of each.
     """
+    if shows_budgets:
+        settings = settings_beside(config, db)
+        if settings is None:
+            raise click.UsageError("budgets stand in the settings: give --config FILE")
+        with survey(find_database(config, db)) as rows:
+            found = budgets.standings(rows, settings.value, SystemClock().wall())
+        budgets.tell(found, as_json=as_json)
+        return
     with survey(find_database(config, db)) as rows:
-        sums = sum_up(rows, NAMES[by], since)
+        sums = sum_up(rows, by, since)
     if as_json:
         say_json(sums[:-1])
     elif not sums[-1].runs:
@@ -80,7 +123,7 @@ def command(
             say(line)
 
 
-def sum_up(rows: Survey, name: Name, since: float) -> list[Sum]:
+def sum_up(rows: Survey, by: str, since: float) -> list[Sum]:
     """Sum up by name, in the order of the names; the last one is all together."""
     total = Sum(TOTAL)
     sums: dict[str, Sum] = {}
@@ -88,10 +131,28 @@ def sum_up(rows: Survey, name: Name, since: float) -> list[Sum]:
         body = read_record(row, UsageRecord)
         if body is None:
             continue
-        key = name(row, body)
-        for each in (total, sums.setdefault(key, Sum(key))):
-            each.add(body)
+        total.add(body)
+        if by in NAMES:
+            name = NAMES[by](row, body)
+            sums.setdefault(name, Sum(name)).add(body)
+        else:
+            for part in parts_of(body):
+                name = PARTS[by](part)
+                sums.setdefault(name, Sum(name)).add_part(body, part)
     return [*(sums[key] for key in sorted(sums)), total]
+
+
+def parts_of(body: UsageRecord) -> tuple[Spent, ...]:
+    """Give what a turn spent by model and account; older rows have one part."""
+    usage = Usage(body.input_tokens, body.output_tokens, body.cached_tokens)
+    whole = Spent(
+        provider=body.provider,
+        model=body.model,
+        account=body.provider,
+        usage=usage,
+        cost=body.cost,
+    )
+    return body.spent or (whole,)
 
 
 def cells(found: Sum) -> tuple[object, ...]:

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.rules.fitting import without_calls, without_images
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from actors.messages import Line, ModelRequest
-
-UNSEEN = "[Image not shown: the model cannot see]"
 
 
 def fitted(
@@ -40,31 +38,6 @@ def fitted(
     if lines is request.lines and tools is request.tools:
         return request
     return msgspec.structs.replace(request, lines=lines, tools=tools)
-
-
-def without_images(line: Line) -> Line:
-    """Put a mark in the place of each picture."""
-    if not line.images:
-        return line
-    marks = [UNSEEN] * len(line.images)
-    text = "\n".join([line.text, *marks] if line.text else marks)
-    return msgspec.structs.replace(line, text=text, images=())
-
-
-def without_calls(lines: tuple[Line, ...]) -> Iterator[Line]:
-    """Tell of calls and their results in words."""
-    names: dict[str, str] = {}
-    for line in lines:
-        if line.role == "tool":
-            tool = names.get(line.tool_call_id, "a tool")
-            text = f"[Result of {tool}]\n{line.text}"
-            yield msgspec.structs.replace(line, role="user", text=text, tool_call_id="")
-        elif line.tool_calls:
-            names |= {call.id: call.name for call in line.tool_calls}
-            if line.text:
-                yield msgspec.structs.replace(line, tool_calls=())
-        else:
-            yield line
 
 
 def has_several_speakers(lines: tuple[Line, ...]) -> bool:

@@ -83,7 +83,7 @@ class ScriptedModel:
                     retry_after=plan.action.retry_after,
                 )
             case "refused":
-                raise ModelRefusedError(f"{where} refuses to order", kind="auth")
+                raise ModelRefusedError(f"{where} refuses to order", kind="content")
             case "hang":
                 await trio.sleep_forever()
             case "truncate":

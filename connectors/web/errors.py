@@ -38,6 +38,7 @@ TROUBLES: dict[str, tuple[str, int, float | None]] = {
     "busy": ("conversation_busy", 429, RETRY_SOON),
     "unavailable": ("model_unavailable", 503, RETRY_LATER),
     "refused": ("model_refused", 502, None),
+    "budget": ("insufficient_quota", 429, None),
     "timeout": ("turn_timeout", 504, None),
     "dropped": ("dropped", 422, None),
 }

@@ -69,6 +69,44 @@ async def test_a_record_comes_back_whole(store: Store) -> None:
     assert await store.records("fact") == ()
 
 
+async def since(store: Store, at: float, number: int = 0, limit: int = 1000) -> str:
+    """Give the ids of records from a time on, as one text."""
+    found = await store.records_since("audit", at, number, limit)
+    return "".join(row.id for row in found)
+
+
+async def test_records_since_a_time_come_in_the_order_of_their_times(
+    store: Store,
+) -> None:
+    for at, ids in ((NOW, "ab"), (NOW + 2, "c"), (NOW + 1, "de"), (NOW - 1, "f")):
+        rows = tuple(noting(name) for name in ids)
+        await store.commit(Commit(at=at, records=rows))
+    await store.commit(Commit(at=NOW, records=(noting("x", kind="fact"),)))
+    assert await since(store, 0.0) == "fabdec"
+    assert await since(store, NOW) == "abdec"
+    assert await since(store, NOW + 2) == "c"
+    assert await since(store, NOW + 3) == ""
+
+
+async def test_records_since_a_time_are_read_on_page_by_page(store: Store) -> None:
+    for at in (NOW, NOW + 1):
+        rows = tuple(noting(f"{at - NOW:.0f}{letter}") for letter in "abc")
+        await store.commit(Commit(at=at, records=rows))
+    found, after = "", (NOW, 0)
+    while page := await store.records_since("audit", *after, limit=2):
+        found += "".join(row.id for row in page)
+        after = (page[-1].at, page[-1].number)
+    assert found == "0a0b0c1a1b1c"
+
+
+@pytest.mark.parametrize("limit", [0, MAX_ROWS + 1])
+async def test_records_since_a_time_are_read_in_bounded_pages(
+    limit: int, store: Store
+) -> None:
+    with pytest.raises(MisuseError):
+        await store.records_since("audit", 0.0, limit=limit)
+
+
 async def test_a_record_replaces_the_one_of_its_kind_and_id(store: Store) -> None:
     await store.commit(Commit(at=NOW, records=(noting("x"), noting("y"))))
     await store.commit(Commit(at=NOW, records=(noting("x", kind="fact"),)))

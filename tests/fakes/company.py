@@ -18,6 +18,7 @@ import trio.testing
 
 from actors import names
 from actors.account import Account
+from actors.catalogue import Catalogue, of_one
 from actors.company import Company
 from actors.config import (
     AgentConfig,
@@ -266,6 +267,9 @@ class Cast:
     approvals: ApprovalConfig = field(default_factory=ApprovalConfig)
     permissions: tuple[PermissionConfig, ...] = ()
     receipt_key: bytes = b""
+    notice_after: float = 0.0
+    """Stands for the one in `limits`: most stories are about something else."""
+
     store: MemoryStore = field(default_factory=MemoryStore)
     metrics: Metrics = field(default_factory=Metrics)
     reports: Reports = field(default_factory=Reports)
@@ -284,7 +288,8 @@ class Cast:
             clock=self.clock,
             ids=self.ids,
             metrics=self.line,
-            limits=self.limits,
+            limits=msgspec.structs.replace(self.limits, notice_after=self.notice_after),
+            catalogue=self.catalogue(),
             sessions=self.sessions,
             audit=self.audit,
             approvers=frozenset(self.approvers),
@@ -297,6 +302,10 @@ class Cast:
                 for each in (self.platform, *self.others)
             },
         )
+
+    def catalogue(self) -> Catalogue:
+        """Say which models there are; one unless a cast says otherwise."""
+        return of_one(self.model, model="fake-1")
 
     def company(self) -> Company:
         everyone = (self.platform, *self.others)
@@ -312,8 +321,6 @@ class Cast:
         return Persona(
             name=name,
             config=config,
-            model=self.model,
-            model_name="fake-1",
             tools={t.spec.name: t for t in self.tools if t.spec.name in config.tools},
             colleagues={each: f"about {each}" for each in config.delegates},
             everybody=tuple(self.agents),

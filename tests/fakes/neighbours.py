@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from actors import names
+from actors.accounts import Accounts
+from actors.catalogue import of_one
 from actors.config import AgentConfig, LimitsConfig, SessionConfig
 from actors.messages import Address, Delivery, Inbound
 from actors.metrics import LineMetrics
@@ -27,6 +30,7 @@ def make_services(
     store: MemoryStore | None = None,
     limits: LimitsConfig | None = None,
     metrics: Metrics | None = None,
+    model: FakeModel | None = None,
 ) -> Services:
     clock = TrioClock()
     return Services(
@@ -34,8 +38,9 @@ def make_services(
         clock=clock,
         ids=IdSource(clock),
         metrics=LineMetrics(metrics or Metrics()),
-        limits=limits or LimitsConfig(),
+        limits=limits or LimitsConfig(notice_after=0.0),
         sessions=SessionConfig(),
+        catalogue=of_one(model or FakeModel(), model="fake-1"),
     )
 
 
@@ -65,13 +70,11 @@ def saying(number: int = 1, chat: str = "room") -> Delivery:
     )
 
 
-def anna(model: FakeModel | None = None, **config: Any) -> Persona:
+def anna(**config: Any) -> Persona:
     settings = AgentConfig(**config)
     return Persona(
         name="anna",
         config=settings,
-        model=model or FakeModel(),
-        model_name="fake-1",
         colleagues=dict.fromkeys(settings.delegates, ""),
         everybody=("anna", "ben", "carl"),
     )
@@ -84,6 +87,11 @@ def probe(
     made = Probe(answer)
     system.spawn(made, name=name)
     return made
+
+
+def open_accounts(system: ActorSystem, services: Services) -> None:
+    """Spawn the actor that says which model is asked."""
+    system.spawn(Accounts(services), name=names.MODELS)
 
 
 def of_kind(probe: Probe, kind: type) -> list[Any]:

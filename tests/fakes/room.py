@@ -148,7 +148,7 @@ async def open_room(
     **limits: Any,
 ) -> AsyncGenerator[Room]:
     store = store or MemoryStore()
-    services = make_services(store, LimitsConfig(**limits))
+    services = make_services(store, LimitsConfig(notice_after=0.0, **limits))
     services = replace(services, accounts=accounts or {})
     key = session_key(words(), "anna", "chat")
     spec = ChildSpec(name="session", start=lambda: Session(key.text, anna(), services))

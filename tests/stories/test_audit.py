@@ -11,13 +11,15 @@ import trio
 import trio.testing
 
 from actors import names
+from actors.catalogue import of_one
 from actors.config import AgentConfig, AuditConfig
 from actors.connector import MOST_REFUSALS, ConnectorIngress
 from actors.errors import ModelBusyError, ModelRefusedError
-from actors.messages import RefusedAttempt
-from actors.persona import Prices
+from actors.ledger import Spent
+from actors.messages import RefusedAttempt, Usage
 from actors.records import AuditRecord, ConversationRecord, UsageRecord
 from actors.rules.message_state import RetryPolicy
+from actors.rules.prices import Prices
 from tests.fakes.company import (
     EPOCH,
     Cast,
@@ -32,8 +34,8 @@ from tests.fakes.company import (
 )
 
 if TYPE_CHECKING:
+    from actors.catalogue import Catalogue
     from actors.messages import Delivery, ModelRequest
-    from actors.persona import Persona
     from actors.services import Services
     from runtime.system import ActorSystem
 
@@ -41,6 +43,15 @@ if TYPE_CHECKING:
 
 SECRET = "hunter2"  # noqa: S105  it is one for this test only
 T = TypeVar("T", AuditRecord, ConversationRecord, UsageRecord)
+
+
+SPENT_ONCE = Spent(
+    provider="scripted",
+    model="fake-1",
+    account="scripted",
+    usage=Usage(3, 2),
+    cost=0.0013,
+)
 
 
 class Bureau(Cast):
@@ -53,8 +64,9 @@ class Bureau(Cast):
 
         return replace(super().services, redact=redact)
 
-    def persona(self, name: str) -> Persona:
-        return replace(super().persona(name), prices=Prices(input=100.0, output=500.0))
+    def catalogue(self) -> Catalogue:
+        prices = Prices(input=100.0, output=500.0)
+        return of_one(self.model, model="fake-1", prices=prices)
 
 
 async def records(cast: Cast, kind: str, shape: type[T]) -> list[T]:
@@ -261,6 +273,7 @@ async def test_each_turn_s_tokens_and_cost_are_in_the_ledger(
         input_tokens=3,
         output_tokens=2,
         cost=0.0013,
+        spent=(SPENT_ONCE,),
         seconds=1.0,
         rounds=1,
         attempt=1,

@@ -1,0 +1,82 @@
+"""Decides, before a turn's first answer, which model gives it, and in which steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from actors.messages import Line, ModelRequest
+from actors.rules import classify
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from actors.config import RoutingConfig
+    from actors.persona import Persona
+    from actors.protocol import StartTurn
+
+    Ask = Callable[[ModelRequest, str], Awaitable[str | None]]
+
+# Chosen: seconds for the question; whoever is slower saves nobody's time.
+CLASSIFIED_WITHIN = 15.0
+
+# Chosen: twenty steps of the usual length.
+CLASSIFIED_TOKENS = 400
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How a turn's first answer is got."""
+
+    model: str
+    """Which of `[models.<name>]` gives it."""
+
+    steps: tuple[str, ...] = ()
+    """What it is written in; none: at once."""
+
+
+def first_choice(persona: Persona, start: StartTurn) -> str:
+    """Give the model by the words of the message, or else the agent's own."""
+    hints = persona.config.routing.hints
+    found = [classify.Hint(each.words, each.model) for each in hints]
+    return classify.by_hint(start.inbound.text, found) or persona.config.model
+
+
+async def plan(
+    persona: Persona, start: StartTurn, correlation_id: str, ask: Ask
+) -> Plan:
+    """Ask a cheap model whether this needs several steps, if the settings want it.
+
+    Args:
+        persona: whose turn it is.
+        start: what was asked, and the conversation before it.
+        correlation_id: for the log.
+        ask: puts a request to a model; gives its words, or None if there are none.
+    """
+    routing, own = persona.config.routing, persona.config.model
+    chosen = first_choice(persona, start)
+    if chosen != own or not routing.classify:
+        return Plan(chosen)
+    said = [line.text for line in start.history] + [start.inbound.text]
+    words = classify.question(said, persona.tools, routing.max_steps)
+    request = ModelRequest(
+        model="",
+        agent=persona.name,
+        correlation_id=correlation_id,
+        system="",
+        lines=(Line("user", words),),
+        max_tokens=CLASSIFIED_TOKENS,
+    )
+    answer: str | None = None
+    with trio.move_on_after(CLASSIFIED_WITHIN):
+        answer = await ask(request, routing.classifier or routing.cheap or own)
+    return from_answer(answer or "", routing, own)
+
+
+def from_answer(answer: str, routing: RoutingConfig, own: str) -> Plan:
+    """Read the plan; in doubt there is none."""
+    steps = classify.read_plan(answer, routing.max_steps)
+    if steps:
+        return Plan(routing.strong or own, steps)
+    return Plan(routing.cheap or own)

@@ -1,0 +1,314 @@
+"""Which account is asked for a model, and which ones are left alone for a while.
+
+Pure. An account is a key or a server at a provider; the same model may be had on
+several. A *backend* is one model on one account: what cools down after a failure,
+because providers limit each model of an account by itself.
+
+Two kinds of cool-down. What the provider asks for, or a used-up quota, is kept to
+whatever happens. What is only guessed counts while there is anything else to ask;
+with nothing else left, waiting longer than seconds would help nobody.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from actors.errors import ModelFault
+
+# Chosen: a provider that asks for more than an hour is asked again after one; a
+# mistaken header must not take an account away for a day.
+LONGEST_HINT = 3600.0
+
+# Source: OpenClaw's model-failover.md: 1, 5, 25, 60 minutes when it happens again.
+LADDER = (60.0, 300.0, 1500.0, 3600.0)
+
+# Chosen: an hour may be enough when a limit is by the hour, and a day is a new day.
+QUOTA_LADDER = (3600.0, 18_000.0, 86_400.0)
+
+# Chosen: seconds after a failed connection or a broken answer; the next may be well.
+SHORT = 5.0
+
+# Chosen: with nothing else to ask, a backend is asked again after half a second, then
+# after twice as long each time, as long as its failures are no minute apart.
+QUICK = 0.5
+LONGEST_QUICK = 20.0
+FORGET_QUICK = 60.0
+
+# Chosen: an hour after its cool-down ended, an old failure says nothing any more.
+FORGET_RUNG = 3600.0
+
+# Chosen: a call counts half as much ten minutes later, so that an account that comes
+# back from a cool-down is not given every call until it has caught up.
+HALF_LIFE = 600.0
+
+NEVER = math.inf
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """A model, as the settings offer it."""
+
+    name: str
+    """Which of `[models.<name>]`."""
+
+    model: str
+    """The provider's name of it."""
+
+    accounts: tuple[str, ...]
+    """Where it can be had; at least one."""
+
+    fallbacks: tuple[str, ...] = ()
+    """Models to ask when no account has this one, in order."""
+
+    larger: str = ""
+    """The model to ask when the transcript is too long for this one; empty: none."""
+
+    takes_tools: bool = True
+    takes_images: bool = True
+
+
+class Backend(msgspec.Struct, frozen=True, order=True):
+    """One model on one account."""
+
+    account: str
+    model: str
+    """Which of `[models.<name>]`."""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What is looked for."""
+
+    model: str
+    needs_tools: bool = False
+    needs_images: bool = False
+    tried: frozenset[Backend] = frozenset()
+    """Not these: they were asked already."""
+
+
+class NothingLeft(msgspec.Struct, frozen=True):
+    """No backend may be asked now."""
+
+    at: float
+    """The earliest time at which one may be, on the caller's clock; `NEVER` if none
+    will before the settings are mended."""
+
+
+class Cooling(msgspec.Struct):
+    """What is remembered of a backend's failures."""
+
+    failed_at: float = -math.inf
+    asked_until: float = -math.inf
+    """The provider asked to be left alone until then."""
+
+    guessed_until: float = -math.inf
+    rung: int = -1
+    """Where on the ladder the guess stands."""
+
+    quota_until: float = -math.inf
+    quota_rung: int = -1
+    quick: int = 0
+    """Failures that followed each other within a minute."""
+
+    @property
+    def free_at(self) -> float:
+        """When it is one like any other again."""
+        return max(self.asked_until, self.quota_until, self.guessed_until)
+
+    @property
+    def last_resort_at(self) -> float:
+        """When it may be asked if there is nothing else."""
+        wait = min(QUICK * 2.0 ** min(max(self.quick - 1, 0), 30), LONGEST_QUICK)
+        guessed = min(self.guessed_until, self.failed_at + wait)
+        return max(self.asked_until, self.quota_until, guessed)
+
+
+class Use(msgspec.Struct):
+    """How much a backend is used."""
+
+    in_flight: int = 0
+    count: float = 0.0
+    """Calls, the older ones counting less."""
+
+    at: float = 0.0
+    """The time that `count` is of."""
+
+    def of(self, now: float) -> float:
+        """Give what the calls so far count for now."""
+        return float(self.count * 0.5 ** (max(0.0, now - self.at) / HALF_LIFE))
+
+
+class Pool:
+    """All backends: how much each is used, and which ones are cooling down.
+
+    Args:
+        offers: the models, by name; each names accounts, and models that exist.
+        preferences: by account, lower first; 0 for one that is not named.
+    """
+
+    def __init__(
+        self, offers: Mapping[str, Offer], preferences: Mapping[str, int]
+    ) -> None:
+        self._offers = offers
+        self._preferences = preferences
+        self._cooling: dict[Backend, Cooling] = {}
+        self._uses: dict[Backend, Use] = {}
+        self._out: set[str] = set()
+
+    @property
+    def out(self) -> frozenset[str]:
+        """Accounts that are not let in, until somebody mends them."""
+        return frozenset(self._out)
+
+    def line(self, wanted: Wanted) -> list[str]:
+        """Give the models that may answer, the best first.
+
+        The wanted one, its fallbacks, theirs; those that cannot do what is needed
+        come last.
+        """
+        found: dict[str, None] = {wanted.model: None}
+        queue = [wanted.model]
+        while queue:
+            for name in self._offers[queue.pop(0)].fallbacks:
+                if name not in found:
+                    found[name] = None
+                    queue.append(name)
+        return sorted(found, key=lambda name: self._lacks(name, wanted))
+
+    def choose(self, wanted: Wanted, now: float) -> Backend | NothingLeft:
+        """Choose whom to ask: by model, then preference, then the least used.
+
+        Args:
+            wanted: what is looked for.
+            now: seconds on the caller's monotonic clock.
+        """
+        everyone = list(self._candidates(wanted, now))
+        untried = [each for each in everyone if each not in wanted.tried]
+        for backend in untried:
+            if self.free_at(backend) <= now:
+                return backend
+        ready = [each for each in untried if self.last_resort_at(each) <= now]
+        if ready:
+            return min(ready, key=self.free_at)
+        return NothingLeft(min(map(self.last_resort_at, everyone), default=NEVER))
+
+    def begin(self, backend: Backend, now: float) -> None:
+        """Count a call that begins."""
+        use = self._uses.setdefault(backend, Use())
+        use.count, use.at = use.of(now) + 1.0, now
+        use.in_flight += 1
+
+    def end(self, backend: Backend) -> None:
+        """Count a call that is over, however it ended."""
+        use = self._uses.get(backend)
+        if use is not None and use.in_flight > 0:
+            use.in_flight -= 1
+
+    def succeeded(self, backend: Backend) -> None:
+        """Forget its failures; what the provider asked for is still kept to."""
+        known = self._cooling.pop(backend, None)
+        if known is not None and known.asked_until > known.failed_at:
+            self._cooling[backend] = Cooling(asked_until=known.asked_until)
+
+    def failed(
+        self, backend: Backend, kind: ModelFault, retry_after: float | None, now: float
+    ) -> None:
+        """Let a backend cool down after a failure.
+
+        Args:
+            backend: who failed.
+            kind: of what kind; what is the request's own fault changes nothing.
+            retry_after: seconds the provider asked for; None, or not a number, if it
+                did not.
+            now: seconds on the caller's monotonic clock.
+        """
+        if kind in {"context", "content", "bad_request"}:
+            return
+        if kind == "auth":
+            self._out.add(backend.account)
+            return
+        known = self._cooling.setdefault(backend, Cooling())
+        is_apart = now - known.failed_at >= FORGET_QUICK
+        known.quick = 1 if is_apart else known.quick + 1
+        self._cool(known, kind, hint(retry_after), now)
+        known.failed_at = now
+
+    def free_at(self, backend: Backend) -> float:
+        """When a backend's cool-down ends; in the past if there is none."""
+        if backend.account in self._out:
+            return NEVER
+        known = self._cooling.get(backend)
+        return known.free_at if known is not None else -math.inf
+
+    def last_resort_at(self, backend: Backend) -> float:
+        """When a backend may be asked if there is nothing else to ask."""
+        if backend.account in self._out:
+            return NEVER
+        known = self._cooling.get(backend)
+        return known.last_resort_at if known is not None else -math.inf
+
+    def use(self, backend: Backend, now: float) -> tuple[int, float]:
+        """Give its calls in flight, and what all its calls count for."""
+        known = self._uses.get(backend)
+        return (known.in_flight, known.of(now)) if known is not None else (0, 0.0)
+
+    def cooling(self, now: float) -> list[Backend]:
+        """Name the backends that are not free."""
+        names = (
+            Backend(account, offer.name)
+            for offer in self._offers.values()
+            for account in offer.accounts
+        )
+        return [each for each in names if self.free_at(each) > now]
+
+    def _candidates(self, wanted: Wanted, now: float) -> Iterator[Backend]:
+        for name in self.line(wanted):
+            backends = [Backend(each, name) for each in self._offers[name].accounts]
+            yield from self._in_order(backends, now)
+
+    def _in_order(self, backends: Iterable[Backend], now: float) -> list[Backend]:
+        def rank(backend: Backend) -> tuple[int, int, float]:
+            preference = self._preferences.get(backend.account, 0)
+            return (preference, *self.use(backend, now))
+
+        return sorted(backends, key=rank)
+
+    def _lacks(self, name: str, wanted: Wanted) -> int:
+        offer = self._offers[name]
+        no_tools = wanted.needs_tools and not offer.takes_tools
+        no_images = wanted.needs_images and not offer.takes_images
+        return 2 * no_tools + no_images
+
+    def _cool(
+        self, known: Cooling, kind: ModelFault, asked: float | None, now: float
+    ) -> None:
+        if asked is not None:
+            known.asked_until = max(known.asked_until, now + asked)
+        if kind == "quota":
+            if now >= known.quota_until:
+                known.quota_rung = min(known.quota_rung + 1, len(QUOTA_LADDER) - 1)
+            wait = QUOTA_LADDER[known.quota_rung]
+            known.quota_until = max(known.quota_until, now + wait)
+        elif kind not in {"rate", "overload"}:
+            known.guessed_until = max(known.guessed_until, now + SHORT)
+        elif asked is None:
+            self._climb(known, now)
+
+    def _climb(self, known: Cooling, now: float) -> None:
+        """Go up the ladder; calls that fail together are one step."""
+        if known.rung < 0 or now >= known.guessed_until + FORGET_RUNG:
+            known.rung = 0
+        elif now >= known.guessed_until:
+            known.rung = min(known.rung + 1, len(LADDER) - 1)
+        known.guessed_until = max(known.guessed_until, now + LADDER[known.rung])
+
+
+def hint(retry_after: float | None) -> float | None:
+    """Give the seconds that a provider asked for, as far as they are believed."""
+    if retry_after is None or math.isnan(retry_after):
+        return None
+    return min(max(retry_after, 0.0), LONGEST_HINT)

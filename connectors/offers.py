@@ -1,0 +1,202 @@
+"""Makes what can be asked from the settings: clients, models, prices, budgets.
+
+The only file beside `app.py` that knows concrete classes: a new kind of model is
+registered here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from actors.catalogue import Catalogue
+from actors.rules.accounts import Offer
+from actors.rules.budget import Budget, Limit
+from actors.rules.prices import OWN, PriceList, Prices
+from connectors.model_checks import find_zone
+from connectors.model_config import (
+    AnthropicModelConfig,
+    GoogleModelConfig,
+    HttpModelConfig,
+    ModelConfig,
+    OllamaModelConfig,
+    OpenAIModelConfig,
+    ScriptedModelConfig,
+    as_model,
+    kind_of,
+)
+from connectors.models.script import load_script
+from connectors.models.scripted import ScriptedModel
+from connectors.shipped import shipped_prices
+from runtime.config import load
+from runtime.errors import SettingsError
+from runtime.logs import EventLog
+
+if TYPE_CHECKING:
+    from contextlib import AsyncExitStack
+    from datetime import tzinfo
+    from pathlib import Path
+
+    from actors.config import BudgetConfig
+    from actors.ports import Model
+    from connectors.config import AppConfig
+    from runtime.clock import Clock
+
+LOG = EventLog("models")
+
+HTTP_MODELS: dict[type[HttpModelConfig], str] = {
+    OpenAIModelConfig: "connectors.models.openai",
+    AnthropicModelConfig: "connectors.models.anthropic",
+    GoogleModelConfig: "connectors.models.google",
+    OllamaModelConfig: "connectors.models.ollama",
+}
+"""Imported only for settings that ask for them: their HTTP client takes a fifth of the
+whole start, and the offline company needs none."""
+
+ClientConfig = ScriptedModelConfig | HttpModelConfig
+MakeModel = Callable[[HttpModelConfig, Callable[[], float]], "Model"]
+
+
+async def open_catalogue(
+    config: AppConfig, clock: Clock, stack: AsyncExitStack
+) -> Catalogue:
+    """Make all that can be asked; its connections are closed with the stack.
+
+    Args:
+        config: checked settings.
+        clock: the time.
+        stack: closes what is opened here.
+
+    Raises:
+        runtime.errors.SettingsError: a script or the price list is wrong.
+    """
+    clients = {
+        name: make_client(settings, clock, stack)
+        for name, settings in accounts(config).items()
+    }
+    price_list = load_prices(config.ledger.prices or shipped_prices())
+    priced = {
+        name: prices_of(model, price_list) for name, model in config.models.items()
+    }
+    warn_of_unpriced(config, priced)
+    return Catalogue(
+        offers={name: offer(name, model) for name, model in config.models.items()},
+        clients=clients,
+        preferences={
+            name: account.preference for name, account in config.accounts.items()
+        },
+        prices=priced,
+        budgets=tuple(map(as_budget, config.budgets)),
+        zone=zone_of(config),
+    )
+
+
+def accounts(config: AppConfig) -> dict[str, ClientConfig]:
+    """Give the settings of each account's client; a model may be its own account."""
+    found: dict[str, ClientConfig] = {
+        name: as_model(account) for name, account in config.accounts.items()
+    }
+    return found | {
+        name: model
+        for name, model in config.models.items()
+        if not (isinstance(model, HttpModelConfig) and model.accounts)
+    }
+
+
+def make_client(config: ClientConfig, clock: Clock, stack: AsyncExitStack) -> Model:
+    """Make the client of one account, to be closed with the stack."""
+    made: Model
+    match config:
+        case ScriptedModelConfig(script=script):
+            made = ScriptedModel(load_script(script))
+        case HttpModelConfig():
+            module = importlib.import_module(HTTP_MODELS[type(config)])
+            made = cast("MakeModel", module.make_model)(config, clock.wall)
+    stack.push_async_callback(made.aclose)
+    return made
+
+
+def offer(name: str, model: ModelConfig) -> Offer:
+    """Say what the domain must know of a model."""
+    if not isinstance(model, HttpModelConfig):
+        return Offer(name=name, model=name, accounts=(name,))
+    return Offer(
+        name=name,
+        model=model.model,
+        accounts=model.accounts or (name,),
+        fallbacks=model.fallbacks,
+        larger=model.larger,
+        takes_tools=model.takes_tools,
+        takes_images=model.takes_images,
+    )
+
+
+def load_prices(path: Path) -> PriceList:
+    """Read a price list.
+
+    Raises:
+        runtime.errors.SettingsError: it is none.
+    """
+    return load(path, PriceList, environment={}).value
+
+
+def prices_of(model: ModelConfig, price_list: PriceList) -> Prices:
+    """Find a model's prices: its own, or those of the list."""
+    if not isinstance(model, HttpModelConfig):
+        return Prices()
+    listed = price_list.find(kind_of(model), model.model)
+    own = (model.input_price, model.output_price, model.cached_price)
+    if all(each is None for each in own):
+        return listed
+    return Prices(
+        input=listed.input if model.input_price is None else model.input_price,
+        output=listed.output if model.output_price is None else model.output_price,
+        cached=own_cached(model, listed),
+        version=OWN,
+    )
+
+
+def own_cached(model: HttpModelConfig, listed: Prices) -> float | None:
+    """Find the price of cached tokens; one of another price list would be a mixture."""
+    if model.cached_price is not None:
+        return model.cached_price
+    return listed.cached if model.input_price is None else None
+
+
+def warn_of_unpriced(config: AppConfig, priced: dict[str, Prices]) -> None:
+    """Say which models a budget in dollars does not see."""
+    in_dollars = any(
+        each.soft_usd is not None or each.hard_usd is not None
+        for each in config.budgets
+    )
+    for name, prices in priced.items():
+        is_remote = isinstance(config.models[name], HttpModelConfig)
+        if in_dollars and is_remote and not prices.version:
+            LOG.warning(
+                "model without a price: budgets in dollars do not see it", model=name
+            )
+
+
+def as_budget(config: BudgetConfig) -> Budget:
+    """Say what the domain must know of a budget."""
+    return Budget(
+        scope=config.scope,
+        period=config.period,
+        who=config.who,
+        soft=Limit(config.soft_usd, config.soft_tokens),
+        hard=Limit(config.hard_usd, config.hard_tokens),
+        downgrade_to=config.downgrade_to,
+    )
+
+
+def zone_of(config: AppConfig) -> tzinfo:
+    """Find where a budget's day begins.
+
+    Raises:
+        runtime.errors.SettingsError: this machine does not know the time zone.
+    """
+    zone = find_zone(config.ledger.time_zone)
+    if zone is None:
+        raise SettingsError(f"there is no time zone {config.ledger.time_zone!r}")
+    return zone
