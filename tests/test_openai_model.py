@@ -67,6 +67,14 @@ async def test_whole_answers_in_unusual_dress(
     assert (await ask(FakeProvider.streaming(*steps))).stop_reason == stop_reason
 
 
+async def test_of_content_in_pieces_only_the_words_are_said() -> None:
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
+    said = [thinking, {"type": "text", "text": "Noon."}]
+    steps = [delta(content=[thinking]), delta(content=said), delta(content=" Yes.")]
+    answer = await ask(FakeProvider.streaming(*steps, delta("stop"), END))
+    assert answer.text == "Noon. Yes."
+
+
 BROKEN: list[tuple[str, list[Step]]] = [
     ("without a finish reason", []),
     ("without a finish reason", [delta(content="half")]),

@@ -41,10 +41,19 @@ class CallDelta(msgspec.Struct, frozen=True):
     function: FunctionDelta | None = None
 
 
+class Part(msgspec.Struct, frozen=True):
+    """A piece of content, where it comes in pieces of several kinds."""
+
+    type: str = ""
+    text: str | None = None
+
+
 class Delta(msgspec.Struct, frozen=True):
     """What one event adds, or a whole message."""
 
-    content: str | None = None
+    content: str | tuple[Part, ...] | None = None
+    """Pieces with Mistral's models that think: thoughts are pieces then."""
+
     refusal: str | None = None
     tool_calls: tuple[CallDelta, ...] | None = None
 
@@ -172,7 +181,8 @@ class Assembly:
         return chunk
 
     def _take_delta(self, delta: Delta) -> str:
-        words = delta.content or ""
+        content = delta.content or ""
+        words = content if isinstance(content, str) else words_of(content)
         if delta.refusal:
             words += delta.refusal
             self._declined = True
@@ -227,3 +237,8 @@ class Assembly:
         if self._finish_reason == "length":
             return "length"
         return "refused" if self._declined else "end"
+
+
+def words_of(parts: tuple[Part, ...]) -> str:
+    """Give the words among the pieces, without thoughts and whatever else there is."""
+    return "".join(part.text or "" for part in parts if part.type == "text")
