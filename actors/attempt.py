@@ -12,7 +12,7 @@ import msgspec
 
 from actors import answers, names
 from actors.ledger import Run
-from actors.messages import Draft, Inbound, Line, Typing
+from actors.messages import Inbound, Line
 from actors.protocol import (
     Acquire,
     CancelTurn,
@@ -20,15 +20,13 @@ from actors.protocol import (
     Finished,
     Granted,
     Release,
-    ShowDraft,
-    ShowTyping,
     StartTurn,
     TurnEnded,
     TurnNoted,
     TurnSpoke,
 )
 from actors.rules import message_state
-from actors.rules.markers import Sanitizer
+from actors.showing import DraftDue, Showing
 from runtime.errors import DuplicateError
 from runtime.logs import EventLog
 from runtime.rows import Claim, Commit, Committed, Defer
@@ -50,10 +48,6 @@ REPORT_WITHIN = 30.0
 # hours, and a try is cheap.
 RETRY_CLAIM = 1.0
 
-# Chosen: words said within 20 ms are shown together: nobody can tell, and a fast
-# model would otherwise cost a message to two actors for each word.
-DRAFT_PACE = 0.02
-
 RESTARTED = "⚠️ I am being restarted. Please ask again."
 STILL_AT_IT = "⏳ This takes a little longer. I am still at it."
 LOST_THREAD = "⚠️ I lost the thread. Please ask again."
@@ -61,12 +55,6 @@ LOST_THREAD = "⚠️ I lost the thread. Please ask again."
 
 class WaitedLongEnough(msgspec.Struct, frozen=True):
     """A note to the session: a turn should have reported by now."""
-
-    turn_id: str
-
-
-class DraftDue(msgspec.Struct, frozen=True):
-    """A note to the session: show what has been said meanwhile."""
 
     turn_id: str
 
@@ -117,24 +105,21 @@ class Attempt:
     __slots__ = (
         "_began_at",
         "_claim_first",
-        "_fresh_starts",
         "_is_granted",
         "_lines",
-        "_next_draft",
         "_patience",
         "_persona",
         "_reported",
-        "_sanitizer",
         "_services",
         "_session",
         "_slowness",
         "_steps",
-        "_unshown",
         "generation",
         "held",
         "id",
         "is_over",
         "is_started",
+        "showing",
     )
 
     def __init__(
@@ -155,9 +140,9 @@ class Attempt:
         self._session = session
         self._persona = persona
         self._services = services
-        self._sanitizer = Sanitizer()
-        self._unshown = ""  # said and cleaned, but not shown yet
-        self._fresh_starts = 0  # how often what was said was taken back
+        self.showing = Showing(turn_id, held.inbound, session, persona.name)
+        """What people see of it meanwhile."""
+
         self._began_at = services.clock.monotonic()
         self._claim_first = False
         self._is_granted = False  # a second permit changes nothing
@@ -168,7 +153,6 @@ class Attempt:
         self._steps = ""
         self._reported = 0
         self._patience: Timer | None = None
-        self._next_draft: Timer | None = None
         self._slowness: Timer | None = None
 
     @property
@@ -209,8 +193,7 @@ class Attempt:
             case TurnSpoke():
                 self._spoke(message)
             case DraftDue():
-                self._next_draft = None
-                self._show_draft()
+                self.showing.show()
             case Granted() | ClaimAgain() | Claimed():
                 return self._on_permit(message)
             case WaitedLongEnough():
@@ -279,7 +262,8 @@ class Attempt:
     def leave(self) -> None:
         """Give back the permit, and void what would still remind the session of it."""
         self.is_over = True
-        for timer in (self._patience, self._next_draft, self._slowness):
+        self.showing.end()
+        for timer in (self._patience, self._slowness):
             if timer is not None:
                 timer.cancel()
         self._session.tell(names.LIMITER, Release(self._session.actor_urn))
@@ -343,33 +327,13 @@ class Attempt:
         session.tell(names.agent(self._persona.name), start)
         connector = self.inbound.address.connector
         if self._services.account(connector).abilities.shows_typing:
-            session.tell(names.connector(connector), ShowTyping(self._typing()))
-
-    def _typing(self) -> Typing:
-        inbound = self.inbound
-        return Typing(
-            correlation_id=inbound.correlation_id,
-            reply_id=inbound.id,
-            address=inbound.address,
-            agent=self._persona.name,
-        )
-
-    @property
-    def _draft_id(self) -> str:
-        return f"{self.id}~{self._fresh_starts}" if self._fresh_starts else self.id
+            self.showing.show_typing()
 
     def _spoke(self, spoke: TurnSpoke) -> None:
-        if spoke.starts_over:
-            # A draft of another turn id begins anew; what people saw cannot be taken
-            # back everywhere, but the answer will be a whole one.
-            self._sanitizer, self._unshown = Sanitizer(), ""
-            self._fresh_starts += 1
         if self._slowness is not None:
             self._slowness.cancel()
             self._slowness = None
-        self._unshown += self._sanitizer.feed(spoke.text)
-        if self._next_draft is None:
-            self._show_draft()
+        self.showing.take(spoke)
 
     def beside(self, noted: TurnNoted) -> tuple[Aside, ...]:
         """Give what is to be said beside the answer, after the words said so far."""
@@ -377,32 +341,8 @@ class Attempt:
         is_ours = noted.turn_id == self.id and not self.is_over
         if not (is_ours and account.abilities.shows_asides):
             return ()
-        self.show_now()
+        self.showing.show_now()
         return (answers.aside(self.inbound, noted.key, noted.text),)
-
-    def show_now(self) -> None:
-        """Show what has been said, before something else is said beside it."""
-        if self._next_draft is not None:
-            self._next_draft.cancel()
-            self._next_draft = None
-        self._show_draft()
-
-    def _show_draft(self) -> None:
-        """Show what was said since the last draft."""
-        if not self._unshown:
-            return
-        inbound, session = self.inbound, self._session
-        draft = Draft(
-            correlation_id=inbound.correlation_id,
-            reply_id=inbound.id,
-            turn_id=self._draft_id,
-            address=inbound.address,
-            agent=self._persona.name,
-            text=self._unshown,
-        )
-        self._unshown = ""
-        session.tell(names.connector(draft.address.connector), ShowDraft(draft))
-        self._next_draft = session.after(DRAFT_PACE, DraftDue(self.id))
 
 
 def as_fails(failed: Failed, now: float) -> message_state.Fails:

@@ -189,7 +189,7 @@ class Consent:
             effect=wanted.effect,
             address=address,
         )
-        current.show_now()
+        current.showing.show_now()
         self._open(approval, inbound, reply, session)
         # With the turn's id: asked again after a restart, it is another question.
         key = f"{wanted.key}:{current.id}"

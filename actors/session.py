@@ -29,6 +29,7 @@ from actors.protocol import (
     TurnSpoke,
 )
 from actors.rules import commands, keys, message_state, queueing
+from actors.showing import DraftDue
 from runtime.actor import Actor
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
@@ -132,7 +133,7 @@ class Session(Actor):
                 | attempt.Claimed()
                 | attempt.ClaimAgain()
                 | TurnSpoke()
-                | attempt.DraftDue()
+                | DraftDue()
                 | attempt.WaitedLongEnough()
                 | TurnEnded()
             ):
