@@ -173,7 +173,7 @@ MUTANTS = (
     Mutant(
         "receipts not stored",
         "actors/courier.py",
-        "        self._receipts.store(receipt)\n\n",
+        "        self._receipts.store(receipt, self)\n\n",
         "\n",
         ("tests/test_courier.py",),
     ),
