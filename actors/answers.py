@@ -47,6 +47,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     run: Run | None = None
     """The turn behind it."""
 
+    resume: str = ""
+    """By which the model may go on later."""
+
     deliveries: tuple[Delivery, ...] = ()
     handed: tuple[Inbound, ...] = ()
     """Messages for other agents."""
@@ -207,6 +210,7 @@ def reply(
         deliveries=tuple(deliveries),
         handed=tuple(handed),
         run=run,
+        resume=finished.resume,
     )
 
 

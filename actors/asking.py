@@ -71,6 +71,7 @@ class Asking:
         "_start",
         "_turn",
         "model",
+        "resume",
         "spent",
         "words",
     )
@@ -94,6 +95,9 @@ class Asking:
         self.words = words
         self.model = first_choice(persona, start)
         """Which of `[models.<name>]` is wanted."""
+
+        self.resume = ""
+        """By which the model that answered may go on later."""
 
         self.spent: tuple[Spent, ...] = ()
         """What the calls of this message took that no ledger row tells of."""
@@ -245,6 +249,8 @@ class Asking:
             if self._hears:
                 self.words.start_over(self._spoken, self._before)
             return None
+        if self._hears:
+            self.resume = answer.resume
         return rules.ModelReplied(
             answer.text, answer.tool_calls, answer.usage, self._start.attempt
         )
@@ -327,7 +333,9 @@ class Asking:
         persona = self._persona
         start = self._start
         inbound = start.inbound
-        asked = Line("user", inbound.text, name=inbound.sender_name)
+        asked = Line(
+            "user", inbound.text, name=inbound.sender_name, images=start.images
+        )
         history = transcript.prepare(
             (*start.history, asked), persona.config.max_history + 1
         )
@@ -342,6 +350,8 @@ class Asking:
             tools=tools,
             temperature=persona.config.temperature,
             max_tokens=persona.config.max_tokens,
+            conversation=start.conversation,
+            resume=start.resume,
         )
 
 

@@ -110,6 +110,7 @@ class Attempt:
         "_patience",
         "_persona",
         "_reported",
+        "_resume",
         "_services",
         "_session",
         "_slowness",
@@ -152,6 +153,7 @@ class Attempt:
         self._lines: tuple[Line, ...] = ()
         self._steps = ""
         self._reported = 0
+        self._resume = ""
         self._patience: Timer | None = None
         self._slowness: Timer | None = None
 
@@ -161,7 +163,13 @@ class Attempt:
         return self.held.inbound
 
     def begin(
-        self, lines: tuple[Line, ...], steps: str, reported: int, *, claim_first: bool
+        self,
+        lines: tuple[Line, ...],
+        steps: str,
+        reported: int,
+        *,
+        resume: str,
+        claim_first: bool,
     ) -> Report | None:
         """Ask for a permit.
 
@@ -169,10 +177,11 @@ class Attempt:
             lines: the conversation so far.
             steps: the journal stream of this message's rounds and tool calls.
             reported: the last attempt whose rounds stand in the ledger already.
+            resume: by which the model may go on where it left off.
             claim_first: whether the attempt must be durable before the model is asked.
         """
         self._lines, self._steps, self._claim_first = lines, steps, claim_first
-        self._reported = reported
+        self._reported, self._resume = reported, resume
         session = self._session
         notice_after = self._services.limits.notice_after
         if notice_after:
@@ -322,6 +331,8 @@ class Attempt:
             steps=self._steps,
             attempt=self.held.state.attempts,
             reported=self._reported,
+            resume=self._resume,
+            conversation=self._steps.rpartition("/")[0],
             may_have_steps=self.held.state.may_have_steps,
         )
         session.tell(names.agent(self._persona.name), start)

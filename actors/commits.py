@@ -89,6 +89,7 @@ def as_event(answer: Answer) -> Exchanged | Deferred:
         state=answer.settled[0],
         reason=answer.settled[1],
         run=answer.run,
+        resume=answer.resume,
     )
 
 

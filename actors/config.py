@@ -124,6 +124,10 @@ class SessionConfig(Struct, frozen=True, forbid_unknown_fields=True):
     session_scope: Literal["chat", "sender"] = "chat"
     """In a group: one conversation for the chat, or one for each person in it."""
 
+    resume_within: Annotated[float, Meta(ge=0, le=31_536_000)] = 86_400.0
+    """Seconds after its last answer in which a model that keeps the conversation itself
+    goes on with it; later it is told all of it anew."""
+
 
 class RetryConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """What becomes of a message whose turn failed or was cut off."""

@@ -56,6 +56,9 @@ class Exchanged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     run: Run | None = None
     """The turn behind it; None if no model was asked."""
 
+    resume: str = ""
+    """By which the model may go on where this left off (F217)."""
+
 
 class Deferred(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Event `deferred`: a turn failed and will be begun again."""
@@ -103,6 +106,7 @@ class Snapshotted(msgspec.Struct, frozen=True):
     answered: tuple[str, ...]
     counted: Conversation
     reported: dict[str, int] = {}
+    resume: str = ""
 
 
 class History:
@@ -119,6 +123,7 @@ class History:
         "_reported",
         "counted",
         "lines",
+        "resume",
         "stream",
         "version",
     )
@@ -137,6 +142,9 @@ class History:
         self.version = 0
         """Number of the journal's last event."""
 
+        self.resume = ""
+        """By which the model that answered last may go on; empty: from the lines."""
+
         self.counted = Conversation()
 
     def restore(self, sequence: int, body: bytes) -> None:
@@ -150,6 +158,7 @@ class History:
         self.lines = snapshot.lines[-self._most :]
         self.counted = snapshot.counted
         self._reported = snapshot.reported or NONE_REPORTED
+        self.resume = snapshot.resume
         self._remember(snapshot.answered)
 
     def replay(self, sequence: int, kind: str, body: bytes, at: float) -> None:
@@ -181,6 +190,17 @@ class History:
         if isinstance(event, Exchanged) and event.lines:
             self.lines = (*self.lines, *event.lines)[-self._most :]
             self.counted = self.counted.plus(event.lines, at)
+            # What failed, and what another model said, is not in its session (F220).
+            self.resume = event.resume
+
+    def resume_at(self, now: float, within: float) -> str:
+        """Give `resume`, unless the last answer is too long ago.
+
+        Args:
+            now: Unix seconds.
+            within: seconds.
+        """
+        return self.resume if now - self.counted.last_at <= within else ""
 
     def reported(self, inbound_id: str) -> int:
         """Give the last attempt at a message that the journal tells of; 0: none."""
@@ -193,11 +213,16 @@ class History:
         then = History(self.stream, 0)
         then._most, then.version, then.lines = self._most, self.version, self.lines
         then.counted, then._reported = self.counted, self._reported
+        then.resume = self.resume
         then._remember(tuple(self._answered))
         then.take(self.version + 1, event, at)
         return msgspec.json.encode(
             Snapshotted(
-                then.lines, tuple(then._answered), then.counted, dict(then._reported)
+                then.lines,
+                tuple(then._answered),
+                then.counted,
+                dict(then._reported),
+                then.resume,
             )
         )
 

@@ -55,6 +55,26 @@ class Attachment(msgspec.Struct, frozen=True):
     content: bytes = b""
 
 
+class Image(msgspec.Struct, frozen=True):
+    """A picture for a model that can see."""
+
+    media_type: str
+    """`image/png`, `image/jpeg`, `image/webp` or `image/gif`: found in the bytes."""
+
+    content: bytes
+
+
+class Media(msgspec.Struct, frozen=True):
+    """What the attachments of a message say (F313)."""
+
+    text: str = ""
+    """For the model, now: documents, transcripts, and what could not be read."""
+
+    images: tuple[Image, ...] = ()
+    kept: str = ""
+    """For the conversation's history: the same, documents cut short."""
+
+
 class ToolCall(msgspec.Struct, frozen=True):
     """One tool the model asks for."""
 
@@ -64,15 +84,6 @@ class ToolCall(msgspec.Struct, frozen=True):
     name: str
     arguments: bytes
     """JSON text, not yet decoded: only the tool knows its own schema."""
-
-
-class Image(msgspec.Struct, frozen=True):
-    """A picture for a model that can see."""
-
-    media_type: str
-    """`image/png`, `image/jpeg`, `image/webp` or `image/gif`: found in the bytes."""
-
-    content: bytes
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -7,16 +7,18 @@ those of `actors/errors.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from actors.messages import (
         Abilities,
+        Attachment,
         Delivery,
         Draft,
         Earlier,
         Inbound,
+        Media,
         ModelAnswer,
         ModelRequest,
         RefusedAttempt,
@@ -78,6 +80,46 @@ class Tool(Protocol):
         Raises:
             ToolError: the tool itself failed; its text goes to the model.
         """
+        ...
+
+
+class MediaReader(Protocol):
+    """Makes words and pictures of what came with a message.
+
+    Implemented by `connectors/media/reader.py`; passes
+    `tests/contracts/test_media_reader.py`.
+    """
+
+    async def read(self, attachments: Sequence[Attachment]) -> Media:
+        """Read them, each within its own time; never fails.
+
+        What cannot be read is told in the text, with the reason and what to do.
+        """
+        ...
+
+
+class Transcriber(Protocol):
+    """Writes down what somebody says in a recording.
+
+    Implemented by `connectors/media/transcription.py`; passes
+    `tests/contracts/test_transcriber.py`.
+    """
+
+    async def transcribe(self, recording: bytes, media_type: str) -> str:
+        """Give the words of one recording; empty if nobody speaks.
+
+        Args:
+            recording: the file as it came.
+            media_type: what it is, by its bytes: `audio/ogg`, `audio/mpeg`, …
+
+        Raises:
+            ModelBusyError: try again; `retry_after` is in seconds, or None.
+            ModelRefusedError: trying again cannot help.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections; called once, at the end."""
         ...
 
 

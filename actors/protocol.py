@@ -14,6 +14,7 @@ from actors.ledger import Spent
 from actors.messages import (
     Delivery,
     Draft,
+    Image,
     Inbound,
     Line,
     RefusedAttempt,
@@ -104,6 +105,15 @@ class StartTurn(msgspec.Struct, frozen=True, kw_only=True):
     may_have_steps: bool = False
     """Whether an earlier attempt may have recorded some."""
 
+    conversation: str = ""
+    """The session's key."""
+
+    resume: str = ""
+    """What the last answer gave as its `resume`."""
+
+    images: tuple[Image, ...] = ()
+    """What the question shows; found by the turn itself in its attachments."""
+
 
 class RunTurn(msgspec.Struct, frozen=True):
     """To a turn: this is your question."""
@@ -188,6 +198,13 @@ class Finished(msgspec.Struct, frozen=True):
     """How often the model answered."""
 
     spent: tuple[Spent, ...] = ()
+
+    resume: str = ""
+    """By which the model may go on with the conversation, if it keeps it itself."""
+
+    heard: str | None = None
+    """The question as the history keeps it, where that is not its own words: with
+    what its attachments said."""
 
 
 class Failed(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from actors.config import LimitsConfig, PermissionConfig, SessionConfig
     from actors.metrics import LineMetrics
+    from actors.ports import MediaReader
     from runtime.clock import Clock
     from runtime.ids import IdSource
     from runtime.store import Store
@@ -57,6 +58,9 @@ class Services:
 
     redact: Callable[[str], str] = str
     """Takes the values of secrets out of a text that is to be kept."""
+
+    media: MediaReader | None = None
+    """Reads attachments; None: there is nobody to read them."""
 
     def keep(self, text: str) -> str:
         """Give what the audit keeps of a text."""

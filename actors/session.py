@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, assert_never
 
 import msgspec
 
-from actors import answers, attempt, consent, names
+from actors import answers, attachments, attempt, consent, names
 from actors.attempt import Attempt, Held
 from actors.consent import Beside, Consent
 from actors.history import SCHEMA, History
@@ -243,6 +243,7 @@ class Session(Actor):
                 (*history.brought(inbound), *history.lines),
                 f"{history.stream}/{inbound.id}",
                 history.reported(inbound.id),
+                resume=history.resume_at(now, services.sessions.resume_within),
                 claim_first=effect.must_be_stored,
             )
             if report is not None:
@@ -292,7 +293,7 @@ class Session(Actor):
         self._after_answer(inbound)
 
     def _answered(self, inbound: Inbound, finished: Finished, run: Run) -> None:
-        asked = self._asked(inbound)
+        asked = self._asked(inbound, finished.heard)
         self._put(
             answers.reply(inbound, asked, finished, self._persona, self._services, run)
         )
@@ -366,6 +367,7 @@ class Session(Actor):
             self._attempt.cancel()
         self._forget_attempt()
 
-    def _asked(self, inbound: Inbound) -> tuple[Line, ...]:
-        asked = Line("user", inbound.text, name=inbound.sender_name)
+    def _asked(self, inbound: Inbound, heard: str | None = None) -> tuple[Line, ...]:
+        text = attachments.unread(inbound) if heard is None else heard
+        asked = Line("user", text, name=inbound.sender_name)
         return (*self._history.brought(inbound), asked)

@@ -13,6 +13,7 @@ import trio
 
 from actors import names
 from actors.asking import Asking
+from actors.attachments import read_attachments
 from actors.ledger import total
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded
 from actors.rules import prompt
@@ -68,8 +69,14 @@ class Turn(Actor):
             return
         start = message.start
         words = Words(self, start, self._services)
+        question = await read_attachments(start, self._services)
+        start = question.start
         asking = Asking(self, start, self._persona, self._services, words)
         outcome = await Course(start, self._persona, self._services, asking).run()
+        if isinstance(outcome, Finished):
+            outcome = msgspec.structs.replace(
+                outcome, heard=question.heard, resume=asking.resume
+            )
         words.tell()
         ended = TurnEnded(start.turn_id, outcome)
         # Why not by way of the agent: one that was restarted meanwhile does not know

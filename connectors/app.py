@@ -35,11 +35,12 @@ from connectors.config import (
 )
 from connectors.drain import Drain
 from connectors.edges import Edges
+from connectors.model_config import CliModelConfig
 from connectors.offers import open_catalogue
 from connectors.sandbox.figures import show_standing
 from connectors.sandbox.kept import territory
 from connectors.sandbox.late import LateSandbox
-from connectors.toolbox import make_tools
+from connectors.toolbox import make_media_reader, make_tools
 from connectors.web.openai_api import HttpTransport
 from connectors.web.operations import Operations
 from connectors.web.server import HttpSettings
@@ -133,8 +134,8 @@ async def open_app(
     metrics = Metrics()
     line = LineMetrics(metrics)
     async with AsyncExitStack() as stack:
-        catalogue = await open_catalogue(config, clock, stack)
         sandbox = await _sandbox(config, metrics, private)
+        catalogue = await open_catalogue(config, clock, sandbox, stack)
         tools = make_tools(config, clock, sandbox, stack)
         store = await _store(config, line, stack)
         services = Services(
@@ -153,6 +154,7 @@ async def open_app(
             permissions=config.permissions,
             receipt_key=receipt_key.load_or_make(Path(config.store.path)),
             redact=redact,
+            media=make_media_reader(config, clock, sandbox, stack),
         )
         watched = SystemConfig(watchdog=WatchdogConfig())
         system = await stack.enter_async_context(open_system(watched))
@@ -307,11 +309,13 @@ def _persona_text(folder: Path | None) -> str:
 async def _sandbox(
     config: AppConfig, metrics: Metrics, private: Iterable[Path]
 ) -> LateSandbox:
-    """Make the sandbox; try it at once if some agent may run programs."""
+    """Make the sandbox; try it at once if some program is sure to be started."""
     sandbox = LateSandbox(
         config.sandbox, territory(config, private), partial(show_standing, metrics)
     )
-    if any(RUN_SHELL in agent.tools for agent in config.agents.values()):
+    has_shell = any(RUN_SHELL in agent.tools for agent in config.agents.values())
+    has_program = any(isinstance(m, CliModelConfig) for m in config.models.values())
+    if has_shell or has_program:
         await sandbox.open()
     return sandbox
 

@@ -29,6 +29,7 @@ from actors.config import (
 from connectors.model_config import AccountConfig, ModelConfig
 from connectors.tool_config import (
     FetchConfig,
+    MediaConfig,
     SandboxConfig,
     WebSearchConfig,
     WorkspaceConfig,
@@ -131,6 +132,7 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     fetch: FetchConfig = field(default_factory=FetchConfig)
     web_search: WebSearchConfig = field(default_factory=WebSearchConfig)
     workspace: WorkspaceConfig = field(default_factory=WorkspaceConfig)
+    media: MediaConfig = field(default_factory=MediaConfig)
     tool_calls: ToolCallConfig = field(default_factory=ToolCallConfig)
     approvals: ApprovalConfig = field(default_factory=ApprovalConfig)
     permissions: tuple[PermissionConfig, ...] = ()

@@ -13,6 +13,7 @@ import msgspec
 
 from connectors.model_config import (
     KINDS,
+    CliModelConfig,
     ConnectionConfig,
     HttpModelConfig,
     ScriptedModelConfig,
@@ -22,6 +23,7 @@ from runtime.config import Complaint, close_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from actors.config import BudgetConfig, RoutingConfig
     from connectors.config import AppConfig
@@ -61,10 +63,9 @@ def check_models(app: AppConfig) -> Iterator[Complaint]:
         way: Way = ("models", name)
         match model:
             case ScriptedModelConfig(script=script):
-                if not script.is_file():
-                    text = f"there is no file {script}"
-                    hint = "the path starts at the folder of the settings file"
-                    yield Complaint((*way, "script"), text, hint)
+                yield from check_script((*way, "script"), script)
+            case CliModelConfig():
+                pass  # its program is `doctor`'s to find
             case HttpModelConfig(accounts=()):
                 yield from check_reach(way, model)
                 if name in app.accounts:
@@ -75,6 +76,13 @@ def check_models(app: AppConfig) -> Iterator[Complaint]:
                 yield from check_model_accounts(way, model, app)
         yield from check_others(way, name, app)
     yield from check_accounts(app)
+
+
+def check_script(way: Way, script: Path) -> Iterator[Complaint]:
+    """Check that a scripted model's rules are there."""
+    if not script.is_file():
+        hint = "the path starts at the folder of the settings file"
+        yield Complaint(way, f"there is no file {script}", hint)
 
 
 def check_accounts(app: AppConfig) -> Iterator[Complaint]:
@@ -106,12 +114,12 @@ def check_model_accounts(
 def check_others(way: Way, name: str, app: AppConfig) -> Iterator[Complaint]:
     """Check which models a model refers to, and that it never comes back to itself."""
     model = app.models[name]
-    if not isinstance(model, HttpModelConfig):
+    if isinstance(model, ScriptedModelConfig):
         return
     others = [each for each in app.models if each != name]
     for index, other in enumerate(model.fallbacks):
         yield from refer((*way, "fallbacks", index), name, other, others)
-    if model.larger:
+    if isinstance(model, HttpModelConfig) and model.larger:
         yield from refer((*way, "larger"), name, model.larger, others)
     circles = {"fallbacks": fallbacks(app), "larger": larger(app)}
     for field, steps in circles.items():
@@ -132,7 +140,7 @@ def refer(way: Way, name: str, other: str, others: list[str]) -> Iterator[Compla
 def fallbacks(app: AppConfig) -> dict[str, tuple[str, ...]]:
     """Give each model's fallbacks."""
     return {
-        name: model.fallbacks if isinstance(model, HttpModelConfig) else ()
+        name: () if isinstance(model, ScriptedModelConfig) else model.fallbacks
         for name, model in app.models.items()
     }
 

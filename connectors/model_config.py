@@ -28,6 +28,64 @@ class ScriptedModelConfig(
     """Rules file, relative to the settings file."""
 
 
+class CliModelConfig(
+    Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="cli"
+):
+    """A program that answers: Claude Code, or one that is called as it is.
+
+    It always runs in the sandbox. It keeps each conversation in a folder of its own,
+    `<workspace>/cli/<agent>/<conversation>`, which is also its `HOME`.
+    """
+
+    fallbacks: tuple[str, ...] = ()
+    """Models to ask when this one cannot answer, in order."""
+
+    model: str = ""
+    """Given with `model_flag`; empty leaves it to the program."""
+
+    command: Annotated[tuple[str, ...], Meta(min_length=1)] = ("claude",)
+    """The program, and arguments that come first."""
+
+    arguments: tuple[str, ...] = (
+        "-p",
+        "--output-format",
+        "json",
+        "--dangerously-skip-permissions",
+    )
+    """What makes it read the prompt from standard input, print JSON and ask nobody."""
+
+    model_flag: str = "--model"
+    """Empty: it has none."""
+
+    turns_flag: str = "--max-turns"
+    """Empty: it has none."""
+
+    resume_flag: str = "--resume"
+    """Goes on with an earlier conversation; empty: it cannot, and is told all anew."""
+
+    max_turns: Count = 20
+    """Steps it may take at a time; it is started again up to five times for more."""
+
+    variables: dict[str, str] = {}
+    """Variables it is given; it sees no others, but for a few harmless ones."""
+
+    secrets: dict[str, Secret] = {}
+    """Variables that are secrets, as its key: `{ ANTHROPIC_API_KEY = { env = "…" } }`.
+    Their values never reach the log."""
+
+    readable: tuple[Path, ...] = ()
+    """Folders it may read besides the system's: where it is installed, for example."""
+
+    writable: tuple[Path, ...] = ()
+    """Folders it may change besides its own."""
+
+    timeout: Seconds = 3600.0
+    """Seconds until it is killed; `limits.turn_timeout` counts as well."""
+
+    max_at_once: Count = 4
+    """Of its processes; more answers wait."""
+
+
 class ConnectionConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How a provider is reached over HTTP."""
 
@@ -144,6 +202,7 @@ class OllamaModelConfig(
 
 ModelConfig = (
     ScriptedModelConfig
+    | CliModelConfig
     | OpenAIModelConfig
     | AnthropicModelConfig
     | GoogleModelConfig

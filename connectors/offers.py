@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from actors.catalogue import Catalogue
@@ -17,6 +19,7 @@ from actors.rules.prices import OWN, PriceList, Prices
 from connectors.model_checks import find_zone
 from connectors.model_config import (
     AnthropicModelConfig,
+    CliModelConfig,
     GoogleModelConfig,
     HttpModelConfig,
     ModelConfig,
@@ -26,6 +29,7 @@ from connectors.model_config import (
     as_model,
     kind_of,
 )
+from connectors.models.cli import CliModel
 from connectors.models.script import load_script
 from connectors.models.scripted import ScriptedModel
 from connectors.shipped import shipped_prices
@@ -36,11 +40,11 @@ from runtime.logs import EventLog
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
     from datetime import tzinfo
-    from pathlib import Path
 
     from actors.config import BudgetConfig
     from actors.ports import Model
     from connectors.config import AppConfig
+    from connectors.sandbox.runner import Sandbox
     from runtime.clock import Clock
 
 LOG = EventLog("models")
@@ -54,25 +58,36 @@ HTTP_MODELS: dict[type[HttpModelConfig], str] = {
 """Imported only for settings that ask for them: their HTTP client takes a fifth of the
 whole start, and the offline company needs none."""
 
-ClientConfig = ScriptedModelConfig | HttpModelConfig
+ClientConfig = ScriptedModelConfig | CliModelConfig | HttpModelConfig
 MakeModel = Callable[[HttpModelConfig, Callable[[], float]], "Model"]
 
 
+@dataclass(frozen=True)
+class Programs:
+    """What models that are programs need."""
+
+    sandbox: Sandbox
+    folder: Path
+    """Where their conversations' folders are."""
+
+
 async def open_catalogue(
-    config: AppConfig, clock: Clock, stack: AsyncExitStack
+    config: AppConfig, clock: Clock, sandbox: Sandbox, stack: AsyncExitStack
 ) -> Catalogue:
     """Make all that can be asked; its connections are closed with the stack.
 
     Args:
         config: checked settings.
         clock: the time.
+        sandbox: confines models that are programs.
         stack: closes what is opened here.
 
     Raises:
         runtime.errors.SettingsError: a script or the price list is wrong.
     """
+    programs = Programs(sandbox, folder_of(config))
     clients = {
-        name: make_client(settings, clock, stack)
+        name: make_client(settings, clock, programs, stack)
         for name, settings in accounts(config).items()
     }
     price_list = load_prices(config.ledger.prices or shipped_prices())
@@ -92,6 +107,11 @@ async def open_catalogue(
     )
 
 
+def folder_of(config: AppConfig) -> Path:
+    """Say where models that are programs keep their conversations."""
+    return Path(config.workspace.path).absolute() / "cli"
+
+
 def accounts(config: AppConfig) -> dict[str, ClientConfig]:
     """Give the settings of each account's client; a model may be its own account."""
     found: dict[str, ClientConfig] = {
@@ -104,12 +124,16 @@ def accounts(config: AppConfig) -> dict[str, ClientConfig]:
     }
 
 
-def make_client(config: ClientConfig, clock: Clock, stack: AsyncExitStack) -> Model:
+def make_client(
+    config: ClientConfig, clock: Clock, programs: Programs, stack: AsyncExitStack
+) -> Model:
     """Make the client of one account, to be closed with the stack."""
     made: Model
     match config:
         case ScriptedModelConfig(script=script):
             made = ScriptedModel(load_script(script))
+        case CliModelConfig():
+            made = CliModel(config, programs.sandbox, programs.folder, clock.wall)
         case HttpModelConfig():
             module = importlib.import_module(HTTP_MODELS[type(config)])
             made = cast("MakeModel", module.make_model)(config, clock.wall)
@@ -119,6 +143,14 @@ def make_client(config: ClientConfig, clock: Clock, stack: AsyncExitStack) -> Mo
 
 def offer(name: str, model: ModelConfig) -> Offer:
     """Say what the domain must know of a model."""
+    if isinstance(model, CliModelConfig):
+        return Offer(
+            name=name,
+            model=model.model,
+            accounts=(name,),
+            fallbacks=model.fallbacks,
+            takes_tools=False,
+        )
     if not isinstance(model, HttpModelConfig):
         return Offer(name=name, model=name, accounts=(name,))
     return Offer(

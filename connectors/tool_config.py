@@ -1,4 +1,4 @@
-"""The settings of what agents can do: programs, the web, files.
+"""The settings of what agents can do: programs, the web, files, attachments.
 
 Only shapes, bounds and defaults, as in `config.py`, which puts them together.
 """
@@ -85,3 +85,47 @@ class WorkspaceConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     read_chars: Annotated[int, Meta(ge=100, le=1_000_000)] = 8_000
     """Most characters of a file that the tool `read_file` gives at once."""
+
+
+class TranscriberConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Who writes down recordings: an endpoint like OpenAI's `audio/transcriptions`."""
+
+    base_url: str = "https://api.openai.com/v1"
+    """Address up to and without `/audio/transcriptions`."""
+
+    api_key: Secret | None = None
+    """Sent as a bearer token; leave it out for a local server without keys."""
+
+    model: str = "whisper-1"
+    """The provider's name of the model."""
+
+    language: str = ""
+    """ISO 639-1 code of the language spoken, as `de`; empty: found out."""
+
+    timeout: Seconds = 120.0
+    """Seconds for one recording."""
+
+
+class MediaConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is read of pictures, documents and recordings that come with messages."""
+
+    max_attachments: Count = 10
+    """Most of one message that are read; the others are named to the agent."""
+
+    max_bytes: Count = 10_485_760
+    """Largest one that is read, in bytes; also what is fetched by its address."""
+
+    max_image_bytes: Count = 5_000_000
+    """Largest picture shown to a model, in bytes."""
+
+    max_document_chars: Count = 50_000
+    """Most characters of one document or recording given to the model."""
+
+    max_kept_chars: Count = 4_000
+    """Most characters of one document that stay in the conversation afterwards."""
+
+    timeout: Seconds = 60.0
+    """Seconds to read one: fetching, transcribing, taking apart."""
+
+    transcriber: TranscriberConfig | None = None
+    """Who writes down recordings; unset: nobody, and people are told so."""

@@ -1,4 +1,4 @@
-"""Makes the tools that agents can have: the only file that knows each of them.
+"""Makes what agents can do, and what reads attachments: knows each tool by name.
 
 Settings choose among them by name. What needs an HTTP client is made only if some
 agent has it, so that an offline company loads none.
@@ -11,6 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from connectors.fetch.late import LateFetcher
+from connectors.media.documents import DocumentReader
+from connectors.media.reader import Reader
 from connectors.tools.brave import BRAVE, BraveSearch
 from connectors.tools.calculate import CalculateTool
 from connectors.tools.clock import ClockTool
@@ -24,20 +27,18 @@ from connectors.tools.web_search import WebSearchTool
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
-    from actors.ports import Tool
+    from actors.ports import MediaReader, Tool, Transcriber
     from connectors.config import AppConfig
-    from connectors.fetch.fetch import Fetcher
     from connectors.fetch.messages import Fetch
     from connectors.sandbox.runner import Sandbox
-    from connectors.tool_config import FetchConfig
+    from connectors.tool_config import FetchConfig, TranscriberConfig
     from connectors.tools.searching import WebSearch
     from runtime.clock import Clock
 
-FETCH = "connectors.fetch.fetch"
-"""Imported only for agents that read the web: its HTTP client takes a fifth of the
-whole start."""
+TRANSCRIPTION = "connectors.models.transcription"
+"""Imported only for settings that ask for it: it brings an HTTP client."""
 
-MakeFetcher = Callable[..., "Fetcher"]
+MakeTranscriber = Callable[["TranscriberConfig", Callable[[], float]], "Transcriber"]
 
 
 def make_tools(
@@ -63,10 +64,24 @@ def make_tools(
     return {tool.spec.name: tool for tool in tools}
 
 
+def make_media_reader(
+    config: AppConfig, clock: Clock, sandbox: Sandbox, stack: AsyncExitStack
+) -> MediaReader:
+    """Make what reads attachments; opens nothing before there are some."""
+    media = config.media
+    transcriber: Transcriber | None = None
+    if media.transcriber is not None:
+        module = importlib.import_module(TRANSCRIPTION)
+        make = cast("MakeTranscriber", module.make_transcriber)
+        transcriber = make(media.transcriber, clock.wall)
+        stack.push_async_callback(transcriber.aclose)
+    documents = DocumentReader(sandbox, media.timeout)
+    return Reader(media, way_out(config.fetch, stack), documents, transcriber)
+
+
 def way_out(config: FetchConfig, stack: AsyncExitStack, *doors: str) -> Fetch:
-    """Open the guarded way out; `doors` are reached besides what is public."""
-    make = cast("MakeFetcher", importlib.import_module(FETCH).Fetcher)
-    fetcher = make(config, doors=doors)
+    """Give the guarded way out; `doors` are reached besides what is public."""
+    fetcher = LateFetcher(config, doors)
     stack.push_async_callback(fetcher.aclose)
     return fetcher.fetch
 

@@ -103,3 +103,12 @@ def test_what_is_not_in_force_is_never_called_ok() -> None:
 
 def test_every_extra_is_looked_at() -> None:
     assert all(each.state == "ok" for each in check_extras())
+
+
+def test_a_model_whose_program_is_missing_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = '[models.program]\nkind = "cli"\ncommand = ["no-such-program"]\n'
+    code, lines = doctor(capsys, "--config", settings(tmp_path, more))
+    assert code == 1
+    assert any("there is no program 'no-such-program'" in line for line in lines)

@@ -13,6 +13,7 @@ from connectors.offers import load_prices, open_catalogue, prices_of
 from connectors.settings import load_app
 from runtime.clock import SystemClock
 from runtime.errors import SettingsError
+from tests.fakes.open_sandbox import OpenSandbox
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +69,7 @@ async def test_models_share_the_clients_of_their_accounts(tmp_path: Path) -> Non
     """
     config = load(tmp_path, more)
     async with AsyncExitStack() as stack:
-        catalogue = await open_catalogue(config, SystemClock(), stack)
+        catalogue = await open_catalogue(config, SystemClock(), OpenSandbox(), stack)
     assert set(catalogue.clients) == {"work", "home", "cheap"}
     assert catalogue.preferences == {"work": 0, "home": -1}
     smart, cheap = catalogue.offers["smart"], catalogue.offers["cheap"]
@@ -168,7 +169,7 @@ async def test_budgets_reach_the_domain(tmp_path: Path) -> None:
     )
     config = load(tmp_path, more)
     async with AsyncExitStack() as stack:
-        catalogue = await open_catalogue(config, SystemClock(), stack)
+        catalogue = await open_catalogue(config, SystemClock(), OpenSandbox(), stack)
     assert str(catalogue.zone) == "Europe/Berlin"
     assert catalogue.budgets == (
         Budget(

@@ -16,6 +16,7 @@ from connectors.commands.doctor_checks import (
     check_database,
     check_extras,
     check_folder,
+    check_programs,
     check_sandbox,
     refused,
     told,
@@ -72,6 +73,7 @@ def looked_at(path: Path, settings: Settings[AppConfig]) -> Iterator[Finding]:
         yield from refused(warning, "warning")
     yield from check_database(Path(app.store.path))
     yield from check_folder("workspace", Path(app.workspace.path).absolute())
+    yield from check_programs(app)
     files = (*settings.files, *settings.secret_files)
     yield from trio.run(check_sandbox, app, files)
     yield from check_extras()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import apsw
 import msgspec
 
+from connectors.model_config import CliModelConfig
 from connectors.sandbox.choice import FEATURES, open_sandbox
 from connectors.sandbox.kept import territory
 from connectors.sandbox.plan import SandboxError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from actors.config import AgentConfig
     from connectors.config import AppConfig
     from connectors.sandbox.plan import Standing
     from runtime.errors import SettingsError
@@ -98,11 +100,29 @@ def check_folder(about: str, folder: Path) -> Iterator[Finding]:
         yield Finding("ok", about, text)
 
 
+def check_programs(app: AppConfig) -> Iterator[Finding]:
+    """Check that the programs are there that models are."""
+    for name, model in app.models.items():
+        if isinstance(model, CliModelConfig):
+            program = model.command[0]
+            found = shutil.which(program)
+            if found is None:
+                text = f"models.{name}: there is no program {program!r}"
+                cure = "install it, or give its whole path in command"
+                yield Finding("wrong", "program", text, cure)
+            else:
+                yield Finding("ok", "program", f"models.{name}: {found}")
+
+
+def runs_programs(app: AppConfig, agent: AgentConfig) -> bool:
+    """Whether an agent's tools, or its model, are programs."""
+    is_program = isinstance(app.models[agent.model], CliModelConfig)
+    return is_program or not RUNS_PROGRAMS.isdisjoint(agent.tools)
+
+
 async def check_sandbox(app: AppConfig, files: Iterable[Path]) -> list[Finding]:
     """Try the sandbox, and say what is in force."""
-    users = [
-        name for name, agent in app.agents.items() if RUNS_PROGRAMS & {*agent.tools}
-    ]
+    users = [name for name, agent in app.agents.items() if runs_programs(app, agent)]
     needed = f"needed by {', '.join(users)}" if users else "no agent runs programs"
     try:
         sandbox = await open_sandbox(app.sandbox, territory(app, files))

@@ -158,6 +158,7 @@ class Completions:
             sender_id=user or chat or new_id,
             sender_name=user or "user",
             text=conversation.text,
+            attachments=conversation.attachments,
             received_at=received_at,
             agent=asked.model,
             wants_drafts=bool(asked.stream),

@@ -35,8 +35,9 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from actors.messages import Line
+from actors.messages import Attachment, Line
 from connectors.web.errors import ApiError
+from connectors.web.openai_parts import Content, Part, in_words, read_parts
 
 NOTHING = (b"null", b"[]", b"{}", b"false", b"0", b'""')
 """How clients write a field that they do not use."""
@@ -62,13 +63,6 @@ class ResponseFormat(Struct, frozen=True):
     """In which form the client wants the answer."""
 
     type: str
-
-
-class Part(Struct, frozen=True):
-    """One part of a message's content."""
-
-    type: str
-    text: str | None = None
 
 
 class Message(Struct, frozen=True):
@@ -105,6 +99,7 @@ class Conversation(Struct, frozen=True):
 
     text: str
     history: tuple[Line, ...]
+    attachments: tuple[Attachment, ...] = ()
 
 
 class Usage(Struct, frozen=True):
@@ -264,7 +259,7 @@ def read_conversation(request: ChatRequest) -> Conversation:
 
     Raises:
         ApiError: 400 for no message of the user, one after which the assistant
-            speaks, content that is not text, tools, an unknown role.
+            speaks, content that cannot be read, tools, an unknown role.
     """
     lines = [read_message(m, f"messages[{i}]") for i, m in enumerate(request.messages)]
     asked = [i for i, message in enumerate(request.messages) if message.role == "user"]
@@ -276,26 +271,28 @@ def read_conversation(request: ChatRequest) -> Conversation:
         if line.role == "assistant":
             text = "the last message must be the user's: answers cannot be begun"
             raise ApiError(400, text, code="invalid_field", param=f"messages[{i}]")
-    newest = lines.pop(last)
-    if not newest.text.strip():
+    lines.pop(last)
+    newest = read_content(request.messages[last].content, f"messages[{last}]")
+    if not (newest.text.strip() or newest.attachments):
         text = "the last message of the user is empty"
         raise ApiError(
             400, text, code="invalid_field", param=f"messages[{last}].content"
         )
-    return Conversation(newest.text, tuple(x for x in lines if x.text.strip()))
+    history = tuple(line for line in lines if line.text.strip())
+    return Conversation(newest.text, history, newest.attachments)
 
 
 def read_message(message: Message, param: str) -> Line:
     """Turn one message into a line of a transcript.
 
     Raises:
-        ApiError: 400 for content that is not text, tools, or an unknown role.
+        ApiError: 400 for content that cannot be read, tools, or an unknown role.
     """
     if bytes(message.tool_calls) not in NOTHING:
         raise unsupported(f"{param}.tool_calls", "agents use their own tools")
     if bytes(message.function_call) not in NOTHING:
         raise unsupported(f"{param}.function_call", "agents use their own tools")
-    text = read_content(message.content, param)
+    text = in_words(read_content(message.content, param))
     name = re.sub(r"[\x00-\x1f\x7f]+", " ", message.name or "").strip()[:MOST_NAME]
     match message.role:
         case "user":
@@ -311,26 +308,22 @@ def read_message(message: Message, param: str) -> Line:
             raise ApiError(400, text, code="invalid_field", param=f"{param}.role")
 
 
-def read_content(content: str | list[Part] | None, param: str) -> str:
-    """Give the text of a message.
+def read_content(content: str | list[Part] | None, param: str) -> Content:
+    """Give what a message says and brings along.
 
     Raises:
-        ApiError: 400 for a part that is not text.
+        ApiError: 400 for a part that cannot be taken.
     """
-    if not isinstance(content, list):
-        return content or ""
-    for i, part in enumerate(content):
-        if part.type != "text" or part.text is None:
-            where = f"{param}.content[{i}]"
-            reason = f"parts of type {part.type!r} cannot be read; send text"
-            raise unsupported(where, reason)
-    return "\n".join(part.text or "" for part in content)
+    if isinstance(content, list):
+        return read_parts(content, param)
+    return Content(content or "")
 
 
 def estimate_usage(request: ChatRequest, answer: str) -> Usage:
     """Estimate tokens as a quarter of the characters, rounded up."""
     asked = sum(
-        len(read_content(message.content, "messages")) for message in request.messages
+        len(read_content(message.content, "messages").text)
+        for message in request.messages
     )
     prompt, completion = -(-asked // 4), -(-len(answer) // 4)
     return Usage(prompt, completion, prompt + completion)

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         ModelRequest,
         RefusedAttempt,
     )
-    from actors.ports import Ingress, Speak, Tool
+    from actors.ports import Ingress, MediaReader, Speak, Tool
     from actors.rules.sending import OnUnknown
     from runtime.deadletters import DeadLetter
     from runtime.system import ActorSystem
@@ -87,6 +87,8 @@ class Says(msgspec.Struct, frozen=True):
 
     pause: float = 0.0
     """Seconds after each piece."""
+
+    resume: str = ""
 
     calls: tuple[ToolCall, ...] = ()
     error: Exception | None = None
@@ -129,7 +131,12 @@ class FakeModel:
         self.cancelled.remove(request)
         if says.error is not None:
             raise says.error
-        return ModelAnswer(text=says.text, tool_calls=says.calls, usage=Usage(3, 2))
+        return ModelAnswer(
+            text=says.text,
+            tool_calls=says.calls,
+            usage=Usage(3, 2),
+            resume=says.resume,
+        )
 
     async def aclose(self) -> None:
         await trio.lowlevel.checkpoint()
@@ -166,14 +173,6 @@ class Platform(FakeTransport):
         """Drafts and deliveries in the order in which people saw them."""
 
         self._in_hand: Inbound | None = None
-
-    def write(
-        self, text: str, *, chat: str = "room", sender: str = "zoe", key: str = ""
-    ) -> Inbound:
-        inbound = super().write(text, chat=chat, sender=sender, key=key)
-        inbound = msgspec.structs.replace(inbound, is_direct=self.is_direct)
-        self._written[-1] = inbound
-        return inbound
 
     async def listen(self, ingress: Ingress) -> None:
         """Hand in what people write; what was not acknowledged comes again."""
@@ -270,6 +269,7 @@ class Cast:
     notice_after: float = 0.0
     """Stands for the one in `limits`: most stories are about something else."""
 
+    media: MediaReader | None = None
     store: MemoryStore = field(default_factory=MemoryStore)
     metrics: Metrics = field(default_factory=Metrics)
     reports: Reports = field(default_factory=Reports)
@@ -297,6 +297,7 @@ class Cast:
             approvals=self.approvals,
             permissions=self.permissions,
             receipt_key=self.receipt_key,
+            media=self.media,
             accounts={
                 each.name: Account(each.abilities, self.retries, self.on_unknown)
                 for each in (self.platform, *self.others)

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.errors import ChatError, DeliveryBusyError, DeliveryRefusedError
-from actors.messages import Abilities, Address, Delivery, Draft, Inbound, Typing
+from actors.messages import (
+    Abilities,
+    Address,
+    Attachment,
+    Delivery,
+    Draft,
+    Inbound,
+    Typing,
+)
 from runtime.errors import KernelError
 
 if TYPE_CHECKING:
@@ -26,6 +34,7 @@ class FakeTransport:
     def __init__(self, name: str = "fake", agent: str = "") -> None:
         self.name = name
         self.agent = agent
+        self.is_direct = True
         self.can = Abilities(is_idempotent=True)
         self.acknowledged: list[str] = []
         """Platform ids, in order; also of those that were accepted before."""
@@ -50,7 +59,13 @@ class FakeTransport:
         self._count = 0
 
     def write(
-        self, text: str, *, chat: str = "room", sender: str = "zoe", key: str = ""
+        self,
+        text: str,
+        *,
+        chat: str = "room",
+        sender: str = "zoe",
+        key: str = "",
+        attachments: tuple[Attachment, ...] = (),
     ) -> Inbound:
         """Have a person write; the same `key` twice is the same message again."""
         self._count += 1
@@ -66,6 +81,8 @@ class FakeTransport:
             text=text,
             received_at=float(self._count),
             agent=self.agent,
+            attachments=attachments,
+            is_direct=self.is_direct,
         )
         self._written.append(inbound)
         self._note_change()

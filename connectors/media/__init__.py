@@ -1,0 +1,1 @@
+"""What comes with messages: pictures, documents, recordings."""

@@ -1,0 +1,183 @@
+"""Reads attachments: the port `MediaReader`.
+
+What each one is, is found in its bytes; a name or a declared type only says how it is
+called. Nothing of it is trusted: documents are framed for the model as what they are,
+and parsed in a confined child; addresses are fetched by the guarded way only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+
+from actors.errors import ModelError
+from actors.messages import Image, Media
+from connectors.fetch.errors import FetchError
+from connectors.fetch.messages import FetchRequest
+from connectors.fetch.sniffing import media_type
+from connectors.media.documents import DocumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from actors.messages import Attachment
+    from actors.ports import Transcriber
+    from connectors.fetch.messages import Fetch
+    from connectors.tool_config import MediaConfig
+
+PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""What every model that sees takes."""
+
+MOST_NAME = 80
+
+NOT_A_NAME = str.maketrans(dict.fromkeys('[]<>`"', "'"))
+"""Would end the frame that a name stands in."""
+
+RECORDINGS = {"video/webm": "audio/webm", "video/mp4": "audio/mp4"}
+"""Containers that voice notes come in."""
+
+
+class Documents(Protocol):
+    """Gives the words of documents, as `documents.py` does."""
+
+    async def read(self, document: bytes, media_type: str, most: int) -> str:
+        """Give a document's text, or one character more than `most` of it."""
+        ...
+
+
+class UnreadError(Exception):
+    """An attachment is left out; the text says why and what to do."""
+
+
+class Reader:
+    """Reads what came with messages.
+
+    Args:
+        config: how much is read.
+        fetch: gets what came as an address.
+        documents: gets text out of documents.
+        transcriber: writes down recordings; None: nobody does.
+    """
+
+    def __init__(
+        self,
+        config: MediaConfig,
+        fetch: Fetch,
+        documents: Documents,
+        transcriber: Transcriber | None,
+    ) -> None:
+        self._config = config
+        self._fetch = fetch
+        self._documents = documents
+        self._transcriber = transcriber
+
+    async def read(self, attachments: Sequence[Attachment]) -> Media:
+        """Read them side by side; never fails."""
+        config = self._config
+        found = [Media() for _ in attachments]
+
+        async def read(place: int, attachment: Attachment) -> None:
+            found[place] = await self._read_one(attachment)
+
+        async with trio.open_nursery() as nursery:
+            for place, attachment in enumerate(attachments[: config.max_attachments]):
+                nursery.start_soon(read, place, attachment)
+        for place, attachment in enumerate(attachments):
+            if place >= config.max_attachments:
+                why = f"only {config.max_attachments} are read at a time"
+                found[place] = left_out(attachment, why)
+        return Media(
+            text="\n\n".join(each.text for each in found if each.text),
+            images=tuple(image for each in found for image in each.images),
+            kept="\n\n".join(each.kept for each in found if each.kept),
+        )
+
+    async def _read_one(self, attachment: Attachment) -> Media:
+        late = left_out(attachment, f"it took longer than {self._config.timeout:g} s")
+        with trio.move_on_after(self._config.timeout):
+            try:
+                content = await self._content(attachment)
+                return await self._understand(attachment, content)
+            except (DocumentError, FetchError, ModelError, UnreadError) as error:
+                return left_out(attachment, str(error))
+        return late
+
+    async def _content(self, attachment: Attachment) -> bytes:
+        """Get the bytes, from where they are."""
+        content = attachment.content
+        if not content and attachment.url:
+            wanted = FetchRequest(url=attachment.url, max_bytes=self._config.max_bytes)
+            fetched = await self._fetch(wanted)
+            if not fetched.is_success:
+                raise UnreadError(f"its address answered HTTP {fetched.status}")
+            content = fetched.body
+        if not content:
+            raise UnreadError("it is empty")
+        if len(content) > self._config.max_bytes:
+            raise UnreadError(f"it is above {self._config.max_bytes} bytes")
+        return content
+
+    async def _understand(self, attachment: Attachment, content: bytes) -> Media:
+        kind = media_type(content, attachment.media_type)
+        kind = RECORDINGS.get(kind, kind) if attachment.kind == "audio" else kind
+        if kind.startswith("image/"):
+            return self._picture(attachment, content, kind)
+        if kind.startswith("audio/"):
+            return await self._recording(content, kind)
+        return await self._document(attachment, content, kind)
+
+    def _picture(self, attachment: Attachment, content: bytes, kind: str) -> Media:
+        if kind not in PICTURES:
+            raise UnreadError(f"{kind} is no picture that models see; send PNG or JPEG")
+        if len(content) > self._config.max_image_bytes:
+            most = self._config.max_image_bytes
+            raise UnreadError(f"it is above {most} bytes; send a smaller one")
+        line = f"[Image: {called(attachment)}]"
+        return Media(text=line, images=(Image(kind, content),), kept=line)
+
+    async def _recording(self, content: bytes, kind: str) -> Media:
+        if self._transcriber is None:
+            raise UnreadError("this company transcribes no recordings; please write")
+        words = (await self._transcriber.transcribe(content, kind)).strip()
+        most = self._config.max_document_chars
+        line = f"[Voice]: {cut(words, most) or '(nothing was said)'}"
+        return Media(text=line, kept=line)
+
+    async def _document(
+        self, attachment: Attachment, content: bytes, kind: str
+    ) -> Media:
+        most = self._config.max_document_chars
+        text = await self._documents.read(content, kind, most)
+        if not text.strip():
+            raise UnreadError("there is no text in it")
+        shown = cut(text, most)
+        return Media(
+            text=framed(attachment, shown),
+            kept=framed(attachment, cut(text, self._config.max_kept_chars)),
+        )
+
+
+def called(attachment: Attachment) -> str:
+    """Give a name that fits into one line, and ends no frame."""
+    name = "".join(c if c.isprintable() else " " for c in attachment.name)
+    name = " ".join(name.translate(NOT_A_NAME).split())
+    return name[:MOST_NAME] or attachment.kind
+
+
+def cut(text: str, most: int) -> str:
+    """Shorten a text to a number of characters, and say so."""
+    return text if len(text) <= most else f"{text[:most]}\n[cut at {most} characters]"
+
+
+def framed(attachment: Attachment, text: str) -> str:
+    """Put a document's text between lines that say what it is."""
+    name = called(attachment)
+    inside = text.replace("[End of", "(End of")
+    return f"[Document: {name}]\n{inside}\n[End of {name}]"
+
+
+def left_out(attachment: Attachment, why: str) -> Media:
+    """Say that an attachment was not read."""
+    line = f"[{attachment.kind.capitalize()} {called(attachment)} was not read: {why}]"
+    return Media(text=line, kept=line)

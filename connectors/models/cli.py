@@ -1,0 +1,222 @@
+"""A model that is a program: Claude Code, or any that speaks as it does.
+
+The prompt goes to its standard input, its answer comes as JSON. It works in a folder of
+the conversation's own, keeps the conversation there, and always runs in the sandbox,
+which is why it may be allowed to use its tools without asking (F325).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors.errors import ModelBusyError, ModelError, ModelRefusedError
+from actors.messages import ModelAnswer, Usage
+from connectors.models.cli_output import Output, read_output, trouble
+from connectors.models.cli_prompt import full_prompt, short_prompt
+from connectors.sandbox.plan import Confinement, SandboxError
+from runtime.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from actors.errors import ModelFault
+    from actors.messages import Image, ModelRequest
+    from actors.ports import Speak
+    from connectors.model_config import CliModelConfig
+    from connectors.sandbox.plan import Finished
+    from connectors.sandbox.runner import Sandbox
+
+LOG = EventLog("cli")
+
+MAX_OUTPUT = 4 * 1024 * 1024
+MAX_COMPLAINT = 500
+
+GO_ON = b"Go on where you stopped."
+
+# Source: F203; one more start of the program after each.
+GOES_ON_AFTER = (2.0, 4.0, 8.0, 16.0, 32.0)
+
+PASSES_ON: frozenset[ModelFault] = frozenset({"rate", "quota", "auth", "overload"})
+"""What a fresh session of the program would run into as well."""
+
+ENDINGS = {"image/png": "png", "image/gif": "gif", "image/webp": "webp"}
+
+
+class CliModel:
+    """Answers by starting a program.
+
+    Args:
+        config: which program, and how it is called.
+        sandbox: confines it.
+        folder: where its conversations' folders are.
+        wall_clock: gives Unix seconds.
+        pauses: seconds before each further start for one answer.
+    """
+
+    def __init__(
+        self,
+        config: CliModelConfig,
+        sandbox: Sandbox,
+        folder: Path,
+        wall_clock: Callable[[], float],
+        pauses: Sequence[float] = GOES_ON_AFTER,
+    ) -> None:
+        self._config = config
+        self._sandbox = sandbox
+        self._folder = folder
+        self._wall_clock = wall_clock
+        self._pauses = tuple(pauses)
+        self._name = config.command[0].rpartition("/")[2]
+        self._secrets = {
+            name: secret.reveal() for name, secret in config.secrets.items()
+        }
+        self._at_once = trio.CapacityLimiter(config.max_at_once)
+
+    async def answer(self, request: ModelRequest, speak: Speak) -> ModelAnswer:
+        """Run the program until it has answered.
+
+        Raises:
+            ModelBusyError: it did not answer, and may another time.
+            ModelRefusedError: it will not: key, quota, length, or no sandbox.
+        """
+        async with self._at_once:
+            home = self._folder / request.agent / folder_name(request.conversation)
+            inbox = home / "inbox"
+            await trio.Path(inbox).mkdir(parents=True, exist_ok=True, mode=0o700)
+            images = request.lines[-1].images
+            saved = [inbox / f"{uuid.uuid4()}.{ending(image)}" for image in images]
+            try:
+                for path, image in zip(saved, images, strict=True):
+                    await trio.Path(path).write_bytes(image.content)
+                return await self._converse(request, home, saved, speak)
+            finally:
+                for path in saved:
+                    path.unlink(missing_ok=True)
+
+    async def aclose(self) -> None:
+        """Do nothing: each program has ended with its answer."""
+
+    async def _converse(
+        self, request: ModelRequest, home: Path, saved: list[Path], speak: Speak
+    ) -> ModelAnswer:
+        """Go on with the program's session; begin a new one if that fails (F221)."""
+        images = [str(path) for path in saved]
+        now = self._wall_clock()
+        if request.resume:
+            prompt = short_prompt(request, images, now)
+            try:
+                return await self._run(request, home, prompt, request.resume, speak)
+            except ModelError as error:
+                if error.kind in PASSES_ON:
+                    raise
+                LOG.info(
+                    "session of a program lost", program=self._name, why=str(error)
+                )
+        prompt = full_prompt(request, images, now)
+        return await self._run(request, home, prompt, "", speak)
+
+    async def _run(
+        self,
+        request: ModelRequest,
+        home: Path,
+        prompt: bytes,
+        resume: str,
+        speak: Speak,
+    ) -> ModelAnswer:
+        """Run the program, again where it stops for its number of turns (F203)."""
+        said: list[str] = []
+        usage = Usage()
+        for wait in (0.0, *self._pauses):
+            await trio.sleep(wait)
+            output = await self._start(request, home, prompt, resume)
+            usage += output.tokens
+            if output.result:
+                said.append(output.result.strip())
+            resume = output.session_id or resume
+            if not (output.is_cut and resume):
+                break
+            prompt = GO_ON
+        text = "\n\n".join(part for part in said if part)
+        if not text:
+            turns = self._config.max_turns
+            raise ModelRefusedError(
+                f"{self._name}: no answer within {turns} turns; allow more (max_turns)"
+            )
+        speak(text)
+        return ModelAnswer(text=text, usage=usage, resume=resume)
+
+    async def _start(
+        self, request: ModelRequest, home: Path, prompt: bytes, resume: str
+    ) -> Output:
+        """Run the program once.
+
+        Raises:
+            ModelError: it gave no answer.
+        """
+        config = self._config
+        confinement = Confinement(
+            readable=tuple(config.readable),
+            writable=(home, *config.writable),
+            network="tcp",
+        )
+        try:
+            ended = await self._sandbox.run(
+                self._command(request, resume),
+                confinement=confinement,
+                cwd=home,
+                env={**config.variables, **self._secrets},
+                stdin=prompt,
+                timeout=config.timeout,
+                max_output=MAX_OUTPUT,
+            )
+        except SandboxError as error:
+            raise ModelRefusedError(f"{self._name}: {error}") from error
+        complaint = self._log_complaint(ended)
+        if ended.timed_out:
+            late = f"{self._name}: not done after {config.timeout:g} s"
+            raise ModelBusyError(late, kind="timeout")
+        output = None if ended.was_cut else read_output(ended.stdout)
+        if output is None:
+            raise trouble(self._name, complaint)
+        if output.has_failed:
+            raise trouble(self._name, self._without_secrets(output.result or complaint))
+        return output
+
+    def _command(self, request: ModelRequest, resume: str) -> list[str]:
+        config = self._config
+        command = [*config.command, *config.arguments]
+        if request.model and config.model_flag:
+            command += [config.model_flag, request.model]
+        if config.turns_flag:
+            command += [config.turns_flag, str(config.max_turns)]
+        if resume and config.resume_flag:
+            command += [config.resume_flag, resume]
+        return command
+
+    def _log_complaint(self, ended: Finished) -> str:
+        """Log what it wrote to standard error; give it."""
+        said = self._without_secrets(ended.stderr.decode("utf-8", "replace").strip())
+        if said:
+            shown = said[:MAX_COMPLAINT]
+            LOG.warning("a program complained", program=self._name, said=shown)
+        return said
+
+    def _without_secrets(self, text: str) -> str:
+        for name, value in self._secrets.items():
+            text = text.replace(value, f"[{name}]")
+        return text
+
+
+def folder_name(conversation: str) -> str:
+    """Name a conversation's folder: nothing of what people chose is in it."""
+    return hashlib.sha256(conversation.encode()).hexdigest()[:32]
+
+
+def ending(image: Image) -> str:
+    """Give the ending of a picture's file name."""
+    return ENDINGS.get(image.media_type, "jpg")

@@ -1,0 +1,61 @@
+"""What a model program is told, on its standard input. Pure.
+
+A program that keeps the conversation itself needs only the newest words; any other
+needs it all, in one text.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from actors.messages import Line, ModelRequest
+
+ENDS_AN_ELEMENT = str.maketrans({"<": "[", ">": "]"})
+"""What people write stands between tags, and must not close them."""
+
+
+def full_prompt(request: ModelRequest, images: Sequence[str], now: float) -> bytes:
+    """Write all that a new session of the program must know.
+
+    Args:
+        request: what is asked, with its conversation.
+        images: files with the pictures of the newest message.
+        now: Unix seconds.
+    """
+    *earlier, newest = request.lines
+    parts = [
+        f"<instructions>\n{request.system}\n</instructions>" if request.system else "",
+        time_line(now),
+    ]
+    if earlier:
+        told = "\n\n".join(told_line(line) for line in earlier)
+        parts.append(f"<conversation>\n{told}\n</conversation>")
+    parts.append(question(newest, images))
+    return "\n\n".join(part for part in parts if part).encode()
+
+
+def short_prompt(request: ModelRequest, images: Sequence[str], now: float) -> bytes:
+    """Write what a session of the program that goes on must know (F218)."""
+    newest = request.lines[-1]
+    return f"{time_line(now)}\n\n{question(newest, images)}".encode()
+
+
+def time_line(now: float) -> str:
+    """Say what time it is."""
+    return f"It is {dt.datetime.fromtimestamp(now, dt.UTC):%A, %Y-%m-%d %H:%M} UTC."
+
+
+def told_line(line: Line) -> str:
+    """Tell who said what."""
+    speaker = line.name or line.role
+    return f"{speaker}: {line.text}".translate(ENDS_AN_ELEMENT)
+
+
+def question(line: Line, images: Sequence[str]) -> str:
+    """Write the newest words, after the files that came with them (F314)."""
+    named = [f"[Attached image: {path}]" for path in images]
+    return "\n".join([*named, told_line(line)])

@@ -1,0 +1,125 @@
+"""Recordings become words, at an endpoint like OpenAI's `audio/transcriptions`.
+
+Whisper servers for home use (faster-whisper-server, whisper.cpp, LocalAI) speak it too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import httpx
+import msgspec
+
+from connectors.models.exchange import abandon
+from connectors.models.openai_errors import read_error
+from connectors.models.provider import Provider
+from connectors.models.retry_after import read_headers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors.ports import Transcriber
+    from connectors.tool_config import TranscriberConfig
+
+ENDINGS = {
+    "audio/aac": "aac",
+    "audio/flac": "flac",
+    "audio/m4a": "m4a",
+    "audio/mp4": "m4a",
+    "audio/mpeg": "mp3",
+    "audio/ogg": "ogg",
+    "audio/wav": "wav",
+    "audio/webm": "webm",
+    "audio/x-wav": "wav",
+}
+"""The endpoint tells formats by the file's name."""
+
+MOST_ANSWER = 4 * 1024 * 1024
+"""Bytes; a day of speech is one."""
+
+
+class Transcript(msgspec.Struct, frozen=True):
+    """The answer."""
+
+    text: str
+
+
+class OpenAITranscriber:
+    """Writes down recordings.
+
+    Args:
+        config: where, and by which model.
+        wall_clock: gives Unix seconds, for a `Retry-After` that is a date.
+        transport: what carries the requests; None is the network.
+    """
+
+    def __init__(
+        self,
+        config: TranscriberConfig,
+        *,
+        wall_clock: Callable[[], float],
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._config = config
+        self._wall_clock = wall_clock
+        key = config.api_key.reveal().strip() if config.api_key else ""
+        self._url = config.base_url.rstrip("/") + "/audio/transcriptions"
+        self._provider = Provider(f"{httpx.URL(self._url).host} ({config.model})", key)
+        self._client = httpx.AsyncClient(
+            transport=transport,
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=httpx.Timeout(config.timeout, connect=10.0),
+            trust_env=False,
+        )
+
+    async def transcribe(self, recording: bytes, media_type: str) -> str:
+        """Give the words of one recording."""
+        name = f"recording.{ENDINGS.get(media_type, 'ogg')}"
+        fields = {"model": self._config.model, "response_format": "json"}
+        if self._config.language:
+            fields["language"] = self._config.language
+        files = {"file": (name, recording, media_type)}
+        try:
+            async with self._client.stream(
+                "POST", self._url, data=fields, files=files
+            ) as response:
+                body = await self._read(response)
+        except httpx.TimeoutException as error:
+            late = f"not done after {self._config.timeout:g} s"
+            raise self._provider.busy(late, "timeout") from error
+        except httpx.HTTPError as error:
+            text = self._provider.quote(str(error)) or f": {type(error).__name__}"
+            raise self._provider.busy(f"connection failed{text}", "network") from error
+        if not response.is_success:
+            wait = read_headers(response.headers, self._wall_clock())
+            raise self._provider.status_error(
+                response.status_code, body, read_error(body), wait
+            )
+        try:
+            return msgspec.json.decode(body, type=Transcript).text
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._provider.broken("its answer is no transcript") from error
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def _read(self, response: httpx.Response) -> bytes:
+        body = bytearray()
+        chunks = response.aiter_bytes()
+        try:
+            async for chunk in chunks:
+                body += chunk
+                if len(body) > MOST_ANSWER:
+                    most = f"its answer is above {MOST_ANSWER} bytes"
+                    raise self._provider.broken(most)
+        finally:
+            await abandon(chunks)
+        return bytes(body)
+
+
+def make_transcriber(
+    config: TranscriberConfig, wall_clock: Callable[[], float]
+) -> Transcriber:
+    """Make the transcriber that the settings describe."""
+    return OpenAITranscriber(config, wall_clock=wall_clock)

@@ -1,0 +1,88 @@
+"""What comes with a message reaches the model, and the history keeps what it said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio.testing
+
+from actors.messages import Attachment
+from connectors.media.reader import Reader
+from connectors.tool_config import MediaConfig
+from tests.fakes.company import Cast, FakeModel, at_rest, echo, open_company
+from tests.fakes.media import OGG, PNG, FakeDocuments, FakeFetches, FakeTranscriber
+
+if TYPE_CHECKING:
+    from actors.messages import ModelRequest
+
+Clock = trio.testing.MockClock
+
+ALL = (
+    Attachment("image", "cat.png", "image/png", content=PNG),
+    Attachment("audio", "note.ogg", "audio/ogg", content=OGG),
+    Attachment("document", "plan.txt", "text/plain", content=b"x" * 9_000),
+)
+
+
+def reader() -> Reader:
+    transcriber = FakeTranscriber("good morning")
+    return Reader(MediaConfig(), FakeFetches({}).fetch, FakeDocuments(), transcriber)
+
+
+async def talk(clock: Clock, cast: Cast, attachments: tuple[Attachment, ...]) -> None:
+    """Write a message with attachments, and one after it."""
+    async with open_company(clock, cast):
+        cast.platform.write("look", attachments=attachments)
+        await at_rest(cast)
+        cast.platform.write("and now?")
+        await at_rest(cast)
+
+
+def last(request: ModelRequest) -> str:
+    return request.lines[-1].text
+
+
+async def test_pictures_words_and_documents_reach_the_model(
+    autojump_clock: Clock,
+) -> None:
+    cast = Cast(model=FakeModel(echo), media=reader())
+    await talk(autojump_clock, cast, ALL)
+    first, second = cast.model.requests
+    assert [image.content for image in first.lines[-1].images] == [PNG]
+    assert last(first).startswith("look\n\n[Image: cat.png]\n\n[Voice]: good morning")
+    assert "x" * 9_000 in last(first)
+    kept = second.lines[0]
+    assert "[Voice]: good morning" in kept.text
+    assert "x" * 4_000 in kept.text
+    assert "x" * 4_001 not in kept.text
+    assert not kept.images
+
+
+async def test_where_nobody_reads_attachments_the_agent_knows(
+    autojump_clock: Clock,
+) -> None:
+    cast = Cast(model=FakeModel(echo))
+    await talk(autojump_clock, cast, ALL)
+    first, second = cast.model.requests
+    assert "this company reads no attachments" in last(first)
+    assert not first.lines[-1].images
+    assert "this company reads no attachments" in second.lines[0].text
+
+
+async def test_a_message_without_words_is_still_one(autojump_clock: Clock) -> None:
+    cast = Cast(model=FakeModel(echo), media=reader())
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("", attachments=ALL[1:2])
+        await at_rest(cast)
+    assert cast.platform.said() == ["anna: anna heard [Voice]: good morning"]
+
+
+async def test_an_attachment_is_read_again_after_a_restart(
+    autojump_clock: Clock,
+) -> None:
+    cast = Cast(model=FakeModel(echo), media=reader())
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("look", attachments=ALL[:1])
+    async with open_company(autojump_clock, cast):
+        await at_rest(cast)
+    assert cast.platform.said()[-1].startswith("anna: anna heard look")
