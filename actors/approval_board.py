@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors.rules import approvals as rules
+from actors.rules import commands
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from actors.messages import Inbound
     from actors.rules.approvals import OpenApproval, Refused, Ruling
-    from actors.rules.commands import Decision
     from runtime.ref import ActorRef
 
 # Chosen: ten times the turns that run at once; each of them waits for at most a few.
@@ -48,7 +48,9 @@ class ApprovalBoard:
         _, session = self._open.pop(approval_id, (None, None))
         return session
 
-    def hears(self, inbound: Inbound, decision: Decision | None) -> OpenApproval | None:
+    def hears(
+        self, inbound: Inbound, decision: commands.Decision | None
+    ) -> OpenApproval | None:
         """Give the question that a message answers, whoever wrote it.
 
         Args:
@@ -63,10 +65,24 @@ class ApprovalBoard:
             return None
         return rules.only_one((a for a, _ in self._open.values()), inbound.address)
 
+    def agent_waiting_for(self, inbound: Inbound) -> str:
+        """Name the agent that waits for this very word about a tool; mostly nobody."""
+        if inbound.chain.agents or not self._open:
+            return ""
+        command = commands.parse_command(inbound.text)
+        match command:
+            case commands.Words():
+                approval = self.hears(inbound, None)
+            case commands.Decision():
+                approval = self.hears(inbound, command)
+            case _:
+                return ""
+        return "" if approval is None else approval.agent
+
     def rule(
         self,
         inbound: Inbound,
-        decision: Decision | None,
+        decision: commands.Decision | None,
         approvers: Collection[str],
         asker_may: Collection[str],
     ) -> Ruling | Refused | None:

@@ -10,7 +10,6 @@ import msgspec
 from actors import answers, commits, names
 from actors.messages import Inbound
 from actors.protocol import Deliver, DrainOutbox, Hear, Route, Settled, TakeUp
-from actors.rules import commands
 from actors.rules.keys import session_key
 from actors.rules.message_state import Past
 from actors.rules.routes import Routed, Unrouted, route
@@ -239,7 +238,8 @@ class Router(Actor):
         if behind is not None:
             behind.append(unheard)
             return
-        asking = self._asking(inbound)
+        # In a group it needs no mention, and no other agent is to hear it.
+        asking = self._services.board.agent_waiting_for(inbound)
         if asking:
             self._hear(inbound, asking, unheard.past)
             return
@@ -250,20 +250,6 @@ class Router(Actor):
             self._hear(inbound, outcome.agents[0], unheard.past)
         else:
             self._several(unheard, outcome)
-
-    def _asking(self, inbound: Inbound) -> str:
-        """Name the agent that waits for this very word about a tool; mostly nobody.
-
-        Why: in a group it needs no mention, and no other agent is to hear it.
-        """
-        if inbound.chain.agents:
-            return ""
-        command = commands.parse_command(inbound.text)
-        if not isinstance(command, commands.Words | commands.Decision):
-            return ""
-        decision = command if isinstance(command, commands.Decision) else None
-        approval = self._services.board.hears(inbound, decision)
-        return "" if approval is None else approval.agent
 
     def _hear(self, inbound: Inbound, agent: str, past: Past = UNTRIED) -> None:
         key = session_key(inbound, agent, self._services.sessions.session_scope)

@@ -161,3 +161,17 @@ async def test_the_terminal_shows_a_note_on_a_line_of_its_own() -> None:
 
 def test_beside_nothing_a_note_is_one_line() -> None:
     assert Writer().beside("a\nb", is_speaking=False) == "* a\n  b\n"
+
+
+async def test_with_a_pipe_an_approval_is_said_when_somebody_is_asked() -> None:
+    console = FakeConsole("run it", "/approve", "and then", at_end=True)
+    async with open_chat(PIPE, console) as chat:
+        asked = await chat.ingress.next()
+        await chat.terminal.deliver(aside(asked, "a", "may it?").delivery)
+        command = await chat.ingress.next()
+        assert command.text == "/approve"
+        await chat.say(command, "", "Approved.")
+        await chat.say(asked, "anna", "done")
+        last = await chat.ingress.next()
+        await chat.say(last, "anna", "bye")
+    assert "* may it?\nyou> /approve\n* Approved.\nanna> done\n" in console.screen

@@ -23,7 +23,7 @@ from tests.fakes.room import open_room
 from tests.puppet import virtual
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
     from actors.services import Services
     from tests.fakes.room import Room
@@ -124,7 +124,7 @@ async def test_only_so_many_approvals_last(autojump_clock: Clock) -> None:
 
 @asynccontextmanager
 async def permits(
-    clock: Clock, services: Services, answer: Any
+    clock: Clock, services: Services, answer: Callable[[Any], Any]
 ) -> AsyncGenerator[tuple[Permits, Steps]]:
     """Open what a turn asks with, before a session that answers so."""
     async with virtual(clock) as system:

@@ -69,9 +69,15 @@ class LoopDetector:
             return made, "broken"
         return made, "blocked" if count >= self._limits.block_after else None
 
-    def returned(self, made: Made, text: str) -> LoopStep | None:
-        """Take a call's result in; say whether to warn."""
+    def returned(self, made: Made, text: str) -> None:
+        """Take a call's result in."""
         made.result = digest(text.encode("utf-8", "surrogatepass"))
+
+    def repeated(self, made: Made) -> LoopStep | None:
+        """Say whether to warn, once all calls of the round have their results.
+
+        Why then: the order in which they come in must not matter.
+        """
         is_much = self._repetition(made) >= self._limits.warn_after
         return "warned" if is_much else None
 

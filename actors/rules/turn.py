@@ -162,6 +162,7 @@ class Turn:
         self._denied = denied or {}
         self._detector = LoopDetector(loops)
         self._made: dict[str, Made] = {}  # the calls of this round
+        self._ran: set[str] = set()  # those of them that have returned
         self.loop_steps: list[LoopStep] = []
         """What was done about calls that repeat themselves, in order."""
 
@@ -252,6 +253,7 @@ class Turn:
         calls = tuple(map(self._with_unique_id, reply.tool_calls))
         self._asked = Line("assistant", reply.text, tool_calls=calls)
         self._made.clear()
+        self._ran.clear()
         self._results = {
             call.id: self._refused(call, number) for number, call in enumerate(calls)
         }
@@ -304,20 +306,31 @@ class Turn:
         if self._results.get(call_id, self._asked) is not None:
             return []  # unknown, or answered before
         text = f"Error: {result.text}" if result.is_error else result.text
-        step = self._detector.returned(self._made[call_id], text)
+        self._detector.returned(self._made[call_id], text)
+        self._ran.add(call_id)
         if result.is_foreign:
             text = tool_results.frame(text, self._calls[call_id].name)
-        if step is not None:
-            self.loop_steps.append(step)
-            text = f"{text}\n{WARNING}"
         self._results[call_id] = Line(
             "tool", text, tool_call_id=call_id, images=result.images
         )
         return [] if None in self._results.values() else self._next_round()
 
+    def _warned(self, call_id: str, line: Line) -> Line:
+        """Add a warning to a result that the model has had before."""
+        made = self._made[call_id]
+        step = self._detector.repeated(made) if call_id in self._ran else None
+        if step is None:
+            return line
+        self.loop_steps.append(step)
+        return msgspec.structs.replace(line, text=f"{line.text}\n{WARNING}")
+
     def _next_round(self) -> list[Effect]:
         self._lines.append(self._asked)
-        self._lines += [line for line in self._results.values() if line is not None]
+        self._lines += [
+            self._warned(call_id, line)
+            for call_id, line in self._results.items()
+            if line is not None
+        ]
         return self._ask()
 
 

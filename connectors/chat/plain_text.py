@@ -47,6 +47,11 @@ class Writer:
         self._owed_line_feeds = 0
         self._is_at_line_start = False
 
+    @property
+    def is_at_line_start(self) -> bool:
+        """Whether the answer being written goes on with a line of its own."""
+        return self._is_at_line_start
+
     def break_line(self) -> None:
         """Learn that somebody else ended the line on which an answer stands."""
         self._is_at_line_start, self._owed_line_feeds = True, 0

@@ -73,7 +73,8 @@ class TerminalSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     wait_for_answer: bool = True
     """With a pipe: wait for the answers to a line before the next one. A line that
-    begins with `/stop` waits only until the answer before it has begun."""
+    begins with `/stop` waits only until the answer before it has begun, and one that
+    begins with `/approve` or `/deny` until somebody may have been asked."""
 
     answer_timeout: float = 300.0
     """Seconds such a wait may take; then the next line is read all the same."""
@@ -107,6 +108,7 @@ class TerminalTransport:
         self._changed = trio.Event()
         self._has_prompt = False
         self._has_ended = False
+        self._was_asked = False  # anything, beside the answer that is waited for
         self.output_error: OSError | None = None
         """Why nothing could be shown any more; None if that is not why it ended."""
 
@@ -143,6 +145,8 @@ class TerminalTransport:
             if delivery.is_aside:
                 is_speaking = self._speakers.is_speaking
                 self._put(self._writer.beside(delivery.text, is_speaking=is_speaking))
+                self._was_asked = True
+                self._note_change()
             else:
                 self._show(self._speakers.deliver(delivery))
                 self._count(delivery)
@@ -204,7 +208,10 @@ class TerminalTransport:
         settings = self._settings
         if settings.is_interactive or not settings.wait_for_answer:
             return
-        if text.startswith("/stop"):
+        if text.startswith(("/approve", "/deny")):
+            await self._wait_until(lambda: not self._owed or self._was_asked)
+            self._was_asked = False
+        elif text.startswith("/stop"):
             await self._wait_until(lambda: not self._owed or self._speakers.is_speaking)
         else:
             await self._wait_until(lambda: not self._owed)
@@ -306,8 +313,8 @@ class TerminalTransport:
             return
         line = f"{PROMPT}{make_safe(text)}\n"
         if self._speakers.is_speaking:
+            line = line if self._writer.is_at_line_start else f"\n{line}"
             self._writer.break_line()
-            line = f"\n{line}"
         self._printer.put(line)
 
     def _note_change(self) -> None:

@@ -18,7 +18,7 @@ from runtime.errors import MisuseError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from actors.messages import Inbound
+    from actors.messages import Inbound, ToolCall
     from runtime.rows import StoredEvent
     from runtime.sqlite_browse import Browser
 
@@ -40,8 +40,7 @@ class Storyteller:
         self._key = key
         # Of the messages that are not answered yet, so it stays small.
         self._open: dict[str, Inbound | None] = {}
-        self._tools: dict[str, str] = {}
-        self._made: set[tuple[str, str]] = set()
+        self._calls: dict[str, list[ToolCall]] = {}  # likewise, by message
 
     def tell(self, event: StoredEvent) -> Iterator[Scene]:
         """Tell one event, and what belongs to it."""
@@ -81,8 +80,7 @@ class Storyteller:
         )
         yield from self._deliveries(name, event.at)
         self._open.pop(name, None)
-        self._tools.clear()
-        self._made.clear()
+        self._calls.pop(name, None)
 
     def _deferred(self, event: StoredEvent, deferred: Deferred) -> Iterator[Scene]:
         yield from self._heard(deferred.inbound_id)
@@ -101,11 +99,7 @@ class Storyteller:
         name = event.stream.rpartition("/")[2]
         if event.kind == "round":
             round_ = msgspec.json.decode(event.body, type=ModelReplied)
-            self._tools |= {call.id: call.name for call in round_.tool_calls}
-            self._made |= {
-                (call.name, tool_receipt.digest_of_arguments(call.arguments))
-                for call in round_.tool_calls
-            }
+            self._calls.setdefault(name, []).extend(round_.tool_calls)
             yield from self._heard(name)
             yield Scene(
                 at=moment(event.at),
@@ -121,7 +115,7 @@ class Storyteller:
                 at=moment(event.at),
                 what="tool",
                 message=name,
-                who=tool.proof.name if tool.proof else self._name_of(tool.call_id),
+                who=self._name_of(name, tool.call_id),
                 text=tool.text,
                 reason="error" if tool.is_error else "",
                 proof=self._check(event, tool),
@@ -132,14 +126,15 @@ class Storyteller:
                 at=moment(event.at),
                 what="leave",
                 message=name,
-                who=self._name_of(noted.call_id),
+                who=self._name_of(name, noted.call_id),
                 text=f"{noted.outcome} by {noted.by}" if noted.by else noted.outcome,
             )
         else:
             yield Scene(at=moment(event.at), what=event.kind, message=name)
 
-    def _name_of(self, call_id: str) -> str:
-        return self._tools.get(call_id, call_id)
+    def _name_of(self, message: str, call_id: str) -> str:
+        calls = self._calls.get(message, ())
+        return next((call.name for call in calls if call.id == call_id), call_id)
 
     def _check(self, event: StoredEvent, tool: ToolReturned) -> str:
         """Say whether a tool's receipt is genuine; nothing if there is none."""
@@ -161,7 +156,11 @@ class Storyteller:
             at=proof.at,
         )
         # Not by the id: one that a model used twice was made another.
-        is_told = not self._made or (proof.name, proof.arguments) in self._made
+        is_told = any(
+            call.name == proof.name
+            and tool_receipt.digest_of_arguments(call.arguments) == proof.arguments
+            for call in self._calls.get(message, ())
+        )
         is_genuine = tool_receipt.is_genuine(self._key, claim, proof.receipt)
         return "ok" if is_told and is_genuine else "bad"
 

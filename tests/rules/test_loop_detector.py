@@ -44,7 +44,10 @@ def play(
     steps: list[LoopStep | None] = []
     for arguments, result in made:
         entry, step = detector.called(call(arguments))
-        steps.append(step or detector.returned(entry, result))
+        if step is None:
+            detector.returned(entry, result)
+            step = detector.repeated(entry)
+        steps.append(step)
         if detector.is_broken:
             break
     return steps

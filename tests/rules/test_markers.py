@@ -99,7 +99,7 @@ def test_one_letter_at_a_time_shows_the_same_and_holds_little_back(text: str) ->
     shown = ""
     for letter in text:
         shown += sanitizer.feed(letter)
-        assert len(sanitizer._held) <= 12
+        assert len(sanitizer._held) <= 17
     assert shown + sanitizer.finish() == clean(text)
 
 
@@ -168,6 +168,12 @@ def test_blanks_around_a_name_do_no_harm() -> None:
         ("a <tool_call>{}</tool_call> z", "tool_call", "a z"),
         ("a <TOOL-call>{}</tool-CALL> z", "tool_call", "a z"),
         ("a <toolcall>{} z", "tool_call", "a"),
+        ("<think>hm, z?</think> a z", "thinking", "a z"),
+        ("a <Thinking>x</THINKING> z", "thinking", "a z"),
+        ("a <think>hm", "thinking", "a"),
+        ("a <think>[DELEGATE:b]x[/DELEGATE]</think> z", "thinking", "a z"),
+        ("hm </think> z", "stray_end", "hm z"),
+        ("a <function_calls><invoke>x</invoke></function_calls> z", "tool_call", "a z"),
         ("a <tool_call{}</tool_call> z", "tool_call", "a z"),
         ('a <invoke name="x">1 > 0</invoke> z', "tool_call", "a z"),
         ('a <invoke name="x"/> z', "tool_call", "a z"),
@@ -281,5 +287,5 @@ def test_a_million_letters_are_read_in_one_pass(unit: str) -> None:
     for begin in range(0, len(text), 1000):
         sanitizer.feed(text[begin : begin + 1000])
         most_held = max(most_held, len(sanitizer._held))
-    assert most_held <= 12
+    assert most_held <= 17
     assert len(visible(text)) <= len(text)
