@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     Clock = trio.testing.MockClock
 
 TEXT = "\N{WRENCH} `clock`"
+QUESTION = "may it? /approve 3F"
 
 
 async def test_a_note_goes_out_after_the_words_before_it_and_before_the_answer(
@@ -167,11 +168,17 @@ async def test_with_a_pipe_an_approval_is_said_when_somebody_is_asked() -> None:
     console = FakeConsole("run it", "/approve", "and then", at_end=True)
     async with open_chat(PIPE, console) as chat:
         asked = await chat.ingress.next()
-        await chat.terminal.deliver(aside(asked, "a", "may it?").delivery)
+        await chat.terminal.deliver(aside(asked, "n", TEXT).delivery)
+        await trio.testing.wait_all_tasks_blocked()
+        assert chat.console.lines_read == 2
+        await chat.terminal.deliver(aside(asked, "a", QUESTION).delivery)
         command = await chat.ingress.next()
         assert command.text == "/approve"
         await chat.say(command, "", "Approved.")
         await chat.say(asked, "anna", "done")
         last = await chat.ingress.next()
         await chat.say(last, "anna", "bye")
-    assert "* may it?\nyou> /approve\n* Approved.\nanna> done\n" in console.screen
+    assert (
+        "* may it? /approve 3F\nyou> /approve\n* Approved.\nanna> done\n"
+        in console.screen
+    )

@@ -108,7 +108,7 @@ class TerminalTransport:
         self._changed = trio.Event()
         self._has_prompt = False
         self._has_ended = False
-        self._was_asked = False  # anything, beside the answer that is waited for
+        self._was_asked = False  # something that /approve and /deny answer
         self.output_error: OSError | None = None
         """Why nothing could be shown any more; None if that is not why it ended."""
 
@@ -145,7 +145,7 @@ class TerminalTransport:
             if delivery.is_aside:
                 is_speaking = self._speakers.is_speaking
                 self._put(self._writer.beside(delivery.text, is_speaking=is_speaking))
-                self._was_asked = True
+                self._was_asked = self._was_asked or "/approve " in delivery.text
                 self._note_change()
             else:
                 self._show(self._speakers.deliver(delivery))
@@ -210,11 +210,11 @@ class TerminalTransport:
             return
         if text.startswith(("/approve", "/deny")):
             await self._wait_until(lambda: not self._owed or self._was_asked)
-            self._was_asked = False
         elif text.startswith("/stop"):
             await self._wait_until(lambda: not self._owed or self._speakers.is_speaking)
         else:
             await self._wait_until(lambda: not self._owed)
+        self._was_asked = False
 
     async def _wait_until(self, is_so: Callable[[], bool]) -> None:
         timeout = self._settings.answer_timeout
