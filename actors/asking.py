@@ -71,6 +71,7 @@ class Asking:
         "_start",
         "_turn",
         "model",
+        "notes",
         "resume",
         "spent",
         "words",
@@ -98,6 +99,9 @@ class Asking:
 
         self.resume = ""
         """By which the model that answered may go on later."""
+
+        self.notes: tuple[str, ...] = ()
+        """What the model is told at the end of its prompt, beside its tools."""
 
         self.spent: tuple[Spent, ...] = ()
         """What the calls of this message took that no ledger row tells of."""
@@ -339,13 +343,14 @@ class Asking:
         history = transcript.prepare(
             (*start.history, asked), persona.config.max_history + 1
         )
+        system = prompt.system_prompt(
+            persona.name, persona.files, persona.config.prompt, persona.colleagues
+        )
         return ModelRequest(
             model="",  # whoever is asked has its own name for it
             agent=persona.name,
             correlation_id=inbound.correlation_id,
-            system=prompt.system_prompt(
-                persona.name, persona.files, persona.config.prompt, persona.colleagues
-            ),
+            system="\n\n".join((system, *self.notes)),
             lines=(*history, *lines),
             tools=tools,
             temperature=persona.config.temperature,

@@ -90,7 +90,11 @@ class AgentConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Rounds of tool calls in one turn; after them it must answer in words."""
 
     tools: tuple[str, ...] = ()
-    """Tools it may call; none unless listed."""
+    """Tools it may call; none unless listed. `mcp:files` stands for all tools of that
+    server, `mcp:files/read_*` for some."""
+
+    skills: tuple[str, ...] = ()
+    """Skills it may use, by name or pattern; none unless listed."""
 
     autonomy: Literal["read-only", "supervised", "full"] = "supervised"
     """What it may do with its tools by itself: only look things up; look things up,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from actors.ports import Tool
+from actors.ports import Tool, ToolSource
 from actors.rules.loop_guard import DelegationLimits
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ class Persona:
 
     tools: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
     """By name, only those it may use."""
+
+    sources: tuple[ToolSource, ...] = ()
+    """Where it has further tools from, that come and go."""
 
     colleagues: Mapping[str, str] = field(default_factory=dict[str, str])
     """Whom it may hand work to: name and description."""

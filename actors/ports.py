@@ -8,6 +8,7 @@ those of `actors/errors.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -120,6 +121,36 @@ class Transcriber(Protocol):
 
     async def aclose(self) -> None:
         """Close connections; called once, at the end."""
+        ...
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What an agent has beside its own tools, for a moment."""
+
+    tools: tuple[Tool, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What its model is told beside them: which of them are out of order, what it
+    should know to use them. Part of the prompt."""
+
+
+class ToolSource(Protocol):
+    """Where agents find tools that come and go: those of servers, and of skills.
+
+    Implemented by `connectors/mcp/source.py` and `connectors/skills/source.py`; all
+    pass `tests/contracts/test_tool_source.py`.
+    """
+
+    async def offer(self, context: ToolContext, words: str) -> Offer:
+        """Say what an agent has now; asked before each round of a turn.
+
+        Waits a few seconds at most, and never fails: what cannot be had is a note.
+        The names of tools are unique over all sources.
+
+        Args:
+            context: who asks, and on whose behalf.
+            words: what the agent was told in this turn.
+        """
         ...
 
 

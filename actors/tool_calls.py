@@ -57,6 +57,9 @@ class DelegateArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     task: str
 
 
+GONE = "this tool is not there any more; nobody knows whether the call was carried out"
+"""What the model is told of a call whose tool went away before its result came."""
+
 DELEGATE_SPEC = ToolSpec(
     name=prompt.DELEGATE,
     description="Hand a task to a colleague, who answers in this chat.",
@@ -94,8 +97,10 @@ class ToolCalls:
         "_slots",
         "_start",
         "_steps",
+        "_tools",
         "_words",
         "delegations",
+        "notes",
         "permits",
     )
 
@@ -115,8 +120,11 @@ class ToolCalls:
         self._in_doubt: frozenset[str] = frozenset()
         self._slots = trio.CapacityLimiter(services.tool_calls.max_parallel_tools)
         self.permits = Permits(start, persona, services, steps)
-        specs = tuple(tool.spec for tool in persona.tools.values())
-        self.permits.judge((*specs, DELEGATE_SPEC) if persona.colleagues else specs)
+        self._tools: dict[str, Tool] = dict(persona.tools)
+        self.notes: tuple[str, ...] = ()
+        """What the model is told beside what it is offered."""
+
+        self._judge()
         self.delegations: list[Delegation] = []
         """What was handed on so far."""
 
@@ -124,6 +132,37 @@ class ToolCalls:
     def specs(self) -> tuple[ToolSpec, ...]:
         """What the model is offered."""
         return self.permits.offered
+
+    def _judge(self) -> None:
+        specs = tuple(tool.spec for tool in self._tools.values())
+        has_colleagues = bool(self._persona.colleagues)
+        self.permits.judge((*specs, DELEGATE_SPEC) if has_colleagues else specs)
+
+    async def look_around(self) -> tuple[str, ...]:
+        """Learn which tools there are now, beside those there are always.
+
+        Returns:
+            The names of all that may be called.
+        """
+        sources = self._persona.sources
+        if sources:
+            context, words = self._context(), self._start.inbound.text
+            offers = [await source.offer(context, words) for source in sources]
+            found = {tool.spec.name: tool for offer in offers for tool in offer.tools}
+            # The agent's own come last: no server can take the place of one.
+            self._tools = found | dict(self._persona.tools)
+            self.notes = tuple(note for offer in offers for note in offer.notes)
+            self._judge()
+        return tuple(spec.name for spec in self.specs)
+
+    def _context(self) -> ToolContext:
+        inbound = self._start.inbound
+        return ToolContext(
+            agent=self._persona.name,
+            correlation_id=inbound.correlation_id,
+            address=inbound.address,
+            sender_id=inbound.sender_id,
+        )
 
     def doubt(
         self, open_effects: list[rules.Effect], needed_leave: tuple[str, ...]
@@ -170,7 +209,10 @@ class ToolCalls:
             seconds = self._services.clock.monotonic() - began
             self._services.metrics.tool_call(call.name, outcome, seconds)
             return returned
-        tool = self._persona.tools[call.name]
+        tool = self._tools.get(call.name)
+        if tool is None:
+            self._services.metrics.tool_call(call.name, "gone", 0.0)
+            return rules.ToolReturned(call.id, GONE, is_error=True)
         if call.id in self._in_doubt and not tool.spec.is_repeatable:
             self._services.metrics.tool_call(call.name, "unknown", 0.0)
             return rules.ToolReturned(call.id, IN_DOUBT, is_error=True)
@@ -187,13 +229,7 @@ class ToolCalls:
 
     async def _execute(self, tool: Tool, call: ToolCall) -> ToolResult:
         """Run a call within its time."""
-        inbound = self._start.inbound
-        context = ToolContext(
-            agent=self._persona.name,
-            correlation_id=inbound.correlation_id,
-            address=inbound.address,
-            sender_id=inbound.sender_id,
-        )
+        context = self._context()
         seconds = self._services.tool_calls.tool_timeout
         began = self._services.clock.monotonic()
         outcome = "cancelled"

@@ -135,7 +135,9 @@ class Course:
         )
 
     async def _answer(self) -> Finished | Failed:
-        effects = self._resume(await self._steps.read())
+        steps = await self._steps.read()
+        self._turn.offer(await self._calls.look_around())
+        effects = self._resume(steps)
         while effects and not self._steps.is_superseded:
             calls: list[ToolCall] = []
             for effect in effects:
@@ -156,6 +158,9 @@ class Course:
         return Failed(TAKEN_OVER, "superseded", may_retry=True)
 
     async def _ask(self, *, with_tools: bool) -> list[rules.Effect]:
+        if self._turn.rounds > 1:  # what was done may have brought others
+            self._turn.offer(await self._calls.look_around())
+        self._asking.notes = self._calls.notes
         tools = self._calls.specs if with_tools else ()
         event = await self._asking.ask(self._turn.lines, tools)
         if isinstance(event, rules.ModelReplied):

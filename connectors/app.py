@@ -6,12 +6,13 @@ else, a new model in `offers.py`, a new tool in `toolbox.py`.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import trio
 
@@ -55,6 +56,8 @@ from runtime.watchdog import WatchdogConfig
 
 if TYPE_CHECKING:
     from actors.ports import Tool, Transport
+    from connectors.sandbox.runner import Sandbox
+    from connectors.tool_sources import ToolSources
     from runtime.clock import Clock
     from runtime.deadletters import DeadLetter
     from runtime.store import Store
@@ -62,6 +65,10 @@ if TYPE_CHECKING:
 RUN_SHELL = "run_shell"
 """Needs the sandbox, which is tried only if somebody has this tool."""
 
+SOURCES = "connectors.tool_sources"
+"""Imported only for settings with servers of tools, or with skills."""
+
+MakeSources = Callable[..., "ToolSources"]
 MakeTransport = Callable[["Parts"], "Transport"]
 
 
@@ -74,6 +81,17 @@ class Parts:
     bridge: Bridge
     operations: Operations
     agents: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What agents work with."""
+
+    tools: Mapping[str, Tool]
+    """By name."""
+
+    further: ToolSources | None = None
+    """Servers of tools and skills, if the settings have any."""
 
 
 @dataclass
@@ -160,7 +178,8 @@ async def open_app(
         system = await stack.enter_async_context(open_system(watched))
         metrics.watch(system)
         app = App(system, metrics, store, transports={}, clock=clock)
-        company = _company(config, services, tools, app, transports)
+        kit = Kit(tools, _further(config, sandbox, app))
+        company = _company(config, services, kit, app, transports)
         _reserve_addresses(app, stack)
         await system.start_root(tree(company), names.ROOT)
         _bounce_dead_letters(system)
@@ -216,7 +235,7 @@ def serving(config: AppConfig) -> dict[str, MakeTransport]:
 def _company(
     config: AppConfig,
     services: Services,
-    tools: Mapping[str, Tool],
+    kit: Kit,
     app: App,
     transports: Mapping[str, MakeTransport],
 ) -> Company:
@@ -237,8 +256,9 @@ def _company(
     app.ended = {name: trio.Event() for name in made}
     needs_loop = any(isinstance(each, HttpTransport) for each in made.values())
     edges = ChildSpec(name="edges", start=lambda: Edges(bridge), shutdown=30.0)
+    servers = () if kit.further is None else (kit.further.spec,)
     return Company(
-        personas=tuple(_persona(name, config, tools) for name in config.agents),
+        personas=tuple(_persona(name, config, kit) for name in config.agents),
         transports=made,
         routes=routing_table(
             config.agents,
@@ -249,7 +269,7 @@ def _company(
             config.default_agent,
         ),
         services=replace(services, accounts=_accounts(config, made)),
-        edges=(edges,) if needs_loop else (),
+        edges=(*([edges] if needs_loop else []), *servers),
         on_listener_end=lambda name: app.ended[name].set(),
     )
 
@@ -286,13 +306,14 @@ def _reserve_addresses(app: App, stack: AsyncExitStack) -> None:
             transport.reserve()
 
 
-def _persona(name: str, config: AppConfig, tools: Mapping[str, Tool]) -> Persona:
+def _persona(name: str, config: AppConfig, kit: Kit) -> Persona:
     agent = config.agents[name]
     return Persona(
         name=name,
         config=agent,
         files=_persona_text(agent.persona),
-        tools={tool: tools[tool] for tool in agent.tools},
+        tools={tool: kit.tools[tool] for tool in agent.tools if tool in kit.tools},
+        sources=() if kit.further is None else kit.further.sources,
         colleagues={each: config.agents[each].description for each in agent.delegates},
         everybody=tuple(config.agents),
     )
@@ -304,6 +325,14 @@ def _persona_text(folder: Path | None) -> str:
     files = [folder / name for name in PERSONA_FILES]
     texts = [file.read_text(encoding="utf-8") for file in files if file.is_file()]
     return "\n\n".join(text.strip() for text in texts)
+
+
+def _further(config: AppConfig, sandbox: Sandbox, app: App) -> ToolSources | None:
+    """Make what servers of tools and skills need, if the settings have any."""
+    if not (config.mcp_servers or config.skills.folders):
+        return None
+    make = cast("MakeSources", importlib.import_module(SOURCES).make_sources)
+    return make(config, sandbox, app.metrics, app.system.find)
 
 
 async def _sandbox(

@@ -33,6 +33,7 @@ COMMANDS = {
     "replay": ("connectors.commands.replay", "Tell what happened in a conversation."),
     "restore": ("connectors.commands.restore", "Put a copy in the database's place."),
     "serve": ("connectors.commands.serve", "Run all connectors until stopped."),
+    "tools": ("connectors.commands.tools", "List what agents can do."),
     "usage": ("connectors.commands.usage", "Sum up tokens, cost and time."),
 }
 """Name, then the module it lives in and the line that `--help` shows."""

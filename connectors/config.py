@@ -6,6 +6,7 @@ concrete edge. `config/default.toml` lists every field, and a test keeps it true
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
@@ -26,6 +27,7 @@ from actors.config import (
     SessionConfig,
     ToolCallConfig,
 )
+from connectors.config_tools import McpServerConfig, ServerName, SkillsConfig
 from connectors.model_config import AccountConfig, ModelConfig
 from connectors.tool_config import (
     FetchConfig,
@@ -148,3 +150,11 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     agent_defaults: AgentConfig = field(default_factory=AgentConfig)
     agents: dict[Name, AgentConfig] = field(default_factory=dict[str, AgentConfig])
     routes: tuple[RouteConfig, ...] = ()
+    mcp_servers: dict[ServerName, McpServerConfig] = field(
+        default_factory=dict[str, McpServerConfig], name="mcpServers"
+    )
+    mcp_servers_file: Path | None = None
+    """A JSON file with `mcpServers`, as other programs have it; a server that the
+    settings have too is theirs."""
+
+    skills: SkillsConfig = field(default_factory=SkillsConfig)

@@ -17,9 +17,11 @@ import msgspec
 
 from actors import config as domain
 from connectors import config as edges
+from connectors import config_tools as further
 from connectors import model_config as models
 from runtime.config import INCLUDE
-from runtime.secret import Secret
+from runtime.config_shape import BEFORE
+from runtime.secret import OpenText, Secret
 
 Schema = dict[str, object]
 
@@ -44,7 +46,7 @@ def settings_schema() -> Schema:
 
 
 def special(kind: type) -> Schema:
-    """Describe the two types that TOML has no word for.
+    """Describe the types that TOML has no word for.
 
     Raises:
         NotImplementedError: as msgspec asks of a hook that does not know a type.
@@ -56,14 +58,23 @@ def special(kind: type) -> Schema:
             "description": "Where the secret is found.",
             "oneOf": [source("env"), source("file")],
         }
+    if kind is OpenText:
+        return {
+            "description": "A text or, for a secret, where it is found.",
+            "oneOf": [
+                {"type": "string"},
+                source("env", BEFORE),
+                source("file", BEFORE),
+            ],
+        }
     raise NotImplementedError
 
 
-def source(name: str) -> Schema:
+def source(name: str, *others: str) -> Schema:
     """Describe a table with one key that names a secret's source."""
     return {
         "type": "object",
-        "properties": {name: {"type": "string"}},
+        "properties": {each: {"type": "string"} for each in (name, *others)},
         "required": [name],
         "additionalProperties": False,
     }
@@ -86,7 +97,7 @@ def is_schema(value: object) -> TypeGuard[Schema]:
 
 def field_texts(name: str) -> dict[str, str]:
     """Read the texts below the fields of a Struct, by the field's name."""
-    homes = (edges, models, domain)
+    homes = (edges, models, further, domain)
     kind: object = next(getattr(home, name) for home in homes if hasattr(home, name))
     texts: dict[str, str] = {}
     if isinstance(kind, type):

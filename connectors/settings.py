@@ -7,9 +7,12 @@ not stand open. Each complaint names its place.
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from actors.rules.tool_names import SERVER
 from connectors.config import (
     PERSONA_FILES,
     AppConfig,
@@ -26,10 +29,11 @@ from connectors.model_checks import (
     is_loopback,
     unknown,
 )
+from connectors.servers_file import with_servers_file
 from runtime.config import Complaint, close_to, load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from actors.config import AgentConfig
@@ -50,6 +54,9 @@ TOOL_NAMES = (
 AGENT_INHERITANCE = ("agent_defaults", "agents")
 """Each agent takes from the first table what its own does not say."""
 
+FURTHER = "connectors.settings_tools"
+CheckTools = Callable[[AppConfig, "Mapping[str, str]"], "Iterable[Complaint]"]
+
 WILDCARDS = frozenset("*?[")
 
 
@@ -68,8 +75,23 @@ def load_app(path: Path, environment: Mapping[str, str]) -> Settings[AppConfig]:
         AppConfig,
         environment=environment,
         inheritance=AGENT_INHERITANCE,
-        check=check,
+        prepare=with_servers_file,
+        check=lambda app: (*check(app), *check_further(app, environment)),
     )
+
+
+def check_further(
+    app: AppConfig, environment: Mapping[str, str]
+) -> Iterable[Complaint]:
+    """Check servers of tools and skills, whose libraries few settings need."""
+    has_servers = any(
+        tool.startswith(SERVER) for agent in app.agents.values() for tool in agent.tools
+    )
+    has_skills = any(agent.skills for agent in app.agents.values())
+    if app.mcp_servers or app.skills.folders or has_servers or has_skills:
+        check_tools = cast("CheckTools", importlib.import_module(FURTHER).check_tools)
+        return check_tools(app, environment)
+    return ()
 
 
 def check(app: AppConfig) -> Iterator[Complaint]:
@@ -148,7 +170,8 @@ def check_agent(name: str, agent: AgentConfig, app: AppConfig) -> Iterator[Compl
     yield from check_routing((*way, "routing"), agent.routing, app)
     for index, tool in enumerate(agent.tools):
         place = (*way, "tools", index)
-        yield from unknown(place, "tool", tool, TOOL_NAMES)
+        if not tool.startswith(SERVER):
+            yield from unknown(place, "tool", tool, TOOL_NAMES)
         if tool == "web_search" and app.web_search.kind == "off":
             text = "there is no search engine for the tool 'web_search'"
             yield Complaint(place, text, 'set kind under [web_search], as in "searxng"')

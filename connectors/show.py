@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeGuard
 import msgspec
 
 from runtime.config_words import dotted, toml
-from runtime.secret import MASK, Secret
+from runtime.secret import MASK, OpenText, Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ def plain_value(value: object) -> str:
     """
     if isinstance(value, Secret):
         return MASK
-    if isinstance(value, Path):
+    if isinstance(value, (OpenText, Path)):
         return str(value)
     raise TypeError(f"cannot show a {type(value).__name__}")
 

@@ -37,6 +37,7 @@ __all__ = [
     "Complaint",
     "Inheritance",
     "Origin",
+    "Prepare",
     "Settings",
     "close_to",
     "decode",
@@ -59,6 +60,9 @@ class Complaint:
 
 Check = Callable[[Config], Iterable[Complaint]]
 """Looks at settings whose shape is right; names what does not go together."""
+
+Prepare = Callable[["Node"], "Node"]
+"""Adds to a tree what stands elsewhere; raises `SettingsError` if it cannot."""
 
 Inheritance = tuple[str, str]
 """Names of two top-level tables: each table in the second takes the keys that it
@@ -92,6 +96,7 @@ def load(
     *,
     environment: Mapping[str, str],
     inheritance: Inheritance | None = None,
+    prepare: Prepare | None = None,
     check: Check[Config] | None = None,
 ) -> Settings[Config]:
     """Read a settings file, and the secrets that it names.
@@ -101,6 +106,7 @@ def load(
         kind: what it must say; with `forbid_unknown_fields`, as everything here.
         environment: where `{ env = "…" }` looks, usually `os.environ`.
         inheritance: which tables take missing keys from which.
+        prepare: changes the whole tree before it is held against `kind`.
         check: called when every single setting fits.
 
     Raises:
@@ -111,6 +117,8 @@ def load(
     refuse(reader.errors)
     if inheritance is not None:
         top = inherit(top, *inheritance)
+    if prepare is not None:
+        top = prepare(top)
     settings = decode(top, kind, environment=environment, check=check)
     return Settings(
         value=settings.value,

@@ -17,18 +17,21 @@ from msgspec import inspect as shapes
 
 from runtime import config_words as words
 from runtime import secret
-from runtime.config_tree import INCLUDE, beside
+from runtime.config_tree import INCLUDE, Node, beside
 from runtime.errors import MisuseError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from runtime.config_toml import Path as Way
-    from runtime.config_tree import Node, Origin
+    from runtime.config_tree import Origin
     from runtime.errors import SettingsError
 
 WRONG = object()
 """Stands in for a value that was complained about."""
+
+BEFORE = "before"
+"""The key of a secret's table that holds what stands before it, in the open."""
 
 LARGEST_INTEGER = 2**63 - 1
 
@@ -76,9 +79,8 @@ class Fit:
                 return self.mapping(node, (key_type, value_type), way)
             case shapes.VarTupleType(item_type=item_type):
                 return self.array(node, item_type, way)
-            case shapes.CustomType(cls=cls) if cls in {secret.Secret, Path}:
-                make = self.secret if cls is secret.Secret else self.path
-                return make(node, way)
+            case shapes.CustomType(cls=cls) if cls in SPECIAL:
+                return SPECIAL[cls](self, node, way)
             case _:
                 return self.leaf(node, kind, way)
 
@@ -201,6 +203,29 @@ class Fit:
             )
         return beside(node.value.file, node.content)
 
+    def open_text(self, node: Node, way: Way) -> object:
+        """Take a text as it stands, or fetch the secret that a table names.
+
+        The table may have `before`, a text in the open that the secret follows.
+        """
+        if isinstance(node.content, str):
+            return secret.OpenText(node.content)
+        table = node.table()
+        if table is None:
+            text = f"{words.dotted(way)} must be a text, not {words.given(node)}"
+            hint = f'write "text"; if it is a secret: {words.REFERENCE}'
+            return self.complain(node, node.value, text, hint)
+        before = table.get(BEFORE)
+        if before is not None and not isinstance(before.content, str):
+            text = f"{words.dotted(way)}.{BEFORE} must be a text"
+            hint = f'for example: {{ {BEFORE} = "Bearer ", env = "NAME" }}'
+            return self.complain(before, before.value, text, hint)
+        rest = {key: each for key, each in table.items() if key != BEFORE}
+        found = self.secret(Node(rest, node.key, node.value), way)
+        if not isinstance(found, secret.Secret):
+            return WRONG
+        return secret.OpenText(str(before.content) if before else "", found)
+
     def secret(self, node: Node, way: Way) -> object:
         """Fetch a secret from where the reference says."""
         name, hint = words.dotted(way), words.REFERENCE
@@ -248,6 +273,14 @@ class Fit:
         if secret.open_to_others(path):
             text = f"other users of this machine may read or write {path}"
             self.warnings.append(source.value.error(text, f"chmod 600 {path}"))
+
+
+SPECIAL: dict[type, Callable[[Fit, Node, Way], object]] = {
+    Path: Fit.path,
+    secret.Secret: Fit.secret,
+    secret.OpenText: Fit.open_text,
+}
+"""What TOML has no word for, and who makes it."""
 
 
 def accepts(kind: shapes.Type, value: object) -> bool:

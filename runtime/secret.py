@@ -108,6 +108,51 @@ class Secret:
         raise TypeError(message)
 
 
+class OpenText:
+    """A text that a settings file may hold in the open, or name the source of.
+
+    For what is a secret at one place and plain words at the next: variables of an
+    environment, headers of a request.
+
+    Args:
+        text: what is written in the open.
+        secret: what comes after it; None: nothing does.
+    """
+
+    __slots__ = ("_secret", "_text")
+
+    def __init__(self, text: str, secret: Secret | None = None) -> None:
+        self._text = text
+        self._secret = secret
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether it must not be shown."""
+        return self._secret is not None
+
+    def reveal(self) -> str:
+        """Give the value. Hand it straight to what needs it; never keep it."""
+        return self._text + ("" if self._secret is None else self._secret.reveal())
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with another; equal to nothing else."""
+        return isinstance(other, OpenText) and (
+            (self._text, self._secret) == (other._text, other._secret)
+        )
+
+    def __hash__(self) -> int:
+        """Agree with `__eq__`."""
+        return hash((self._text, self._secret))
+
+    def __repr__(self) -> str:
+        """Show it if it is no secret."""
+        return f"OpenText({str(self)!r})"
+
+    def __str__(self) -> str:
+        """Show it, or only the mask."""
+        return self._text if self._secret is None else MASK
+
+
 def from_environment(name: str, environment: Mapping[str, str]) -> Secret:
     """Take a secret from an environment variable.
 

@@ -159,7 +159,7 @@ class Turn:
         if max_rounds < 1:
             raise ValueError(f"max_rounds must be 1 or more, not {max_rounds}")
         self._tools = tools
-        self._denied = denied or {}
+        self._denied: Mapping[str, str] = {} if denied is None else denied
         self._detector = LoopDetector(loops)
         self._made: dict[str, Made] = {}  # the calls of this round
         self._ran: set[str] = set()  # those of them that have returned
@@ -173,6 +173,15 @@ class Turn:
         self._asked = Line("assistant", "")  # the line whose calls are running
         self._results: dict[str, Line | None] = {}  # None: still running
         self._calls: dict[str, ToolCall] = {}
+
+    def offer(self, tools: tuple[str, ...]) -> None:
+        """Learn which tools may be called from now on."""
+        self._tools = tools
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Names of the tools that may be called now."""
+        return self._tools
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -250,7 +259,7 @@ class Turn:
                 assert_never(failure.kind)
 
     def _call(self, reply: ModelReplied) -> list[Effect]:
-        calls = tuple(map(self._with_unique_id, reply.tool_calls))
+        calls = tuple(map(self.with_unique_id, reply.tool_calls))
         self._asked = Line("assistant", reply.text, tool_calls=calls)
         self._made.clear()
         self._ran.clear()
@@ -263,7 +272,7 @@ class Turn:
         running = [call for call in calls if self._results[call.id] is None]
         return [CallTool(call) for call in running] or self._next_round()
 
-    def _with_unique_id(self, call: ToolCall) -> ToolCall:
+    def with_unique_id(self, call: ToolCall) -> ToolCall:
         """Repair an id that is empty or was used before in this turn.
 
         Providers refuse a transcript in which two calls share an id; models make
@@ -334,6 +343,24 @@ class Turn:
         return self._ask()
 
 
+def tools_run(steps: Iterable[Step]) -> tuple[frozenset[str], ...]:
+    """Name the tools whose results were recorded, for each of the model's answers.
+
+    They count as offered when a turn is resumed, whether they are there now or not:
+    what was done must not be forgotten because a server is away.
+    """
+    ids = Turn((), 1)
+    rounds: list[set[str]] = []
+    for step in steps:
+        if isinstance(step, ModelReplied):
+            rounds.append(set())
+            for call in step.tool_calls:
+                ids.with_unique_id(call)
+        elif rounds and (call_run := ids.call(step.call_id)) is not None:
+            rounds[-1].add(call_run.name)
+    return tuple(map(frozenset, rounds))
+
+
 class Resumed(msgspec.Struct, frozen=True):
     """Where a turn stands after its recorded steps."""
 
@@ -351,14 +378,23 @@ def resume(turn: Turn, steps: Iterable[Step]) -> Resumed:
         turn: a new one.
         steps: what was recorded of an earlier attempt, in order; may be nothing.
     """
+    recorded = list(steps)
+    rounds = tools_run(recorded)
+    now = turn.tools
+    answers = 0
     open_effects = turn.on(TurnStarted())
     fitting: list[Step] = []
-    for step in steps:
+    for step in recorded:
         left = _without(open_effects, step)
         if turn.is_over or left is None:
             break  # other tools, or fewer rounds, are allowed now than were then
+        if isinstance(step, ModelReplied):
+            ran = rounds[answers]
+            answers += 1
+            turn.offer(tuple(dict.fromkeys((*now, *sorted(ran)))))
         open_effects = left + turn.on(step)
         fitting.append(step)
+    turn.offer(now)
     return Resumed(open_effects, fitting)
 
 

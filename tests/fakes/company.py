@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         ModelRequest,
         RefusedAttempt,
     )
-    from actors.ports import Ingress, MediaReader, Speak, Tool
+    from actors.ports import Ingress, MediaReader, Speak, Tool, ToolSource
     from actors.rules.sending import OnUnknown
     from runtime.deadletters import DeadLetter
     from runtime.system import ActorSystem
@@ -253,6 +253,7 @@ class Cast:
     )
     model: FakeModel = field(default_factory=FakeModel)
     tools: tuple[Tool, ...] = ()
+    sources: tuple[ToolSource, ...] = ()
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     sessions: SessionConfig = field(default_factory=SessionConfig)
     platform: Platform = field(default_factory=Platform)
@@ -323,6 +324,7 @@ class Cast:
             name=name,
             config=config,
             tools={t.spec.name: t for t in self.tools if t.spec.name in config.tools},
+            sources=self.sources,
             colleagues={each: f"about {each}" for each in config.delegates},
             everybody=tuple(self.agents),
         )

@@ -7,6 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 mkdir -p .live/bin
+bash tests/live/setup_mcp.sh
 
 get_promtool() {
   if [[ -x .live/bin/promtool ]]; then

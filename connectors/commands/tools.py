@@ -1,0 +1,149 @@
+"""`callboard tools`: what agents can do, and where each tool comes from."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+import trio
+
+from actors import names
+from actors.messages import Address, ToolContext
+from connectors.commands import config_option, find_settings, tell_problems
+from connectors.commands.database import json_option
+from connectors.commands.printing import first_words, say, say_json, table
+from connectors.commands.running import private_files, redacting
+from connectors.mcp.source import McpSource
+from connectors.mcp.tool import McpTool
+from connectors.sandbox.kept import territory
+from connectors.sandbox.late import LateSandbox
+from connectors.settings import load_app
+from connectors.skills.source import UsedTool
+from connectors.skills.tool import UseSkillTool
+from connectors.tool_sources import make_sources
+from connectors.toolbox import make_tools
+from runtime.clock import SystemClock
+from runtime.logs import writing
+from runtime.metrics import Metrics
+from runtime.supervisor import Supervisor
+from runtime.system import open_system
+
+if TYPE_CHECKING:
+    from actors.ports import Tool
+    from connectors.config import AppConfig
+    from connectors.tool_sources import ToolSources
+    from runtime.config import Settings
+
+ROUNDS = 8
+"""How often servers are asked that are still being started; each waits a moment."""
+
+SHOWN = 60
+"""Characters of a description."""
+
+
+class Row(msgspec.Struct):
+    """One tool of one agent."""
+
+    agent: str
+    tool: str
+    effect: str
+    source: str
+    description: str
+
+
+class Listed(msgspec.Struct):
+    """All there is to tell."""
+
+    tools: list[Row]
+    notes: list[str]
+
+
+@click.group()
+def command() -> None:
+    """List what agents can do."""
+
+
+@command.command(name="list")
+@config_option
+@click.option("--agent", default="", help="Only this one's tools.")
+@json_option
+def list_tools(config: Path | None, agent: str, *, as_json: bool) -> None:
+    """Start the servers of tools, ask each what it offers, and show it.
+
+    `effect` is the worst that a call can do: read, write or run.
+    """
+    path = find_settings(config, Path.cwd(), may_fall_back=True).path
+    settings = load_app(path, os.environ)
+    for warning in settings.warnings:
+        tell_problems(warning, "warning: ")
+    agents = list(settings.value.agents)
+    if agent and agent not in agents:
+        text = f"there is no agent {agent!r}; known: {', '.join(agents)}"
+        raise click.BadParameter(text, param_hint="--agent")
+    # What servers complain of would stand between the lines.
+    with writing(level="error", shape="text", redactor=redacting(settings)):
+        found = trio.run(gathered, settings, [agent] if agent else agents)
+    if as_json:
+        say_json(found)
+        return
+    rows = [[r.agent, r.tool, r.effect, r.source, r.description] for r in found.tools]
+    for line in table(["agent", "tool", "effect", "from", "what it does"], rows):
+        say(line)
+    for note in found.notes:
+        say(note)
+
+
+async def gathered(settings: Settings[AppConfig], agents: list[str]) -> Listed:
+    """Start what has to be started, and ask everybody."""
+    config = settings.value
+    land = territory(config, private_files(settings))
+    sandbox = LateSandbox(config.sandbox, land, lambda _standing: None)
+    async with AsyncExitStack() as stack:
+        own = make_tools(config, SystemClock(), sandbox, stack)
+        system = await stack.enter_async_context(open_system())
+        further = make_sources(config, sandbox, Metrics(), system.find)
+        await system.start_root(Supervisor([further.spec]), names.ROOT)
+        found = Listed([], [])
+        for agent in agents:
+            tools = [own[name] for name in config.agents[agent].tools if name in own]
+            found.tools += [row(agent, tool) for tool in tools]
+            await ask(further, agent, found)
+        return found
+
+
+async def ask(further: ToolSources, agent: str, found: Listed) -> None:
+    """Add the tools that an agent has of servers and skills."""
+    context = ToolContext(
+        agent=agent, correlation_id="", address=Address("", ""), sender_id=""
+    )
+    for source in further.sources:
+        offer = await source.offer(context, "")
+        for _ in range(ROUNDS):
+            if not any("still being started" in note for note in offer.notes):
+                break
+            offer = await source.offer(context, "")
+        found.tools += [row(agent, tool) for tool in offer.tools]
+        if isinstance(source, McpSource):
+            found.notes += [f"{agent}: {note}" for note in offer.notes]
+
+
+def row(agent: str, tool: Tool) -> Row:
+    """Describe one tool of an agent."""
+    spec = tool.spec
+    words = first_words(spec.description, SHOWN)
+    return Row(agent, spec.name, spec.effect, origin(tool), words)
+
+
+def origin(tool: Tool) -> str:
+    """Say where a tool comes from."""
+    match tool:
+        case McpTool(server=server):
+            return f"mcp:{server}"
+        case UsedTool() | UseSkillTool():
+            return "skills"
+        case _:
+            return "built in"

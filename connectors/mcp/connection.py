@@ -1,0 +1,82 @@
+"""What a session needs of a connection to a server, whatever carries it.
+
+Implemented by `wire.py`, which alone knows the protocol's library; tests have one in
+memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+
+if TYPE_CHECKING:
+    from connectors.mcp.messages import Listing
+
+
+class Connection(Protocol):
+    """A server that has been spoken to."""
+
+    @property
+    def ending(self) -> Ending:
+        """Whether it has ended, and why."""
+        ...
+
+    async def list_tools(self) -> Listing:
+        """Ask for all tools.
+
+        Raises:
+            ServerLostError: the connection has ended.
+            ServerAnswerError: the answer is none.
+        """
+        ...
+
+    async def call(self, name: str, arguments: dict[str, object]) -> object:
+        """Have a tool run; gives the answer as JSON. Cancelling tells the server.
+
+        Raises:
+            ServerLostError: the connection has ended.
+            ServerAnswerError: the server refused, or what came is no answer.
+        """
+        ...
+
+    async def wait_changed(self) -> None:
+        """Wait until the server says that it has other tools now."""
+        ...
+
+
+Connect = Callable[[], AbstractAsyncContextManager[Connection]]
+"""Begins to speak to a server; ends it with the block. Raises `McpError`."""
+
+
+class Ending:
+    """The end of a connection; the first reason given counts."""
+
+    def __init__(self) -> None:
+        self._event = trio.Event()
+        self.reason = ""
+        self.is_clean = False
+        """Whether the server ended as programs do that have nothing more to do."""
+
+    @property
+    def has_come(self) -> bool:
+        """Whether the connection has ended, or has to."""
+        return self._event.is_set()
+
+    def come(self, reason: str, *, is_clean: bool = False) -> None:
+        """Have it end.
+
+        Args:
+            reason: for a model or a person; nothing of what the server said.
+            is_clean: see the attribute.
+        """
+        if not self.has_come:
+            self.reason = reason
+            self.is_clean = is_clean
+            self._event.set()
+
+    async def wait(self) -> None:
+        """Wait for it."""
+        await self._event.wait()

@@ -1,0 +1,91 @@
+"""What the actors of a server of tools say to each other, and are asked."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class ServerTool(msgspec.Struct, frozen=True):
+    """A tool as its server lists it, cleaned and bounded."""
+
+    name: str
+    """As the server calls it."""
+
+    description: str
+    parameters: bytes
+    """JSON schema of the arguments, an object, without references."""
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """All tools of a server."""
+
+    tools: tuple[ServerTool, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Why each further tool that it listed cannot be used."""
+
+
+class ListTools(msgspec.Struct, frozen=True):
+    """Ask a server which tools it has; the answer is a `Shelf`.
+
+    Before its first start has come to an end, the answer waits for that.
+    """
+
+
+State = Literal["starting", "open", "down", "ended"]
+"""`starting` for the first time; `open`; `down`, to be started again; `ended` for
+good."""
+
+
+class Shelf(msgspec.Struct, frozen=True):
+    """What a server has to offer now."""
+
+    state: State
+    listing: Listing
+    """As it was last known, also while the server is down."""
+
+    reason: str = ""
+    """Why it is not `open`, for a model or a person."""
+
+
+class CallTool(msgspec.Struct, frozen=True):
+    """Ask a server to run a tool; the answer is an `actors.messages.ToolResult`.
+
+    The ask fails with `ToolError` if the server cannot run it, or does not answer.
+    """
+
+    number: int
+    """By which `CancelCall` means it; unique in the process."""
+
+    name: str
+    """As the server calls it."""
+
+    arguments: bytes
+    """JSON text."""
+
+
+class CancelCall(msgspec.Struct, frozen=True):
+    """Tell a server that nobody waits for a call any more."""
+
+    number: int
+
+
+class SessionOpened(msgspec.Struct, frozen=True):
+    """A session told its server: it stands, and these are the tools."""
+
+    listing: Listing
+
+
+class ToolsListed(msgspec.Struct, frozen=True):
+    """A session told its server: these are the tools now."""
+
+    listing: Listing
+
+
+class SessionEnded(msgspec.Struct, frozen=True):
+    """A session told its server: it has ended."""
+
+    reason: str
+    is_final: bool
+    """Whether it is not started again."""

@@ -1,0 +1,130 @@
+"""What an agent has of skills now: their names, their texts, their servers' tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors.ports import Offer
+from actors.rules import skills as rules
+from connectors.mcp.known import Known
+from connectors.mcp.source import offer_of
+from connectors.mcp.tree import SKILLS, STARTER, actor_of
+from connectors.skills.starter import StartServers
+from connectors.skills.tool import UseSkillTool
+from connectors.skills.using import conversation_of
+from runtime.errors import KernelError
+from runtime.ref import UNANSWERED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from actors.messages import ToolCall, ToolContext, ToolResult, ToolSpec
+    from actors.ports import Tool
+    from connectors.skills.folder import SkillFolder
+    from connectors.skills.starter import Brought
+    from connectors.skills.using import Using
+    from runtime.ref import ActorRef
+
+START_PATIENCE = 10.0
+"""Seconds a turn waits until a skill's servers have been begun."""
+
+
+class UsedTool:
+    """A tool of a skill's server; to call it is to use the skill.
+
+    Args:
+        tool: the tool itself.
+        skill: whose it is.
+        note: is told when it is called.
+    """
+
+    def __init__(
+        self, tool: Tool, skill: str, note: Callable[[ToolContext, str], None]
+    ) -> None:
+        self._tool = tool
+        self._skill = skill
+        self._note = note
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What the model is told."""
+        return self._tool.spec
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Note the use, then run the tool."""
+        self._note(context, self._skill)
+        return await self._tool.run(call, context)
+
+
+class SkillSource:
+    """The skills of all agents.
+
+    Args:
+        skills: by agent, its skills by name.
+        brought: by skill, its servers; only of those that may be started.
+        using: which skills are in use.
+        most_triggered: most skills that one message's words bring along.
+        find: gives a living actor by its name.
+    """
+
+    def __init__(
+        self,
+        skills: Mapping[str, Mapping[str, SkillFolder]],
+        brought: Mapping[str, Brought],
+        using: Using,
+        most_triggered: int,
+        find: Callable[[str], ActorRef | None],
+    ) -> None:
+        self._skills = skills
+        self._brought = brought
+        self._using = using
+        self._most = most_triggered
+        self._find = find
+
+    async def offer(self, context: ToolContext, words: str) -> Offer:
+        """List the agent's skills, unfold those called for, offer the tools in use."""
+        folders = self._skills.get(context.agent, {})
+        if not folders:
+            return Offer()
+        skills = [folder.skill for folder in folders.values()]
+        called = rules.triggered(words, skills, self._most)
+        for skill in called:
+            self._note(context, skill.name)
+        servers = await self._servers(context)
+        return Offer(
+            (UseSkillTool(folders, self._note), *servers.tools),
+            (rules.catalogue(skills), *map(rules.unfolded, called), *servers.notes),
+        )
+
+    def _note(self, context: ToolContext, skill: str) -> None:
+        self._using.note(conversation_of(context), skill, trio.current_time())
+
+    async def _servers(self, context: ToolContext) -> Offer:
+        """Offer the tools of the servers that skills in use bring along."""
+        used = self._using.skills(conversation_of(context), trio.current_time())
+        tools: list[Tool] = []
+        notes: list[str] = []
+        for skill in used:
+            if skill not in self._brought or not await self._begin(skill):
+                continue
+            known = [
+                Known(name, config, actor_of(SKILLS, name))
+                for name, config in self._brought[skill].servers.items()
+                if not config.disabled
+            ]
+            found = await offer_of(known, lambda _server, _name: True, self._find)
+            tools += [UsedTool(tool, skill, self._note) for tool in found.tools]
+            notes += found.notes
+        return Offer(tuple(tools), tuple(notes))
+
+    async def _begin(self, skill: str) -> bool:
+        starter = self._find(STARTER)
+        if starter is None:
+            return False
+        try:
+            await starter.ask(StartServers(skill), timeout=START_PATIENCE)
+        except (KernelError, *UNANSWERED):
+            return False
+        return True

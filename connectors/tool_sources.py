@@ -1,0 +1,187 @@
+"""Puts servers of tools and skills together: their actors, and what agents have.
+
+Imported only for settings that have some: who has none is spared their libraries.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors.rules import tool_names
+from connectors.mcp.figures import McpFigures
+from connectors.mcp.known import Known, prefix_of
+from connectors.mcp.source import McpSource
+from connectors.mcp.tree import (
+    SERVERS,
+    SKILLS,
+    TOOLS,
+    Ground,
+    actor_of,
+    connecting,
+    home_of,
+    server_spec,
+)
+from connectors.skills.folder import read_folders
+from connectors.skills.servers import read_all
+from connectors.skills.source import SkillSource
+from connectors.skills.starter import Brought, Starter
+from connectors.skills.using import Using
+from runtime.child import ChildSpec
+from runtime.logs import EventLog
+from runtime.restarts import Backoff
+from runtime.supervisor import Supervisor, SupervisorConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from actors.ports import ToolSource
+    from connectors.config import AppConfig
+    from connectors.config_tools import McpServerConfig
+    from connectors.sandbox.runner import Sandbox
+    from connectors.skills.folder import SkillFolder
+    from runtime.metrics import Metrics
+    from runtime.ref import ActorRef
+
+LOG = EventLog("skills")
+
+PATIENT = SupervisorConfig(intensity=12, period=60.0, backoff=Backoff())
+
+
+@dataclass(frozen=True)
+class ToolSources:
+    """Servers and skills, ready to be started."""
+
+    sources: tuple[ToolSource, ...]
+    spec: ChildSpec
+    """The supervisor of their actors, to be started before agents."""
+
+
+def make_sources(
+    config: AppConfig,
+    sandbox: Sandbox,
+    metrics: Metrics,
+    find: Callable[[str], ActorRef | None],
+) -> ToolSources:
+    """Read the skills, and say how the servers are started.
+
+    Args:
+        config: checked settings.
+        sandbox: starts the servers' programs.
+        metrics: where the servers are counted.
+        find: gives a living actor by its name.
+    """
+    figures = McpFigures(metrics)
+    servers = {n: each for n, each in config.mcp_servers.items() if not each.disabled}
+    skills = skills_of(config)
+    brought = brought_by(config, skills, servers)
+    workspace = Path(config.workspace.path).absolute()
+    using = Using(config.skills.idle_after)
+
+    def tree() -> Supervisor:
+        specs = [
+            server_spec(
+                name,
+                each,
+                connecting(name, each, Ground(sandbox, home_of(workspace, name))),
+                figures,
+            )
+            for name, each in servers.items()
+        ]
+        children = (
+            ChildSpec(name=own_name(SERVERS), start=lambda: Supervisor(specs, PATIENT)),
+            ChildSpec(name=own_name(SKILLS), start=lambda: Supervisor((), PATIENT)),
+            ChildSpec(
+                name="starter",
+                start=lambda: Starter(brought, using, sandbox, figures),
+            ),
+        )
+        return Supervisor(children, PATIENT)
+
+    known = [
+        Known(name, each, actor_of(SERVERS, name)) for name, each in servers.items()
+    ]
+    wanted = {name: agent.tools for name, agent in config.agents.items()}
+    most = config.skills.most_triggered
+    return ToolSources(
+        (
+            McpSource(known, wanted, find),
+            SkillSource(allotted(config, skills), brought, using, most, find),
+        ),
+        ChildSpec(name=own_name(TOOLS), start=tree, shutdown=30.0),
+    )
+
+
+def own_name(name: str) -> str:
+    """Give the last part of an actor's name."""
+    return name.rpartition("/")[2]
+
+
+def skills_of(config: AppConfig) -> dict[str, SkillFolder]:
+    """Read all skills; say which folders hold none that can be used."""
+    found = read_folders(config.skills.folders, config.skills.max_body_chars)
+    for problem in found.problems:
+        LOG.warning("skill left out", why=str(problem))
+    return found.skills
+
+
+def allotted(
+    config: AppConfig, skills: Mapping[str, SkillFolder]
+) -> dict[str, dict[str, SkillFolder]]:
+    """Give each agent its skills."""
+    return {
+        name: {
+            skill: folder
+            for skill, folder in skills.items()
+            if any(tool_names.fits(pattern, skill) for pattern in agent.skills)
+        }
+        for name, agent in config.agents.items()
+    }
+
+
+def brought_by(
+    config: AppConfig,
+    skills: Mapping[str, SkillFolder],
+    servers: Mapping[str, McpServerConfig],
+) -> dict[str, Brought]:
+    """Read the servers of those skills that may have theirs started.
+
+    Args:
+        config: says which.
+        skills: all there are.
+        servers: those of the settings, whose prefixes are taken.
+    """
+    may = {
+        name: folder
+        for name, folder in skills.items()
+        if any(tool_names.fits(pattern, name) for pattern in config.skills.servers)
+    }
+    found, problems = read_all(may, os.environ)
+    for problem in problems:
+        LOG.warning("servers of a skill left out", why=str(problem))
+    taken = {each.prefix or prefix_of(name) for name, each in servers.items()}
+    brought: dict[str, Brought] = {}
+    for skill, configs in found.items():
+        own: dict[str, McpServerConfig] = {}
+        for name, each in configs.items():
+            prefix = free_prefix(name, taken)
+            taken.add(prefix)
+            own[name] = msgspec.structs.replace(each, prefix=prefix)
+        brought[skill] = Brought(may[skill].path.absolute(), own)
+    return brought
+
+
+def free_prefix(name: str, taken: set[str]) -> str:
+    """Make a prefix that no other server has."""
+    prefix = prefix_of(name)
+    number = 2
+    while prefix in taken:
+        prefix = (
+            f"{prefix_of(name)[: tool_names.LONGEST_PREFIX - 4].strip('_-')}-{number}"
+        )
+        number += 1
+    return prefix

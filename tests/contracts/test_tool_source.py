@@ -1,0 +1,114 @@
+"""Proves that every source of tools keeps what the port `ToolSource` promises."""
+
+from __future__ import annotations
+
+import re
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+import trio
+
+from actors import names
+from actors.messages import Address, ToolContext
+from connectors.config_tools import McpServerConfig
+from connectors.mcp.figures import McpFigures
+from connectors.mcp.known import Known
+from connectors.mcp.source import McpSource
+from connectors.mcp.tree import SERVERS, actor_of, server_spec
+from connectors.skills.folder import read_folders
+from connectors.skills.source import SkillSource
+from connectors.skills.using import Using
+from runtime.child import ChildSpec
+from runtime.metrics import Metrics
+from runtime.supervisor import Supervisor
+from runtime.testing import Reports, open_test_system
+from tests.fakes.mcp_connection import FakeConnection
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+    from trio.testing import MockClock
+
+    from actors.ports import ToolSource
+
+FIT = re.compile(r"[A-Za-z0-9_-]{1,64}")
+CONFIG = McpServerConfig(command="x")
+
+
+def context(agent: str = "ben") -> ToolContext:
+    return ToolContext(
+        agent=agent, correlation_id="c", address=Address("t", "1"), sender_id="s"
+    )
+
+
+@asynccontextmanager
+async def sources(
+    clock: MockClock, folder: Path, *, is_mute: bool = False
+) -> AsyncGenerator[dict[str, ToolSource]]:
+    assert clock.autojump_threshold == 0
+    path = folder / "pdf"
+    path.mkdir()
+    (path / "SKILL.md").write_text("---\nname: pdf\ndescription: x\n---\nbody")
+    connection = FakeConnection("a", "b c", "x" * 100, is_mute=is_mute)
+    spec = server_spec("files", CONFIG, connection.connect, McpFigures(Metrics()))
+    servers = ChildSpec(name="servers", start=lambda: Supervisor([spec]))
+    async with open_test_system(Reports()) as system:
+        tools = ChildSpec(name="tools", start=lambda: Supervisor([servers]))
+        await system.start_root(Supervisor([tools]), names.ROOT)
+        known = [Known("files", CONFIG, actor_of(SERVERS, "files"))]
+        skills = {"ben": read_folders([folder], 1_000).skills}
+        yield {
+            "mcp": McpSource(known, {"ben": ("mcp:files",)}, system.find),
+            "skills": SkillSource(skills, {}, Using(60.0), 2, system.find),
+        }
+
+
+@pytest.mark.parametrize("kind", ["mcp", "skills"])
+async def test_what_is_offered_fits_and_has_a_name_of_its_own(
+    kind: str, autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with sources(autojump_clock, tmp_path) as found:
+        offer = await found[kind].offer(context(), "hello")
+    specs = [tool.spec for tool in offer.tools]
+    assert specs
+    assert len({spec.name for spec in specs}) == len(specs)
+    assert all(FIT.fullmatch(spec.name) and spec.description for spec in specs)
+    for spec in specs:
+        assert msgspec.json.decode(spec.parameters)["type"] == "object"
+
+
+@pytest.mark.parametrize("kind", ["mcp", "skills"])
+async def test_an_agent_that_lists_nothing_is_offered_nothing(
+    kind: str, autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with sources(autojump_clock, tmp_path) as found:
+        offer = await found[kind].offer(context("anna"), "pdf")
+    assert (offer.tools, offer.notes) == ((), ())
+
+
+@pytest.mark.parametrize("kind", ["mcp", "skills"])
+async def test_it_waits_a_few_seconds_at_most_and_never_fails(
+    kind: str, autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with sources(autojump_clock, tmp_path, is_mute=True) as found:
+        began = trio.current_time()
+        offer = await found[kind].offer(context(), "hello")
+        assert trio.current_time() - began < 12
+    assert offer.notes
+    # The system has ended, and with it all who could answer.
+    assert (await found[kind].offer(context(), "hello")).notes
+
+
+@pytest.mark.parametrize("kind", ["mcp", "skills"])
+async def test_it_can_be_cancelled(
+    kind: str, autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with sources(autojump_clock, tmp_path, is_mute=True) as found:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await found[kind].offer(context(), "hello")
+            await trio.lowlevel.checkpoint()
+        assert scope.cancelled_caught

@@ -1,0 +1,97 @@
+"""A sandbox that confines nothing; programs run with a bare environment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+import trio
+
+from connectors.sandbox.plan import Finished, SandboxError, Standing
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from pathlib import Path
+
+    from connectors.sandbox.plan import Confinement
+
+
+class OpenProgram:
+    """A program that runs."""
+
+    def __init__(self, process: trio.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self.process = process
+        self.stdin: trio.abc.SendStream = process.stdin
+        self.stdout: trio.abc.ReceiveStream = process.stdout
+        self.stderr: trio.abc.ReceiveStream = process.stderr
+
+    async def wait(self) -> int:
+        return await self.process.wait()
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+
+class FakeSandbox:
+    """Starts programs, and notes how they were to be confined."""
+
+    def __init__(self) -> None:
+        self.confinements: list[Confinement] = []
+        self.programs: list[OpenProgram] = []
+
+    @property
+    def standing(self) -> Standing:
+        return Standing(kind="none", features={})
+
+    async def run(  # noqa: PLR0913  the port's
+        self,
+        command: Sequence[str],
+        *,
+        confinement: Confinement,
+        cwd: Path,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        timeout: float,  # noqa: ASYNC109  the port's
+        max_output: int,
+    ) -> Finished:
+        raise NotImplementedError
+
+    @asynccontextmanager
+    async def open_process(
+        self,
+        command: Sequence[str],
+        *,
+        confinement: Confinement,
+        cwd: Path,
+        env: Mapping[str, str] | None = None,
+    ) -> AsyncGenerator[OpenProgram]:
+        self.confinements.append(confinement)
+        try:
+            process = await trio.lowlevel.open_process(
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=cwd,
+                env={"PATH": os.environ["PATH"], "HOME": str(cwd), **(env or {})},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise SandboxError(str(error)) from error
+        program = OpenProgram(process)
+        self.programs.append(program)
+        try:
+            yield program
+        finally:
+            program.kill()
+            with trio.CancelScope(shield=True):
+                await process.wait()
+                for stream in (program.stdin, program.stdout, program.stderr):
+                    await stream.aclose()
