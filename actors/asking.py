@@ -357,6 +357,7 @@ class Asking:
             max_tokens=persona.config.max_tokens,
             conversation=start.conversation,
             resume=start.resume,
+            notes=self.notes,
         )
 
 

@@ -356,6 +356,10 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     resume: str = ""
     """What an earlier answer in this conversation gave as its `resume`."""
 
+    notes: tuple[str, ...] = ()
+    """What of `system` belongs to this message alone: it stands at the end there, and
+    is told anew where the rest is known."""
+
 
 class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """A whole answer; one that was cut off is an error instead."""

@@ -16,7 +16,7 @@ from actors.asking import Asking
 from actors.attachments import read_attachments
 from actors.ledger import total
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded
-from actors.rules import prompt
+from actors.rules import prompt, resuming
 from actors.rules import turn as rules
 from actors.rules.loop_detector import LoopLimits
 from actors.steps import Steps
@@ -189,7 +189,7 @@ class Course:
     def _resume(self, steps: list[rules.Step]) -> list[rules.Effect]:
         """Go back to where an earlier attempt was cut off."""
         reported = self._start.reported
-        resumed = rules.resume(self._turn, steps)
+        resumed = resuming.resume(self._turn, steps)
         needed_leave: tuple[str, ...] = ()
         for step in resumed.steps:
             if isinstance(step, rules.ModelReplied):

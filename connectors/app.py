@@ -37,6 +37,7 @@ from connectors.config import (
 from connectors.drain import Drain
 from connectors.edges import Edges
 from connectors.model_config import CliModelConfig
+from connectors.models.cli import Ground
 from connectors.offers import open_catalogue
 from connectors.sandbox.figures import show_standing
 from connectors.sandbox.kept import territory
@@ -56,6 +57,7 @@ from runtime.watchdog import WatchdogConfig
 
 if TYPE_CHECKING:
     from actors.ports import Tool, Transport
+    from connectors.models.cli import Prepare
     from connectors.sandbox.runner import Sandbox
     from connectors.tool_sources import ToolSources
     from runtime.clock import Clock
@@ -68,7 +70,11 @@ RUN_SHELL = "run_shell"
 SOURCES = "connectors.tool_sources"
 """Imported only for settings with servers of tools, or with skills."""
 
+PROGRAMS = "connectors.program_servers"
+"""Imported only for settings with models that are programs beside those."""
+
 MakeSources = Callable[..., "ToolSources"]
+MakePrepare = Callable[[AppConfig, Path], "Prepare"]
 MakeTransport = Callable[["Parts"], "Transport"]
 
 
@@ -153,7 +159,7 @@ async def open_app(
     line = LineMetrics(metrics)
     async with AsyncExitStack() as stack:
         sandbox = await _sandbox(config, metrics, private)
-        catalogue = await open_catalogue(config, clock, sandbox, stack)
+        catalogue = await open_catalogue(config, clock, _ground(config, sandbox), stack)
         tools = make_tools(config, clock, sandbox, stack)
         store = await _store(config, line, stack)
         services = Services(
@@ -333,6 +339,16 @@ def _further(config: AppConfig, sandbox: Sandbox, app: App) -> ToolSources | Non
         return None
     make = cast("MakeSources", importlib.import_module(SOURCES).make_sources)
     return make(config, sandbox, app.metrics, app.system.find)
+
+
+def _ground(config: AppConfig, sandbox: Sandbox) -> Ground:
+    """Say where models run that are programs, and tell them of servers of tools."""
+    folder = Path(config.workspace.path).absolute() / "cli"
+    has_program = any(isinstance(m, CliModelConfig) for m in config.models.values())
+    if not (has_program and (config.mcp_servers or config.skills.folders)):
+        return Ground(sandbox, folder)
+    make = cast("MakePrepare", importlib.import_module(PROGRAMS).preparing)
+    return Ground(sandbox, folder, make(config, folder))
 
 
 async def _sandbox(

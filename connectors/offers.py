@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from actors.catalogue import Catalogue
@@ -29,7 +27,7 @@ from connectors.model_config import (
     as_model,
     kind_of,
 )
-from connectors.models.cli import CliModel
+from connectors.models.cli import CliModel, Ground
 from connectors.models.script import load_script
 from connectors.models.scripted import ScriptedModel
 from connectors.shipped import shipped_prices
@@ -40,11 +38,11 @@ from runtime.logs import EventLog
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
     from datetime import tzinfo
+    from pathlib import Path
 
     from actors.config import BudgetConfig
     from actors.ports import Model
     from connectors.config import AppConfig
-    from connectors.sandbox.runner import Sandbox
     from runtime.clock import Clock
 
 LOG = EventLog("models")
@@ -62,32 +60,22 @@ ClientConfig = ScriptedModelConfig | CliModelConfig | HttpModelConfig
 MakeModel = Callable[[HttpModelConfig, Callable[[], float]], "Model"]
 
 
-@dataclass(frozen=True)
-class Programs:
-    """What models that are programs need."""
-
-    sandbox: Sandbox
-    folder: Path
-    """Where their conversations' folders are."""
-
-
 async def open_catalogue(
-    config: AppConfig, clock: Clock, sandbox: Sandbox, stack: AsyncExitStack
+    config: AppConfig, clock: Clock, ground: Ground, stack: AsyncExitStack
 ) -> Catalogue:
     """Make all that can be asked; its connections are closed with the stack.
 
     Args:
         config: checked settings.
         clock: the time.
-        sandbox: confines models that are programs.
+        ground: where models run that are programs.
         stack: closes what is opened here.
 
     Raises:
         runtime.errors.SettingsError: a script or the price list is wrong.
     """
-    programs = Programs(sandbox, folder_of(config))
     clients = {
-        name: make_client(settings, clock, programs, stack)
+        name: make_client(settings, clock, ground, stack)
         for name, settings in accounts(config).items()
     }
     price_list = load_prices(config.ledger.prices or shipped_prices())
@@ -107,11 +95,6 @@ async def open_catalogue(
     )
 
 
-def folder_of(config: AppConfig) -> Path:
-    """Say where models that are programs keep their conversations."""
-    return Path(config.workspace.path).absolute() / "cli"
-
-
 def accounts(config: AppConfig) -> dict[str, ClientConfig]:
     """Give the settings of each account's client; a model may be its own account."""
     found: dict[str, ClientConfig] = {
@@ -125,7 +108,7 @@ def accounts(config: AppConfig) -> dict[str, ClientConfig]:
 
 
 def make_client(
-    config: ClientConfig, clock: Clock, programs: Programs, stack: AsyncExitStack
+    config: ClientConfig, clock: Clock, ground: Ground, stack: AsyncExitStack
 ) -> Model:
     """Make the client of one account, to be closed with the stack."""
     made: Model
@@ -133,7 +116,7 @@ def make_client(
         case ScriptedModelConfig(script=script):
             made = ScriptedModel(load_script(script))
         case CliModelConfig():
-            made = CliModel(config, programs.sandbox, programs.folder, clock.wall)
+            made = CliModel(config, ground, clock.wall)
         case HttpModelConfig():
             module = importlib.import_module(HTTP_MODELS[type(config)])
             made = cast("MakeModel", module.make_model)(config, clock.wall)

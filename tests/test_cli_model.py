@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,10 +10,14 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from actors.config import AgentConfig
 from actors.errors import ModelBusyError, ModelError, ModelRefusedError
 from actors.messages import Image, Line, ModelAnswer, ModelRequest
+from connectors.config import AppConfig
+from connectors.config_tools import McpServerConfig
 from connectors.model_config import CliModelConfig
-from connectors.models.cli import CliModel, folder_name
+from connectors.models.cli import CliModel, Ground, folder_name
+from connectors.program_servers import preparing
 from runtime.secret import Secret
 from tests.fakes import cli_program
 from tests.fakes.media import PNG
@@ -42,11 +47,18 @@ class Program:
     def __init__(self, folder: Path, config: CliModelConfig = CONFIG) -> None:
         self.folder = folder
         self.sandbox = OpenSandbox()
-        self.model = CliModel(config, self.sandbox, folder, now, pauses=(0.0,) * 5)
+        self.model = CliModel(
+            config, Ground(self.sandbox, folder, pauses=(0.0,) * 5), now
+        )
         self.spoken: list[str] = []
 
     async def ask(
-        self, text: str, *, resume: str = "", images: tuple[Image, ...] = ()
+        self,
+        text: str,
+        *,
+        resume: str = "",
+        images: tuple[Image, ...] = (),
+        notes: tuple[str, ...] = (),
     ) -> ModelAnswer:
         asked = Line("user", text, name="zoe", images=images)
         request = ModelRequest(
@@ -57,6 +69,7 @@ class Program:
             lines=(*HISTORY, asked),
             conversation="anna/http/room",
             resume=resume,
+            notes=notes,
         )
         return await self.model.answer(request, self.spoken.append)
 
@@ -162,7 +175,7 @@ async def test_it_may_change_only_its_folder(program: Program) -> None:
 async def test_without_a_sandbox_nothing_runs(tmp_path: Path) -> None:
     sandbox = OpenSandbox(is_missing=True)
     program = Program(tmp_path)
-    program.model = CliModel(CONFIG, sandbox, tmp_path, lambda: 0.0)
+    program.model = CliModel(CONFIG, Ground(sandbox, tmp_path), now)
     with pytest.raises(ModelRefusedError, match="no sandbox"):
         await program.ask("say x")
 
@@ -175,3 +188,29 @@ async def test_one_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     with pytest.raises(ModelBusyError, match=r"not done after 0\.05 s") as caught:
         await Program(tmp_path, config).ask("say x")
     assert caught.value.kind == "timeout"
+
+
+async def test_what_belongs_to_a_message_is_told_to_a_session_too(
+    program: Program,
+) -> None:
+    first = await program.ask("prompt")
+    again = await program.ask("prompt", resume=first.resume, notes=("Use skill X.",))
+    assert "Be brief." in first.text
+    assert "Be brief." not in again.text
+    assert "Use skill X." in again.text
+
+
+async def test_servers_of_tools_are_told_for_one_call(tmp_path: Path) -> None:
+    files = McpServerConfig(command="files", args=("--here",))
+    config = AppConfig(
+        mcp_servers={"files": files, "other": McpServerConfig(command="x")},
+        agents={"anna": AgentConfig(tools=("mcp:files",))},
+    )
+    program = Program(tmp_path)
+    ground = Ground(program.sandbox, tmp_path, preparing(config, tmp_path))
+    program.model = CliModel(CONFIG, ground, now)
+    answer = await program.ask("settings")
+    assert json.loads(answer.text)["mcpServers"] == {
+        "files": {"command": "files", "args": ["--here"]}
+    }
+    assert not list((program.home / ".claude").iterdir())

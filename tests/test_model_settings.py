@@ -9,6 +9,7 @@ import pytest
 
 from actors.rules.budget import Budget, Limit
 from actors.rules.prices import OWN, Prices
+from connectors.models.cli import Ground
 from connectors.offers import load_prices, open_catalogue, prices_of
 from connectors.settings import load_app
 from runtime.clock import SystemClock
@@ -69,7 +70,9 @@ async def test_models_share_the_clients_of_their_accounts(tmp_path: Path) -> Non
     """
     config = load(tmp_path, more)
     async with AsyncExitStack() as stack:
-        catalogue = await open_catalogue(config, SystemClock(), OpenSandbox(), stack)
+        catalogue = await open_catalogue(
+            config, SystemClock(), Ground(OpenSandbox(), tmp_path), stack
+        )
     assert set(catalogue.clients) == {"work", "home", "cheap"}
     assert catalogue.preferences == {"work": 0, "home": -1}
     smart, cheap = catalogue.offers["smart"], catalogue.offers["cheap"]
@@ -169,7 +172,9 @@ async def test_budgets_reach_the_domain(tmp_path: Path) -> None:
     )
     config = load(tmp_path, more)
     async with AsyncExitStack() as stack:
-        catalogue = await open_catalogue(config, SystemClock(), OpenSandbox(), stack)
+        catalogue = await open_catalogue(
+            config, SystemClock(), Ground(OpenSandbox(), tmp_path), stack
+        )
     assert str(catalogue.zone) == "Europe/Berlin"
     assert catalogue.budgets == (
         Budget(

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import trio
@@ -18,10 +21,11 @@ from actors.messages import ModelAnswer, Usage
 from connectors.models.cli_output import Output, read_output, trouble
 from connectors.models.cli_prompt import full_prompt, short_prompt
 from connectors.sandbox.plan import Confinement, SandboxError
+from runtime.errors import KernelError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from actors.errors import ModelFault
@@ -47,30 +51,44 @@ PASSES_ON: frozenset[ModelFault] = frozenset({"rate", "quota", "auth", "overload
 ENDINGS = {"image/png": "png", "image/gif": "gif", "image/webp": "webp"}
 
 
+Prepare = Callable[["ModelRequest", "Path"], "AbstractAsyncContextManager[object]"]
+"""Makes a conversation's folder ready for one answer, and tidies up after it; raises
+`KernelError`."""
+
+
+def leave_as_it_is(_: ModelRequest, __: Path) -> AbstractAsyncContextManager[object]:
+    """Prepare nothing."""
+    return nullcontext()
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Where programs run."""
+
+    sandbox: Sandbox
+    folder: Path
+    """Where their conversations' folders are: `<agent>/<conversation>`."""
+
+    prepare: Prepare = leave_as_it_is
+    pauses: tuple[float, ...] = GOES_ON_AFTER
+    """Seconds before each further start for one answer."""
+
+
 class CliModel:
     """Answers by starting a program.
 
     Args:
         config: which program, and how it is called.
-        sandbox: confines it.
-        folder: where its conversations' folders are.
+        ground: confines it, and says where it runs.
         wall_clock: gives Unix seconds.
-        pauses: seconds before each further start for one answer.
     """
 
     def __init__(
-        self,
-        config: CliModelConfig,
-        sandbox: Sandbox,
-        folder: Path,
-        wall_clock: Callable[[], float],
-        pauses: Sequence[float] = GOES_ON_AFTER,
+        self, config: CliModelConfig, ground: Ground, wall_clock: Callable[[], float]
     ) -> None:
         self._config = config
-        self._sandbox = sandbox
-        self._folder = folder
+        self._ground = ground
         self._wall_clock = wall_clock
-        self._pauses = tuple(pauses)
         self._name = config.command[0].rpartition("/")[2]
         self._secrets = {
             name: secret.reveal() for name, secret in config.secrets.items()
@@ -85,7 +103,9 @@ class CliModel:
             ModelRefusedError: it will not: key, quota, length, or no sandbox.
         """
         async with self._at_once:
-            home = self._folder / request.agent / folder_name(request.conversation)
+            home = (
+                self._ground.folder / request.agent / folder_name(request.conversation)
+            )
             inbox = home / "inbox"
             await trio.Path(inbox).mkdir(parents=True, exist_ok=True, mode=0o700)
             images = request.lines[-1].images
@@ -93,7 +113,10 @@ class CliModel:
             try:
                 for path, image in zip(saved, images, strict=True):
                     await trio.Path(path).write_bytes(image.content)
-                return await self._converse(request, home, saved, speak)
+                async with self._ground.prepare(request, home):
+                    return await self._converse(request, home, saved, speak)
+            except KernelError as error:
+                raise ModelRefusedError(f"{self._name}: {error}") from error
             finally:
                 for path in saved:
                     path.unlink(missing_ok=True)
@@ -131,7 +154,7 @@ class CliModel:
         """Run the program, again where it stops for its number of turns (F203)."""
         said: list[str] = []
         usage = Usage()
-        for wait in (0.0, *self._pauses):
+        for wait in (0.0, *self._ground.pauses):
             await trio.sleep(wait)
             output = await self._start(request, home, prompt, resume)
             usage += output.tokens
@@ -165,7 +188,7 @@ class CliModel:
             network="tcp",
         )
         try:
-            ended = await self._sandbox.run(
+            ended = await self._ground.sandbox.run(
                 self._command(request, resume),
                 confinement=confinement,
                 cwd=home,

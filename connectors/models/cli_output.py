@@ -94,9 +94,9 @@ def read_line(line: bytes) -> Output | None:
     if not line.startswith((b"{", b"[")):
         return None
     try:
-        decoded = msgspec.json.decode(line, type=Output | list[msgspec.Raw])
-        if isinstance(decoded, list):
-            decoded = msgspec.json.decode(decoded[-1], type=Output)
+        if line.startswith(b"["):
+            line = bytes(msgspec.json.decode(line, type=list[msgspec.Raw])[-1])
+        decoded = msgspec.json.decode(line, type=Output)
     except (ValueError, RecursionError, IndexError):
         return None
     if decoded.type != "result" or (decoded.result is None and not decoded.subtype):

@@ -41,7 +41,8 @@ def full_prompt(request: ModelRequest, images: Sequence[str], now: float) -> byt
 def short_prompt(request: ModelRequest, images: Sequence[str], now: float) -> bytes:
     """Write what a session of the program that goes on must know (F218)."""
     newest = request.lines[-1]
-    return f"{time_line(now)}\n\n{question(newest, images)}".encode()
+    parts = [time_line(now), *request.notes, question(newest, images)]
+    return "\n\n".join(parts).encode()
 
 
 def time_line(now: float) -> str:

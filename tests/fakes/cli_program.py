@@ -3,7 +3,8 @@
 Run as `python cli_program.py <flags>` in a conversation's folder; its sessions are
 files there. Words it knows: `say X`, `turns N X` (stops for its turns), `fail X`
 (an error it reports), `crash X` (an error it does not report), `garbage`, `env`,
-`files` (the pictures that came along), `recall` (how often this session was asked).
+`prompt`, `settings` (its settings file), `files` (the pictures that came along),
+`recall` (how often this session was asked).
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+ASKED = [""]
+"""The prompt."""
 
 
 def finish(**fields: object) -> None:
@@ -57,7 +62,7 @@ def crash(_: str, rest: str) -> None:
 
 def files(name: str, _: str) -> None:
     """Say which pictures there are."""
-    named = PROMPT.split("[Attached image: ")[1:]
+    named = ASKED[0].split("[Attached image: ")[1:]
     paths = [Path(each.partition("]")[0]) for each in named]
     found = [f"{path.suffix}:{path.stat().st_size}" for path in paths]
     finish(result=" ".join(found), session_id=name)
@@ -66,7 +71,7 @@ def files(name: str, _: str) -> None:
 def recall(name: str, _: str) -> None:
     """Say how often this session was asked, and whether it was told all."""
     count = int(Path(name).read_text())
-    finish(result=f"{count} {'<conversation>' in PROMPT}", session_id=name)
+    finish(result=f"{count} {'<conversation>' in ASKED[0]}", session_id=name)
 
 
 def say(name: str, rest: str) -> None:
@@ -89,20 +94,22 @@ WORDS: dict[str, Callable[[str, str], None]] = {
     "recall": recall,
     "fail": lambda name, rest: finish(result=rest, is_error=True, session_id=name),
     "garbage": garbage,
+    "prompt": lambda name, _: finish(result=ASKED[0], session_id=name),
+    "settings": lambda name, _: finish(
+        result=Path(".claude/settings.local.json").read_text(), session_id=name
+    ),
     "env": lambda name, _: finish(result=" ".join(os.environ), session_id=name),
 }
-PROMPT = ""
 
 
 def main() -> None:
     """Play what the prompt says."""
-    global PROMPT  # noqa: PLW0603  a program of its own, which runs once
-    PROMPT = sys.stdin.read()
+    prompt = ASKED[0] = sys.stdin.read()
     name = session(sys.argv[1:])
     Path(name).write_text(str(int(Path(name).read_text()) + 1))
-    last = PROMPT.rstrip().rpartition("\n")[2].partition(": ")[2]
+    last = prompt.rstrip().rpartition("\n")[2].partition(": ")[2]
     word, _, rest = last.partition(" ")
-    if PROMPT.startswith("Go on"):
+    if prompt.startswith("Go on"):
         word, rest = "turns", Path("left").read_text()
     WORDS[word](name, rest)
 

@@ -46,6 +46,7 @@ class OpenSandbox:
         if self._is_missing:
             raise SandboxError("there is no sandbox on this machine")
         given = {"PATH": os.environ["PATH"], "HOME": str(cwd), **(env or {})}
+        ended = subprocess.CompletedProcess(list(command), -9, b"", b"")
         with trio.move_on_after(timeout) as scope:
             ended = await trio.run_process(
                 list(command),
@@ -56,8 +57,6 @@ class OpenSandbox:
                 capture_stderr=True,
                 check=False,
             )
-        if scope.cancelled_caught:
-            ended = subprocess.CompletedProcess(list(command), -9, b"", b"")
         return Finished(
             returncode=ended.returncode,
             stdout=ended.stdout[:max_output],

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from actors.messages import Line, ToolCall
 from actors.rules.loop_detector import LoopLimits
+from actors.rules.resuming import resume
 from actors.rules.turn import (
     ACKNOWLEDGEMENT,
     MAX_CALLS,
@@ -26,7 +27,6 @@ from actors.rules.turn import (
     ToolReturned,
     Turn,
     TurnStarted,
-    resume,
 )
 
 TOOLS = ("clock", "calculate")

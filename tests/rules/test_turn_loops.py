@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from actors.messages import Line, ToolCall
 from actors.rules.loop_detector import LoopLimits
+from actors.rules.resuming import resume
 from actors.rules.turn import (
     AskModel,
     CallTool,
@@ -16,7 +17,6 @@ from actors.rules.turn import (
     ToolReturned,
     Turn,
     TurnStarted,
-    resume,
 )
 
 TOOLS = ("clock", "calculate")

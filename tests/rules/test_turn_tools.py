@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.messages import ToolCall
+from actors.rules.resuming import resume, tools_run
 from actors.rules.turn import (
     AskModel,
     CallTool,
@@ -14,8 +15,6 @@ from actors.rules.turn import (
     ToolReturned,
     Turn,
     TurnStarted,
-    resume,
-    tools_run,
 )
 
 ids = st.sampled_from(["", "1", "2", "call"])
