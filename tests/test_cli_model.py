@@ -21,7 +21,7 @@ from connectors.program_servers import preparing
 from runtime.secret import Secret
 from tests.fakes import cli_program
 from tests.fakes.media import PNG
-from tests.fakes.open_sandbox import OpenSandbox
+from tests.fakes.sandbox import FakeSandbox
 
 if TYPE_CHECKING:
     from actors.errors import ModelFault
@@ -46,7 +46,7 @@ class Program:
 
     def __init__(self, folder: Path, config: CliModelConfig = CONFIG) -> None:
         self.folder = folder
-        self.sandbox = OpenSandbox()
+        self.sandbox = FakeSandbox()
         self.model = CliModel(
             config, Ground(self.sandbox, folder, pauses=(0.0,) * 5), now
         )
@@ -168,12 +168,12 @@ async def test_pictures_are_files_while_it_runs(program: Program) -> None:
 
 async def test_it_may_change_only_its_folder(program: Program) -> None:
     await program.ask("say x")
-    (asked,) = program.sandbox.asked
+    (asked,) = program.sandbox.confinements
     assert asked.writable == (program.home,)
 
 
 async def test_without_a_sandbox_nothing_runs(tmp_path: Path) -> None:
-    sandbox = OpenSandbox(is_missing=True)
+    sandbox = FakeSandbox(is_missing=True)
     program = Program(tmp_path)
     program.model = CliModel(CONFIG, Ground(sandbox, tmp_path), now)
     with pytest.raises(ModelRefusedError, match="no sandbox"):

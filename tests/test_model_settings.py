@@ -14,7 +14,7 @@ from connectors.offers import load_prices, open_catalogue, prices_of
 from connectors.settings import load_app
 from runtime.clock import SystemClock
 from runtime.errors import SettingsError
-from tests.fakes.open_sandbox import OpenSandbox
+from tests.fakes.sandbox import FakeSandbox
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,7 +71,7 @@ async def test_models_share_the_clients_of_their_accounts(tmp_path: Path) -> Non
     config = load(tmp_path, more)
     async with AsyncExitStack() as stack:
         catalogue = await open_catalogue(
-            config, SystemClock(), Ground(OpenSandbox(), tmp_path), stack
+            config, SystemClock(), Ground(FakeSandbox(), tmp_path), stack
         )
     assert set(catalogue.clients) == {"work", "home", "cheap"}
     assert catalogue.preferences == {"work": 0, "home": -1}
@@ -173,7 +173,7 @@ async def test_budgets_reach_the_domain(tmp_path: Path) -> None:
     config = load(tmp_path, more)
     async with AsyncExitStack() as stack:
         catalogue = await open_catalogue(
-            config, SystemClock(), Ground(OpenSandbox(), tmp_path), stack
+            config, SystemClock(), Ground(FakeSandbox(), tmp_path), stack
         )
     assert str(catalogue.zone) == "Europe/Berlin"
     assert catalogue.budgets == (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from connectors.sandbox.plan import Finished, SandboxError, Standing
+from connectors.sandbox.plan import Finished, SandboxError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -40,15 +40,16 @@ class OpenProgram:
 
 
 class FakeSandbox:
-    """Starts programs, and notes how they were to be confined."""
+    """Starts programs, and notes how they were to be confined.
 
-    def __init__(self) -> None:
+    Args:
+        is_missing: whether nothing can be confined here.
+    """
+
+    def __init__(self, *, is_missing: bool = False) -> None:
+        self._is_missing = is_missing
         self.confinements: list[Confinement] = []
         self.programs: list[OpenProgram] = []
-
-    @property
-    def standing(self) -> Standing:
-        return Standing(kind="none", features={})
 
     async def run(  # noqa: PLR0913  the port's
         self,
@@ -61,7 +62,29 @@ class FakeSandbox:
         timeout: float,  # noqa: ASYNC109  the port's
         max_output: int,
     ) -> Finished:
-        raise NotImplementedError
+        self.confinements.append(confinement)
+        if self._is_missing:
+            raise SandboxError("there is no sandbox on this machine")
+        given = {"PATH": os.environ["PATH"], "HOME": str(cwd), **(env or {})}
+        ended = subprocess.CompletedProcess(list(command), -9, b"", b"")
+        with trio.move_on_after(timeout) as scope:
+            ended = await trio.run_process(
+                list(command),
+                cwd=cwd,
+                env=given,
+                stdin=stdin,
+                capture_stdout=True,
+                capture_stderr=True,
+                check=False,
+            )
+        return Finished(
+            returncode=ended.returncode,
+            stdout=ended.stdout[:max_output],
+            stderr=ended.stderr[:max_output],
+            was_cut=len(ended.stdout) > max_output,
+            timed_out=scope.cancelled_caught,
+            seconds=0.0,
+        )
 
     @asynccontextmanager
     async def open_process(
