@@ -25,6 +25,9 @@ COPIED = ("runtime", "actors", "connectors", "config", "tests", "pyproject.toml"
 LIMIT = 300.0
 """Seconds after which a test run counts as red: a mistake may make it hang."""
 
+HUNG = "Timeout ("
+"""How faulthandler begins to tell of a test that has taken `faulthandler_timeout`."""
+
 AT_ONCE = 2
 
 
@@ -87,6 +90,8 @@ def run_tests(copy: Path, mutant: Mutant) -> tuple[bool, str]:
             check=False,
         )
     except subprocess.TimeoutExpired:
+        return True, "the tests hung"
+    if HUNG in done.stderr:  # pytest ends itself then, without a word of its own
         return True, "the tests hung"
     failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
     if done.returncode == 1 and failed:
