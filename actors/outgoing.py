@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import answers, commits, names
-from actors.protocol import Deliver, DrainOutbox, Route
+from actors.protocol import Deliver, DrainOutbox, Route, StopCaused
 from runtime.errors import (
     DuplicateError,
     SequenceConflictError,
@@ -22,6 +22,7 @@ from runtime.rows import Committed
 
 if TYPE_CHECKING:
     from actors.history import History
+    from actors.messages import Inbound
     from actors.services import Services
     from runtime.actor import Actor
 
@@ -71,7 +72,7 @@ class Outgoing:
         services: where to store.
     """
 
-    __slots__ = ("_history", "_services", "_waiting")
+    __slots__ = ("_history", "_services", "_stops", "_waiting")
 
     def __init__(self, history: History, services: Services) -> None:
         self._history = history
@@ -79,6 +80,7 @@ class Outgoing:
         # Why no deque: an empty one is 600 bytes, an empty list 56, and most
         # conversations store nothing.
         self._waiting: tuple[answers.Answer | answers.Aside, ...] = ()
+        self._stops: tuple[tuple[str, StopCaused], ...] = ()
 
     def put(self, answer: answers.Answer | answers.Aside, session: Actor) -> None:
         """Store an answer, or what is said beside one, after those before it.
@@ -90,6 +92,17 @@ class Outgoing:
         self._waiting = (*self._waiting, answer)
         if len(self._waiting) == 1:
             self.store_next(session)
+
+    def stop_after(self, inbound: Inbound, stop: StopCaused) -> None:
+        """Have what an answer hands on stopped as soon as it is handed on.
+
+        Args:
+            inbound: what the answer is to; it is on its way to the disk.
+            stop: why.
+        """
+        origin = inbound.correlation_id
+        only = msgspec.structs.replace(stop, correlation_id=origin)
+        self._stops = (*self._stops, (inbound.id, only))
 
     def store_next(self, session: Actor) -> None:
         """Store the oldest answer, if there is one."""
@@ -106,6 +119,7 @@ class Outgoing:
             # stored later must not go out before this.
             if isinstance(outcome, Committed):
                 _send(answer, session)
+                self._stop_handed(answer, session)
             session.note(Stored(answer, commit.at, outcome))
 
         self._services.store.submit(commit, done)
@@ -136,6 +150,7 @@ class Outgoing:
             # An earlier incarnation, or an earlier process, stored this answer; what
             # it could not send stands in the outbox.
             self._history.note_answered(answer.inbound.id)
+            self._stop_handed(answer, session)
         elif isinstance(outcome, Exception):
             if not self._is_given_up(answer, outcome, session):
                 return None
@@ -194,6 +209,17 @@ class Outgoing:
         self._waiting = (lost, *self._waiting[1:])
         self.store_next(session)
         return False
+
+    def _stop_handed(
+        self, answer: answers.Answer | answers.Aside, session: Actor
+    ) -> None:
+        """Stop what an answer handed on when it was too late to keep it back."""
+        if isinstance(answer, answers.Aside) or answer.put_off is not None:
+            return  # something else about the same message
+        for inbound_id, stop in self._stops:
+            if inbound_id == answer.inbound.id:
+                session.tell(names.ROUTER, stop)
+        self._stops = tuple(x for x in self._stops if x[0] != answer.inbound.id)
 
     def _take_up(self, answer: answers.Answer, at: float, committed: Committed) -> None:
         """Add to the history what was stored, unless it was read from the journal."""

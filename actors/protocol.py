@@ -59,6 +59,19 @@ class Hear(msgspec.Struct, frozen=True):
     """What an earlier process, or incarnation, did about it."""
 
 
+class StopCaused(msgspec.Struct, frozen=True):
+    """To the router, then to who is awake in a chat: stop what an agent handed on."""
+
+    by: Inbound
+    """The `/stop`: where it was said, and by whom."""
+
+    agent: str
+    """Whom it was said to; what it gave others to do is stopped."""
+
+    correlation_id: str = ""
+    """Only what goes back to this message; empty: to any of this person's."""
+
+
 class Acquire(msgspec.Struct, frozen=True):
     """To the limiter: this session wants to run a turn."""
 

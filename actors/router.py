@@ -9,10 +9,19 @@ import msgspec
 
 from actors import answers, commits, names
 from actors.messages import Inbound
-from actors.protocol import Deliver, DrainOutbox, Hear, Route, Settled, TakeUp
+from actors.protocol import (
+    Deliver,
+    DrainOutbox,
+    Hear,
+    Route,
+    Settled,
+    StopCaused,
+    TakeUp,
+)
 from actors.rules.keys import session_key
 from actors.rules.message_state import Past
 from actors.rules.routes import Routed, Unrouted, route
+from actors.unheard import UNTRIED, Unheard, read_back
 from runtime.actor import Actor
 from runtime.errors import DuplicateError, StoreUnavailableError
 from runtime.logs import EventLog
@@ -24,7 +33,7 @@ if TYPE_CHECKING:
     from actors.answers import Answer
     from actors.rules.routes import RoutingTable
     from actors.services import Services
-    from runtime.rows import SettledState, StoredMessage
+    from runtime.rows import SettledState
 
 LOG = EventLog("router")
 
@@ -49,22 +58,6 @@ HANDED_AT_ONCE = 100
 
 HAND_ON_EVERY = 0.1
 """Seconds between two goes."""
-
-UNTRIED = Past()
-
-
-class Unheard(msgspec.Struct, frozen=True):
-    """A stored message that nobody has heard yet."""
-
-    inbound: Inbound
-    number: int = 0
-    """Its number in the inbox; 0 if it is not known."""
-
-    past: Past = UNTRIED
-
-    def place(self) -> tuple[int, int]:
-        """Say where it stands among what was accepted."""
-        return self.inbound.copy_of or self.number, self.number
 
 
 class Settling(msgspec.Struct, frozen=True):
@@ -102,8 +95,9 @@ class Router(Actor):
     """Hands each message to the sessions of the agents that hear it.
 
     Takes: `Route`, from connectors and, for what agents hand on, from sessions;
-        `TakeUp` from whoever was restarted.
-    Sends: `Hear` to sessions; `Deliver` or `Settled` about what nobody hears.
+        `TakeUp` from whoever was restarted; `StopCaused` from sessions.
+    Sends: `Hear` and `StopCaused` to sessions; `Deliver` or `Settled` about what
+        nobody hears.
     Keeps: its table, what waits behind a message that several agents hear, and what
         was taken up until all of it is handed out.
     Fails: never by a message.
@@ -122,7 +116,7 @@ class Router(Actor):
         self._services = services
         self._is_taking_up = False
         self._is_handing_on = False
-        self._held_back: dict[str, list[Unheard]] = {}
+        self._held_back: dict[str, list[Unheard | StopCaused]] = {}
         """By chat, while copies for further agents are being stored: what came after.
         No more than the connectors have on their way to the disk."""
 
@@ -142,6 +136,8 @@ class Router(Actor):
         match message:
             case Route(inbound=inbound, number=number):
                 self._hear_of(Unheard(inbound, number))
+            case StopCaused():
+                self._stop_caused(message)
             case TakeUp():
                 self._take_up_soon()
             case TakeUpDue():
@@ -255,6 +251,18 @@ class Router(Actor):
         key = session_key(inbound, agent, self._services.sessions.session_scope)
         self.tell(names.sessions(agent), Keyed(key.text, Hear(inbound, past)))
 
+    def _stop_caused(self, stop: StopCaused) -> None:
+        """Tell who is awake in this chat, behind what they are still to hear."""
+        behind = self._held_back.get(commits.chat_stream(stop.by))
+        if behind is not None:
+            behind.append(stop)
+            return
+        scope = self._services.sessions.session_scope
+        for agent in self._table.agents.values():
+            # Who sleeps works at nothing, and whatever waits elsewhere comes later.
+            key = session_key(stop.by, agent, scope).text
+            self.tell(names.sessions(agent), Keyed(key, stop, may_wake=False))
+
     def _several(self, unheard: Unheard, routed: Routed) -> None:
         """Give each further agent a stored copy of its own to answer and settle.
 
@@ -302,8 +310,11 @@ class Router(Actor):
         self._hear(first, first.agent, split.past)
         for inbound in further:
             self._hear(inbound, inbound.agent)
-        for unheard in self._held_back.pop(commits.chat_stream(first), ()):
-            self._route(unheard)
+        for held in self._held_back.pop(commits.chat_stream(first), ()):
+            if isinstance(held, StopCaused):
+                self._stop_caused(held)
+            else:
+                self._route(held)
 
     def _nobody(self, inbound: Inbound, unrouted: Unrouted) -> None:
         """Settle what nobody hears; tell the sender where one waits."""
@@ -358,25 +369,3 @@ def tell(found: Counter[str], running: frozenset[str]) -> None:
                 connector=connector,
                 count=count,
             )
-
-
-def read_back(row: StoredMessage) -> tuple[Unheard, ...]:
-    """Read a stored message; nothing if that cannot be done."""
-    try:
-        inbound = msgspec.json.decode(row.body, type=Inbound)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        # Left as it is: a later release may read it, and it keeps nobody else.
-        LOG.fault("message cannot be read", error, message=row.id)
-        return ()
-    return (Unheard(inbound, row.number, as_past(row)),)
-
-
-def as_past(row: StoredMessage) -> Past:
-    """Say what the store knows of earlier attempts at a message."""
-    return Past(
-        attempts=row.attempts,
-        was_running=row.state == "running",
-        started_at=row.started_at,
-        due_at=row.due_at,
-        was_read=True,
-    )

@@ -24,11 +24,12 @@ from actors.protocol import (
     Finished,
     Granted,
     Hear,
+    StopCaused,
     TakeUp,
     TurnEnded,
     TurnSpoke,
 )
-from actors.rules import commands, keys, message_state, queueing
+from actors.rules import commands, keys, message_state, queueing, stopping
 from actors.showing import DraftDue
 from runtime.actor import Actor
 from runtime.logs import EventLog
@@ -57,9 +58,10 @@ class BeginAgain(msgspec.Struct, frozen=True):
 class Session(Actor):
     """One conversation: its history, and at most one turn at a time.
 
-    Takes: `Hear`, `Granted`, `TurnSpoke`, `TurnNoted`, `TurnEnded`.
+    Takes: `Hear`, `StopCaused`, `Granted`, `TurnSpoke`, `TurnNoted`, `TurnEnded`.
     Sends: `StartTurn` to its agent; rows to the store; `Deliver` and `ShowDraft` to
-        the connector; `Route` for what it hands to other agents.
+        the connector; `Route` for what it hands to other agents, `StopCaused` for
+        what is to end there.
     Keeps: the history, rebuilt from its journal stream, and what waits.
     Fails: when somebody else wrote to its stream, or on a damaged database; what it
         held goes back into its mailbox, and the next incarnation reads anew.
@@ -122,10 +124,10 @@ class Session(Actor):
                 self._hear(message)
                 if self._queue.waiting and self._attempt is None:
                     return self._see_whether_it_waits()
-            case Stored():
-                self._stored(message)
-            case RetryCommit():
-                self._outgoing.store_next(self)
+            case StopCaused():
+                self._stop_caused(message)
+            case Stored() | RetryCommit():
+                self._on_commit(message)
             case BeginAgain(inbound_id=inbound_id):
                 self._begin_again(inbound_id)
             case (
@@ -181,20 +183,40 @@ class Session(Actor):
             self._superseded(inbound)
 
     def _stop(self, inbound: Inbound) -> None:
+        """Stop what one person asked here, and what came of it elsewhere."""
+        stop = StopCaused(inbound, self._persona.name)
+        held = [each.inbound for each in self._held.values()]
+        mine = frozenset(each.id for each in held if stopping.is_of(each, inbound))
+        is_stopped, is_late = self._stop_these(mine, stop)
+        told = stopping.told(
+            is_stopped=is_stopped,
+            is_late=is_late,
+            is_busy=self._queue.current is not None,
+            may_hand_on=bool(self._persona.colleagues),
+        )
+        self._say(inbound, told)
+        self.tell(names.ROUTER, stop)
+
+    def _stop_caused(self, stop: StopCaused) -> None:
+        """Stop what another agent gave this one to do."""
+        by, agent, origin = stop.by, stop.agent, stop.correlation_id
+        held = [each.inbound for each in self._held.values()]
+        caused = [x.id for x in held if stopping.is_caused(x, by, agent, origin)]
+        self._stop_these(frozenset(caused), stop)
+
+    def _stop_these(self, ids: frozenset[str], stop: StopCaused) -> tuple[bool, bool]:
+        """Stop some of what is held; give whether it was, and whether one is late."""
         current = self._attempt
-        ending = current if current is not None and current.is_over else None
-        effects = self._queue.on(queueing.StopAsked())
-        if ending is not None:
+        is_late = current is not None and current.is_over and current.inbound.id in ids
+        effects: list[queueing.Effect] = self._queue.on(queueing.StopAsked(ids))
+        if current is not None and is_late:
             # Its answer is on its way to the disk, and goes out before all of this.
             self._forget_attempt()
             effects = [e for e in effects if not isinstance(e, queueing.CancelCurrent)]
+            self._outgoing.stop_after(current.inbound, stop)
         self._effects(effects)
-        if effects:
-            self._say(inbound, "Stopped.")
-        elif ending is not None:
-            self._say(inbound, "Too late: the answer is on its way.")
-        else:
-            self._say(inbound, "There is nothing to stop.")
+        ended = queueing.CancelCurrent | queueing.DropWaiting
+        return any(isinstance(each, ended) for each in effects), is_late
 
     def _effects(self, effects: list[queueing.Effect]) -> None:
         for effect in effects:
@@ -328,9 +350,11 @@ class Session(Actor):
     def _put(self, answer: Answer | Aside) -> None:
         self._outgoing.put(answer, self)
 
-    def _stored(self, stored: Stored) -> None:
-        """Go on after a commit."""
-        if (concluded := self._outgoing.take(stored, self)) is not None:
+    def _on_commit(self, message: Stored | RetryCommit) -> None:
+        """Go on after a commit, or try it again."""
+        if isinstance(message, RetryCommit):
+            self._outgoing.store_next(self)
+        elif (concluded := self._outgoing.take(message, self)) is not None:
             self._conclude(concluded)
             self._outgoing.store_next(self)
 

@@ -183,8 +183,8 @@ class KeyedSupervisor(Actor):
     def on_receive(self, message: object) -> None:
         """Hand messages on; deal with children that ended."""
         match message:
-            case Keyed(key=key, message=inner):
-                self._hand_on(key, inner)
+            case Keyed():
+                self._hand_on(message)
             case ChildEnded():
                 self._child_ended(message)
             case WakeDue():
@@ -211,12 +211,16 @@ class KeyedSupervisor(Actor):
 
     # --- messages ---------------------------------------------------------------
 
-    def _hand_on(self, key: str, message: object) -> None:
+    def _hand_on(self, keyed: Keyed) -> None:
         """Give a message, and the answer that may be owed, to the child."""
-        reply = self.defer_reply()
+        reply, key, message = self.defer_reply(), keyed.key, keyed.message
         item: object = Envelope(message, reply) if reply is not None else message
         child = self._children.get(key)
         if child is None or child.cell.is_dead:
+            if not keyed.may_wake:
+                if reply is not None:
+                    reply.offer(value=False)
+                return
             child = self._wake(key, child)
             if child is None:
                 self._cell.give_up(item, "mailbox_full")

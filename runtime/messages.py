@@ -95,3 +95,6 @@ class Keyed(msgspec.Struct, frozen=True):
 
     key: str
     message: Any
+    may_wake: bool = True
+    """False: only if it is awake; else nobody hears it, and an asker is answered
+    False."""

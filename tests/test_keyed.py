@@ -10,6 +10,7 @@ import trio.testing
 
 from runtime.errors import InterruptedActorError, MailboxFullError
 from runtime.keyed import InterruptKey, KeyedConfig, StopKey
+from runtime.messages import Keyed
 from tests.keyed_bed import STEADY, BrokenError, Ways, open_bed
 
 if TYPE_CHECKING:
@@ -216,6 +217,21 @@ async def test_interrupting_a_key_cancels_its_handler_only(
             await reply
         await trio.sleep(1)
         assert bed.log == ["ann up", "ann 60.0", "ann 60.0 interrupted 1", "ann x 1"]
+
+
+async def test_what_may_not_wake_is_heard_by_who_is_awake_alone(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    async with open_bed() as bed:
+        bed.tell("ann", "x")
+        for key in ("ann", "bob"):
+            bed.ref.tell(Keyed(key, "y", may_wake=False))
+        assert await bed.ref.ask(Keyed("bob", "z", may_wake=False)) is False
+        assert await bed.ref.ask(Keyed("ann", "z", may_wake=False)) == "z, of course"
+        assert bed.log == ["ann up", "ann x", "ann y", "ann z"]
+        assert bed.awake() == "ann"
+        assert bed.lost() == []
 
 
 async def test_stopping_a_key_gives_up_what_waits_and_says_when_it_is_done(

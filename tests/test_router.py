@@ -12,7 +12,15 @@ import trio.testing
 from actors import names
 from actors.commits import as_accept
 from actors.messages import Address, Chain, Inbound
-from actors.protocol import Deliver, DrainOutbox, Hear, Route, Settled, TakeUp
+from actors.protocol import (
+    Deliver,
+    DrainOutbox,
+    Hear,
+    Route,
+    Settled,
+    StopCaused,
+    TakeUp,
+)
 from actors.router import HAND_ON_EVERY, HANDED_AT_ONCE, Router
 from actors.rules.routes import routing_table
 from runtime.errors import CorruptError
@@ -162,6 +170,27 @@ async def test_two_who_are_mentioned_hear_it_when_the_copy_is_stored(
     assert (first.id, first.others) == ("m1", 1)
     assert (copy.correlation_id, copy.others, copy.agent) == ("m1", 0, "ben")
     assert len(await store.unsettled()) == 2
+
+
+async def test_a_stop_goes_to_who_is_awake_behind_what_they_are_to_hear(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    stop = StopCaused(words("/stop", 3), "anna")
+    async with open_crossing(autojump_clock, store) as crossing:
+        await crossing.heard()
+        crossing.router.tell(Route(words("@anna @ben hello")))
+        crossing.router.tell(Route(words("@ben look", 2)))
+        crossing.router.tell(stop)
+        await trio.sleep(1)
+        told = of_kind(crossing.sessions["ben"], Keyed)
+        crossing.router.tell(stop)
+        await trio.testing.wait_all_tasks_blocked()
+        again = of_kind(crossing.sessions["ben"], Keyed)
+    last = Keyed("ben/fake/room//zoe", stop, may_wake=False)
+    assert [type(each.message) for each in told] == [Hear, Hear, StopCaused]
+    assert again == [*told, last]
+    assert told[-1] == last
 
 
 async def test_split_again_after_a_restart_nobody_hears_it_twice(

@@ -17,7 +17,7 @@ from actors.rules.near import did_you_mean, near_misses
 CommandName = Literal["stop", "approve", "deny", "help"]
 
 COMMANDS: dict[CommandName, str] = {
-    "stop": "stop the answer being written and forget what waits behind it",
+    "stop": "stop what you asked here, and what other agents do because of it",
     "approve": "let a tool run: /approve 3F, or /approve 3F always",
     "deny": "do not let a tool run: /deny 3F",
     "help": "show this list",

@@ -1,8 +1,8 @@
 """Whose turn it is in one session: one at a time, first come, first served.
 
 Pure. The busy policy `serial` (F083-F088): what comes during a turn waits, what is
-too much is refused, `/stop` ends the turn and forgets what waits. The shell feeds
-events to `SessionQueue.on` and carries out the effects in order.
+too much is refused, a stop ends the turn and forgets what waits, of those it is for.
+The shell feeds events to `SessionQueue.on` and carries out the effects in order.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ class TurnEnded(msgspec.Struct, frozen=True):
 
 class StopAsked(msgspec.Struct, frozen=True):
     """Somebody said `/stop`."""
+
+    ids: frozenset[str]
+    """What may be stopped: one person's messages. All others go on, and keep their
+    order."""
 
 
 Event = Heard | TurnEnded | StopAsked
@@ -130,8 +134,8 @@ class SessionQueue:
                 if (message, generation) != (self._current, self._generation):
                     return []
                 return self._next()
-            case StopAsked():
-                return self._stop()
+            case StopAsked(ids=ids):
+                return self._stop(ids)
             case _:
                 assert_never(event)
 
@@ -159,12 +163,15 @@ class SessionQueue:
         self._waiting = tuple(rest)
         return [self._start(message)]
 
-    def _stop(self) -> list[Effect]:
+    def _stop(self, ids: frozenset[str]) -> list[Effect]:
         effects: list[Effect] = []
-        if self._current is not None:
+        is_cancelled = self._current in ids
+        if self._current is not None and is_cancelled:
             effects.append(CancelCurrent(self._current, self._generation))
-            self._current = None
-        if self._waiting:
-            effects.append(DropWaiting(self._waiting))
-            self._waiting = ()
+        dropped = tuple(each for each in self._waiting if each in ids)
+        if dropped:
+            effects.append(DropWaiting(dropped))
+            self._waiting = tuple(each for each in self._waiting if each not in ids)
+        if is_cancelled:
+            effects += self._next()
         return effects

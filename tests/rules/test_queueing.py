@@ -59,9 +59,13 @@ def test_without_room_to_wait_a_busy_session_refuses() -> None:
     assert busy(queue_cap=0).on(Heard("a")) == [Refuse("a")]
 
 
+def stop(*ids: str) -> StopAsked:
+    return StopAsked(frozenset(ids))
+
+
 def test_stop_cancels_the_turn_and_drops_what_waits() -> None:
     queue = busy("a", "b")
-    assert queue.on(StopAsked()) == [
+    assert queue.on(stop("now", "a", "b")) == [
         CancelCurrent("now", 1),
         DropWaiting(("a", "b")),
     ]
@@ -70,16 +74,32 @@ def test_stop_cancels_the_turn_and_drops_what_waits() -> None:
 
 
 def test_stop_without_a_turn_does_nothing() -> None:
-    assert SessionQueue(3).on(StopAsked()) == []
+    assert SessionQueue(3).on(stop("a")) == []
 
 
 def test_stop_with_nothing_waiting_only_cancels() -> None:
-    assert busy().on(StopAsked()) == [CancelCurrent("now", 1)]
+    assert busy().on(stop("now")) == [CancelCurrent("now", 1)]
+
+
+def test_stop_leaves_the_turn_of_somebody_else_alone() -> None:
+    queue = busy("a", "b", "c")
+    assert queue.on(stop("a", "c")) == [DropWaiting(("a", "c"))]
+    assert (queue.current, queue.waiting) == ("now", ("b",))
+
+
+def test_what_somebody_else_asked_is_next_after_a_stop() -> None:
+    queue = busy("a", "b", "c")
+    assert queue.on(stop("now", "b")) == [
+        CancelCurrent("now", 1),
+        DropWaiting(("b",)),
+        Start("a", 2),
+    ]
+    assert queue.waiting == ("c",)
 
 
 def test_a_late_end_of_a_stopped_turn_does_not_end_the_next() -> None:
     queue = busy()
-    queue.on(StopAsked())
+    queue.on(stop("now"))
     assert queue.on(Heard("now")) == [Start("now", 2)]
     assert queue.on(TurnEnded("now", 1)) == []
     assert queue.current == "now"
@@ -157,17 +177,23 @@ class Session(RuleBasedStateMachine):
         if late:
             assert self.queue.on(TurnEnded(*late[which % len(late)])) == []
 
-    @rule()
-    def stop(self) -> None:
+    @rule(keep=st.sets(st.integers(0, 3)))
+    def stop(self, keep: set[int]) -> None:
+        stopped = [each for place, each in enumerate(self.line) if place not in keep]
         expected: list[Effect] = []
-        if self.line:
+        if is_cancelled := self.line[:1] == stopped[:1] != []:
             expected.append(CancelCurrent(*self.turns[-1]))
-        if self.line[1:]:
-            expected.append(DropWaiting(tuple(self.line[1:])))
-        assert self.queue.on(StopAsked()) == expected
-        for message in self.line:
+        if waited := tuple(stopped[is_cancelled:]):
+            expected.append(DropWaiting(waited))
+        effects = self.queue.on(StopAsked(frozenset((*stopped, "elsewhere"))))
+        assert effects[: len(expected)] == expected
+        for message in stopped:
             self.end(message, "stopped")
-        self.line = []
+        self.line = [each for each in self.line if each not in stopped]
+        if is_cancelled and self.line:
+            self.started(effects[len(expected) :])
+        else:
+            assert effects == expected
 
     @invariant()
     def the_queue_is_as_the_list_and_no_message_is_lost(self) -> None:

@@ -1,0 +1,58 @@
+"""What a `/stop` is for: one person's work in one chat, and what came of it.
+
+Pure. A person stops what they asked one agent, and what other agents do because of
+it, however many hops away. What somebody else asked goes on, in the same chat, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from actors.messages import Inbound
+
+
+def is_of(inbound: Inbound, by: Inbound) -> bool:
+    """Tell whether a message goes back to whoever said `/stop`, in the same chat.
+
+    Args:
+        inbound: a person's message, or a task that one agent handed to another.
+        by: the `/stop`.
+    """
+    # What is handed on keeps its sender and its address.
+    return (inbound.sender_id, inbound.address) == (by.sender_id, by.address)
+
+
+def is_caused(
+    inbound: Inbound, by: Inbound, agent: str, correlation_id: str = ""
+) -> bool:
+    """Tell whether a message is a task that an agent handed on for this person.
+
+    Args:
+        inbound: what another agent, or the same once more, was given to do.
+        by: the `/stop`.
+        agent: whom it was said to.
+        correlation_id: only what goes back to this message; empty: to any.
+    """
+    if correlation_id and inbound.correlation_id != correlation_id:
+        return False
+    return agent in inbound.chain.agents[:-1] and is_of(inbound, by)
+
+
+def told(*, is_stopped: bool, is_late: bool, is_busy: bool, may_hand_on: bool) -> str:
+    """Say what came of a `/stop`, for the person who said it.
+
+    Args:
+        is_stopped: something of theirs was running, or waiting.
+        is_late: an answer of theirs was being stored already.
+        is_busy: the agent works for somebody else.
+        may_hand_on: it may have given other agents something to do; who of them is at
+            it says so itself.
+    """
+    if is_stopped:
+        return "Stopped."
+    if is_late:
+        return "Too late: the answer is on its way."
+    if may_hand_on:
+        return "Nothing of yours runs here. What I handed on for you is stopped."
+    return f"There is nothing {'of yours ' if is_busy else ''}to stop."
