@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from actors.answers import Answer, Aside
     from actors.history import History
     from actors.messages import Delivery, Inbound
+    from actors.redaction import Keep
     from actors.rules import message_state
     from actors.services import Services
 
@@ -124,13 +125,13 @@ def as_told(aside: Aside, now: float) -> Commit:
     return Commit(at=now, deliveries=(as_enqueue(aside.delivery, part),))
 
 
-def as_unheard(answer: Answer, now: float, keep: records.Keep) -> Commit:
+def as_unheard(answer: Answer, now: float, keep: Keep) -> Commit:
     """Write down a message that no session answers, and a row of the audit.
 
     Args:
         answer: what is said about it.
         now: Unix seconds.
-        keep: gives what the audit keeps of a text.
+        keep: says what the audit keeps.
     """
     inbound = answer.inbound
     said = "\n\n".join(each.text for each in answer.deliveries)
@@ -140,12 +141,12 @@ def as_unheard(answer: Answer, now: float, keep: records.Keep) -> Commit:
         sender_id=inbound.sender_id,
         sender_name=inbound.sender_name,
         agent=inbound.agent,
-        input=keep(inbound.text),
-        output=keep(said),
+        input=inbound.text,
+        output=said,
         status=answer.settled[0],
         reason=answer.settled[1],
     )
-    row = records.unheard(inbound.id, body)
+    row = records.unheard(inbound.id, body, keep)
     return msgspec.structs.replace(as_commit(answer, now), records=(row,))
 
 

@@ -282,7 +282,7 @@ class Connector(Actor):
             status="unauthorised",
             reason=attempt.reason,
         )
-        row = records.unheard(services.ids.new(), body)
+        row = records.unheard(services.ids.new(), body, services.keep)
         commit = Commit(at=services.clock.wall(), records=(row,))
         services.store.submit(commit, _note_refusal)
 

@@ -18,6 +18,7 @@ from runtime.rows import Record
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from actors.redaction import Keep
     from runtime.rows import StoredEvent
 
 
@@ -33,10 +34,10 @@ class Fold:
     """The records that follow from events, given stream by stream in their order.
 
     Args:
-        keep: gives what the audit keeps of a text.
+        keep: says what the audit keeps.
     """
 
-    def __init__(self, keep: records.Keep) -> None:
+    def __init__(self, keep: Keep) -> None:
         self._keep = keep
         self._stream = ""
         self._counted = Conversation()

@@ -6,7 +6,6 @@ by `callboard records rebuild`: so everything a row says must stand in the event
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,13 +17,11 @@ from runtime.rows import Record
 
 if TYPE_CHECKING:
     from actors.history import Conversation, Deferred
+    from actors.redaction import Keep
 
 CONVERSATION = "conversation"
 AUDIT = "audit"
 USAGE = "usage"
-
-Keep = Callable[[str], str]
-"""Gives what is kept of a text: all but secrets, or nothing."""
 
 
 class ConversationRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,8 +111,8 @@ def audit(key: SessionKey, event: Exchanged, keep: Keep) -> Record:
         sender_id=event.sender_id or key.sender,
         sender_name=event.sender_name,
         agent=key.agent,
-        input=keep(asked[-1] if asked else event.asked),
-        output=keep(said[-1] if said else event.said),
+        input=asked[-1] if asked else event.asked,
+        output=said[-1] if said else event.said,
         provider=run.provider if run else "",
         model=run.model if run else "",
         seconds=run.seconds if run else 0.0,
@@ -127,7 +124,7 @@ def audit(key: SessionKey, event: Exchanged, keep: Keep) -> Record:
     if event.state == "dead":
         # It may be tried again by hand, and that is an exchange of its own.
         name = f"{name}#{run.attempt if run else 0}"
-    return _record(AUDIT, name, key.connector, part_of(key), body)
+    return _record(AUDIT, name, key.connector, part_of(key), kept(body, keep))
 
 
 def usage(key: SessionKey, event: Exchanged | Deferred) -> Record | None:
@@ -167,7 +164,7 @@ def of_event(
         stream: the session's journal stream.
         event: what happened.
         counted: the conversation's counters after it.
-        keep: gives what the audit keeps of a text.
+        keep: says what the audit keeps.
     """
     key = parse_key(stream)
     made = [usage(key, event)]
@@ -183,15 +180,28 @@ def part_of(key: SessionKey) -> int:
     return chat_partition(key.connector, key.chat)
 
 
-def unheard(record_id: str, body: AuditRecord) -> Record:
+def kept(body: AuditRecord, keep: Keep) -> AuditRecord:
+    """Give what the audit keeps of an exchange."""
+    return msgspec.structs.replace(
+        body,
+        chat=keep.name(body.chat),
+        sender_id=keep.name(body.sender_id),
+        sender_name=keep.name(body.sender_name),
+        input=keep.words(body.input),
+        output=keep.words(body.output),
+    )
+
+
+def unheard(record_id: str, body: AuditRecord, keep: Keep) -> Record:
     """Write down what no session's journal tells of.
 
     Args:
         record_id: the message's id, or a new one for an attempt that was refused.
         body: what happened, and in which chat.
+        keep: says what the audit keeps.
     """
     part = chat_partition(body.channel, body.chat)
-    return _record(AUDIT, record_id, body.channel, part, body)
+    return _record(AUDIT, record_id, body.channel, part, kept(body, keep))
 
 
 def _record(

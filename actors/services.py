@@ -9,6 +9,7 @@ from actors.account import Account
 from actors.approval_board import ApprovalBoard
 from actors.catalogue import Catalogue
 from actors.config import ApprovalConfig, AuditConfig, ToolCallConfig
+from actors.redaction import Keep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -62,9 +63,10 @@ class Services:
     media: MediaReader | None = None
     """Reads attachments; None: there is nobody to read them."""
 
-    def keep(self, text: str) -> str:
-        """Give what the audit keeps of a text."""
-        return self.redact(text) if self.audit.texts else ""
+    @property
+    def keep(self) -> Keep:
+        """Say what the audit keeps."""
+        return Keep(self.redact, self.audit.texts)
 
     def account(self, connector: str) -> Account:
         """Tell what is known of a connector; one that is gone has no abilities."""

@@ -220,7 +220,7 @@ async def write_all(path: Path) -> None:
         status="unauthorised",
         reason="bad_key",
     )
-    row = records.unheard("01REFUSED", refused)
+    row = records.unheard("01REFUSED", refused, desk.services.keep)
     now = desk.services.clock.wall()
     await store.commit(Commit(at=now, records=(row,)))
     await store.aclose()

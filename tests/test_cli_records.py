@@ -175,6 +175,27 @@ def test_with_settings_words_are_written_without_secrets(
     assert body["output"] == "Hello Sam.\nWhat can I do?"
 
 
+def test_a_name_that_is_secret_is_taken_out_and_stays_out(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = write_settings(path.parent, more=SETTINGS)
+    monkeypatch.setenv("OTHER_KEY", SECRET)
+    body = {"inbound_id": "01OWN", "sender_id": SECRET, "sender_name": f"is {SECRET}"}
+    told = NewEvent("exchanged", msgspec.json.encode(body))
+    stream = f"anna/cli/{SECRET}//sam"
+    append = Append(stream=stream, expected=0, part=7, events=(told,))
+    commit_to(path, Commit(at=SystemClock().wall(), appends=(append,)))
+    arguments = ["rebuild", "--config", str(settings), "--db", str(path)]
+    assert run(["records", *arguments]) == 0
+    kept = json.loads(record(path, "audit", "01OWN").body)
+    names = (kept["chat"], kept["sender_id"], kept["sender_name"])
+    assert names == ("***", "***", "is ***")
+    assert records(path, "check") == 0
+    spoil(path, "audit", "01OWN", status="dead")
+    assert records(path, "rebuild") == 0  # which knows of no secret
+    assert json.loads(record(path, "audit", "01OWN").body) == kept
+
+
 def test_audit_records_that_are_too_old_are_not_missed(
     path: Path, capsys: Output
 ) -> None:

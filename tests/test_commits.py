@@ -22,6 +22,7 @@ from actors.history import SCHEMA, SNAPSHOT_EVERY, Deferred, Exchanged, History
 from actors.ledger import Run
 from actors.messages import Delivery, Inbound, Line
 from actors.records import AuditRecord
+from actors.redaction import Keep
 from actors.rules import message_state
 from actors.rules.keys import chat_partition
 from runtime.memory_store import MemoryStore
@@ -139,7 +140,7 @@ def test_a_deferral_s_event_says_why_and_until_when() -> None:
 
 async def test_what_nobody_hears_is_settled_with_a_row_of_the_audit() -> None:
     unheard = answer(settled=("dropped", "not_addressed"), run=None)
-    commit = as_unheard(unheard, 5.0, str)
+    commit = as_unheard(unheard, 5.0, Keep())
     assert commit.settles == (Settle("m1", "dropped", "not_addressed"),)
     assert commit.appends == ()
     (record,) = commit.records

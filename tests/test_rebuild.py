@@ -15,6 +15,7 @@ from actors.history import Conversation, Deferred, Exchanged
 from actors.ledger import Run
 from actors.messages import Line
 from actors.rebuild import Expected, Fold
+from actors.redaction import Keep
 from runtime.rows import Record, StoredEvent, StoredRecord
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def write(story: Iterable[tuple[str, Told]]) -> dict[tuple[str, str], StoredReco
         at = float(number)
         if isinstance(told, Exchanged) and told.lines:
             counted[stream] = counted[stream].plus(told.lines, at)
-        for row in records.of_event(stream, told, counted[stream], str):
+        for row in records.of_event(stream, told, counted[stream], Keep()):
             there[row.kind, row.id] = stored(row, at)
     return there
 
@@ -74,7 +75,7 @@ def event(stream: str, sequence: int, told: Told, at: float) -> StoredEvent:
 def fold(story: list[tuple[str, Told]]) -> list[Expected]:
     """Fold a story stream by stream, as a survey gives it."""
     found: list[Expected] = []
-    folding = Fold(str)
+    folding = Fold(Keep())
     for each in STREAMS:
         for number, (stream, told) in enumerate(story):
             if stream == each:
@@ -119,6 +120,38 @@ def test_a_difference_says_where(changes: dict[str, object], problem: str) -> No
     assert found is not None
     assert (found.kind, found.id, found.problem) == ("usage", "m#1", problem)
     assert found.expected is USAGE
+
+
+def test_a_secret_once_taken_out_stays_out() -> None:
+    body = msgspec.json.encode(
+        {"sender_id": "a hunter2", "chat": "room", "input": "my hunter2", "status": "x"}
+    )
+    expected = Expected(msgspec.structs.replace(AUDIT.record, body=body), 5.0)
+    told = {"sender_id": "a ***", "chat": "***m", "input": "my ***", "status": "y"}
+    row = stored(AUDIT.record, 5.0)
+    row = msgspec.structs.replace(row, body=msgspec.json.encode(told))
+    found = compare(expected, row, 0.0)
+    assert found is not None
+    assert found.problem == "differs in status"
+    assert found.expected is not None
+    written = msgspec.json.decode(found.expected.record.body, type=dict[str, str])
+    assert written == {**told, "status": "x"}
+    unreadable = msgspec.structs.replace(row, body=b"{")
+    again = compare(expected, unreadable, 0.0)
+    assert again is not None
+    assert again.expected is expected
+
+
+@pytest.mark.parametrize("there", ["", "zoe", "*** b"])
+def test_a_name_is_never_left_out(there: str) -> None:
+    names = Record(
+        kind="audit", id="m", owner="cli", part=7, body=b'{"sender_id":"a hunter2"}'
+    )
+    row = stored(names, 5.0)
+    row = msgspec.structs.replace(row, body=msgspec.json.encode({"sender_id": there}))
+    found = compare(Expected(names, 5.0), row, 0.0)
+    assert found is not None
+    assert found.problem == "differs in sender_id"
 
 
 def test_a_record_of_a_later_event_is_passed_over() -> None:
@@ -173,7 +206,7 @@ def test_taking_a_secret_out_is_no_difference(
 def test_what_cannot_be_read_is_told_and_passed_over(
     stream: str, kind: str, body: bytes
 ) -> None:
-    folding = Fold(str)
+    folding = Fold(Keep())
     list(folding.take(event(STREAMS[1], 1, Exchanged(inbound_id="m"), 1.0)))
     with pytest.raises(ValueError, match=r"\S"):
         list(folding.take(StoredEvent(stream, 1, kind, body, 7, 0, 1.0)))

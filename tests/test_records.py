@@ -13,6 +13,7 @@ from actors.history import Conversation, Deferred, Exchanged
 from actors.ledger import Run
 from actors.messages import Line, Usage
 from actors.records import AuditRecord, ConversationRecord, UsageRecord
+from actors.redaction import Keep
 from actors.rules.keys import chat_partition, parse_key
 
 if TYPE_CHECKING:
@@ -47,13 +48,13 @@ def test_an_audit_row_has_the_last_words_of_both_sides() -> None:
     event = Exchanged(
         inbound_id="m1", lines=LINES, sender_id="z1", sender_name="Zoe", run=RUN
     )
-    record = records.audit(KEY, event, str.upper)
+    record = records.audit(KEY, event, Keep(str.upper))
     assert (record.kind, record.id, record.owner) == ("audit", "m1", "fake")
     assert read(record, AuditRecord) == AuditRecord(
         channel="fake",
-        chat="room",
-        sender_id="z1",
-        sender_name="Zoe",
+        chat="ROOM",
+        sender_id="Z1",
+        sender_name="ZOE",
         agent="anna",
         input="HELLO",
         output="YES",
@@ -70,11 +71,11 @@ def test_without_lines_it_has_the_event_s_words_and_the_key_s_sender() -> None:
     event = Exchanged(
         inbound_id="m1", asked="/help", said="Commands:", reason="command"
     )
-    record = records.audit(KEY, event, str.upper)
+    record = records.audit(KEY, event, Keep(str.upper))
     assert record.id == "m1"
     row = read(record, AuditRecord)
     assert (row.input, row.output) == ("/HELP", "COMMANDS:")
-    assert (row.sender_id, row.provider, row.attempt) == ("zoe", "", 0)
+    assert (row.sender_id, row.provider, row.attempt) == ("ZOE", "", 0)
 
 
 def test_a_usage_row_has_one_name_for_each_attempt() -> None:
@@ -130,7 +131,7 @@ def test_each_event_makes_the_rows_that_belong_to_it(
         event = Exchanged(inbound_id="m1", lines=lines, run=run)
     else:
         event = Deferred(inbound_id="m1", reason="x", text="", due_at=1.0, run=run)
-    made = records.of_event(STREAM, event, Conversation(), str)
+    made = records.of_event(STREAM, event, Conversation(), Keep())
     wanted = ["usage"] * has_run + ["audit"] * is_answer
     wanted += ["conversation"] * (is_answer and has_lines)
     assert [record.kind for record in made] == wanted
@@ -142,7 +143,7 @@ def test_what_is_not_to_be_kept_is_nowhere(text: str) -> None:
     event = Exchanged(
         inbound_id="m1", lines=(Line("user", secret), Line("assistant", secret))
     )
-    made = records.of_event(STREAM, event, Conversation(), lambda _: "")
+    made = records.of_event(STREAM, event, Conversation(), Keep(has_texts=False))
     assert all(b"hunter2" not in record.body for record in made)
 
 
@@ -155,7 +156,7 @@ def test_an_attempt_that_was_refused_is_listed_by_its_account() -> None:
         status="unauthorised",
         reason="bad_key",
     )
-    record = records.unheard("r1", body)
+    record = records.unheard("r1", body, Keep())
     assert (record.kind, record.id, record.owner) == ("audit", "r1", "web")
     assert record.part == chat_partition("web", "")
     assert msgspec.json.decode(record.body, type=AuditRecord) == body

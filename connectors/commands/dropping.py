@@ -8,6 +8,7 @@ import msgspec
 
 from actors import answers, commits
 from actors.messages import Inbound
+from actors.redaction import Keep
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from runtime.rows import Commit, Settle
@@ -32,9 +33,4 @@ def dropping(row: StoredMessage) -> Commit:
         return Commit(at=clock.wall(), settles=(settled,))
     answer = answers.notice(inbound, TOLD, ("dropped", DROPPED), "dropped")
     answer = answers.with_new_ids(answer, IdSource(clock))
-    return commits.as_unheard(answer, clock.wall(), without_words)
-
-
-def without_words(_text: str) -> str:
-    """Keep nothing of a text."""
-    return ""
+    return commits.as_unheard(answer, clock.wall(), Keep(has_texts=False))

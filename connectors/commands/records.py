@@ -8,6 +8,7 @@ import click
 import trio
 
 from actors.config import AuditConfig
+from actors.redaction import Keep
 from connectors.commands.database import (
     database_options,
     find_database,
@@ -24,7 +25,6 @@ from runtime.sqlite_survey import survey
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from actors.records import Keep
     from connectors.config import AppConfig
     from runtime.config import Settings
 
@@ -91,7 +91,7 @@ def audited_since(settings: Settings[AppConfig] | None) -> float:
 
 
 def keeping(settings: Settings[AppConfig] | None) -> Keep:
-    """Say what the audit keeps of a text."""
-    if settings is None or not settings.value.audit.texts:
-        return lambda _: ""
-    return redacting(settings).clean
+    """Say what the audit keeps."""
+    if settings is None:
+        return Keep(has_texts=False)
+    return Keep(redacting(settings).clean, settings.value.audit.texts)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from actors.difference import Difference, compare
 from actors.rebuild import Fold
 from actors.records import CONVERSATION, USAGE
+from actors.redaction import Keep
 from connectors.commands.printing import first_words
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Comparison:
     def differences(self) -> Iterator[Difference]:
         """Give each difference, in the order of the streams' names; call it once."""
         # Why the words as they are: secrets taken out of them are allowed for.
-        fold = Fold(str)
+        fold = Fold(Keep())
         for event in self._rows.events():
             try:
                 yield from self._hold(fold.take(event))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from actors.records import AUDIT, AuditRecord
+from actors.records import AUDIT, AuditRecord, kept
 from connectors.commands.records_check import Comparison
 from runtime.rows import Commit, Committed
 from runtime.sqlite_file import SqliteFile
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from actors.rebuild import Expected
-    from actors.records import Keep
+    from actors.redaction import Keep
     from runtime.rows import Record
 
 # Chosen: they share one flush to the disk.
@@ -33,7 +33,7 @@ async def rebuild_all(
     Args:
         path: the database.
         audited_since: Unix seconds; audit records of earlier events may be gone.
-        keep: gives what the audit keeps of a text.
+        keep: says what the audit keeps.
 
     Returns:
         How many were written, and what could not be mended.
@@ -96,11 +96,8 @@ async def _write(store: SqliteStore, made: list[Expected], keep: Keep) -> None:
 
 
 def cleaned(record: Record, keep: Keep) -> Record:
-    """Give a record with only those words of it that are kept."""
+    """Give a record with only that of it which is kept."""
     if record.kind != AUDIT:
         return record
     body = msgspec.json.decode(record.body, type=AuditRecord)
-    kept = msgspec.structs.replace(
-        body, input=keep(body.input), output=keep(body.output)
-    )
-    return msgspec.structs.replace(record, body=msgspec.json.encode(kept))
+    return msgspec.structs.replace(record, body=msgspec.json.encode(kept(body, keep)))

@@ -186,9 +186,9 @@ MUTANTS = (
     ),
     Mutant(
         "secrets kept in the audit",
-        "actors/services.py",
-        '        return self.redact(text) if self.audit.texts else ""\n',
-        '        return text if self.audit.texts else ""\n',
+        "actors/redaction.py",
+        '        return self.redact(text) if self.has_texts else ""\n',
+        '        return text if self.has_texts else ""\n',
         ("tests/stories/test_audit.py",),
     ),
     Mutant(

@@ -14,6 +14,7 @@ import trio
 
 from actors import answers, commits
 from actors.messages import Inbound
+from actors.redaction import Keep
 from runtime.rows import BY_HAND, Commit, Receipt, Settle
 from runtime.sqlite_mend import DROPPED
 
@@ -80,7 +81,7 @@ class Operator:
         answer = answers.notice(inbound, TOLD, ("dropped", DROPPED), "dropped")
         answer = answers.with_new_ids(answer, world.cast.ids)
         self._tell_ledger(row.id, is_reopened=False)
-        self._commit(commits.as_unheard(answer, world.clock.wall(), str))
+        self._commit(commits.as_unheard(answer, world.clock.wall(), Keep()))
 
     def _say_again(self, row: StoredDelivery) -> None:
         reopened = msgspec.structs.replace(

@@ -18,6 +18,7 @@ from actors.errors import ModelBusyError, ModelRefusedError
 from actors.ledger import Spent
 from actors.messages import RefusedAttempt, Usage
 from actors.records import AuditRecord, ConversationRecord, UsageRecord
+from actors.rules.keys import chat_partition
 from actors.rules.message_state import RetryPolicy
 from actors.rules.prices import Prices
 from tests.fakes.company import (
@@ -204,6 +205,30 @@ async def test_secrets_are_not_kept_and_words_only_if_wanted(
         assert bodies.count(b"[secret]") >= 4
     else:
         assert said == {("", "")}
+
+
+@pytest.mark.parametrize("texts", [True, False])
+async def test_who_or_what_is_called_like_a_secret_is_not_named(
+    *, texts: bool, autojump_clock: Clock
+) -> None:
+    cast = Bureau(audit=AuditConfig(texts=texts))
+    cast.others = (Platform("group", is_direct=False),)
+    async with open_company(autojump_clock, cast) as system:
+        cast.platform.write("hello", chat=SECRET, sender=f"x{SECRET}")
+        cast.others[0].write("psst", chat=f"{SECRET}/1", sender=SECRET)
+        connector = system.find(names.connector("fake"))
+        assert connector is not None
+        attempt = RefusedAttempt("bad_key", sender_id=SECRET, chat=f"at {SECRET}")
+        ConnectorIngress(connector, cast.store).refuse(attempt)
+        await at_rest(cast)
+    rows = await audit(cast)
+    assert {(row.chat, row.sender_id, row.sender_name) for row in rows} == {
+        ("[secret]", "x[secret]", "x[secret]"),
+        ("[secret]/1", "[secret]", "[secret]"),
+        ("at [secret]", "[secret]", ""),
+    }
+    parts = {row.owner: row.part for row in await cast.store.records("audit")}
+    assert parts["group"] == chat_partition("group", f"{SECRET}/1")
 
 
 def refuse(system: ActorSystem, cast: Cast, count: int) -> None:
