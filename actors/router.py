@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -18,6 +18,7 @@ from actors.protocol import (
     StopCaused,
     TakeUp,
 )
+from actors.rules.backlog import Backlog
 from actors.rules.keys import session_key
 from actors.rules.message_state import Past
 from actors.rules.routes import Routed, Unrouted, route
@@ -120,11 +121,8 @@ class Router(Actor):
         """By chat, while copies for further agents are being stored: what came after.
         No more than the connectors have on their way to the disk."""
 
-        self._taken_up: deque[Unheard] = deque()
-        """What is still to be handed out, in order."""
-
-        self._behind: Counter[str] = Counter()
-        """How much of it there is of each chat: what comes new waits behind it."""
+        self._taken_up: Backlog[Unheard] = Backlog()
+        """What is still to be handed out: what comes new in its chats waits behind."""
 
     async def on_start(self) -> None:
         """Route again what an earlier process accepted and did not settle."""
@@ -197,8 +195,8 @@ class Router(Actor):
                 break
         # Copies for further agents stand where their original stands. What an earlier
         # look found and is not handed out yet is among them.
-        self._taken_up = deque(sorted(mine, key=Unheard.place))
-        self._behind = Counter(commits.chat_stream(each.inbound) for each in mine)
+        mine.sort(key=Unheard.place)
+        self._taken_up.refill((commits.chat_stream(x.inbound), x) for x in mine)
         self._hand_on()
         return found
 
@@ -206,23 +204,22 @@ class Router(Actor):
         """Hand out some of what was taken up, and the rest later."""
         if self._is_handing_on:
             return
-        for _ in range(min(HANDED_AT_ONCE, len(self._taken_up))):
-            unheard = self._taken_up.popleft()
-            stream = commits.chat_stream(unheard.inbound)
-            self._behind[stream] -= 1
-            if not self._behind[stream]:
-                del self._behind[stream]
+        for unheard in self._taken_up.take(HANDED_AT_ONCE):
             self._route(unheard)
         if self._taken_up:
             self._is_handing_on = True
             self.after(HAND_ON_EVERY, HandOn())
 
     def _hear_of(self, unheard: Unheard) -> None:
-        """Route what is new, behind what was taken up of the same chat."""
+        """Route what is new, behind what was taken up of the same chat.
+
+        That is handed out at once, so that nobody waits for the chats of others.
+        """
         stream = commits.chat_stream(unheard.inbound)
-        if stream in self._behind:
-            self._behind[stream] += 1
-            self._taken_up.append(unheard)
+        if stream in self._taken_up:
+            self._taken_up.add(stream, unheard)
+            for each in self._taken_up.hurry(stream, HANDED_AT_ONCE):
+                self._route(each)
         else:
             self._route(unheard)
 

@@ -296,6 +296,30 @@ async def test_many_that_are_taken_up_are_handed_out_little_by_little(
         crossing.router.tell(Route(first))
         await trio.sleep(5 * HAND_ON_EVERY)
         heard = (await crossing.heard())["anna"]
-        assert heard[HANDED_AT_ONCE] == first
-        assert heard[-2:] == [left[-1], later]
-        assert len(heard) == many + 2
+        assert heard[HANDED_AT_ONCE:][:3] == [left[-1], later, first]
+        assert heard[HANDED_AT_ONCE + 3 :] == left[HANDED_AT_ONCE:-1]
+
+
+async def test_a_chat_in_which_much_was_left_goes_first_but_not_all_at_once(
+    autojump_clock: Clock,
+) -> None:
+    long = 2 * HANDED_AT_ONCE
+    store = MemoryStore()
+    others = [
+        words(number=n, address=Address("fake", f"room {n}"))
+        for n in range(2 * HANDED_AT_ONCE)
+    ]
+    mine = [words(number=len(others) + n) for n in range(long)]
+    await stored(store, *others, *mine)
+    stop = words("/stop", len(others) + long)
+    async with open_crossing(autojump_clock, store) as crossing:
+        await crossing.heard()
+        crossing.router.tell(Route(stop))
+        crossing.router.tell(Route(words("and", 9999)))
+        heard = (await crossing.heard())["anna"]
+        assert heard == [*others[:HANDED_AT_ONCE], *mine[:HANDED_AT_ONCE]]
+        await trio.sleep(5 * HAND_ON_EVERY)
+        heard = (await crossing.heard())["anna"]
+    rest = heard[2 * HANDED_AT_ONCE :]
+    assert rest[: HANDED_AT_ONCE + 1] == [*mine[HANDED_AT_ONCE:], stop]
+    assert rest[HANDED_AT_ONCE + 2 :] == others[HANDED_AT_ONCE:]
