@@ -1,6 +1,8 @@
 """`python -m tests.kills --kills 40 --seed 7`: kill a loaded server, look what is left.
 
-Ends with 0 and one line if nothing acknowledged was lost and nothing is out of order.
+Three quarters of them while people use HTTP, the rest while they use a platform that
+knows no ids. Ends with 0 and one line if nothing acknowledged was lost, nothing is out
+of order, and nothing was said twice but where it may be.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import NoReturn
 import trio
 
 from tests.kills.harness import Report, kill_many, plan
+from tests.kills.twice import kill_plain, plan_plain
 
 PER_DATABASE = 200
 """Most kills on one database; then a new one is begun."""
@@ -35,7 +38,8 @@ def summary(report: Report, seconds: float) -> str:
         f"{report.kills} kills ({missed} not at their point),"
         f" {verdict.acknowledged} acknowledged, {verdict.answered} answered,"
         f" {verdict.lost} lost, {verdict.out_of_order} out of order,"
-        f" {verdict.said_again} said again in the window, {seconds:.0f} s,"
+        f" {verdict.said_again} said again in the window, and {verdict.said_twice}"
+        f" where no ids are known, each counted, {seconds:.0f} s,"
         f" restart to ready p50 {percentile(restarts, 0.5):.2f} s"
         f" p99 {percentile(restarts, 0.99):.2f} s"
     )
@@ -44,11 +48,16 @@ def summary(report: Report, seconds: float) -> str:
 async def run(kills: int, dice: random.Random, folder: Path) -> Report:
     """Kill so many processes, on as many databases as that takes."""
     total = Report(at_points={}, missed={}, restarts=[])
+    by_http = kills - kills // 4
     while total.kills < kills:
         here = folder / f"database{total.kills}"
         here.mkdir()
-        chosen = plan(min(PER_DATABASE, kills - total.kills), dice)
-        report = await kill_many(here, chosen, dice)
+        if total.kills < by_http:
+            chosen = plan(min(PER_DATABASE, by_http - total.kills), dice)
+            report = await kill_many(here, chosen, dice)
+        else:
+            chosen = plan_plain(min(PER_DATABASE, kills - total.kills), dice)
+            report = await kill_plain(here, chosen, dice)
         total.kills += report.kills
         total.restarts += report.restarts
         total.verdict.add(report.verdict)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import random  # noqa: TID251  only those with a seed are used
     from pathlib import Path
 
+    from tests.kills.platform import Platform
     from tests.kills.provider import Provider
     from tests.kills.servers import Server
 
@@ -127,13 +128,17 @@ class Killing:
 
     Args:
         servers: where it is started.
-        provider: the model of some points.
+        provider: the model of some points, or the platform.
         point: where it dies.
         dice: choose the moment.
     """
 
     def __init__(
-        self, servers: Servers, provider: Provider, point: str, dice: random.Random
+        self,
+        servers: Servers,
+        provider: Provider | Platform,
+        point: str,
+        dice: random.Random,
     ) -> None:
         self._servers = servers
         self._provider = provider

@@ -45,10 +45,17 @@ max_waiting = 1000
 kind = "http"
 port = 0
 
+{account}
 [agents.anna]
 model = "main"
 prompt = "You are Anna."
 tools = ["calculate"]
+"""
+
+PLAIN = """
+[connectors.plain]
+kind = "terminal"
+on_unknown = "resend"
 """
 
 SCRIPTED = """
@@ -93,6 +100,8 @@ class Life(msgspec.Struct):
 
     ready_after: float = 0.0
     """Seconds from its start until it was ready; 0: it never was."""
+
+    pid: int = 0
 
 
 class Server:
@@ -143,12 +152,14 @@ class Servers:
     Args:
         folder: where settings, database and standard error lie.
         provider_url: of the provider for those points that need one.
+        platform_port: of a platform without ids; 0: people use HTTP.
     """
 
-    def __init__(self, folder: Path, provider_url: str) -> None:
+    def __init__(self, folder: Path, provider_url: str, platform_port: int = 0) -> None:
         self.folder = folder
         self.lives: list[Life] = []
         self._provider_url = provider_url
+        self._platform_port = platform_port
         self._now: Server | None = None
         self._is_up = trio.Event()
         (folder / "script.toml").write_text(SCRIPT, encoding="utf-8")
@@ -171,23 +182,35 @@ class Servers:
         asks = point in {points.MODEL_CALL, points.TOOL_CALLS}
         model = ASKED.format(url=self._provider_url) if asks else SCRIPTED
         settings = self.folder / "callboard.toml"
-        settings.write_text(SETTINGS.format(model=model), encoding="utf-8")
-        command = [sys.executable, "-m", "connectors"]
-        if point in points.COMMITS or point == points.SHUTDOWN:
-            command = [sys.executable, "-m", "tests.kills.victim", point, str(number)]
+        account = PLAIN if self._platform_port else ""
+        text = SETTINGS.format(model=model, account=account)
+        settings.write_text(text, encoding="utf-8")
+        command = self._command(settings.name, point, str(number))
         life = Life(began=SystemClock().wall())
         with (self.folder / "stderr").open("ab") as stderr:
             process = await trio.lowlevel.open_process(
-                [*command, "serve", "--config", settings.name],
+                [sys.executable, "-m", *command],
                 cwd=self.folder,
                 env=environment({}),
                 stdout=subprocess.PIPE,
                 stderr=stderr,
             )
+        life.pid = process.pid
         server = Server(process, len(self.lives), life)
         self.lives.append(life)
         nursery.start_soon(self._see_off, server)
         return server
+
+    def _command(self, settings: str, point: str, number: str) -> list[str]:
+        dies_by_itself = point in points.COMMITS or point == points.SHUTDOWN
+        if self._platform_port:
+            where = point if dies_by_itself else ""
+            port = str(self._platform_port)
+            return ["tests.kills.plain", port, where, number, settings]
+        serve = ["serve", "--config", settings]
+        if dies_by_itself:
+            return ["tests.kills.victim", point, number, *serve]
+        return ["connectors", *serve]
 
     async def wait_ready(self, server: Server) -> bool:
         """Wait until a process takes messages, and let people talk to it."""

@@ -60,6 +60,16 @@ def name_as_said(message: Said) -> str:
     return f"{message.chat}: {message.words}"
 
 
+COUNTS = (
+    "acknowledged",
+    "answered",
+    "lost",
+    "out_of_order",
+    "said_again",
+    "said_twice",
+)
+
+
 class Verdict(msgspec.Struct):
     """What was found; of several databases together, too."""
 
@@ -68,14 +78,17 @@ class Verdict(msgspec.Struct):
     lost: int = 0
     out_of_order: int = 0
     said_again: int = 0
-    """Inside the window that is promised."""
+    """Inside the window that is promised, to a program that keeps one of them."""
+
+    said_twice: int = 0
+    """Inside that window, to people who read both; see `twice.py`."""
 
     faults: list[str] = []
     """Everything that must not be, in words."""
 
     def add(self, other: Verdict) -> None:
         """Count another database in."""
-        for name in ("acknowledged", "answered", "lost", "out_of_order", "said_again"):
+        for name in COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.faults = [*self.faults, *other.faults]
 
