@@ -136,7 +136,9 @@ class Permits:
             key=key,
             tool=tool_notice.name_of(tool.name),
             effect=tool.effect,
-            summary=tool_notice.summary(call, self._services.redact),
+            summary=tool_notice.summary(
+                call, self._services.redact, tool_notice.MOST_ASKED
+            ),
         )
         timeout = self._services.approvals.timeout + GRACE
         try:

@@ -16,26 +16,40 @@ if TYPE_CHECKING:
 MOST = 160
 """Characters of a summary."""
 
+# Chosen: below the longest message of any platform, with room for the question.
+MOST_ASKED = 1_200
+"""Characters of a summary that somebody is to decide by."""
+
 _SECRET = re.compile(
     r"(?i)pass|secret|token|api.?key|authori[sz]ation|credential|cookie"
 )
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069]+")
+_BREAK = re.compile(r"[\n\r\v\f\x85\u2028\u2029]+")
+# Not a quote: to a shell, one keeps a command from being run, the other runs it.
+_BACKTICK = "\N{MODIFIER LETTER GRAVE ACCENT}"
 HIDDEN = "…"
 
 
-def summary(call: ToolCall, redact: Callable[[str], str]) -> str:
+def summary(call: ToolCall, redact: Callable[[str], str], most: int = MOST) -> str:
     """Tell the arguments of a call in one line, without secrets.
 
     Args:
         call: as the model made it.
         redact: takes the values of secrets out of a text.
+        most: characters; of a longer text the end is kept, too, since what matters
+            may have been put there. Above 50.
     """
     try:
         arguments: object = msgspec.json.decode(call.arguments)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         arguments = call.arguments.decode("utf-8", "replace")
-    text = _UNSEEN.sub(" ", redact(_told(arguments))).replace("`", "'").strip()
-    return text if len(text) <= MOST else text[: MOST - 1] + HIDDEN
+    told = _BREAK.sub(" \N{RETURN SYMBOL} ", redact(_told(arguments)))
+    text = _UNSEEN.sub(" ", told).replace("`", _BACKTICK).strip()
+    if len(text) <= most:
+        return text
+    left_out = f" {HIDDEN} {len(text) - most:,} and more characters {HIDDEN} "
+    half, rest = divmod(most - len(left_out), 2)
+    return text[: half + rest] + left_out + text[-half:]
 
 
 def _told(arguments: object) -> str:
@@ -63,7 +77,7 @@ def _value(value: object) -> str:
 
 def name_of(tool: str) -> str:
     """Give a tool's name as it may stand between backticks."""
-    return _UNSEEN.sub("", tool).replace("`", "'")[:64]
+    return _UNSEEN.sub("", tool).replace("`", _BACKTICK)[:64]
 
 
 def started(call: ToolCall, redact: Callable[[str], str]) -> str:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.messages import ToolCall
-from actors.rules.tool_notice import HIDDEN, MOST, name_of, started, summary
+from actors.rules.tool_notice import HIDDEN, MOST, MOST_ASKED, name_of, started, summary
 
 
 def call(arguments: object, name: str = "shell") -> ToolCall:
@@ -21,7 +21,9 @@ def call(arguments: object, name: str = "shell") -> ToolCall:
         ({"command": "ls /home"}, "🔧 `shell`: ls /home"),
         ({}, "🔧 `shell`"),
         ({"a": 1, "b": ["x", None]}, "🔧 `shell`: a: 1, b: [x, null]"),
-        ({"path": "a\nb`c"}, "🔧 `shell`: a b'c"),
+        ({"path": "a\x1b\u202eb"}, "🔧 `shell`: a b"),
+        ({"path": "ls #\nrm x"}, "🔧 `shell`: ls # ⏎ rm x"),
+        ({"path": "echo `rm x`"}, "🔧 `shell`: echo ˋrm xˋ"),
         ({"url": "x", "api_key": "abc"}, f"🔧 `shell`: url: x, api_key: {HIDDEN}"),
         ({"Authorization": "abc"}, f"🔧 `shell`: {HIDDEN}"),
         ({"headers": {"Cookie": "abc"}}, "🔧 `shell`: {…}"),
@@ -38,6 +40,14 @@ def test_the_values_of_secrets_are_taken_out_before_it_is_cut() -> None:
     told = summary(call(long), lambda text: text.replace(secret, "***"))
     assert "s3c" not in told
     assert len(told) <= MOST
+
+
+def test_what_stands_at_the_end_of_a_long_call_is_seen_too() -> None:
+    told = summary(call({"command": f"ls {'x' * 5_000}; rm -rf ."}), str, MOST_ASKED)
+    assert told.startswith("ls xxx")
+    assert " and more characters " in told
+    assert told.endswith("; rm -rf .")
+    assert len(told) <= MOST_ASKED
 
 
 @given(st.binary(max_size=400), st.text(max_size=100))
