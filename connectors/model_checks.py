@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from actors.rules.prices import PriceList
 from connectors.model_config import (
     KINDS,
     CliModelConfig,
@@ -19,7 +20,8 @@ from connectors.model_config import (
     ScriptedModelConfig,
     kind_of,
 )
-from runtime.config import Complaint, close_to
+from runtime.config import Complaint, close_to, load
+from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -198,6 +200,16 @@ def check_address(
         yield Complaint(way, text, "use https", is_warning=True)
 
 
+def check_prices(path: Path) -> Iterator[Complaint]:
+    """Check a price list, so that it is refused before anything starts."""
+    try:
+        load(path, PriceList, environment={})
+    except SettingsError as wrong:
+        for problem in wrong.problems:
+            text = f"this list is wrong: {problem}"
+            yield Complaint(("ledger", "prices"), text, problem.hint)
+
+
 def check_budgets(app: AppConfig) -> Iterator[Complaint]:
     """Check the budgets, and the price list and time zone they are added up by."""
     for index, budget in enumerate(app.budgets):
@@ -207,6 +219,8 @@ def check_budgets(app: AppConfig) -> Iterator[Complaint]:
         hint = "the path starts at the folder of the settings file"
         way: Way = ("ledger", "prices")
         yield Complaint(way, f"there is no file {prices}", hint)
+    elif prices is not None:
+        yield from check_prices(prices)
     if find_zone(app.ledger.time_zone) is None:
         way = ("ledger", "time_zone")
         hint = 'for example "UTC" or "Europe/Berlin"'

@@ -77,8 +77,8 @@ class Fit:
                 return self.choice(node, choices, way)
             case shapes.DictType(key_type=key_type, value_type=value_type):
                 return self.mapping(node, (key_type, value_type), way)
-            case shapes.VarTupleType(item_type=item_type):
-                return self.array(node, item_type, way)
+            case shapes.VarTupleType() as items:
+                return self.array(node, items, way)
             case shapes.CustomType(cls=cls) if cls in SPECIAL:
                 return SPECIAL[cls](self, node, way)
             case _:
@@ -165,15 +165,16 @@ class Fit:
             plain[key] = self.value(child, value_type, (*way, key))
         return plain
 
-    def array(self, node: Node, item_type: shapes.Type, way: Way) -> object:
-        """Hold an array against the type of its items."""
+    def array(self, node: Node, kind: shapes.VarTupleType, way: Way) -> object:
+        """Hold an array against its least length and the type of its items."""
         items = node.items()
-        if items is None:
-            text = f"{words.dotted(way)} must be a list, not {words.given(node)}"
-            example = f"{way[-1]} = [{words.sample(item_type)}]"
+        if items is None or len(items) < (kind.min_length or 0):
+            given = words.given(node) if items is None else "an empty one"
+            text = f"{words.dotted(way)} must be a list, not {given}"
+            example = f"{way[-1]} = [{words.sample(kind.item_type)}]"
             return self.complain(node, node.value, text, f"for example: {example}")
         return [
-            self.value(item, item_type, (*way, index))
+            self.value(item, kind.item_type, (*way, index))
             for index, item in enumerate(items)
         ]
 

@@ -43,6 +43,7 @@ class Zoo(msgspec.Struct, frozen=True):
     size: Literal["small", "large"] = "small"
     floor_plan: Path | None = None
     tags: tuple[str, ...] = ()
+    gates: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] = ("north",)
     pets: dict[Name, Cat | Dog] = {}
     keeper_defaults: dict[str, float] = {}
     keepers: dict[Name, Keeper] = {}
@@ -92,6 +93,7 @@ def test_everything_that_fits_is_decoded() -> None:
         ("\nmoto = 'x'", "2:1: unknown key 'moto' at the top"),
         ("[pets.tom]\nkind = 'cat'\n live = 3", "3:2: unknown key 'live' in pets.tom"),
         ("tags = 'a'", '1:8: tags must be a list, not the text "a"'),
+        ("gates = []", "1:9: gates must be a list, not an empty one"),
         ("tags = ['a', 3]", "1:14: tags[1] must be a text, not 3"),
         ("motto = true", "1:9: motto must be a text, not true"),
         ("motto = {}", "1:9: motto must be a text, not a table"),

@@ -134,6 +134,14 @@ def test_what_does_not_go_together_is_told(
     assert words in refusal(tmp_path, more)
 
 
+def test_a_wrong_price_list_is_told_before_anything_starts(tmp_path: Path) -> None:
+    wrong = '[[prices]]\nkind = "openai"\nmodel = "x"\ninput = "cheap"\noutput = 1\n'
+    (tmp_path / "own.toml").write_text('version = "v1"\n' + wrong)
+    told = refusal(tmp_path, '[ledger]\nprices = "own.toml"')
+    assert "this list is wrong" in told
+    assert "own.toml:5:9: prices[0].input must be a number" in told
+
+
 @pytest.mark.parametrize(
     ("field", "words"),
     [
