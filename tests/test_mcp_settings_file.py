@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import trio
 
 from connectors.config_tools import McpServerConfig
 from connectors.mcp.settings_file import (
+    OURS,
     SettingsFileError,
     clear_stale,
     settings_file,
@@ -104,3 +106,35 @@ async def test_no_link_is_followed(tmp_path: Path) -> None:
         async with settings_file(tmp_path, SERVERS):
             pass
     assert list(elsewhere.iterdir()) == []
+
+
+async def test_the_program_cannot_have_a_file_from_elsewhere_read_for_it(
+    tmp_path: Path,
+) -> None:
+    key = tmp_path / "key"
+    key.write_text("very-secret-value")
+    home = tmp_path / "home"
+    home.mkdir()
+    kept = home / ".claude" / "settings.local.json.callboard"
+    async with settings_file(home, SERVERS):
+        kept.unlink()
+        kept.symlink_to(key)
+    assert names(home) == []
+    assert key.read_text() == "very-secret-value"
+
+
+@pytest.mark.parametrize("name", ["settings.local.json", OURS])
+async def test_a_pipe_keeps_nobody_waiting(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / ".claude"
+    folder.mkdir()
+    with trio.fail_after(5):
+        if name == OURS:
+            async with settings_file(tmp_path, SERVERS):
+                (folder / OURS).unlink()
+                os.mkfifo(folder / OURS)
+            assert names(tmp_path) == []
+        else:
+            os.mkfifo(folder / name)
+            with pytest.raises(SettingsFileError, match="cannot be written"):
+                async with settings_file(tmp_path, SERVERS):
+                    pass

@@ -7,7 +7,9 @@ the process end in between, the next start puts things right (`clear_stale`).
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,9 @@ FOLDER = ".claude"
 FILE = "settings.local.json"
 OURS = f"{FILE}.callboard"
 """Lies beside the file as long as it is ours; holds what stood there before."""
+
+LARGEST = 1024 * 1024
+"""Bytes of what stood there before; people's settings are a few thousand."""
 
 NOTHING = b""
 """What `OURS` holds if nothing stood there before."""
@@ -113,7 +118,7 @@ def write(workspace: Path, content: bytes) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
         if folder.is_symlink() or (folder / FILE).is_symlink():
             raise SettingsFileError(f"{folder / FILE} is a link: take it away")
-        before = (folder / FILE).read_bytes() if (folder / FILE).exists() else NOTHING
+        before = read(folder / FILE) if os.path.lexists(folder / FILE) else NOTHING
         create(folder / OURS, before)
         replace(folder / FILE, content)
     except FileExistsError as error:
@@ -122,6 +127,26 @@ def write(workspace: Path, content: bytes) -> None:
     except OSError as error:
         text = f"{folder / FILE} cannot be written: {error.strerror}"
         raise SettingsFileError(text) from error
+
+
+def read(path: Path) -> bytes:
+    """Read a plain file of a folder in which programs write.
+
+    What is put in its place must neither be followed out of the folder, nor keep
+    us waiting.
+
+    Raises:
+        OSError: it cannot be read, is something else, or is too large.
+    """
+    # Why O_NONBLOCK: opening a pipe would wait for its other end.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file")
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise OSError(errno.EFBIG, f"it is above {LARGEST} bytes")
+    return content
 
 
 def create(path: Path, content: bytes) -> None:
@@ -153,12 +178,17 @@ def store(path: Path, content: bytes) -> None:
 
 
 def restore(workspace: Path) -> None:
-    """Give back what stood there, and take our mark away last."""
+    """Give back what stood there, and take our mark away last.
+
+    Where a program has put something else in the mark's place, nothing comes back.
+    """
     folder = workspace / FOLDER
     with suppress(OSError):
         if folder.is_symlink():
             return
-        before = (folder / OURS).read_bytes()
+        before = NOTHING
+        with suppress(OSError):
+            before = read(folder / OURS)
         if before == NOTHING:
             with suppress(FileNotFoundError):
                 (folder / FILE).unlink()
