@@ -64,6 +64,8 @@ def load_or_make(database: Path) -> bytes:
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Left by a start that was cut off; in a container, each has the same number.
+        fresh.unlink(missing_ok=True)
         opened = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
         with os.fdopen(opened, "wb") as file:
             file.write(key)

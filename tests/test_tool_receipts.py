@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -42,6 +43,17 @@ def test_a_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     path = receipt_key.path_of(database)
     assert path.stat().st_mode & 0o777 == 0o600
     assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_what_a_start_left_that_was_cut_off_keeps_no_other_from_it(
+    tmp_path: Path,
+) -> None:
+    database = tmp_path / "callboard.db"
+    path = receipt_key.path_of(database)
+    # In a container each start has the same process id.
+    path.with_name(f"{path.name}.{os.getpid()}").write_bytes(b"half")
+    assert len(receipt_key.load_or_make(database)) == receipt_key.LENGTH
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
 
 
 def test_a_cut_key_and_one_that_cannot_be_kept_are_said(tmp_path: Path) -> None:
