@@ -160,9 +160,12 @@ class HttpModel:
             is_read = True
             exchange.end()
         finally:
-            if not is_read:
-                await abandon(chunks)
-            await response.aclose()
+            try:
+                if not is_read:
+                    await abandon(chunks)
+            finally:
+                # Also if nobody waits any more: its connection would never be free.
+                await response.aclose()
 
     def _late(self, exchange: Exchange, *, is_total: bool) -> str:
         if is_total:
