@@ -13,6 +13,7 @@ from connectors.mcp.tree import SKILLS, Ground, connecting, server_spec
 from runtime.actor import Actor
 from runtime.errors import KernelError
 from runtime.logs import EventLog
+from runtime.ref import UNANSWERED
 from runtime.supervisor import StartChild, StopChild
 
 if TYPE_CHECKING:
@@ -21,8 +22,15 @@ if TYPE_CHECKING:
     from connectors.mcp.figures import McpFigures
     from connectors.sandbox.runner import Sandbox
     from connectors.skills.using import Using
+    from runtime.ref import ActorRef
 
 LOG = EventLog("skills")
+
+# Chosen: the supervisor answers as soon as the server's actors are there.
+START_TIMEOUT = 30.0
+
+# Chosen: four times what a server may take to end.
+STOP_TIMEOUT = 60.0
 
 
 class StartServers(msgspec.Struct, frozen=True):
@@ -91,8 +99,8 @@ class Starter(Actor):
             spec = server_spec(name, config, connect, self._figures)
             LOG.info("starting the server of a skill", skill=skill, server=name)
             try:
-                await supervisor.ask(StartChild(spec), timeout=30.0)
-            except KernelError as error:
+                await supervisor.ask(StartChild(spec), timeout=START_TIMEOUT)
+            except (KernelError, *UNANSWERED) as error:
                 LOG.warning("server not started", server=name, why=str(error))
 
     async def _stop_idle(self) -> None:
@@ -102,5 +110,13 @@ class Starter(Actor):
         for skill in idle:
             for name in self._brought[skill].servers:
                 if supervisor is not None and self.find(f"{SKILLS}/{name}"):
-                    LOG.info("stopping the server of a skill", server=name)
-                    await supervisor.ask(StopChild(name, forget=True), timeout=60.0)
+                    await self._stop(supervisor, name)
+
+    async def _stop(self, supervisor: ActorRef, name: str) -> None:
+        """Stop a server; one that does not end now is looked at again."""
+        LOG.info("stopping the server of a skill", server=name)
+        try:
+            order = StopChild(name, forget=True)
+            await supervisor.ask(order, timeout=STOP_TIMEOUT)
+        except (KernelError, *UNANSWERED) as error:
+            LOG.warning("server not stopped", server=name, why=str(error))

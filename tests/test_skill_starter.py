@@ -1,0 +1,77 @@
+"""Proves that whatever becomes of a skill's servers, their starter goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import trio
+import trio.testing
+
+from connectors.config_tools import McpServerConfig
+from connectors.mcp.figures import McpFigures
+from connectors.mcp.tree import SKILLS
+from connectors.skills.starter import Brought, Starter, StartServers
+from connectors.skills.using import Using
+from runtime.actor import Actor
+from runtime.errors import MisuseError
+from runtime.metrics import Metrics
+from runtime.supervisor import StopChild
+from tests.fakes.neighbours import of_kind, probe
+from tests.fakes.sandbox import FakeSandbox
+from tests.puppet import virtual
+
+Clock = trio.testing.MockClock
+
+PRESS = "pdf.press"
+BROUGHT = {"pdf": Brought(Path("/skills/pdf"), {PRESS: McpServerConfig(command="x")})}
+
+
+class Stuck(Actor):
+    """Stands in the supervisor's place, and answers nobody."""
+
+    deadline: ClassVar[float | None] = None
+
+    async def on_receive(self, message: object) -> None:
+        del message
+        await trio.sleep_forever()
+
+
+def starter(idle_after: float = 1e6) -> Starter:
+    return Starter(BROUGHT, Using(idle_after), FakeSandbox(), McpFigures(Metrics()))
+
+
+async def test_servers_that_do_not_start_in_time_are_asked_for_again(
+    autojump_clock: Clock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        system.spawn(Stuck(), name=SKILLS)
+        ref = system.spawn(starter())
+        for _ in range(2):
+            await ref.ask(StartServers("pdf"), timeout=100)
+
+
+async def test_servers_that_do_not_end_in_time_are_ended_later(
+    autojump_clock: Clock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        system.spawn(Stuck(), name=SKILLS)
+        probe(system, f"{SKILLS}/{PRESS}")
+        ref = system.spawn(starter(idle_after=200))
+        await trio.sleep(1000)
+        assert ref.is_alive()
+
+
+async def test_servers_that_cannot_be_ended_now_are_ended_later(
+    autojump_clock: Clock,
+) -> None:
+    def refuse(message: object) -> None:
+        raise MisuseError(f"no {message}")
+
+    async with virtual(autojump_clock) as system:
+        supervisor = probe(system, SKILLS, refuse)
+        probe(system, f"{SKILLS}/{PRESS}")
+        ref = system.spawn(starter(idle_after=200))
+        await trio.sleep(120)
+        assert len(of_kind(supervisor, StopChild)) == 2
+        assert ref.is_alive()
