@@ -13,7 +13,7 @@ import trio
 
 from actors import names
 from actors.asking import Asking
-from actors.attachments import read_attachments
+from actors.attachments import Question, read_attachments
 from actors.ledger import total
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded
 from actors.rules import prompt, resuming
@@ -67,12 +67,15 @@ class Turn(Actor):
         if not isinstance(message, RunTurn):
             super().on_receive(message)
             return
-        start = message.start
-        words = Words(self, start, self._services)
-        question = await read_attachments(start, self._services)
+        start, persona, services = message.start, self._persona, self._services
+        ends_at = trio.current_time() + persona.turn_seconds(services.limits)
+        words = Words(self, start, services)
+        question = Question(start)
+        with trio.move_on_at(ends_at):
+            question = await read_attachments(start, services)
         start = question.start
-        asking = Asking(self, start, self._persona, self._services, words)
-        outcome = await Course(start, self._persona, self._services, asking).run()
+        asking = Asking(self, start, persona, services, words)
+        outcome = await Course(start, persona, services, asking).run(ends_at)
         if isinstance(outcome, Finished):
             outcome = msgspec.structs.replace(
                 outcome, heard=question.heard, resume=asking.resume
@@ -82,7 +85,7 @@ class Turn(Actor):
         # Why not by way of the agent: one that was restarted meanwhile does not know
         # who waits.
         self.tell(start.session, ended)
-        self.tell(names.agent(self._persona.name), ended)
+        self.tell(names.agent(persona.name), ended)
         self.stop()
 
 
@@ -100,7 +103,6 @@ class Course:
         self, start: StartTurn, persona: Persona, services: Services, asking: Asking
     ) -> None:
         self._start = start
-        self._seconds = persona.turn_seconds(services.limits)
         self._words = asking.words
         self._asking = asking
         self._steps = Steps(start, services)
@@ -117,11 +119,15 @@ class Course:
         )
         self._rounds = 0
 
-    async def run(self) -> Finished | Failed:
-        """Answer within the time there is; count what it took in any case."""
+    async def run(self, ends_at: float) -> Finished | Failed:
+        """Answer within the time there is; count what it took in any case.
+
+        Args:
+            ends_at: when nobody waits any longer, on trio's clock.
+        """
         outcome: Finished | Failed = Failed(TIMED_OUT, "timeout", "timeout")
         try:
-            with trio.move_on_after(self._seconds):
+            with trio.move_on_at(ends_at):
                 outcome = await self._answer()
         except StoreError as error:
             text = f"⚠️ I could not read what I had done already: {error}"

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+import trio
 import trio.testing
 
-from actors.messages import Attachment
+from actors.config import LimitsConfig
+from actors.messages import Attachment, Media
+from actors.turn import TIMED_OUT
 from connectors.media.reader import Reader
 from connectors.tool_config import MediaConfig
-from tests.fakes.company import Cast, FakeModel, at_rest, echo, open_company
+from tests.fakes.company import Cast, FakeModel, Says, at_rest, echo, open_company
 from tests.fakes.media import OGG, PNG, FakeDocuments, FakeFetches, FakeTranscriber
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from actors.messages import ModelRequest
 
 Clock = trio.testing.MockClock
@@ -86,3 +92,26 @@ async def test_an_attachment_is_read_again_after_a_restart(
     async with open_company(autojump_clock, cast):
         await at_rest(cast)
     assert cast.platform.said()[-1].startswith("anna: anna heard look")
+
+
+class SlowReader:
+    """Reads nothing, for a while."""
+
+    async def read(self, attachments: Sequence[Attachment]) -> Media:
+        await trio.sleep(50)
+        return Media(f"{len(attachments)} read")
+
+
+@pytest.mark.parametrize("seconds", [10.0, 60.0])
+async def test_reading_what_came_along_is_part_of_the_turns_time(
+    seconds: float, autojump_clock: trio.testing.MockClock
+) -> None:
+    model = FakeModel(lambda _: Says("late", after=1000))
+    limits = LimitsConfig(turn_timeout=seconds)
+    cast = Cast(model=model, media=SlowReader(), limits=limits)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("look", attachments=ALL)
+        begin = trio.current_time()
+        await at_rest(cast)
+        assert trio.current_time() - begin < seconds + 1
+    assert cast.platform.said() == [f": {TIMED_OUT}"]
