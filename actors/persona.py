@@ -45,7 +45,10 @@ class Persona:
 
     def turn_seconds(self, limits: LimitsConfig) -> float:
         """Say how long one turn of this agent may take, in seconds (F204)."""
-        rounds = self.config.max_tool_rounds if self.tools or self.colleagues else 1
+        config = self.config
+        # By their names: those of servers and skills come and go.
+        has_tools = self.tools or config.tools or config.skills or self.colleagues
+        rounds = config.max_tool_rounds if has_tools else 1
         scale = min(max(rounds, 1), limits.turn_timeout_scale)
         longest = max(limits.longest_turn, limits.turn_timeout)
         return min(limits.turn_timeout * scale, longest)

@@ -218,3 +218,18 @@ async def test_a_turn_takes_nothing_but_its_question(autojump_clock: Clock) -> N
         turn.tell("nonsense")
         await trio.testing.wait_all_tasks_blocked()
         assert not turn.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("config", "seconds"),
+    [
+        ({}, 300),
+        ({"tools": ("mcp:files/*",)}, 1200),
+        ({"skills": ("pdf",)}, 1200),
+        ({"tools": ("mcp:files/*",), "max_tool_rounds": 0}, 300),
+    ],
+)
+def test_tools_that_come_and_go_take_time_too(
+    config: dict[str, Any], seconds: float
+) -> None:
+    assert anna(**config).turn_seconds(LimitsConfig()) == seconds
