@@ -43,9 +43,16 @@ class ApprovalBoard:
         """Put a question up."""
         self._open[approval.id] = (approval, session)
 
-    def take(self, approval_id: str) -> ActorRef | None:
-        """Take a question down; gives who waited for the answer."""
-        _, session = self._open.pop(approval_id, (None, None))
+    def take(self, approval: OpenApproval) -> ActorRef | None:
+        """Take a question down, and no other that has its id by now.
+
+        Returns:
+            Who waited for the answer; None if it had been taken down before.
+        """
+        known, session = self._open.get(approval.id, (None, None))
+        if known != approval:
+            return None
+        del self._open[approval.id]
         return session
 
     def hears(

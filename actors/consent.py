@@ -87,12 +87,10 @@ def _heard(
         services.metrics.approval(ruling.reason)
         return ruling.text
     approval = ruling.approval
-    waiting = services.board.take(approval.id)
+    waiting = services.board.take(approval)
     if waiting is not None:
         by = rules.person(inbound)
-        decided = Decide(
-            approval.id, ruling.is_approved, by, is_lasting=ruling.is_lasting
-        )
+        decided = Decide(approval, ruling.is_approved, by, is_lasting=ruling.is_lasting)
         session.tell(waiting, decided)
     return _confirmed(ruling)
 
@@ -108,7 +106,7 @@ def _confirmed(ruling: rules.Ruling) -> str:
 class LeaveExpired(msgspec.Struct, frozen=True):
     """A note to the session: nobody decided in time."""
 
-    approval_id: str
+    approval: rules.OpenApproval
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +178,12 @@ class Consent:
         if address is None or self._services.board.is_full:
             self._end(reply, Leave("unasked", why=NOBODY))
             return ()
+        # Those of our own that are decided, too, until we have heard of it.
+        taken = {*self._services.board.ids, *self._waiting}
         approval = rules.OpenApproval(
-            id=rules.short_id(f"{inbound.id}/{wanted.key}", self._services.board.ids),
+            id=rules.short_id(f"{inbound.id}/{wanted.key}", taken),
             turn_id=wanted.turn_id,
+            key=wanted.key,
             agent=self._agent,
             asker=asker,
             tool=wanted.tool,
@@ -196,7 +197,7 @@ class Consent:
         return self._questions(wanted, approval, inbound, key)
 
     def _decided(self, message: Decide | LeaveExpired) -> tuple[Aside, ...]:
-        waiting = self._close(message.approval_id)
+        waiting = self._close(message.approval)
         if waiting is None:
             return ()
         approval = waiting.approval
@@ -224,7 +225,7 @@ class Consent:
     def forget(self, turn_id: str) -> None:
         """Take down the questions of a turn that has ended."""
         for each in tuple(self._waiting.values()):
-            if each.approval.turn_id == turn_id and self._close(each.approval.id):
+            if each.approval.turn_id == turn_id and self._close(each.approval):
                 self._end(each.reply, GONE, "stopped")
 
     def _holds(self, tool: str, asker: str) -> bool:
@@ -259,17 +260,17 @@ class Consent:
         reply: Reply,
         session: Actor,
     ) -> None:
-        timer = session.after(
-            self._services.approvals.timeout, LeaveExpired(approval.id)
-        )
+        timer = session.after(self._services.approvals.timeout, LeaveExpired(approval))
         self._waiting[approval.id] = Waiting(approval, inbound, reply, timer)
         self._services.board.put(approval, session.actor_ref)
 
-    def _close(self, approval_id: str) -> Waiting | None:
-        waiting = self._waiting.pop(approval_id, None)
-        if waiting is not None:
-            waiting.timer.cancel()
-            self._services.board.take(approval_id)
+    def _close(self, approval: rules.OpenApproval) -> Waiting | None:
+        waiting = self._waiting.get(approval.id)
+        if waiting is None or waiting.approval != approval:
+            return None  # decided before; another call may have its id by now
+        del self._waiting[approval.id]
+        waiting.timer.cancel()
+        self._services.board.take(approval)
         return waiting
 
     def _end(self, reply: Reply, leave: Leave, outcome: str = "") -> None:

@@ -22,6 +22,7 @@ from actors.messages import (
     Typing,
     Usage,
 )
+from actors.rules.approvals import OpenApproval
 from actors.rules.markers import Delegation
 from actors.rules.message_state import Past
 from runtime.ref import ActorRef
@@ -190,7 +191,9 @@ class Leave(msgspec.Struct, frozen=True):
 class Decide(msgspec.Struct, frozen=True):
     """To the session whose turn waits: somebody decided about a call."""
 
-    approval_id: str
+    approval: OpenApproval
+    """As they saw it: another call may have its id by now."""
+
     is_approved: bool
     by: str
     is_lasting: bool = False

@@ -47,6 +47,19 @@ def asking(room: Room, turn_id: str, number: int = 1, tool: str = "shell") -> An
     return room.ref.ask(question, timeout=500)
 
 
+def opened(approval_id: str) -> OpenApproval:
+    return OpenApproval(
+        id=approval_id,
+        turn_id="t",
+        key="k",
+        agent="ben",
+        asker="fake/sam",
+        tool="x",
+        effect="run",
+        address=ROOM,
+    )
+
+
 async def test_a_turn_that_nobody_waits_for_is_told_so(autojump_clock: Clock) -> None:
     async with open_room(autojump_clock) as room:
         assert await asking(room, "t0") == GONE
@@ -77,10 +90,27 @@ async def test_what_is_decided_about_a_question_that_is_gone_changes_nothing(
     autojump_clock: Clock,
 ) -> None:
     async with open_room(autojump_clock) as room:
-        room.ref.tell(Decide("3F", is_approved=True, by="fake/olga"))
+        gone = opened("3F")
+        room.ref.tell(Decide(gone, is_approved=True, by="fake/olga"))
         await room.hear(words())
         await room.answer()
         assert room.said() == ["yes"]
+
+
+async def test_what_is_decided_about_a_question_counts_for_no_other_with_its_id(
+    autojump_clock: Clock,
+) -> None:
+    async with open_room(autojump_clock) as room:
+        await room.hear(words())
+        start = await room.grant()
+        answer = asking(room, start.turn_id)
+        await room.rest()
+        (question,) = room.board.ids
+        room.ref.tell(Decide(opened(question), is_approved=True, by="fake/olga"))
+        await room.rest()
+        assert list(room.board.ids) == [question]
+        await room.hear(words("no", 2))
+        assert (await answer).outcome == "denied"
 
 
 async def test_with_too_many_questions_open_the_next_is_a_no(
@@ -90,16 +120,7 @@ async def test_with_too_many_questions_open_the_next_is_a_no(
         await room.hear(words())
         start = await room.grant()
         for number in range(1000):
-            open_ = OpenApproval(
-                id=f"X{number}",
-                turn_id="t",
-                agent="ben",
-                asker="fake/sam",
-                tool="x",
-                effect="run",
-                address=ROOM,
-            )
-            room.board.put(open_, room.ref)
+            room.board.put(opened(f"X{number}"), room.ref)
         assert await asking(room, start.turn_id) == Leave("unasked", why=NOBODY)
 
 

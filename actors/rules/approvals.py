@@ -33,6 +33,9 @@ class OpenApproval(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     turn_id: str
+    key: str
+    """Says which call of the message it is."""
+
     agent: str
     asker: str
     """Whose words the call goes back to, as `connector/sender_id`."""

@@ -33,6 +33,7 @@ def waiting(approval_id: str = "3F", **fields: Any) -> OpenApproval:
     given: dict[str, Any] = {
         "id": approval_id,
         "turn_id": "t1",
+        "key": "k1",
         "agent": "anna",
         "asker": "fake/zoe",
         "tool": "shell",
@@ -143,8 +144,9 @@ def test_a_command_decides_in_its_chat_if_its_writer_may(
 def test_what_was_taken_down_is_no_longer_heard() -> None:
     board = board_with(waiting())
     assert list(board.ids) == ["3F"]
-    assert board.take("3F") is not None
-    assert board.take("3F") is None
+    assert board.take(waiting("3F", key="k2")) is None  # another that had its id
+    assert board.take(waiting("3F")) is not None
+    assert board.take(waiting("3F")) is None
     assert rule(board, "yes") is None
 
 
