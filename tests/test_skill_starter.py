@@ -8,11 +8,15 @@ from typing import ClassVar
 import trio
 import trio.testing
 
+from actors.messages import Address, ToolContext
+from actors.rules.skills import Skill
 from connectors.config_tools import McpServerConfig
 from connectors.mcp.figures import McpFigures
 from connectors.mcp.tree import SKILLS
+from connectors.skills.folder import SkillFolder
+from connectors.skills.source import SkillSource
 from connectors.skills.starter import Brought, Starter, StartServers
-from connectors.skills.using import Using
+from connectors.skills.using import Using, conversation_of
 from runtime.actor import Actor
 from runtime.errors import MisuseError
 from runtime.metrics import Metrics
@@ -25,6 +29,12 @@ Clock = trio.testing.MockClock
 
 PRESS = "pdf.press"
 BROUGHT = {"pdf": Brought(Path("/skills/pdf"), {PRESS: McpServerConfig(command="x")})}
+
+
+PDF = SkillFolder(Skill("pdf", "Fills in forms.", (), "Fill."), Path("/skills/pdf"), {})
+CONTEXT = ToolContext(
+    agent="ben", correlation_id="c", address=Address("terminal", "1"), sender_id="s"
+)
 
 
 class Stuck(Actor):
@@ -75,3 +85,14 @@ async def test_servers_that_cannot_be_ended_now_are_ended_later(
         await trio.sleep(120)
         assert len(of_kind(supervisor, StopChild)) == 2
         assert ref.is_alive()
+
+
+async def test_a_model_is_told_of_servers_that_are_not_started_yet() -> None:
+    using = Using(100)
+    using.note(conversation_of(CONTEXT), "pdf", trio.current_time())
+    source = SkillSource({"ben": {"pdf": PDF}}, BROUGHT, using, 1, lambda _: None)
+    offer = await source.offer(CONTEXT, "hello")
+    assert [tool.spec.name for tool in offer.tools] == ["use_skill"]
+    assert offer.notes[-1] == (
+        "The tools of 'pdf.press' cannot be used now: it is still being started."
+    )

@@ -9,7 +9,7 @@ import trio
 from actors.ports import Offer
 from actors.rules import skills as rules
 from connectors.mcp.known import Known
-from connectors.mcp.source import offer_of
+from connectors.mcp.source import note_of, offer_of
 from connectors.mcp.tree import SKILLS, STARTER, actor_of
 from connectors.skills.starter import StartServers
 from connectors.skills.tool import UseSkillTool
@@ -107,13 +107,16 @@ class SkillSource:
         tools: list[Tool] = []
         notes: list[str] = []
         for skill in used:
-            if skill not in self._brought or not await self._begin(skill):
+            if skill not in self._brought:
                 continue
             known = [
                 Known(name, config, actor_of(SKILLS, name))
                 for name, config in self._brought[skill].servers.items()
                 if not config.disabled
             ]
+            if not await self._begin(skill):
+                notes += [note_of(each.name, None) for each in known]
+                continue
             found = await offer_of(known, lambda _server, _name: True, self._find)
             tools += [UsedTool(tool, skill, self._note) for tool in found.tools]
             notes += found.notes
