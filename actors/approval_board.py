@@ -72,18 +72,29 @@ class ApprovalBoard:
             return None
         return rules.only_one((a for a, _ in self._open.values()), inbound.address)
 
-    def agent_waiting_for(self, inbound: Inbound) -> str:
-        """Name the agent that waits for this very word about a tool; mostly nobody."""
+    def agent_waiting_for(
+        self,
+        inbound: Inbound,
+        approvers: Collection[str],
+        asker_may: Collection[str],
+    ) -> str:
+        """Name the agent that waits for this very word about a tool; mostly nobody.
+
+        Args:
+            inbound: what was written.
+            approvers: as for `rule`.
+            asker_may: as for `rule`.
+        """
         if inbound.chain.agents or not self._open:
             return ""
         command = commands.parse_command(inbound.text)
-        match command:
-            case commands.Words():
-                approval = self.hears(inbound, None)
-            case commands.Decision():
-                approval = self.hears(inbound, command)
-            case _:
-                return ""
+        if not isinstance(command, commands.Words | commands.Decision):
+            return ""
+        decision = command if isinstance(command, commands.Decision) else None
+        approval = self.hears(inbound, decision)
+        # A bystander's "ok" is heard by whoever would hear it otherwise.
+        if self.rule(inbound, decision, approvers, asker_may) is None:
+            return ""
         return "" if approval is None else approval.agent
 
     def rule(

@@ -232,7 +232,10 @@ class Router(Actor):
             behind.append(unheard)
             return
         # In a group it needs no mention, and no other agent is to hear it.
-        asking = self._services.board.agent_waiting_for(inbound)
+        services = self._services
+        asking = services.board.agent_waiting_for(
+            inbound, services.approvers, services.approvals.asker_may_approve
+        )
         if asking:
             self._hear(inbound, asking, unheard.past)
             return

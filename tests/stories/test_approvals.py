@@ -219,6 +219,21 @@ async def test_in_a_group_no_mention_is_needed_and_no_other_agent_hears_it(
     assert ": Approved: anna may run `shell`." in office.said()
 
 
+async def test_a_bystander_s_ok_in_a_group_is_no_question_to_the_agent(
+    autojump_clock: Clock,
+) -> None:
+    office = Office(autojump_clock, platform=Platform(is_direct=False))
+    async with open_company(autojump_clock, office.cast):
+        office.platform.write("@anna run ls")
+        await office.asked()
+        office.platform.write("ok", sender="sam")
+        office.platform.write("yes", sender="olga")
+        await at_rest(office.cast)
+    assert len(office.shell.ran) == 1
+    assert len(office.cast.model.requests) == 2
+    assert not any("to ok" in each for each in office.said())
+
+
 async def test_owners_can_be_asked_elsewhere(autojump_clock: Clock) -> None:
     office = Office(
         autojump_clock, approvals=ApprovalConfig(approval_chat="fake/bosses")
