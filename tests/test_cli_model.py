@@ -146,6 +146,19 @@ async def test_what_goes_wrong_has_a_kind(
     assert caught.value.kind == kind
 
 
+async def test_what_a_failure_took_is_told(program: Program) -> None:
+    first = await program.ask("say hello")
+    with pytest.raises(ModelError) as caught:
+        await program.ask("fail API Error: 529 Overloaded")
+    assert caught.value.tokens == (12, 3, 7)
+    with pytest.raises(ModelError) as caught:
+        await program.ask("fail something odd", resume=first.resume)
+    assert caught.value.tokens == (24, 6, 14)  # of the session that failed, too
+    with pytest.raises(ModelError) as caught:
+        await program.ask("crash something odd")
+    assert caught.value.tokens == (0, 0, 0)
+
+
 async def test_its_key_is_in_no_error(program: Program) -> None:
     with pytest.raises(ModelError) as caught:
         await program.ask(f"crash {KEY} is bad")

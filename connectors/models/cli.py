@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import trio
 
 from actors.errors import ModelBusyError, ModelError, ModelRefusedError
@@ -127,13 +128,30 @@ class CliModel:
     async def _converse(
         self, request: ModelRequest, home: Path, saved: list[Path], speak: Speak
     ) -> ModelAnswer:
+        """Have an answer; tell what it took, or what it took to get none."""
+        taken: list[Usage] = []
+        try:
+            answer = await self._talk(request, home, saved, taken)
+        except ModelError as error:
+            error.tokens = msgspec.structs.astuple(sum(taken, Usage()))
+            raise
+        speak(answer.text)
+        return msgspec.structs.replace(answer, usage=sum(taken, Usage()))
+
+    async def _talk(
+        self,
+        request: ModelRequest,
+        home: Path,
+        saved: list[Path],
+        taken: list[Usage],
+    ) -> ModelAnswer:
         """Go on with the program's session; begin a new one if that fails (F221)."""
         images = [str(path) for path in saved]
         now = self._wall_clock()
         if request.resume:
             prompt = short_prompt(request, images, now)
             try:
-                return await self._run(request, home, prompt, request.resume, speak)
+                return await self._run(request, home, prompt, request.resume, taken)
             except ModelError as error:
                 if error.kind in PASSES_ON:
                     raise
@@ -141,7 +159,7 @@ class CliModel:
                     "session of a program lost", program=self._name, why=str(error)
                 )
         prompt = full_prompt(request, images, now)
-        return await self._run(request, home, prompt, "", speak)
+        return await self._run(request, home, prompt, "", taken)
 
     async def _run(
         self,
@@ -149,15 +167,17 @@ class CliModel:
         home: Path,
         prompt: bytes,
         resume: str,
-        speak: Speak,
+        taken: list[Usage],
     ) -> ModelAnswer:
         """Run the program, again where it stops for its number of turns (F203)."""
         said: list[str] = []
-        usage = Usage()
         for wait in (0.0, *self._ground.pauses):
             await trio.sleep(wait)
             output = await self._start(request, home, prompt, resume)
-            usage += output.tokens
+            taken.append(output.tokens)
+            if output.has_failed:
+                words = self._without_secrets(output.result or "")
+                raise trouble(self._name, words)
             if output.result:
                 said.append(output.result.strip())
             resume = output.session_id or resume
@@ -170,8 +190,7 @@ class CliModel:
             raise ModelRefusedError(
                 f"{self._name}: no answer within {turns} turns; allow more (max_turns)"
             )
-        speak(text)
-        return ModelAnswer(text=text, usage=usage, resume=resume)
+        return ModelAnswer(text=text, resume=resume)
 
     async def _start(
         self, request: ModelRequest, home: Path, prompt: bytes, resume: str
@@ -206,8 +225,8 @@ class CliModel:
         output = None if ended.was_cut else read_output(ended.stdout)
         if output is None:
             raise trouble(self._name, complaint)
-        if output.has_failed:
-            raise trouble(self._name, self._without_secrets(output.result or complaint))
+        if output.has_failed and not output.result:
+            return msgspec.structs.replace(output, result=complaint)
         return output
 
     def _command(self, request: ModelRequest, resume: str) -> list[str]:
