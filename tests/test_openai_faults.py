@@ -145,14 +145,15 @@ async def test_a_connection_that_fails_may_be_tried_again(error: Exception) -> N
 
 
 async def test_a_refused_response_is_closed_although_nobody_waits_any_more() -> None:
-    with trio.CancelScope() as scope:
+    scope = trio.CancelScope()
 
-        async def leave(_: httpx.Request) -> list[Step]:
-            await trio.lowlevel.checkpoint()
-            scope.cancel()
-            return []
+    async def leave(_: httpx.Request) -> list[Step]:
+        await trio.lowlevel.checkpoint()
+        scope.cancel()
+        return []
 
-        provider = FakeProvider(leave, media_type="text/html")
+    provider = FakeProvider(leave, media_type="text/html")
+    with scope:
         await ask(transport=provider.transport)
     assert scope.cancelled_caught
     assert provider.open_responses == 0

@@ -118,6 +118,9 @@ def test_a_hostile_page_takes_no_longer_than_another(piece: str) -> None:
         # Some are hardest inside of something that is opened once.
         begin = {"=": "<p ", "": "<pre>"}.get(piece.strip(), "")
         page = begin + piece * (size // len(piece)) + "."
+        return min(spent(page) for _ in range(3))  # a busy machine adds to some
+
+    def spent(page: str) -> float:
         began = time.thread_time()
         read(page)
         return time.thread_time() - began

@@ -167,7 +167,7 @@ def test_a_hostile_beginning_takes_no_time(piece: bytes) -> None:
     body = piece * (100_000 // len(piece)) + b"."
     assert media_type(body, "text/html")
     decode_text(body, "text/html")
-    assert time.thread_time() - began < 1.0
+    assert time.thread_time() - began < 5.0  # the square takes minutes
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_what_no_page_is_written_in_is_not_decoded(charset: str) -> None:
     began = time.thread_time()
     body = b"abc-" + b"a" * 1_000_000
     assert decode_text(body, f"text/html; charset={charset}") == body.decode()
-    assert time.thread_time() - began < 1.0
+    assert time.thread_time() - began < 5.0  # the square takes minutes
 
 
 @pytest.mark.parametrize(
