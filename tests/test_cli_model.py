@@ -146,6 +146,25 @@ async def test_what_goes_wrong_has_a_kind(
     assert caught.value.kind == kind
 
 
+@pytest.mark.parametrize("kind", ["link", "dangling", "file"])
+async def test_pictures_go_nowhere_else_whatever_the_program_did_to_their_folder(
+    kind: str, program: Program
+) -> None:
+    elsewhere = program.folder / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "mine").touch()
+    program.home.mkdir(parents=True)
+    inbox = program.home / "inbox"
+    if kind == "file":
+        inbox.write_text("in the way")
+    else:
+        inbox.symlink_to(elsewhere if kind == "link" else elsewhere / "nothing")
+    answer = await program.ask("files", images=(Image("image/png", PNG),))
+    assert answer.text == f".png:{len(PNG)}"
+    assert not inbox.is_symlink()
+    assert [path.name for path in elsewhere.iterdir()] == ["mine"]
+
+
 async def test_what_a_failure_took_is_told(program: Program) -> None:
     first = await program.ask("say hello")
     with pytest.raises(ModelError) as caught:

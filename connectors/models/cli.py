@@ -108,7 +108,7 @@ class CliModel:
                 self._ground.folder / request.agent / folder_name(request.conversation)
             )
             inbox = home / "inbox"
-            await trio.Path(inbox).mkdir(parents=True, exist_ok=True, mode=0o700)
+            await trio.to_thread.run_sync(make_inbox, inbox)
             images = request.lines[-1].images
             saved = [inbox / f"{uuid.uuid4()}.{ending(image)}" for image in images]
             try:
@@ -252,6 +252,18 @@ class CliModel:
         for name, value in self._secrets.items():
             text = text.replace(value, f"[{name}]")
         return text
+
+
+def make_inbox(inbox: Path) -> None:
+    """Make a conversation's folder, and the one for pictures in it.
+
+    The program may write there: what it has put in that one's place goes, and a link
+    leads us nowhere.
+    """
+    inbox.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if inbox.is_symlink() or not inbox.is_dir():
+        inbox.unlink(missing_ok=True)
+    inbox.mkdir(exist_ok=True, mode=0o700)
 
 
 def folder_name(conversation: str) -> str:
