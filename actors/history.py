@@ -181,8 +181,9 @@ class History:
         self.version = sequence
         is_dead = isinstance(event, Exchanged) and event.state == "dead"
         if isinstance(event, Deferred) or is_dead:
-            # Not answered for good: it may be begun again, also by hand.
-            if event.run is not None:
+            # Not answered for good: it may be begun again, also by hand. Without a
+            # round the run tells of none: of a turn that broke nobody knows more.
+            if event.run is not None and event.run.rounds:
                 self._report(event.inbound_id, event.run.attempt)
         else:
             self._forget_report(event.inbound_id)

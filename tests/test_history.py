@@ -180,7 +180,7 @@ def test_a_conversation_adds_up(exchanges: list[tuple[str, float]]) -> None:
 
 
 def ran(attempt: int) -> Run:
-    return Run(provider="p", model="m", attempt=attempt, seconds=1.0)
+    return Run(provider="p", model="m", attempt=attempt, seconds=1.0, rounds=1)
 
 
 def test_what_was_given_up_is_not_answered_and_its_rounds_are_reported() -> None:

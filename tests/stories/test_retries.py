@@ -5,25 +5,31 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 import trio
 import trio.testing
 
+from actors.config import AgentConfig
 from actors.errors import ModelBusyError, ModelRefusedError
+from actors.messages import ToolResult, ToolSpec
+from actors.records import UsageRecord
 from actors.rules.message_state import RetryPolicy
+from runtime.testing import CrashError
 from tests.fakes.company import (
     EPOCH,
     Cast,
     FakeModel,
     Says,
     at_rest,
+    call,
     heard,
     open_company,
     until,
 )
 
 if TYPE_CHECKING:
-    from actors.messages import ModelRequest
+    from actors.messages import ModelRequest, ToolCall, ToolContext
 
     Clock = trio.testing.MockClock
 
@@ -247,3 +253,43 @@ async def test_what_each_turn_took_is_on_record(autojump_clock: Clock) -> None:
     assert [row.id for row in rows] == [f"{inbound.id}#2", f"{inbound.id}#1"]
     assert b'"status":"model"' in rows[1].body
     assert b'"attempt":2' in rows[0].body
+
+
+class BrokenTool:
+    """A tool with a bug, which shows once."""
+
+    def __init__(self) -> None:
+        self.spec = ToolSpec("lamp", "", b"{}", is_repeatable=True, effect="read")
+        self.calls = 0
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        del call, context
+        await trio.lowlevel.checkpoint()
+        self.calls += 1
+        if self.calls == 1:
+            raise CrashError("to order")
+        return ToolResult("on")
+
+
+async def test_what_a_broken_turn_took_is_in_the_ledger_of_the_next(
+    autojump_clock: Clock,
+) -> None:
+    def talk(request: ModelRequest) -> str | Says:
+        is_asked = request.lines[-1].role == "user"
+        return Says(calls=(call("lamp"),)) if is_asked else "It is on."
+
+    cast = Cast(
+        agents={"anna": AgentConfig(tools=("lamp",), autonomy="full")},
+        model=FakeModel(talk),
+        tools=(BrokenTool(),),
+        retries=RetryPolicy(),
+    )
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("light")
+        await wait_for_all(cast)
+    assert cast.platform.said()[-1] == "anna: It is on."
+    rows = await cast.store.records("usage")
+    runs = [msgspec.json.decode(row.body, type=UsageRecord) for row in rows]
+    assert len(cast.model.requests) == 2
+    assert [(run.attempt, run.rounds) for run in runs] == [(2, 2), (1, 0)]
+    assert sum(run.input_tokens for run in runs) == 2 * 3
