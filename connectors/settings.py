@@ -8,8 +8,10 @@ not stand open. Each complaint names its place.
 from __future__ import annotations
 
 import importlib
+import tempfile
 from collections.abc import Callable
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from actors.rules.tool_names import SERVER
@@ -34,7 +36,6 @@ from runtime.config import Complaint, close_to, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
     from actors.config import AgentConfig
     from runtime.config import Settings
@@ -58,6 +59,8 @@ FURTHER = "connectors.settings_tools"
 CheckTools = Callable[[AppConfig, "Mapping[str, str]"], "Iterable[Complaint]"]
 
 WILDCARDS = frozenset("*?[")
+
+OF_THE_KERNEL = (Path("/proc"), Path("/sys"), Path("/dev"))
 
 
 def load_app(path: Path, environment: Mapping[str, str]) -> Settings[AppConfig]:
@@ -116,6 +119,7 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     yield from check_consent(app)
     yield from check_models(app)
     yield from check_budgets(app)
+    yield from check_readable(app.sandbox.readable)
     yield from check_fetch(app)
     yield from check_web_search(app)
     yield from check_connectors(app)
@@ -204,6 +208,27 @@ def check_persona(way: Way, folder: Path) -> Iterator[Complaint]:
             yield Complaint(way, f"{file} is not UTF-8 text", "save it as UTF-8")
         except OSError as error:
             yield Complaint(way, f"{file} cannot be read: {error.strerror}")
+
+
+def check_readable(paths: tuple[Path, ...]) -> Iterator[Complaint]:
+    """Check what all programs may read.
+
+    Why: with these no sandbox holds in its own trial, so that none would be in force,
+    or programs would see what it hides.
+    """
+    of_each_program = Path(tempfile.gettempdir()).resolve()
+    for index, path in enumerate(paths):
+        way: Way = ("sandbox", "readable", index)
+        real = path.resolve()
+        if not real.exists():
+            hint = "the path starts at the folder of the settings file"
+            yield Complaint(way, f"there is no file or folder {path}", hint)
+        elif of_each_program.is_relative_to(real):
+            text = f"{path} holds {of_each_program}, of which each program has its own"
+            yield Complaint(way, text, "name the folders in it that are needed")
+        elif any(real.is_relative_to(each) for each in OF_THE_KERNEL):
+            text = f"{path} tells of other programs, Callboard with its secrets among"
+            yield Complaint(way, f"{text} them", "take it out")
 
 
 def check_fetch(app: AppConfig) -> Iterator[Complaint]:

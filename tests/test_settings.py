@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from connectors.model_checks import is_loopback
-from connectors.settings import TOOL_NAMES, load_app
+from connectors.settings import TOOL_NAMES, check_readable, load_app
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from connectors.config import AppConfig
     from runtime.config import Settings
 
@@ -267,6 +267,23 @@ def test_with_a_key_the_server_may_be_reached_by_others(tmp_path: Path) -> None:
     door = "[connectors.web]\nkind = 'http'\nhost = '0.0.0.0'\n"
     settings = loaded(tmp_path, f"{BASE}{door}api_key = {{ env = 'GOOD_KEY' }}\n")
     assert [secret.reveal() for secret in settings.secrets] == ["a-long-enough-key"]
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("gone", "there is no file or folder"),
+        ("/", "each program has its own"),
+        (tempfile.gettempdir(), "each program has its own"),
+        ("/proc", "Callboard with its secrets among them"),
+        ("/dev/fd", "tells of other programs"),
+    ],
+)
+def test_what_would_undo_the_sandbox_is_not_readable(path: str, says: str) -> None:
+    (complaint,) = check_readable((Path("/usr"), Path(path)))
+    assert complaint.way == ("sandbox", "readable", 1)
+    assert says in complaint.text
+    assert not complaint.is_warning
 
 
 @pytest.mark.parametrize(
