@@ -242,7 +242,8 @@ class Accounts(Actor):
                 free_in=round(max(0.0, self._pool.free_at(backend) - now), 1),
             )
         elif not was_out:
-            LOG.warning(
+            # An error, since nobody but whoever runs this can mend it.
+            LOG.error(
                 "account not let in; left out until the next start: check its key",
                 account=backend.account,
                 model=backend.model,

@@ -47,6 +47,9 @@ RULED_WITHIN = 30.0
 # Chosen: seconds until the accounts are asked again that did not answer.
 UNRULED = 1.0
 
+NOBODY = "whoever runs me has to look at it; what is wrong stands in the log"
+"""What people are told when no account is let in any more."""
+
 Event = rules.ModelReplied | rules.ModelFailed
 
 
@@ -214,7 +217,7 @@ class Asking:
     def _give_up(self, tries: Tries, seconds: float) -> rules.ModelFailed:
         """Say that nobody can answer now; if ever, no sooner than after so long."""
         if math.isinf(seconds):
-            return rules.ModelFailed("refused", "whoever runs me has to look at it")
+            return rules.ModelFailed("refused", NOBODY)
         due = self._services.clock.wall() + seconds
         return rules.ModelFailed("busy", tries.excuse, due)
 

@@ -35,7 +35,7 @@ NEUTRAL: dict[ModelFault, str] = {
     "auth": "not available",
     "network": "it cannot be reached",
     "timeout": "it took too long",
-    "protocol": "its answer was cut off",
+    "protocol": "its answer was cut off or made no sense",
 }
 """What people read of a failure that is no fault of theirs: never whose limit it was
 (F194)."""

@@ -117,11 +117,18 @@ async def test_a_short_limit_is_waited_for_in_the_turn(autojump_clock: Clock) ->
     assert 5 <= trio.current_time() < 6
 
 
-async def test_nobody_is_let_in_anywhere(autojump_clock: Clock) -> None:
+async def test_nobody_is_let_in_anywhere(
+    autojump_clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
     cast = make_cast()
     cast.work.is_down = cast.home.is_down = fault("auth")
     (said,) = await ask(autojump_clock, cast, "one")
     assert "whoever runs me" in said
+    assert "what is wrong stands in the log" in said
+    # Errors only: at a terminal nothing less is shown.
+    errors = [line for line in caplog.records if line.levelname == "ERROR"]
+    assert len(errors) == 2
+    assert all("check its key" in line.getMessage() for line in errors)
     assert not any(word in said for word in NEVER_SHOWN)
     assert await cast.inbox() == {"replied": 1}  # trying again could not help
     assert b"callboard_accounts_out 2" in cast.metrics.render()
