@@ -199,7 +199,7 @@ def refusal(reasons: list[str]) -> str:
     """Say why no program is started."""
     return (
         "programs are not run without a sandbox, and there is none: "
-        + "; ".join(reasons)
+        + "; ".join(dict.fromkeys(reasons))
         + ". Mend one of these, take the tools that run programs from the agents, or"
         " set [sandbox] required = false and know that programs may then do whatever"
         " this user may"

@@ -20,6 +20,7 @@ from connectors.sandbox.choice import (
     Machine,
     candidates,
     open_sandbox,
+    refusal,
     shortcomings,
 )
 from connectors.sandbox.environment import scrubbed
@@ -293,6 +294,12 @@ async def test_without_a_sandbox_nothing_is_claimed() -> None:
     sandbox = await open_sandbox(SandboxConfig(mode="none"), Territory())
     assert sandbox.standing.kind == "none"
     assert not any(sandbox.standing.features.values())
+
+
+def test_a_reason_for_no_sandbox_is_told_once() -> None:
+    told = refusal(["landlock fails", "landlock fails", "bubblewrap fails"])
+    assert told.count("landlock fails") == 1
+    assert "bubblewrap fails" in told
 
 
 BARE = Machine("linux", "x86_64", abi=0, bubblewrap="")
