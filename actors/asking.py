@@ -257,7 +257,7 @@ class Asking:
                 self.words.start_over(self._spoken, self._before)
             return None
         if self._hears:
-            self.resume = answer.resume
+            self.resume = resumable(reserved.backend.account, answer.resume)
         return rules.ModelReplied(
             answer.text, answer.tool_calls, answer.usage, self._start.attempt
         )
@@ -269,7 +269,10 @@ class Asking:
     async def _ask_once(self, request: ModelRequest, reserved: Reserved) -> ModelAnswer:
         catalogue, clock = self._services.catalogue, self._services.clock
         backend = reserved.backend
-        fitted = fit(request, catalogue.offers[backend.model])
+        fitted = msgspec.structs.replace(
+            fit(request, catalogue.offers[backend.model]),
+            resume=resume_of(backend.account, request.resume),
+        )
         began = clock.monotonic()
         outcome: Outcome = "cancelled"
         usage, retry_after = Usage(), None
@@ -359,9 +362,20 @@ class Asking:
             temperature=persona.config.temperature,
             max_tokens=persona.config.max_tokens,
             conversation=start.conversation,
-            resume=start.resume,
+            resume="" if lines else start.resume,  # it knows nothing of these lines
             notes=self.notes,
         )
+
+
+def resumable(account: str, resume: str) -> str:
+    """Write down by which an account may go on with a conversation."""
+    return f"{account} {resume}" if resume else ""
+
+
+def resume_of(account: str, resumable: str) -> str:
+    """Give what an account itself gave to go on by; empty if another one did."""
+    whose, _, resume = resumable.partition(" ")
+    return resume if whose == account else ""
 
 
 def joined(before: str, text: str) -> str:

@@ -67,6 +67,7 @@ async def plan(
         system="",
         lines=(Line("user", words),),
         max_tokens=CLASSIFIED_TOKENS,
+        conversation=f"{start.conversation}/plan",  # a program's folder of its own
     )
     answer: str | None = None
     with trio.move_on_after(CLASSIFIED_WITHIN):

@@ -108,16 +108,19 @@ class CliModel:
                 self._ground.folder / request.agent / folder_name(request.conversation)
             )
             inbox = home / "inbox"
-            await trio.to_thread.run_sync(make_inbox, inbox)
             images = request.lines[-1].images
             saved = [inbox / f"{uuid.uuid4()}.{ending(image)}" for image in images]
             try:
+                await trio.to_thread.run_sync(make_inbox, inbox)
                 for path, image in zip(saved, images, strict=True):
                     await trio.Path(path).write_bytes(image.content)
                 async with self._ground.prepare(request, home):
                     return await self._converse(request, home, saved, speak)
             except KernelError as error:
                 raise ModelRefusedError(f"{self._name}: {error}") from error
+            except OSError as error:
+                text = f"{self._name}: {home} cannot be used: {error.strerror}"
+                raise ModelBusyError(text, kind="overload") from error
             finally:
                 for path in saved:
                     path.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -99,7 +99,10 @@ async def open_sandbox(
     """
     reasons: list[str] = []
     for kind, means in candidates(config.mode, machine or this_machine(), reasons):
-        sandbox = LaunchingSandbox(Standing(kind=kind, features={}), means, territory)
+        # Without what the settings add: a folder that cannot be given must not look
+        # like a sandbox that does not work, and so open the door.
+        bare = replace(territory, readable=())
+        sandbox = LaunchingSandbox(Standing(kind=kind, features={}), means, bare)
         try:
             features = await tried(sandbox)
         except SandboxError as error:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from connectors.sandbox.choice import open_sandbox
+from runtime.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from connectors.sandbox.runner import Confined
     from connectors.sandbox.territory import Territory
     from connectors.tool_config import SandboxConfig
+
+LOG = EventLog("sandbox")
 
 
 class LateSandbox:
@@ -55,6 +58,9 @@ class LateSandbox:
             if self._opened is None:
                 opened = await open_sandbox(self._config, self._territory)
                 self._on_open(opened.standing)
+                if opened.standing.kind == "none":
+                    missing = "; ".join(opened.standing.missing) or "as set"
+                    LOG.error("programs run without a sandbox", why=missing)
                 self._opened = opened
             return self._opened
 

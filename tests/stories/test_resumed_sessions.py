@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import trio
 import trio.testing
 
+from actors.asking import resumable, resume_of
 from actors.config import SessionConfig
 from actors.errors import ModelRefusedError
 from tests.fakes.company import Cast, FakeModel, Says, at_rest, heard, open_company
@@ -69,3 +70,10 @@ async def test_after_a_long_silence_too(autojump_clock: Clock) -> None:
         cast.platform.write("two")
         await at_rest(cast)
     assert [request.resume for request in cast.model.requests] == ["", ""]
+
+
+def test_only_who_gave_it_is_given_it_again() -> None:
+    given = resumable("work", "session 1")
+    assert resume_of("work", given) == "session 1"
+    assert resume_of("home", given) == ""
+    assert resume_of("work", resumable("work", "")) == ""
