@@ -39,7 +39,7 @@ QUIET = 120.0
 
 # Chosen: what was dropped by hand is waited for as long as it would have waited; for
 # retries and for a platform that is an hour.
-FORGOTTEN = 7200.0
+FORGOTTEN = 3900.0
 
 # Chosen: seconds until no supervisor remembers a restart of the safety phase.
 CALM = 120.0
