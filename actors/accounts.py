@@ -6,18 +6,22 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
+import trio
 
 from actors.calls import (
     CallEnded,
     Later,
     OverBudget,
     Recalled,
+    ReplaceCatalogue,
     Reserve,
     Reserved,
     Ruling,
 )
+from actors.catalogue import NO_PRICES, Catalogue
+from actors.ports import Model
 from actors.purse import Purse, RunSpent, remember
-from actors.rules.accounts import Backend, NothingLeft, Pool, Wanted
+from actors.rules.accounts import NEVER, Backend, NothingLeft, Pool, Wanted
 from actors.rules.budget import Amount, Budget, Softened, Who, refusal
 from runtime.actor import Actor
 from runtime.errors import StoreError
@@ -27,6 +31,8 @@ from runtime.messages import Terminated
 from runtime.ref import ActorRef
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from actors.errors import ModelFault
     from actors.services import Services
 
@@ -42,6 +48,9 @@ HELD_WAIT = 2.0
 # Chosen: how often the cool-downs shown in the metrics are brought up to date.
 LOOK_EVERY = 10.0
 
+# Chosen: nobody is told where to ask meanwhile; closing waits for no server.
+CLOSE_WITHIN = 1.0
+
 
 class Held(msgspec.Struct, frozen=True):
     """One reservation."""
@@ -50,11 +59,16 @@ class Held(msgspec.Struct, frozen=True):
     backend: Backend
     who: Who
     estimate: Amount
+    client: Model
+    is_void: bool = False
+    """Whether other settings hold now, for which it says nothing."""
 
 
 class Kept(msgspec.Struct, frozen=True):
     """A note to its next incarnation."""
 
+    catalogue: Catalogue
+    leaving: tuple[Model, ...]
     pool: Pool
     held: dict[int, Held]
     runs: OrderedDict[str, RunSpent]
@@ -73,24 +87,27 @@ class Accounts(Actor):
     """Says for each call which account it goes to, or why it may not be made.
 
     Takes: `Reserve` (asked), `CallEnded`, `Recalled` from turns; `Terminated` about
-        them.
+        them; `ReplaceCatalogue` (asked) when the settings have changed.
     Sends: nothing but answers.
-    Keeps: cool-downs, reservations, and what was spent, which it adds up from the
-        ledger when it starts.
+    Keeps: the clients of all accounts, cool-downs, reservations, and what was spent,
+        which it adds up from the ledger when it starts.
     Fails: never by these messages; what does not stand in the ledger goes to its next
         incarnation.
-    Ends: with the system.
+    Ends: with the system; closes the clients.
     """
 
     # Chosen: one message for each turn under way, and for each call that ended.
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=100_000)
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, catalogue: Catalogue) -> None:
         super().__init__()
         self._services = services
-        self._catalogue = catalogue = services.catalogue
+        self._catalogue = catalogue
+        self._leaving: list[Model] = []
+        """Clients of earlier settings, which calls under way still have."""
+
         self._pool = Pool(catalogue.offers, catalogue.preferences)
-        self._purse = Purse(services)
+        self._purse = Purse(services, catalogue)
         self._held: dict[int, Held] = {}
         self._turns: dict[ActorRef, set[int]] = {}
         self._number = 0
@@ -103,8 +120,19 @@ class Accounts(Actor):
 
     def on_failure(self, *_: object, **__: object) -> None:
         """Hand on what does not stand in the ledger."""
-        kept = Kept(self._pool, self._held, self._purse.runs, self._number)
+        kept = Kept(
+            self._catalogue,
+            tuple(self._leaving),
+            self._pool,
+            self._held,
+            self._purse.runs,
+            self._number,
+        )
         self.requeue(kept)
+
+    async def on_stop(self) -> None:
+        """Close all clients: the turns have ended."""
+        await close((*self._leaving, *self._catalogue.clients.values()))
 
     def on_receive(self, message: object) -> object:
         """Rule on a call, or learn how one ended."""
@@ -113,17 +141,21 @@ class Accounts(Actor):
                 return self._reserve(message)
             case CallEnded():
                 self._ended(message)
+                return self._close_unused()
             case Recalled(was_run=was_run, run=run, who=who, spent=spent):
                 self._purse.recall(was_run, run, who, spent)
             case Terminated(ref=ref):
                 for number in self._turns.pop(ref, ()):
                     self._release(number)
+                return self._close_unused()
             case _:
                 return self._on_note(message)
         return None
 
     def _on_note(self, message: object) -> object:
         match message:
+            case ReplaceCatalogue():
+                return self._replace(message)
             case Kept():
                 return self._take_over(message)
             case ReadLedger():
@@ -172,10 +204,14 @@ class Accounts(Actor):
     def _choose(self, asked: Reserve, downgrade_to: str) -> Ruling:
         metrics = self._services.metrics
         now = self._services.clock.monotonic()
-        if downgrade_to and downgrade_to != asked.model:
+        model = asked.model if self._pool.has(asked.model) else asked.otherwise
+        if downgrade_to and downgrade_to != model:
             metrics.budget("downgrade")
+            model = downgrade_to
+        if not self._pool.has(model):
+            return Later(NEVER)
         wanted = Wanted(
-            model=downgrade_to or asked.model,
+            model=model,
             needs_tools=asked.needs_tools,
             needs_images=asked.needs_images,
             tried=asked.tried,
@@ -191,8 +227,12 @@ class Accounts(Actor):
         tokens = estimate.input_tokens + estimate.output_tokens
         amount = Amount(self._catalogue.cost(chosen.model, estimate), tokens)
         self._pool.begin(chosen, now)
-        self._hold(self._number, Held(asked.turn, chosen, asked.who, amount))
-        return Reserved(self._number, chosen)
+        catalogue = self._catalogue
+        client = catalogue.clients[chosen.account]
+        self._hold(self._number, Held(asked.turn, chosen, asked.who, amount, client))
+        offer = catalogue.offers[chosen.model]
+        prices = catalogue.prices.get(chosen.model, NO_PRICES)
+        return Reserved(self._number, chosen, client, offer, prices)
 
     def _hold(self, number: int, held: Held) -> None:
         self._held[number] = held
@@ -208,13 +248,15 @@ class Accounts(Actor):
         if held is None:
             return
         self._purse.free(number)
-        self._pool.end(held.backend)
+        if not held.is_void:
+            self._pool.end(held.backend)
         if held.turn in self._turns:
             self._turns[held.turn].discard(number)
 
     # --- a call ended ----------------------------------------------------------------
 
     def _ended(self, ended: CallEnded) -> None:
+        held = self._held.get(ended.number)
         self._release(ended.number)
         backend, outcome = ended.backend, ended.outcome
         metrics = self._services.metrics
@@ -222,7 +264,10 @@ class Accounts(Actor):
         if ended.spent is not None:
             self._purse.enter(ended.run, ended.who, (ended.spent,))
             metrics.cost(backend.model, ended.spent.cost)
-        if outcome == "ok":
+        is_void = held.is_void if held else not self._catalogue.has(backend)
+        if is_void:
+            LOG.info("call of earlier settings ended", outcome=outcome)
+        elif outcome == "ok":
             self._pool.succeeded(backend)
         elif outcome != "cancelled":
             self._failed(ended, outcome)
@@ -244,10 +289,40 @@ class Accounts(Actor):
         elif not was_out:
             # An error, since nobody but whoever runs this can mend it.
             LOG.error(
-                "account not let in; left out until the next start: check its key",
+                "account not let in; left out until its settings change: check its key",
                 account=backend.account,
                 model=backend.model,
             )
+
+    # --- the settings change ---------------------------------------------------------
+
+    async def _replace(self, message: ReplaceCatalogue) -> None:
+        """Go on with other models, accounts and budgets."""
+        old, new = self._catalogue, message.catalogue
+        self._catalogue = new
+        self._leaving += old.clients.values()
+        self._pool.reoffer(new.offers, new.preferences, message.renewed)
+        for number, held in self._held.items():
+            is_other = held.backend.account in message.renewed
+            if is_other or not new.has(held.backend):
+                self._held[number] = msgspec.structs.replace(held, is_void=True)
+        if (old.budgets, old.zone) != (new.budgets, new.zone):
+            self._purse = self._fresh_purse(self._purse)
+            self._hold_back()
+            if not self._purse.is_ready:
+                await self._read_ledger()
+        self._show_cool_downs()
+        await close(self._unused())
+
+    def _close_unused(self) -> object:
+        return close(self._unused()) if self._leaving else None
+
+    def _unused(self) -> list[Model]:
+        """Take out the clients of earlier settings whose last call has ended."""
+        used = {id(held.client) for held in self._held.values()}
+        unused = [each for each in self._leaving if id(each) not in used]
+        self._leaving = [each for each in self._leaving if id(each) in used]
+        return unused
 
     # --- what outlives it ------------------------------------------------------------
 
@@ -256,17 +331,25 @@ class Accounts(Actor):
             await self._purse.read()
         except (StoreError, msgspec.DecodeError) as error:
             LOG.warning("ledger not read; no model is asked", why=str(error))
-            self._purse = Purse(self._services, self._purse.runs)
+            self._purse = self._fresh_purse(self._purse)
             self.after(READ_AGAIN, ReadLedger())
+        self._hold_back()
+
+    def _fresh_purse(self, before: Purse) -> Purse:
+        return Purse(self._services, self._catalogue, before.runs)
+
+    def _hold_back(self) -> None:
         for number, held in self._held.items():
             self._purse.free(number)
             self._purse.hold(number, held.who, held.estimate)
 
     def _take_over(self, kept: Kept) -> object:
         """Go on where the last incarnation failed."""
+        self._catalogue = kept.catalogue
+        self._leaving = list(kept.leaving)
         self._pool = kept.pool
         self._number = max(self._number, kept.number)
-        self._purse = Purse(self._services, kept.runs)
+        self._purse = Purse(self._services, kept.catalogue, kept.runs)
         for number, held in kept.held.items():
             self._hold(number, held)
         return None if self._purse.is_ready else self._read_ledger()
@@ -275,3 +358,13 @@ class Accounts(Actor):
         now = self._services.clock.monotonic()
         metrics = self._services.metrics
         metrics.cool_downs(len(self._pool.cooling(now)), len(self._pool.out))
+
+
+async def close(clients: Iterable[Model]) -> None:
+    """Close clients, all within a moment."""
+    with trio.move_on_after(CLOSE_WITHIN) as scope:
+        async with trio.open_nursery() as nursery:
+            for client in clients:
+                nursery.start_soon(client.aclose)
+    if scope.cancelled_caught:
+        LOG.warning("connections to a provider not closed in time", within=CLOSE_WITHIN)

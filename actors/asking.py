@@ -21,7 +21,6 @@ from actors.planning import first_choice
 from actors.protocol import TurnNoted
 from actors.rules import classify, prompt, transcript
 from actors.rules import turn as rules
-from actors.rules.accounts import Backend
 from actors.rules.budget import Who
 from actors.rules.fitting import estimate, fit
 from actors.rules.tries import Tries
@@ -73,6 +72,7 @@ class Asking:
         "_spoken",
         "_start",
         "_turn",
+        "asked",
         "model",
         "notes",
         "resume",
@@ -100,6 +100,9 @@ class Asking:
         self.model = first_choice(persona, start)
         """Which of `[models.<name>]` is wanted."""
 
+        self.asked = ""
+        """The provider's name of the model that was asked last."""
+
         self.resume = ""
         """By which the model that answered may go on later."""
 
@@ -114,8 +117,8 @@ class Asking:
         spent = reply.spent
         if not spent and reply.usage != Usage():
             # Recorded by a release that did not write down who answered.
-            wanted = Backend("", self.model)
-            spent = (self._services.catalogue.spent(wanted, reply.usage),)
+            was = self.model
+            spent = (Spent(provider=was, model=was, account="", usage=reply.usage),)
         self.spent = add_up(self.spent, spent)
         self._is_planned = True
         if spent:
@@ -230,6 +233,7 @@ class Asking:
             run=self._run,
             who=self._who,
             model=tries.model,
+            otherwise=self._persona.config.model,
             needs_tools=bool(request.tools),
             needs_images=any(line.images for line in request.lines),
             estimate=estimate(request),
@@ -249,8 +253,8 @@ class Asking:
         try:
             answer = await self._ask_once(request, reserved)
         except ModelError as error:
-            offer = self._services.catalogue.offers[reserved.backend.model]
-            step = tries.failed(reserved.backend, error.kind, offer.larger)
+            larger = reserved.offer.larger
+            step = tries.failed(reserved.backend, error.kind, larger)
             if step == "refuse":
                 return rules.ModelFailed("refused", str(error))
             if self._hears:
@@ -267,19 +271,17 @@ class Asking:
             self.words.speak(self._spoken, text)
 
     async def _ask_once(self, request: ModelRequest, reserved: Reserved) -> ModelAnswer:
-        catalogue, clock = self._services.catalogue, self._services.clock
-        backend = reserved.backend
+        clock, backend = self._services.clock, reserved.backend
         fitted = msgspec.structs.replace(
-            fit(request, catalogue.offers[backend.model]),
+            fit(request, reserved.offer),
             resume=resume_of(backend.account, request.resume),
         )
+        self.asked = fitted.model
         began = clock.monotonic()
         outcome: Outcome = "cancelled"
         usage, retry_after = Usage(), None
         try:
-            answer = await catalogue.clients[backend.account].answer(
-                fitted, self._speak
-            )
+            answer = await reserved.client.answer(fitted, self._speak)
             outcome, usage = "ok", answer.usage
         except ModelError as error:
             outcome, usage = error.kind, Usage(*error.tokens)
@@ -312,7 +314,7 @@ class Asking:
         backend = reserved.backend
         spent = None
         if usage != Usage() or outcome == "ok":
-            spent = self._services.catalogue.spent(backend, usage)
+            spent = reserved.spent(usage)
             self.spent = add_up(self.spent, (spent,))
             self._services.metrics.tokens(backend.model, usage)
         ended = CallEnded(

@@ -225,11 +225,11 @@ class Attempt:
     def run(self, outcome: Finished | Failed) -> Run:
         """Say what it took, until now."""
         wanted = self._persona.config.model
-        offer = self._services.catalogue.offers.get(wanted)
         last = outcome.spent[-1] if outcome.spent else None
+        asked = outcome.asked if isinstance(outcome, Failed) else ""
         return Run(
             provider=last.provider if last else wanted,
-            model=last.model if last else (offer.model if offer else wanted),
+            model=last.model if last else (asked or wanted),
             attempt=self.held.state.attempts,
             seconds=round(self._services.clock.monotonic() - self._began_at, 4),
             usage=outcome.usage,

@@ -6,11 +6,14 @@ from typing import Literal
 
 import msgspec
 
+from actors.catalogue import Catalogue
 from actors.errors import ModelFault
 from actors.ledger import Spent
 from actors.messages import Usage
-from actors.rules.accounts import Backend
+from actors.ports import Model
+from actors.rules.accounts import Backend, Offer
 from actors.rules.budget import Who
+from actors.rules.prices import Prices
 from runtime.ref import ActorRef
 
 Outcome = Literal["ok", "cancelled"] | ModelFault
@@ -30,6 +33,9 @@ class Reserve(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     """Which of `[models.<name>]` is wanted."""
 
+    otherwise: str = ""
+    """Which instead, if the settings have that one no more: the agent's own."""
+
     needs_tools: bool = False
     needs_images: bool = False
     estimate: Usage = Usage()
@@ -40,10 +46,26 @@ class Reserve(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reserved(msgspec.Struct, frozen=True):
-    """The call may be made."""
+    """The call may be made, by the settings of this moment."""
 
     number: int
     backend: Backend
+    client: Model
+    """Whom to ask; open until the call has ended or the turn is over."""
+
+    offer: Offer
+    prices: Prices
+
+    def spent(self, usage: Usage) -> Spent:
+        """Write down what the call took."""
+        return Spent(
+            provider=self.backend.model,
+            model=self.offer.model,
+            account=self.backend.account,
+            usage=usage,
+            cost=self.prices.cost(usage),
+            prices=self.prices.version,
+        )
 
 
 class Later(msgspec.Struct, frozen=True):
@@ -94,3 +116,17 @@ class Recalled(msgspec.Struct, frozen=True):
     who: Who
     spent: tuple[Spent, ...]
     """What the earlier attempt had spent."""
+
+
+class ReplaceCatalogue(msgspec.Struct, frozen=True):
+    """To the accounts, asked: the settings have changed; answered when they are in use.
+
+    Calls under way end with the clients they have, which are closed after the last.
+    """
+
+    catalogue: Catalogue
+    """Belongs to the accounts from now on: they close its clients."""
+
+    renewed: frozenset[str] = frozenset()
+    """Accounts that are others now, though their names stayed: what was learnt of them
+    says nothing any more."""

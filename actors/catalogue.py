@@ -1,4 +1,7 @@
-"""All models and accounts of the settings, made ready to be asked."""
+"""All models and accounts of the settings, made ready to be asked.
+
+Only `accounts.py` has it; a turn is told of it what one call needs.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
-from actors.ledger import Spent
 from actors.rules.accounts import Offer
 from actors.rules.prices import Prices
 
@@ -29,7 +31,8 @@ class Catalogue:
     """By the name of the model in the settings."""
 
     clients: Mapping[str, Model] = field(default_factory=dict[str, "Model"])
-    """By account: one pool of connections each, for all models it is asked for."""
+    """By account: one pool of connections each, for all models it is asked for. Who
+    has the catalogue closes them."""
 
     preferences: Mapping[str, int] = field(default_factory=dict[str, int])
     """By account, lower first."""
@@ -45,17 +48,10 @@ class Catalogue:
         """Say what a use of a model costs, in US dollars."""
         return self.prices.get(model, NO_PRICES).cost(usage)
 
-    def spent(self, backend: Backend, usage: Usage) -> Spent:
-        """Write down what one call took."""
-        prices = self.prices.get(backend.model, NO_PRICES)
-        return Spent(
-            provider=backend.model,
-            model=self.offers[backend.model].model,
-            account=backend.account,
-            usage=usage,
-            cost=prices.cost(usage),
-            prices=prices.version,
-        )
+    def has(self, backend: Backend) -> bool:
+        """Tell whether a model is to be had on an account."""
+        offer = self.offers.get(backend.model)
+        return offer is not None and backend.account in offer.accounts
 
 
 def of_one(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from actors.catalogue import Catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,6 +27,9 @@ class Company:
 
     routes: RoutingTable
     services: Services
+    catalogue: Catalogue = field(default_factory=Catalogue)
+    """The models it starts with, and the accounts they are to be had on."""
+
     edges: tuple[ChildSpec, ...] = ()
     """Actors of the edges that must run before connectors do."""
 

@@ -242,6 +242,9 @@ class Failed(msgspec.Struct, frozen=True):
     not_before: float = 0.0
     """Unix seconds before which another turn could not end better."""
 
+    asked: str = ""
+    """The provider's name of the model that was asked last; empty: none was."""
+
 
 class TurnEnded(msgspec.Struct, frozen=True):
     """To a session, and to its agent: the turn is over."""

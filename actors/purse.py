@@ -15,6 +15,7 @@ from actors.records import USAGE, UsageRecord
 from actors.rules.budget import Amount, Budgets, Verdict, Who
 
 if TYPE_CHECKING:
+    from actors.catalogue import Catalogue
     from actors.ledger import Spent
     from actors.services import Services
 
@@ -32,21 +33,26 @@ class RunSpent(msgspec.Struct, frozen=True):
 
     who: Who
     amount: Amount
+    at: float
+    """When it was last told of, in Unix seconds: perhaps in an earlier period."""
 
 
 class Purse:
     """The sums of all budgets.
 
     Args:
-        services: the settings' budgets, the store, the clock.
+        services: the store, the clock.
+        catalogue: has the settings' budgets.
         runs: what an earlier incarnation was told of; may be in the ledger, or not.
     """
 
     def __init__(
-        self, services: Services, runs: OrderedDict[str, RunSpent] | None = None
+        self,
+        services: Services,
+        catalogue: Catalogue,
+        runs: OrderedDict[str, RunSpent] | None = None,
     ) -> None:
         self._services = services
-        catalogue = services.catalogue
         self._budgets = Budgets(catalogue.budgets, catalogue.zone)
         self._in_ledger: OrderedDict[str, None] = OrderedDict()
         self.runs: OrderedDict[str, RunSpent] = OrderedDict() if runs is None else runs
@@ -73,7 +79,7 @@ class Purse:
             self.is_ready = len(rows) < PAGE
         for name, run in self.runs.items():
             if name not in self._in_ledger:
-                self._budgets.enter(run.who, run.amount, now)
+                self._budgets.enter(run.who, run.amount, run.at)
 
     def verdict(self, who: Who) -> Verdict:
         """Say whether a call may begin."""
@@ -89,16 +95,18 @@ class Purse:
 
     def enter(self, run: str, who: Who, spent: tuple[Spent, ...]) -> None:
         """Count what a run has spent; one that the ledger tells of is counted."""
-        if not self._services.catalogue.budgets or run in self._in_ledger:
+        if run in self._in_ledger:
             return
         amount = Amount()
         for each in spent:
             tokens = each.usage.input_tokens + each.usage.output_tokens
             amount += Amount(each.cost, tokens)
-        known = self.runs.pop(run, RunSpent(who, Amount()))
-        remember(self.runs, run, RunSpent(who, known.amount + amount))
+        # Without budgets, too: the next settings may have some.
+        now = self._services.clock.wall()
+        known = self.runs.pop(run, RunSpent(who, Amount(), now))
+        remember(self.runs, run, RunSpent(who, known.amount + amount, now))
         if self.is_ready:
-            self._budgets.enter(who, amount, self._services.clock.wall())
+            self._budgets.enter(who, amount, now)
 
     def recall(
         self, was_run: str, run: str, who: Who, spent: tuple[Spent, ...]
@@ -111,9 +119,10 @@ class Purse:
         if known is None:
             self.enter(run, who, spent)
             return
-        own = self.runs.get(run, RunSpent(who, Amount()))
-        remember(self.runs, run, RunSpent(who, own.amount + known.amount))
-        remember(self.runs, was_run, RunSpent(who, Amount()))
+        own = self.runs.get(run, RunSpent(who, Amount(), known.at))
+        both = own.amount + known.amount
+        remember(self.runs, run, RunSpent(who, both, own.at))
+        remember(self.runs, was_run, RunSpent(who, Amount(), known.at))
 
 
 def who_of(body: UsageRecord) -> Who:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from actors.account import Account
 from actors.approval_board import ApprovalBoard
-from actors.catalogue import Catalogue
 from actors.config import ApprovalConfig, AuditConfig, ToolCallConfig
 from actors.redaction import Keep
 
@@ -37,9 +36,6 @@ class Services:
     audit: AuditConfig = field(default_factory=AuditConfig)
     accounts: Mapping[str, Account] = field(default_factory=dict[str, Account])
     """By the name of the connector."""
-
-    catalogue: Catalogue = field(default_factory=Catalogue)
-    """The models, and the accounts they are to be had on."""
 
     owners: frozenset[str] = frozenset()
     """Who runs this company, each as `connector/sender_id`."""

@@ -133,6 +133,8 @@ class Course:
             text = f"⚠️ I could not read what I had done already: {error}"
             outcome = Failed(text, "store", may_retry=True)
         spent = self._asking.spent
+        if isinstance(outcome, Failed):
+            outcome = msgspec.structs.replace(outcome, asked=self._asking.asked)
         return msgspec.structs.replace(
             outcome,
             usage=total(spent),

@@ -107,8 +107,8 @@ def company_of(
             metrics=line,
             limits=LimitsConfig(),
             sessions=sessions or SessionConfig(),
-            catalogue=of_one(model),
         ),
+        catalogue=of_one(model),
     )
 
 

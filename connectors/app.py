@@ -36,12 +36,7 @@ from connectors.config import (
 )
 from connectors.drain import Drain
 from connectors.edges import Edges
-from connectors.model_config import CliModelConfig
-from connectors.models.cli import Ground
-from connectors.offers import open_catalogue
-from connectors.sandbox.figures import show_standing
-from connectors.sandbox.kept import territory
-from connectors.sandbox.late import LateSandbox
+from connectors.stock import Stock, open_stock
 from connectors.toolbox import make_media_reader, make_tools
 from connectors.web.openai_api import HttpTransport
 from connectors.web.operations import Operations
@@ -57,24 +52,16 @@ from runtime.watchdog import WatchdogConfig
 
 if TYPE_CHECKING:
     from actors.ports import Tool, Transport
-    from connectors.models.cli import Prepare
     from connectors.sandbox.runner import Sandbox
     from connectors.tool_sources import ToolSources
     from runtime.clock import Clock
     from runtime.deadletters import DeadLetter
     from runtime.store import Store
 
-RUN_SHELL = "run_shell"
-"""Needs the sandbox, which is tried only if somebody has this tool."""
-
 SOURCES = "connectors.tool_sources"
 """Imported only for settings with servers of tools, or with skills."""
 
-PROGRAMS = "connectors.program_servers"
-"""Imported only for settings with models that are programs beside those."""
-
 MakeSources = Callable[..., "ToolSources"]
-MakePrepare = Callable[[AppConfig, Path], "Prepare"]
 MakeTransport = Callable[["Parts"], "Transport"]
 
 
@@ -109,6 +96,7 @@ class App:
     store: Store
     transports: Mapping[str, Transport]
     clock: Clock
+    stock: Stock
     is_draining: bool = False
     ended: dict[str, trio.Event] = field(default_factory=dict[str, trio.Event])
     """By connector: set when its platform has ended for good."""
@@ -158,8 +146,8 @@ async def open_app(
     metrics = Metrics()
     line = LineMetrics(metrics)
     async with AsyncExitStack() as stack:
-        sandbox = await _sandbox(config, metrics, private)
-        catalogue = await open_catalogue(config, clock, _ground(config, sandbox), stack)
+        stock = await open_stock(config, clock, metrics, private)
+        sandbox, catalogue = stock.sandbox, stock.catalogue(config)
         tools = make_tools(config, clock, sandbox, stack)
         store = await _store(config, line, stack)
         services = Services(
@@ -170,7 +158,6 @@ async def open_app(
             limits=config.limits,
             sessions=config.sessions,
             audit=config.audit,
-            catalogue=catalogue,
             owners=frozenset(config.owners),
             approvers=approvers(config),
             tool_calls=config.tool_calls,
@@ -183,9 +170,11 @@ async def open_app(
         watched = SystemConfig(watchdog=WatchdogConfig())
         system = await stack.enter_async_context(open_system(watched))
         metrics.watch(system)
-        app = App(system, metrics, store, transports={}, clock=clock)
+        app = App(system, metrics, store, {}, clock, stock)
         kit = Kit(tools, _further(config, sandbox, app))
-        company = _company(config, services, kit, app, transports)
+        company = replace(
+            _company(config, services, kit, app, transports), catalogue=catalogue
+        )
         _reserve_addresses(app, stack)
         await system.start_root(tree(company), names.ROOT)
         _bounce_dead_letters(system)
@@ -339,30 +328,6 @@ def _further(config: AppConfig, sandbox: Sandbox, app: App) -> ToolSources | Non
         return None
     make = cast("MakeSources", importlib.import_module(SOURCES).make_sources)
     return make(config, sandbox, app.metrics, app.system.find)
-
-
-def _ground(config: AppConfig, sandbox: Sandbox) -> Ground:
-    """Say where models run that are programs, and tell them of servers of tools."""
-    folder = Path(config.workspace.path).absolute() / "cli"
-    has_program = any(isinstance(m, CliModelConfig) for m in config.models.values())
-    if not (has_program and (config.mcp_servers or config.skills.folders)):
-        return Ground(sandbox, folder)
-    make = cast("MakePrepare", importlib.import_module(PROGRAMS).preparing)
-    return Ground(sandbox, folder, make(config, folder))
-
-
-async def _sandbox(
-    config: AppConfig, metrics: Metrics, private: Iterable[Path]
-) -> LateSandbox:
-    """Make the sandbox; try it at once if some program is sure to be started."""
-    sandbox = LateSandbox(
-        config.sandbox, territory(config, private), partial(show_standing, metrics)
-    )
-    has_shell = any(RUN_SHELL in agent.tools for agent in config.agents.values())
-    has_program = any(isinstance(m, CliModelConfig) for m in config.models.values())
-    if has_shell or has_program:
-        await sandbox.open()
-    return sandbox
 
 
 async def _store(

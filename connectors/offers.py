@@ -36,7 +36,6 @@ from runtime.errors import SettingsError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
-    from contextlib import AsyncExitStack
     from datetime import tzinfo
     from pathlib import Path
 
@@ -60,22 +59,19 @@ ClientConfig = ScriptedModelConfig | CliModelConfig | HttpModelConfig
 MakeModel = Callable[[HttpModelConfig, Callable[[], float]], "Model"]
 
 
-async def open_catalogue(
-    config: AppConfig, clock: Clock, ground: Ground, stack: AsyncExitStack
-) -> Catalogue:
-    """Make all that can be asked; its connections are closed with the stack.
+def make_catalogue(config: AppConfig, clock: Clock, ground: Ground) -> Catalogue:
+    """Make all that can be asked; nothing is connected before it is.
 
     Args:
         config: checked settings.
         clock: the time.
         ground: where models run that are programs.
-        stack: closes what is opened here.
 
     Raises:
         runtime.errors.SettingsError: a script or the price list is wrong.
     """
     clients = {
-        name: make_client(settings, clock, ground, stack)
+        name: make_client(settings, clock, ground)
         for name, settings in accounts(config).items()
     }
     price_list = load_prices(config.ledger.prices or shipped_prices())
@@ -107,21 +103,16 @@ def accounts(config: AppConfig) -> dict[str, ClientConfig]:
     }
 
 
-def make_client(
-    config: ClientConfig, clock: Clock, ground: Ground, stack: AsyncExitStack
-) -> Model:
-    """Make the client of one account, to be closed with the stack."""
-    made: Model
+def make_client(config: ClientConfig, clock: Clock, ground: Ground) -> Model:
+    """Make the client of one account."""
     match config:
         case ScriptedModelConfig(script=script):
-            made = ScriptedModel(load_script(script))
+            return ScriptedModel(load_script(script))
         case CliModelConfig():
-            made = CliModel(config, ground, clock.wall)
+            return CliModel(config, ground, clock.wall)
         case HttpModelConfig():
             module = importlib.import_module(HTTP_MODELS[type(config)])
-            made = cast("MakeModel", module.make_model)(config, clock.wall)
-    stack.push_async_callback(made.aclose)
-    return made
+            return cast("MakeModel", module.make_model)(config, clock.wall)
 
 
 def offer(name: str, model: ModelConfig) -> Offer:

@@ -109,8 +109,15 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._secrets: set[str] = set()
+        self._pattern: re.Pattern[str] | None = None
+        self.learn(secrets)
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Take these out, too, from now on; those known are never forgotten."""
+        self._secrets.update(each for each in secrets if each)
         # Why the longest first: one secret may begin with another.
-        values = sorted({each for each in secrets if each}, key=len, reverse=True)
+        values = sorted(self._secrets, key=len, reverse=True)
         found = "|".join(re.escape(value) for value in values)
         self._pattern = re.compile(found) if values else None
 

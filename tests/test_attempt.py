@@ -233,7 +233,7 @@ async def test_what_a_turn_took_is_measured_from_its_permit(
         used = msgspec.json.decode(row.body, type=UsageRecord)
         assert (used.seconds, used.rounds, used.attempt) == (7.0, 2, 1)
         assert (used.input_tokens, used.output_tokens) == (30, 20)
-        assert (used.provider, used.model) == ("scripted", "fake-1")
+        assert (used.provider, used.model) == ("scripted", "scripted")
 
 
 async def test_without_a_limiter_nothing_is_claimed(autojump_clock: Clock) -> None:

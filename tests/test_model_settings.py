@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from actors.rules.budget import Budget, Limit
 from actors.rules.prices import OWN, Prices
 from connectors.models.cli import Ground
-from connectors.offers import load_prices, open_catalogue, prices_of
+from connectors.offers import load_prices, make_catalogue, prices_of
 from connectors.settings import load_app
 from runtime.clock import SystemClock
 from runtime.errors import SettingsError
@@ -69,10 +68,7 @@ async def test_models_share_the_clients_of_their_accounts(tmp_path: Path) -> Non
         accounts = ["work"]
     """
     config = load(tmp_path, more)
-    async with AsyncExitStack() as stack:
-        catalogue = await open_catalogue(
-            config, SystemClock(), Ground(FakeSandbox(), tmp_path), stack
-        )
+    catalogue = make_catalogue(config, SystemClock(), Ground(FakeSandbox(), tmp_path))
     assert set(catalogue.clients) == {"work", "home", "cheap"}
     assert catalogue.preferences == {"work": 0, "home": -1}
     smart, cheap = catalogue.offers["smart"], catalogue.offers["cheap"]
@@ -179,10 +175,7 @@ async def test_budgets_reach_the_domain(tmp_path: Path) -> None:
         'on_soft = "downgrade"\ndowngrade_to = "cheap"'
     )
     config = load(tmp_path, more)
-    async with AsyncExitStack() as stack:
-        catalogue = await open_catalogue(
-            config, SystemClock(), Ground(FakeSandbox(), tmp_path), stack
-        )
+    catalogue = make_catalogue(config, SystemClock(), Ground(FakeSandbox(), tmp_path))
     assert str(catalogue.zone) == "Europe/Berlin"
     assert catalogue.budgets == (
         Budget(

@@ -70,9 +70,9 @@ async def open_turn(
     turn_timeout: float = 300,
 ) -> AsyncGenerator[Desk]:
     limits = LimitsConfig(turn_timeout=turn_timeout)
-    services = make_services(limits=limits, model=model)
+    services = make_services(limits=limits)
     async with virtual(clock) as system:
-        open_accounts(system, services)
+        open_accounts(system, services, model)
         desk = Desk(probe(system, "session"), probe(system, names.agent("anna")))
         turn = system.spawn(Turn(persona, services))
         turn.tell(

@@ -112,8 +112,8 @@ async def resumed(clock: Clock, bench: Bench) -> AsyncGenerator[Probe]:
     async with virtual(clock) as system:
         session = probe(system, "session")
         probe(system, names.agent("anna"))
-        services = make_services(bench.store, model=bench.model)
-        open_accounts(system, services)
+        services = make_services(bench.store)
+        open_accounts(system, services, bench.model)
         turn = system.spawn(Turn(bench.persona(), services))
         start = StartTurn(
             turn_id="t1",
@@ -167,7 +167,8 @@ async def test_with_all_results_there_only_the_model_is_asked(
     (request,) = bench.model.requests
     assert [line.text for line in request.lines] == ["what?", "Wait.", "paid", "seen"]
     # What was recorded does not say on which account.
-    each = (spent(USED, account=""), spent(Usage(3, 2)))
+    was = msgspec.structs.replace(spent(USED, account=""), model="scripted")
+    each = (was, spent(Usage(3, 2)))
     assert outcome == finished(USED + Usage(3, 2), *each)
     assert spoken == "Wait.\n\nDone."
 

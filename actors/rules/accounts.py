@@ -159,6 +159,35 @@ class Pool:
         self._uses: dict[Backend, Use] = {}
         self._out: set[str] = set()
 
+    def reoffer(
+        self,
+        offers: Mapping[str, Offer],
+        preferences: Mapping[str, int],
+        renewed: frozenset[str],
+    ) -> None:
+        """Go on with other settings; what is known of who stays is kept.
+
+        Args:
+            offers: as for a new pool.
+            preferences: as for a new pool.
+            renewed: accounts of which nothing is known any more, nor of their calls.
+        """
+        self._offers = offers
+        self._preferences = preferences
+        staying = {
+            Backend(account, offer.name)
+            for offer in offers.values()
+            for account in offer.accounts
+            if account not in renewed
+        }
+        self._cooling = {b: known for b, known in self._cooling.items() if b in staying}
+        self._uses = {b: use for b, use in self._uses.items() if b in staying}
+        self._out &= {backend.account for backend in staying}
+
+    def has(self, model: str) -> bool:
+        """Tell whether there is a model of this name."""
+        return model in self._offers
+
     @property
     def out(self) -> frozenset[str]:
         """Accounts that are not let in, until somebody mends them."""

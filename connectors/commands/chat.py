@@ -18,10 +18,10 @@ from connectors.commands.running import (
     hearing_signals,
     loaded,
     private_files,
-    redacting,
     wait_any,
 )
 from connectors.config import TerminalConfig
+from connectors.reloading import Reloading
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from actors.ports import Transport
     from connectors.app import Parts
     from connectors.config import AppConfig
-    from runtime.config import Settings
+    from connectors.reloading import Source
 
 NAME = "terminal"
 """Name of the account if the settings have no terminal."""
@@ -53,25 +53,25 @@ def command(config: Path | None, agent: str, user: str, log_level: str) -> None:
     /stop stops an answer, /help lists the commands, /quit or Ctrl-D ends. What was
     not answered when you left is answered when you come back.
     """
-    with loaded(config, log_level, may_fall_back=True) as settings:
-        known = tuple(settings.value.agents)
+    with loaded(config, log_level, may_fall_back=True) as source:
+        known = tuple(source.settings.value.agents)
         if agent and agent not in known:
             raise click.UsageError(
                 f"there is no agent {agent!r}; known: {', '.join(known)}"
             )
-        trio.run(_chat, settings, agent, user)
+        trio.run(_chat, source, agent, user)
 
 
-async def _chat(settings: Settings[AppConfig], agent: str, user: str) -> None:
-    config, redact = _at_terminal(settings.value, user), redacting(settings).clean
+async def _chat(source: Source, agent: str, user: str) -> None:
+    config, redact = _at_terminal(source.settings.value, user), source.redactor.clean
+    private = private_files(source.settings)
     name, make = _terminal(config, agent)
 
     async def run(is_told: trio.Event) -> None:
-        async with open_app(
-            config, {name: make}, redact, private_files(settings)
-        ) as app:
+        async with open_app(config, {name: make}, redact, private) as app:
             calm_collector()
-            await wait_any(app.ended[name].wait, app.system.wait_ended, is_told.wait)
+            ends = (app.ended[name].wait, app.system.wait_ended, is_told.wait)
+            await wait_any(*ends, Reloading(app, config, source).run)
             terminal = app.transports[name]
         if isinstance(terminal, TerminalTransport) and terminal.output_error:
             raise terminal.output_error

@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ import click
 import trio
 
 from connectors.commands import find_settings, innermost, tell_problems
+from connectors.reloading import Source, files_of
 from connectors.settings import load_app
 from runtime.logs import Redactor, writing
 from runtime.signals import stop_signals, wait_for_stop_signal
@@ -46,13 +48,13 @@ def redacting(settings: Settings[AppConfig]) -> Redactor:
 
 def private_files(settings: Settings[AppConfig]) -> tuple[Path, ...]:
     """Name the files that no program of an agent may reach: settings and secrets."""
-    return (*settings.files, *settings.secret_files)
+    return files_of(settings)
 
 
 @contextmanager
 def loaded(
     config: Path | None, log_level: str, *, may_fall_back: bool = False
-) -> Generator[Settings[AppConfig]]:
+) -> Generator[Source]:
     """Load the settings that are meant and write logs while the block runs.
 
     Args:
@@ -74,7 +76,7 @@ def loaded(
     with writing(
         level=log_level or log.level, shape=log.format, redactor=redactor, pace=log.pace
     ):
-        yield settings
+        yield Source(settings, partial(load_app, found.path, os.environ), redactor)
 
 
 async def hearing_signals(run: Callable[[trio.Event], Awaitable[object]]) -> None:

@@ -15,16 +15,15 @@ from connectors.commands.running import (
     hearing_signals,
     loaded,
     private_files,
-    redacting,
     wait_any,
 )
+from connectors.reloading import Reloading
 from connectors.web.openai_api import HttpTransport
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from connectors.config import AppConfig
-    from runtime.config import Settings
+    from connectors.reloading import Source
 
 
 @click.command()
@@ -34,27 +33,29 @@ def command(config: Path | None) -> None:
 
     Prints one line for each address it listens on, when it does.
     """
-    with loaded(config, "") as settings:
-        if not serving(settings.value):
+    with loaded(config, "") as source:
+        if not serving(source.settings.value):
             raise click.UsageError(
                 "there is nothing to serve: the settings have no connector but the"
                 ' terminal. Add one, for example [connectors.http] kind = "http"'
             )
-        trio.run(_serve, settings)
+        trio.run(_serve, source)
 
 
-async def _serve(settings: Settings[AppConfig]) -> None:
-    await hearing_signals(partial(_run, settings))
+async def _serve(source: Source) -> None:
+    await hearing_signals(partial(_run, source))
 
 
-async def _run(settings: Settings[AppConfig], is_told: trio.Event) -> None:
-    config, redact = settings.value, redacting(settings).clean
+async def _run(source: Source, is_told: trio.Event) -> None:
+    config, redact = source.settings.value, source.redactor.clean
+    private = private_files(source.settings)
     async with (
-        open_app(config, serving(config), redact, private_files(settings)) as app,
+        open_app(config, serving(config), redact, private) as app,
         trio.open_nursery() as nursery,
     ):
         calm_collector()
         nursery.start_soon(_announce, app)
+        nursery.start_soon(Reloading(app, config, source).run)
         await wait_any(app.system.wait_ended, is_told.wait)
         await app.drain(config.limits.drain_timeout)
         nursery.cancel_scope.cancel()

@@ -64,6 +64,12 @@ class LateSandbox:
                 self._opened = opened
             return self._opened
 
+    async def keep(self, territory: Territory) -> None:
+        """Keep programs that are started from now on from another territory."""
+        async with self._opening:
+            if territory != self._territory:
+                self._territory, self._opened = territory, None
+
     async def run(  # noqa: PLR0913  as `Sandbox` has it
         self,
         command: Sequence[str],

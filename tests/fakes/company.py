@@ -290,7 +290,6 @@ class Cast:
             ids=self.ids,
             metrics=self.line,
             limits=msgspec.structs.replace(self.limits, notice_after=self.notice_after),
-            catalogue=self.catalogue(),
             sessions=self.sessions,
             audit=self.audit,
             approvers=frozenset(self.approvers),
@@ -316,6 +315,7 @@ class Cast:
             transports={each.name: each for each in everyone},
             routes=routing_table(self.agents, default_agent=self.default_agent),
             services=self.services,
+            catalogue=self.catalogue(),
         )
 
     def persona(self, name: str) -> Persona:

@@ -30,7 +30,6 @@ def make_services(
     store: MemoryStore | None = None,
     limits: LimitsConfig | None = None,
     metrics: Metrics | None = None,
-    model: FakeModel | None = None,
 ) -> Services:
     clock = TrioClock()
     return Services(
@@ -40,7 +39,6 @@ def make_services(
         metrics=LineMetrics(metrics or Metrics()),
         limits=limits or LimitsConfig(notice_after=0.0),
         sessions=SessionConfig(),
-        catalogue=of_one(model or FakeModel(), model="fake-1"),
     )
 
 
@@ -89,9 +87,12 @@ def probe(
     return made
 
 
-def open_accounts(system: ActorSystem, services: Services) -> None:
+def open_accounts(
+    system: ActorSystem, services: Services, model: FakeModel | None = None
+) -> None:
     """Spawn the actor that says which model is asked."""
-    system.spawn(Accounts(services), name=names.MODELS)
+    catalogue = of_one(model or FakeModel(), model="fake-1")
+    system.spawn(Accounts(services, catalogue), name=names.MODELS)
 
 
 def of_kind(probe: Probe, kind: type) -> list[Any]:
