@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from actors.catalogue import Catalogue
@@ -27,8 +27,9 @@ class Company:
 
     routes: RoutingTable
     services: Services
-    catalogue: Catalogue = field(default_factory=Catalogue)
-    """The models it starts with, and the accounts they are to be had on."""
+    catalogue: Callable[[], Catalogue] = Catalogue
+    """Gives the models, and the accounts they are to be had on, as the settings have
+    them now; asked whenever the accounts' actor starts."""
 
     edges: tuple[ChildSpec, ...] = ()
     """Actors of the edges that must run before connectors do."""

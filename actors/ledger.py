@@ -66,7 +66,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which of `[models.<name>]` was asked last."""
 
     model: str
-    """The provider's name of the model; ours if none was asked, or the turn was stopped."""
+    """The provider's name of the model; ours if none was asked, or it was stopped."""
 
     attempt: int
     """Which start of this message's turn it was, from 1."""

@@ -72,7 +72,7 @@ class LineMetrics:
         )
         self._accounts_out = metrics.gauge(
             "callboard_accounts_out",
-            "Accounts that were not let in, and wait for a new start.",
+            "Accounts that were not let in, and wait for other settings.",
         )
         self._fallbacks = metrics.counter(
             "callboard_fallbacks",

@@ -75,7 +75,7 @@ def tree(company: Company) -> Supervisor:
     children = (
         ChildSpec(name="store", start=keeper, shutdown=30.0),
         ChildSpec(name="limiter", start=lambda: Limiter(most)),
-        ChildSpec(name="models", start=lambda: Accounts(services, company.catalogue)),
+        ChildSpec(name="models", start=lambda: Accounts(services, company.catalogue())),
         ChildSpec(name="bounce", start=lambda: Bounce(services)),
         *company.edges,
         ChildSpec(name="agents", start=lambda: _agents(company), shutdown=30.0),

@@ -108,7 +108,7 @@ def company_of(
             limits=LimitsConfig(),
             sessions=sessions or SessionConfig(),
         ),
-        catalogue=of_one(model),
+        catalogue=lambda: of_one(model),
     )
 
 

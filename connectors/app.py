@@ -147,7 +147,7 @@ async def open_app(
     line = LineMetrics(metrics)
     async with AsyncExitStack() as stack:
         stock = await open_stock(config, clock, metrics, private)
-        sandbox, catalogue = stock.sandbox, stock.catalogue(config)
+        sandbox, stock.current = stock.sandbox, stock.catalogue(config)
         tools = make_tools(config, clock, sandbox, stack)
         store = await _store(config, line, stack)
         services = Services(
@@ -172,9 +172,7 @@ async def open_app(
         metrics.watch(system)
         app = App(system, metrics, store, {}, clock, stock)
         kit = Kit(tools, _further(config, sandbox, app))
-        company = replace(
-            _company(config, services, kit, app, transports), catalogue=catalogue
-        )
+        company = _company(config, services, kit, app, transports)
         _reserve_addresses(app, stack)
         await system.start_root(tree(company), names.ROOT)
         _bounce_dead_letters(system)
@@ -264,6 +262,7 @@ def _company(
             config.default_agent,
         ),
         services=replace(services, accounts=_accounts(config, made)),
+        catalogue=lambda: app.stock.current,
         edges=(*([edges] if needs_loop else []), *servers),
         on_listener_end=lambda name: app.ended[name].set(),
     )

@@ -155,6 +155,7 @@ class Reloading:
         if models is None:
             raise KernelError("the models are being restarted; tried again soon")
         await models.ask(ReplaceCatalogue(made, renewed), timeout=TAKEN_OVER_WITHIN)
+        self._app.stock.current = made
         self._config = config
 
     def _refuse(self, mistake: str) -> Outcome | None:

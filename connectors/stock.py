@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import trio
 
+from actors.catalogue import Catalogue
 from connectors.config import AppConfig
 from connectors.model_config import CliModelConfig
 from connectors.models.cli import Ground
@@ -25,7 +26,6 @@ from connectors.sandbox.late import LateSandbox
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from actors.catalogue import Catalogue
     from connectors.models.cli import Prepare
     from connectors.sandbox.runner import Sandbox
     from runtime.clock import Clock
@@ -40,12 +40,14 @@ PROGRAMS = "connectors.program_servers"
 MakePrepare = Callable[[AppConfig, Path], "Prepare"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Stock:
     """Makes catalogues of settings."""
 
     clock: Clock
     sandbox: LateSandbox
+    current: Catalogue = field(default_factory=Catalogue)
+    """The one in use: what the accounts' actor begins with if it has to begin anew."""
 
     def catalogue(self, config: AppConfig) -> Catalogue:
         """Make one.

@@ -315,7 +315,7 @@ class Cast:
             transports={each.name: each for each in everyone},
             routes=routing_table(self.agents, default_agent=self.default_agent),
             services=self.services,
-            catalogue=self.catalogue(),
+            catalogue=self.catalogue,
         )
 
     def persona(self, name: str) -> Persona:

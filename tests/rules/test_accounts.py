@@ -250,3 +250,30 @@ def test_a_transcript_that_is_too_long_goes_to_the_larger_model() -> None:
     assert tries.failed(A, "context", "large") == "larger"
     assert tries.model == "large"
     assert tries.failed(Backend("a", "large"), "context", "") == "refuse"
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([A, B, C, CHEAP]), FAULTS, HINTS), max_size=12),
+    st.sets(st.sampled_from("abc")).filter(bool),
+    st.frozensets(st.sampled_from("abc")),
+)
+def test_of_who_stays_all_is_known_and_of_others_nothing(
+    faults: list[tuple[Backend, ModelFault, float | None]],
+    accounts: set[str],
+    renewed: frozenset[str],
+) -> None:
+    pool, before = make_pool(), make_pool()
+    for backend, kind, seconds in faults:
+        for each in (pool, before):
+            each.begin(backend, 0.0)
+            each.failed(backend, kind, seconds, 0.0)
+    offer = Offer(name="smart", model="smart-2", accounts=tuple(sorted(accounts)))
+    pool.reoffer({"smart": offer}, {}, renewed)
+    for backend in (A, B, C, CHEAP):
+        stays = backend.account in accounts - renewed and backend != CHEAP
+        known = before if stays else make_pool()
+        assert pool.free_at(backend) == known.free_at(backend)
+        assert pool.use(backend, 1.0) == known.use(backend, 1.0)
+    assert pool.out == before.out & (accounts - renewed)
+    assert pool.has("smart")
+    assert not pool.has("cheap")

@@ -1,0 +1,158 @@
+"""Settings that change while a server runs are taken over, or said why not."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import httpx
+import trio
+
+from tests.fakes.key_server import open_key_server
+from tests.processes.running import PATIENCE, served, write_settings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+    from tests.processes.running import Server
+
+FIRST_KEY, SECOND_KEY = "key-of-one", "key-of-two"
+
+MORE = """
+[models.far]
+kind = "openai"
+model = "any"
+base_url = "{url}"
+api_key = {{ file = "secrets/key" }}
+
+[agents.clara]
+model = "far"
+prompt = "You are {who}."
+"""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A server, and two providers that its model may be had from."""
+
+    server: Server
+    client: httpx.AsyncClient
+    here: str
+    there: str
+
+    def write(self, url: str, *, who: str = "Clara", more: str = "") -> None:
+        """Change the settings file."""
+        text = MORE.format(url=url, who=who) + more
+        write_settings(self.server.folder, more=text)
+
+    async def ask(self) -> str:
+        """Ask Clara something; gives what she said."""
+        asked = {"model": "clara", "messages": [{"role": "user", "content": "who?"}]}
+        url = f"{self.server.url}/v1/chat/completions"
+        answer = await self.client.post(url, json=asked)
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["choices"][0]["message"]["content"])
+
+    async def ask_until(self, answer: str) -> None:
+        """Ask again and again; every answer must be one."""
+        with trio.fail_after(PATIENCE):
+            while answer not in await self.ask():
+                pass
+
+    async def wait_logged(self, words: str) -> str:
+        """Wait until the log says something, asking meanwhile; gives that line."""
+        with trio.fail_after(PATIENCE):
+            while True:
+                for line in self.server.log.splitlines():
+                    if words in line:
+                        return line
+                await self.ask()
+
+    async def reloads(self, outcome: str) -> bool:
+        """Tell whether the metrics know one reload of this outcome."""
+        text = (await self.client.get(f"{self.server.url}/metrics")).text
+        return f'callboard_settings_reloads_total{{outcome="{outcome}"}} 1' in text
+
+
+@asynccontextmanager
+async def open_bench(folder: Path) -> AsyncGenerator[Bench]:
+    secret_file(folder).parent.mkdir()
+    secret_file(folder).write_text(FIRST_KEY, encoding="utf-8")
+    async with (
+        open_key_server("here") as here,
+        open_key_server("there") as there,
+        httpx.AsyncClient(timeout=PATIENCE) as client,
+    ):
+        with served(folder, more=MORE.format(url=here, who="Clara")) as server:
+            bench = Bench(server, client, here, there)
+            assert await bench.ask() == f"here {FIRST_KEY}"
+            yield bench
+            assert await server.end() == 0
+            assert FIRST_KEY not in server.log
+            assert SECOND_KEY not in server.log
+
+
+def secret_file(folder: Path) -> Path:
+    return folder / "secrets" / "key"
+
+
+async def test_the_next_message_goes_to_the_server_that_is_set_now(
+    tmp_path: Path,
+) -> None:
+    async with open_bench(tmp_path) as bench:
+        bench.write(bench.there)
+        await bench.ask_until(f"there {FIRST_KEY}")
+        assert await bench.reloads("applied")
+        assert '"applied":"models"' in bench.server.log.replace(" ", "")
+
+
+async def test_a_secret_file_that_changes_is_read_again(tmp_path: Path) -> None:
+    async with open_bench(tmp_path) as bench:
+        secret_file(tmp_path).write_text(SECOND_KEY, encoding="utf-8")
+        await bench.ask_until(f"here {SECOND_KEY}")
+
+
+async def test_settings_with_a_mistake_change_nothing_and_say_where_it_is(
+    tmp_path: Path,
+) -> None:
+    async with open_bench(tmp_path) as bench:
+        bench.write(bench.there, more='[models.third]\nkind = "opnai"\n')
+        line = await bench.wait_logged("settings not taken over")
+        assert "callboard.toml:" in line
+        assert "opnai" in line
+        assert await bench.ask() == f"here {FIRST_KEY}"
+        assert await bench.reloads("refused")
+        bench.write(bench.there)
+        await bench.ask_until(f"there {FIRST_KEY}")
+
+
+async def test_a_secret_that_is_missing_for_a_while_is_found_again(
+    tmp_path: Path,
+) -> None:
+    async with open_bench(tmp_path) as bench:
+        secret_file(tmp_path).unlink()
+        await bench.wait_logged("settings not taken over")
+        assert await bench.ask() == f"here {FIRST_KEY}"
+        secret_file(tmp_path).write_text(SECOND_KEY, encoding="utf-8")
+        await bench.ask_until(f"here {SECOND_KEY}")
+
+
+async def test_what_waits_for_a_restart_is_named(tmp_path: Path) -> None:
+    async with open_bench(tmp_path) as bench:
+        bench.write(bench.there, who="Clarissa")
+        await bench.ask_until(f"there {FIRST_KEY}")
+        assert '"waiting_for_a_restart":"agents"' in bench.server.log.replace(" ", "")
+
+
+async def test_a_model_that_a_running_agent_needs_is_not_taken_away(
+    tmp_path: Path,
+) -> None:
+    async with open_bench(tmp_path) as bench:
+        text = MORE.format(url=bench.there, who="Clara")
+        renamed = text.replace("models.far", "models.near").replace('"far"', '"near"')
+        write_settings(bench.server.folder, more=renamed)
+        line = await bench.wait_logged("settings not taken over")
+        assert "agents.clara.model: there is no model 'far'" in line
+        assert await bench.ask() == f"here {FIRST_KEY}"
