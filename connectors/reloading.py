@@ -81,6 +81,7 @@ class Reloading:
         self._files = set(files_of(source.settings))
         self._private = set(self._files)
         self._mistake = ""
+        self._doubts = set(map(told, source.settings.warnings))
         self._reloads = app.metrics.counter(
             "callboard_settings_reloads",
             "Changes of the settings while it ran, by what became of them.",
@@ -120,6 +121,10 @@ class Reloading:
             return self._refuse(str(error) or type(error).__name__)
         self._mistake = ""
         self._files = set(files_of(settings))
+        doubts = set(map(told, settings.warnings))
+        for doubt in sorted(doubts - self._doubts):
+            LOG.warning("doubtful setting", what=doubt)
+        self._doubts = doubts
         self._reloads.add(1, outcome)
         return outcome
 

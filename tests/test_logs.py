@@ -90,6 +90,12 @@ def test_the_longer_of_two_secrets_goes_whole() -> None:
     assert redactor.clean("a token-1-and-more b token-1 c") == "a *** b *** c"
 
 
+def test_a_secret_that_is_learnt_later_goes_and_so_do_the_others() -> None:
+    redactor = Redactor(["token-1"])
+    redactor.learn(["token-1-and-more", ""])
+    assert redactor.clean("a token-1-and-more b token-1 c") == "a *** b *** c"
+
+
 def test_a_number_that_is_a_secret_goes_too() -> None:
     found = parsed(written("x", "json", "12345678", n=12345678, m=1))
     assert (found["n"], found["m"]) == ("***", 1)

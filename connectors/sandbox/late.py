@@ -43,7 +43,9 @@ class LateSandbox:
         on_open: Callable[[Standing], None],
     ) -> None:
         self._config = config
-        self._territory = territory
+        self.territory = territory
+        """What programs that are started now cannot reach."""
+
         self._on_open = on_open
         self._opened: LaunchingSandbox | None = None
         self._opening = trio.Lock()
@@ -56,7 +58,7 @@ class LateSandbox:
         """
         async with self._opening:
             if self._opened is None:
-                opened = await open_sandbox(self._config, self._territory)
+                opened = await open_sandbox(self._config, self.territory)
                 self._on_open(opened.standing)
                 if opened.standing.kind == "none":
                     missing = "; ".join(opened.standing.missing) or "as set"
@@ -67,8 +69,8 @@ class LateSandbox:
     async def keep(self, territory: Territory) -> None:
         """Keep programs that are started from now on from another territory."""
         async with self._opening:
-            if territory != self._territory:
-                self._territory, self._opened = territory, None
+            if territory != self.territory:
+                self.territory, self._opened = territory, None
 
     async def run(  # noqa: PLR0913  as `Sandbox` has it
         self,

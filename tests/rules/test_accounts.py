@@ -272,7 +272,8 @@ def test_of_who_stays_all_is_known_and_of_others_nothing(
     for backend in (A, B, C, CHEAP):
         stays = backend.account in accounts - renewed and backend != CHEAP
         known = before if stays else make_pool()
-        assert pool.free_at(backend) == known.free_at(backend)
+        if backend.account not in pool.out:
+            assert pool.free_at(backend) == known.free_at(backend)
         assert pool.use(backend, 1.0) == known.use(backend, 1.0)
     assert pool.out == before.out & (accounts - renewed)
     assert pool.has("smart")

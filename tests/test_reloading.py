@@ -1,0 +1,129 @@
+"""Proves what becomes of each kind of change of the settings of a running company."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from connectors.app import open_app
+from connectors.reloading import Reloading, Source, files_of
+from connectors.settings import load_app
+from runtime.logs import Redactor
+from tests.processes.running import write_settings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+    from connectors.app import App
+
+SECRET = "words-that-nobody-may-see"  # noqa: S105  it is one for this test only
+
+FAR = """
+[models.far]
+kind = "openai"
+model = "any"
+base_url = "http://127.0.0.1:9/v1"
+api_key = { file = "key" }
+"""
+BUDGET = '[[budgets]]\nscope = "all"\nhard_tokens = 1000\n'
+BROKEN = '[models.far]\nkind = "opnai"\n'
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A company without connectors, and its settings file."""
+
+    folder: Path
+    app: App
+    reloading: Reloading
+    redactor: Redactor
+
+    def write(self, more: str = "") -> None:
+        write(self.folder, more)
+
+    def count(self, outcome: str) -> int:
+        text = self.app.metrics.render().decode()
+        name = f'callboard_settings_reloads_total{{outcome="{outcome}"}} '
+        found = [line for line in text.splitlines() if line.startswith(name)]
+        return int(float(found[0].removeprefix(name))) if found else 0
+
+
+def write(folder: Path, more: str = "") -> Path:
+    path = write_settings(folder, more=more)
+    text = path.read_text(encoding="utf-8")
+    database = str(folder / "var" / "callboard.db")
+    path.write_text(text.replace("callboard.db", database), encoding="utf-8")
+    return path
+
+
+@asynccontextmanager
+async def open_bench(folder: Path) -> AsyncGenerator[Bench]:
+    (folder / "key").write_text(SECRET, encoding="utf-8")
+    load = partial(load_app, write(folder), {})
+    source = Source(load(), load, Redactor())
+    config = source.settings.value
+    async with open_app(config, {}, private=files_of(source.settings)) as app:
+        reloading = Reloading(app, config, source)
+        yield Bench(folder, app, reloading, source.redactor)
+
+
+async def test_what_changes_nothing_is_left_as_it_is(tmp_path: Path) -> None:
+    async with open_bench(tmp_path) as bench:
+        before = bench.app.stock.current
+        bench.write("# only a comment\n")
+        assert await bench.reloading.reload() == "unchanged"
+        assert bench.app.stock.current is before
+        assert bench.count("unchanged") == 1
+
+
+async def test_a_new_model_is_there_and_its_secret_is_kept(tmp_path: Path) -> None:
+    async with open_bench(tmp_path) as bench:
+        bench.write(FAR)
+        assert await bench.reloading.reload() == "applied"
+        assert set(bench.app.stock.current.offers) == {"scripted", "far"}
+        assert bench.redactor.clean(f"a {SECRET} b") == "a *** b"
+        kept = bench.app.stock.sandbox.territory.kept
+        assert {tmp_path / "key", tmp_path / "callboard.toml"} <= set(kept)
+        assert await bench.reloading.reload() == "unchanged"
+
+
+async def test_budgets_change_and_go_again(tmp_path: Path) -> None:
+    async with open_bench(tmp_path) as bench:
+        for more, count in ((BUDGET, 1), ("", 0)):
+            bench.write(more)
+            assert await bench.reloading.reload() == "applied"
+            assert len(bench.app.stock.current.budgets) == count
+        assert bench.count("applied") == 2
+
+
+async def test_the_same_mistake_is_told_once(tmp_path: Path) -> None:
+    async with open_bench(tmp_path) as bench:
+        bench.write(BROKEN)
+        assert await bench.reloading.reload() == "refused"
+        assert await bench.reloading.reload() is None
+        bench.write("[[")
+        assert await bench.reloading.reload() == "refused"
+        bench.write()
+        assert await bench.reloading.reload() == "unchanged"
+        bench.write(BROKEN)
+        assert await bench.reloading.reload() == "refused"
+        assert bench.count("refused") == 3
+
+
+async def test_a_price_list_that_is_none_changes_nothing(tmp_path: Path) -> None:
+    async with open_bench(tmp_path) as bench:
+        before = bench.app.stock.current
+        (tmp_path / "prices.toml").write_text("nonsense = 1", encoding="utf-8")
+        bench.write(f'{FAR}\n[ledger]\nprices = "prices.toml"\n')
+        assert await bench.reloading.reload() == "refused"
+        assert bench.app.stock.current is before
+
+
+async def test_what_is_not_live_waits_for_a_restart(tmp_path: Path) -> None:
+    async with open_bench(tmp_path) as bench:
+        bench.write('[limits]\nmax_in_flight = 3\n[agents.mia]\nprompt = "Hi."\n')
+        assert await bench.reloading.reload() == "waiting"
+        assert bench.count("waiting") == 1
