@@ -153,5 +153,5 @@ async def run(port: int, settings: Settings[AppConfig], is_told: trio.Event) -> 
 if __name__ == "__main__":
     port_, point, number, file = sys.argv[1:]
     kept = watch(point, int(number)) if point else None
-    with loaded(Path(file), "") as settings_:
-        trio.run(hearing_signals, partial(run, int(port_), settings_))
+    with loaded(Path(file), "") as source:
+        trio.run(hearing_signals, partial(run, int(port_), source.settings))
