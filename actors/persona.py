@@ -29,11 +29,19 @@ class Persona:
     sources: tuple[ToolSource, ...] = ()
     """Where it has further tools from, that come and go."""
 
+    skills: tuple[str, ...] = ()
+    """Names of its skills."""
+
     colleagues: Mapping[str, str] = field(default_factory=dict[str, str])
     """Whom it may hand work to: name and description."""
 
     everybody: tuple[str, ...] = ()
     """Names of all agents."""
+
+    @property
+    def abilities(self) -> tuple[str, ...]:
+        """Names of what it can do: its own tools, servers' tools and skills (F185)."""
+        return tuple(dict.fromkeys((*self.tools, *self.config.tools, *self.skills)))
 
     def delegation_limits(self, max_hops: int) -> DelegationLimits:
         """Say what the loop guard must know of this agent."""

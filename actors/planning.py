@@ -59,7 +59,7 @@ async def plan(
     if chosen != own or not routing.classify:
         return Plan(chosen)
     said = [line.text for line in start.history] + [start.inbound.text]
-    words = classify.question(said, persona.tools, routing.max_steps)
+    words = classify.question(said, persona.abilities, routing.max_steps)
     request = ModelRequest(
         model="",
         agent=persona.name,

@@ -308,6 +308,7 @@ def _persona(name: str, config: AppConfig, kit: Kit) -> Persona:
         files=_persona_text(agent.persona),
         tools={tool: kit.tools[tool] for tool in agent.tools if tool in kit.tools},
         sources=() if kit.further is None else kit.further.sources,
+        skills=() if kit.further is None else kit.further.skills[name],
         colleagues={each: config.agents[each].description for each in agent.delegates},
         everybody=tuple(config.agents),
     )

@@ -57,6 +57,9 @@ class ToolSources:
     """Servers and skills, ready to be started."""
 
     sources: tuple[ToolSource, ...]
+    skills: Mapping[str, tuple[str, ...]]
+    """By agent, the names of its skills."""
+
     spec: ChildSpec
     """The supervisor of their actors, to be started before agents."""
 
@@ -107,11 +110,13 @@ def make_sources(
     ]
     wanted = {name: agent.tools for name, agent in config.agents.items()}
     most = config.skills.most_triggered
+    own = allotted(config, skills)
     return ToolSources(
         (
             McpSource(known, wanted, find),
-            SkillSource(allotted(config, skills), brought, using, most, find),
+            SkillSource(own, brought, using, most, find),
         ),
+        {agent: tuple(folders) for agent, folders in own.items()},
         ChildSpec(name=own_name(TOOLS), start=tree, shutdown=30.0),
     )
 

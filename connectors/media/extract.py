@@ -191,7 +191,8 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"{error}\n")
         return error.code
     except Exception as error:  # noqa: BLE001  a parser fed with anything may fail so
-        sys.stderr.write(f"{type(error).__name__}: {error}\n"[:300])
+        kind = type(error).__name__
+        sys.stderr.write(f"it is damaged, or made in an unusual way ({kind})\n")
         return UNREADABLE
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     return 0
