@@ -14,7 +14,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from actors.rules.tool_names import SERVER
+from actors.rules.prompt import DELEGATE
+from actors.rules.skills import USE_SKILL
+from actors.rules.tool_names import JOINT, SERVER
 from connectors.config import (
     PERSONA_FILES,
     AppConfig,
@@ -135,10 +137,15 @@ def check_consent(app: AppConfig) -> Iterator[Complaint]:
     if approvals.approval_chat:
         connector, _, chat = approvals.approval_chat.partition("/")
         way: Way = ("approvals", "approval_chat")
-        if chat:
-            yield from unknown(way, "connector", connector, app.connectors)
-        else:
+        if not chat:
             yield Complaint(way, "names no chat", "write connector/chat")
+        elif isinstance(app.connectors.get(connector), HttpConfig):
+            text = "nobody can be asked over HTTP: calls that need leave are denied"
+            hint = "name a chat that people look at"
+            yield Complaint(way, text, hint, is_warning=True)
+        else:
+            yield from unknown(way, "connector", connector, app.connectors)
+    yield from check_tool_patterns(app)
     for index, table in enumerate(app.permissions):
         way = ("permissions", index)
         yield from unknown_pattern((*way, "connector"), table.connector, app)
@@ -146,6 +153,27 @@ def check_consent(app: AppConfig) -> Iterator[Complaint]:
             text = f"no agent fits {table.agent!r}"
             hint = close_to(table.agent, app.agents)
             yield Complaint((*way, "agent"), text, hint)
+
+
+def check_tool_patterns(app: AppConfig) -> Iterator[Complaint]:
+    """Warn of patterns that fit no tool: a slip in what is denied is a hole."""
+    places: list[tuple[Way, str]] = [
+        (("agents", name, "tool_permissions"), pattern)
+        for name, agent in app.agents.items()
+        for pattern in agent.tool_permissions
+    ]
+    places += [
+        (("permissions", index, field), pattern)
+        for index, table in enumerate(app.permissions)
+        for field in ("deny", "ask", "allow")
+        for pattern in cast("tuple[str, ...]", getattr(table, field))
+    ]
+    known = (*TOOL_NAMES, DELEGATE, USE_SKILL)
+    for way, pattern in places:
+        # Tools of servers are named <server>__<tool>; only the servers know them.
+        if JOINT not in pattern and not any(fnmatchcase(n, pattern) for n in known):
+            text = f"no tool fits {pattern!r}"
+            yield Complaint(way, text, close_to(pattern, known), is_warning=True)
 
 
 def check_owner(way: Way, owner: str, app: AppConfig) -> Iterator[Complaint]:

@@ -253,6 +253,24 @@ def test_an_agent_s_own_setting_wins_over_the_defaults(tmp_path: Path) -> None:
             ),
             "models.o.base_url: the key travels to far.ex unencrypted",
         ),
+        (
+            "[agents.anna]",
+            "[agents.anna]\ntool_permissions = { run_shel = 'deny' }",
+            "agents.anna.tool_permissions: no tool fits 'run_shel'",
+        ),
+        (
+            "[agents.anna]",
+            "[[permissions]]\ndeny = ['web_*', 'files__*', 'xyz*']\n[agents.anna]",
+            "permissions[0].deny: no tool fits 'xyz*'",
+        ),
+        (
+            "[agents.anna]",
+            (
+                "[connectors.http]\nkind = 'http'\n[approvals]\n"
+                "approval_chat = 'http/boss'\n[agents.anna]"
+            ),
+            "approvals.approval_chat: nobody can be asked over HTTP",
+        ),
     ],
 )
 def test_what_works_but_is_odd_is_a_warning(
