@@ -19,6 +19,7 @@ from actors import config as domain
 from connectors import config as edges
 from connectors import config_tools as further
 from connectors import model_config as models
+from connectors import tool_config as tools
 from runtime.config import INCLUDE
 from runtime.config_shape import BEFORE
 from runtime.secret import OpenText, Secret
@@ -97,7 +98,7 @@ def is_schema(value: object) -> TypeGuard[Schema]:
 
 def field_texts(name: str) -> dict[str, str]:
     """Read the texts below the fields of a Struct, by the field's name."""
-    homes = (edges, models, further, domain)
+    homes = (edges, models, tools, further, domain)
     kind: object = next(getattr(home, name) for home in homes if hasattr(home, name))
     texts: dict[str, str] = {}
     if isinstance(kind, type):
