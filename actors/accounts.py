@@ -11,12 +11,16 @@ import trio
 from actors.calls import (
     CallEnded,
     Later,
+    ListedModel,
+    ListModels,
+    ModelList,
     OverBudget,
     Recalled,
     ReplaceCatalogue,
     Reserve,
     Reserved,
     Ruling,
+    Unreserve,
 )
 from actors.catalogue import NO_PRICES, Catalogue
 from actors.ports import Model
@@ -45,7 +49,8 @@ READ_AGAIN = 2.0
 # is under way cost what it may; most calls are over by then.
 HELD_WAIT = 2.0
 
-# Chosen: how often the cool-downs shown in the metrics are brought up to date.
+# Chosen: how often the cool-downs shown in the metrics are brought up to date, while
+# there are any.
 LOOK_EVERY = 10.0
 
 # Chosen: nobody is told where to ask meanwhile; closing waits for no server.
@@ -86,8 +91,8 @@ class LookAtCoolDowns(msgspec.Struct, frozen=True):
 class Accounts(Actor):
     """Says for each call which account it goes to, or why it may not be made.
 
-    Takes: `Reserve` (asked), `CallEnded`, `Recalled` from turns; `Terminated` about
-        them; `ReplaceCatalogue` (asked) when the settings have changed.
+    Takes: `Reserve` (asked), `Unreserve`, `CallEnded`, `Recalled` from turns;
+        `Terminated` about them; `ReplaceCatalogue` (asked) when settings have changed.
     Sends: nothing but answers.
     Keeps: the clients of all accounts, cool-downs, reservations, and what was spent,
         which it adds up from the ledger when it starts.
@@ -112,10 +117,12 @@ class Accounts(Actor):
         self._turns: dict[ActorRef, set[int]] = {}
         self._number = 0
         self._warned: OrderedDict[str, None] = OrderedDict()
+        self._is_to_look = False
+        """Whether a `LookAtCoolDowns` is on its way; none is while nothing cools."""
 
     def on_start(self) -> object:
         """Add up what was spent in the present day and month."""
-        self.every(LOOK_EVERY, LookAtCoolDowns())
+        self._show_cool_downs()
         return None if self._purse.is_ready else self._read_ledger()
 
     def on_failure(self, *_: object, **__: object) -> None:
@@ -145,15 +152,19 @@ class Accounts(Actor):
             case Recalled(was_run=was_run, run=run, who=who, spent=spent):
                 self._purse.recall(was_run, run, who, spent)
             case Terminated(ref=ref):
-                for number in self._turns.pop(ref, ()):
-                    self._release(number)
-                return self._close_unused()
+                return self._release_all(self._turns.pop(ref, set()))
+            case Unreserve(turn=turn):
+                return self._release_all(self._turns.get(turn, set()))
             case _:
                 return self._on_note(message)
         return None
 
     def _on_note(self, message: object) -> object:
         match message:
+            case ListModels():
+                offers = self._catalogue.offers.values()
+                listed = (ListedModel(o.name, o.model, o.accounts) for o in offers)
+                return ModelList(tuple(listed))
             case ReplaceCatalogue():
                 return self._replace(message)
             case Kept():
@@ -161,6 +172,7 @@ class Accounts(Actor):
             case ReadLedger():
                 return self._read_ledger()
             case LookAtCoolDowns():
+                self._is_to_look = False
                 self._show_cool_downs()
             case _:
                 super().on_receive(message)
@@ -241,6 +253,11 @@ class Accounts(Actor):
             self._turns[held.turn] = set()
             self.watch(held.turn)
         self._turns[held.turn].add(number)
+
+    def _release_all(self, numbers: set[int]) -> object:
+        for number in tuple(numbers):
+            self._release(number)
+        return self._close_unused()
 
     def _release(self, number: int) -> None:
         """Give a reservation back; nothing happens the second time."""
@@ -352,12 +369,17 @@ class Accounts(Actor):
         self._purse = Purse(self._services, kept.catalogue, kept.runs)
         for number, held in kept.held.items():
             self._hold(number, held)
+        self._show_cool_downs()
         return None if self._purse.is_ready else self._read_ledger()
 
     def _show_cool_downs(self) -> None:
         now = self._services.clock.monotonic()
         metrics = self._services.metrics
-        metrics.cool_downs(len(self._pool.cooling(now)), len(self._pool.out))
+        cooling = len(self._pool.cooling(now))
+        metrics.cool_downs(cooling, len(self._pool.out))
+        if cooling and not self._is_to_look:
+            self._is_to_look = True
+            self.after(LOOK_EVERY, LookAtCoolDowns())
 
 
 async def close(clients: Iterable[Model]) -> None:

@@ -5,13 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from actors import names
-from actors.protocol import CancelTurn, Failed, RunTurn, StartTurn, TakeUp, TurnEnded
+from actors.condensing import CancelCondense, Condense, Condensed
+from actors.protocol import (
+    CancelTurn,
+    Failed,
+    ReplaceFiles,
+    RunTurn,
+    StartTurn,
+    TakeUp,
+    TurnEnded,
+)
+from actors.rules.briefing import PersonaFiles
 from runtime.actor import Actor
 from runtime.keyed import InterruptKey, KeyGivenUp, StopKey
 from runtime.mailbox import MailboxConfig
 from runtime.messages import Keyed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from runtime.ref import ActorRef
 
 BROKE = "⚠️ Something broke while I was answering."
@@ -20,10 +32,13 @@ BROKE = "⚠️ Something broke while I was answering."
 class Agent(Actor):
     """Starts and cancels turns, so that none of them keeps another waiting.
 
-    Takes: `StartTurn`, `CancelTurn` from sessions; `TurnEnded`, `KeyGivenUp` about a
-        turn.
-    Sends: `RunTurn` to a new turn; `TurnEnded` for a turn that broke.
-    Keeps: which session waits for which turn.
+    Takes: `StartTurn`, `CancelTurn`, `Condense`, `CancelCondense` from sessions;
+        `TurnEnded`, `Condensed`, `KeyGivenUp` about a turn or a condenser;
+        `ReplaceFiles` from the edge that reads them.
+    Sends: `RunTurn` to a new turn, `Condense` to a new condenser; `TurnEnded` or
+        `Condensed` for one that broke.
+    Keeps: which session waits for which of them; the persona's texts as they are now,
+        which it gives to each turn.
     Fails: never by its turns. Restarted, it forgets who waits for a turn that breaks
         without a dead letter; the session's own timer then ends the waiting. What
         was lost with its sessions, should they have been restarted too, the router
@@ -33,10 +48,14 @@ class Agent(Actor):
 
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=10_000)
 
-    def __init__(self, name: str) -> None:
+    def __init__(
+        self, name: str, read_files: Callable[[], PersonaFiles] = PersonaFiles
+    ) -> None:
         super().__init__()
         self._name = name
+        self._files = read_files()
         self._sessions: dict[str, ActorRef] = {}
+        self._orders: dict[str, ActorRef] = {}
 
     def on_start(self) -> None:
         """Have the router hand in again what an earlier incarnation left unanswered."""
@@ -48,7 +67,10 @@ class Agent(Actor):
         match message:
             case StartTurn(turn_id=turn_id):
                 self._sessions[turn_id] = message.session
-                self.tell(names.turns(self._name), Keyed(turn_id, RunTurn(message)))
+                run = RunTurn(message, self._files)
+                self.tell(names.turns(self._name), Keyed(turn_id, run))
+            case ReplaceFiles(files=files):
+                self._files = files
             case CancelTurn(turn_id=turn_id):
                 self._sessions.pop(turn_id, None)
                 # Both: the first ends a turn that runs, the second one that was not
@@ -57,10 +79,32 @@ class Agent(Actor):
                 self.tell(names.turns(self._name), StopKey(turn_id))
             case TurnEnded(turn_id=turn_id):
                 self._sessions.pop(turn_id, None)  # the turn has told the session
-            case KeyGivenUp(key=turn_id):
-                session = self._sessions.pop(turn_id, None)
-                if session is not None:
-                    outcome = Failed(BROKE, "bug", may_retry=True)
-                    self.tell(session, TurnEnded(turn_id, outcome))
+            case KeyGivenUp(key=key):
+                self._given_up(key)
+            case _:
+                self._on_condensing(message)
+
+    def _on_condensing(self, message: object) -> None:
+        """Have a conversation summed up, or not any more."""
+        match message:
+            case Condense(id=order_id):
+                self._orders[order_id] = message.session
+                self.tell(names.condensers(self._name), Keyed(order_id, message))
+            case CancelCondense(id=order_id):
+                self._orders.pop(order_id, None)
+                self.tell(names.condensers(self._name), InterruptKey(order_id))
+                self.tell(names.condensers(self._name), StopKey(order_id))
+            case Condensed(id=order_id):
+                self._orders.pop(order_id, None)
             case _:
                 super().on_receive(message)
+
+    def _given_up(self, key: str) -> None:
+        """Answer for a turn, or who sums up, that broke."""
+        session = self._sessions.pop(key, None)
+        if session is not None:
+            outcome = Failed(BROKE, "bug", may_retry=True)
+            self.tell(session, TurnEnded(key, outcome))
+        session = self._orders.pop(key, None)
+        if session is not None:
+            self.tell(session, Condensed(id=key, failure="bug"))

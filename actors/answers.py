@@ -11,9 +11,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.carried import NOTHING, Carried, told
+from actors.chapters import Chapter, Reset
+from actors.handing import beside, hand_on_all
 from actors.ledger import Run
-from actors.messages import Chain, Delivery, Inbound, Line, Trouble
-from actors.rules import loop_guard, markers, message_state, parts, priority
+from actors.messages import Delivery, Inbound, Line, Trouble, Usage
+from actors.rules import (
+    markers,
+    message_state,
+    parts,
+    transcript,
+)
+from actors.rules.sanitizer import clean
+from actors.rules.turn import ACKNOWLEDGEMENT
+from actors.rules.voice import english
+from runtime.fact_rows import FactChange
 from runtime.rows import SettledState
 
 if TYPE_CHECKING:
@@ -27,6 +39,9 @@ TIMED_OUT = "[Task timed out]"
 STOPPED = "[Task stopped]"
 """What the model reads later of a turn that failed (F120), or was stopped: the next
 words are a new question then, and not the rest of that one."""
+
+PLAIN_HISTORY = frozenset({"telegram"})
+"""Platforms whose histories never tell which tools were used (F118)."""
 
 CUT = "\n\n(cut: the answer was longer than {most} characters)"
 
@@ -50,9 +65,18 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     resume: str = ""
     """By which the model may go on later."""
 
+    ends: Reset | None = None
+    """Set if the conversation is over with it."""
+
+    remembered: tuple[FactChange, ...] = ()
+    """What is remembered with it."""
+
     deliveries: tuple[Delivery, ...] = ()
     handed: tuple[Inbound, ...] = ()
     """Messages for other agents."""
+
+    carried: Carried = NOTHING
+    """What else is stored with it: what its marks ask for."""
 
 
 class Aside(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +84,23 @@ class Aside(msgspec.Struct, frozen=True, kw_only=True):
 
     inbound: Inbound
     delivery: Delivery
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """Something for the journal that answers nobody."""
+
+    chapter: Chapter
+    """As of when it was made; lines that came after that are not in its counts."""
+
+    messages: int
+    """Lines of the conversation then."""
+
+    resets: int
+    """How many conversations had ended by then: if it is one more when this is
+    stored, it is about nothing any more."""
+
+    remembered: tuple[FactChange, ...] = ()
+    """What is remembered with it."""
 
 
 def aside(inbound: Inbound, key: str, text: str) -> Aside:
@@ -91,6 +132,41 @@ def notice(
     return Answer(inbound=inbound, settled=settled, deliveries=(said,))
 
 
+def localised(answer: Answer, services: Services) -> Answer:
+    """Tell what the runtime itself says in the language of whoever reads it."""
+    retell = services.retell(answer.inbound)
+    if retell is english:
+        return answer
+    said = tuple(
+        each if each.agent else msgspec.structs.replace(each, text=retell(each.text))
+        for each in answer.deliveries
+    )
+    return msgspec.structs.replace(answer, deliveries=said)
+
+
+def localised_aside(aside: Aside, services: Services) -> Aside:
+    """Tell it in the language of whoever asked; elsewhere as the settings say."""
+    is_here = aside.delivery.address == aside.inbound.address
+    retell = services.retell(aside.inbound) if is_here else services.voices.retell()
+    text = retell(aside.delivery.text)
+    said = msgspec.structs.replace(aside.delivery, text=text)
+    return msgspec.structs.replace(aside, delivery=said)
+
+
+def reminder(inbound: Inbound, persona: Persona) -> Answer:
+    """Say a reminder as it was set, in the agent's name, and remember that."""
+    text = f"⏰ {inbound.text}"
+    return Answer(
+        inbound=inbound,
+        settled=("replied", "reminder"),
+        lines=(
+            Line("user", f"(A reminder that was set earlier is due: {inbound.text})"),
+            Line("assistant", text, name=persona.name),
+        ),
+        deliveries=(_delivery(inbound, persona.name, text),),
+    )
+
+
 def apology(inbound: Inbound, text: str, reason: str, ids: IdSource) -> Answer:
     """Give a message up, in the runtime's own words.
 
@@ -110,13 +186,16 @@ def with_new_ids(answer: Answer, ids: IdSource) -> Answer:
     return msgspec.structs.replace(answer, deliveries=said)
 
 
-def cancelled(inbound: Inbound, asked: tuple[Line, ...]) -> Answer:
+def cancelled(
+    inbound: Inbound, asked: tuple[Line, ...], run: Run | None = None
+) -> Answer:
     """Remember that a message was stopped, and tell whoever waits for it."""
     return Answer(
         inbound=inbound,
         settled=("cancelled", "stopped"),
         lines=(*asked, Line("assistant", STOPPED)),
         deliveries=(_delivery(inbound, "", "(stopped)"),),
+        run=run,
     )
 
 
@@ -129,11 +208,15 @@ def failure(
 ) -> Answer:
     """Tell that there is no answer, and remember that there was none."""
     mark = TIMED_OUT if failed.reason == "timeout" else FAILED
+    said = _delivery(inbound, "", failed.text, trouble=failed.trouble)
+    said = msgspec.structs.replace(said, retry_at=failed.not_before)
+    # A picture that a model cannot see would stand in the way of every later question.
+    is_kept = failed.reason != "vision"
     return Answer(
         inbound=inbound,
         settled=settled,
-        lines=(*asked, Line("assistant", mark)),
-        deliveries=(_delivery(inbound, "", failed.text, trouble=failed.trouble),),
+        lines=(*asked, Line("assistant", mark)) if is_kept else (),
+        deliveries=(said,),
         run=run,
     )
 
@@ -185,11 +268,23 @@ def reply(
     run: Run | None = None,
 ) -> Answer:
     """Take a model's text apart: words for people, work for other agents."""
-    parsed = markers.parse(finished.text, "assistant")
+    parsed = markers.parse(finished.text, "assistant", persona.egress)
+    for family, outcome, count in parsed.tally():
+        services.metrics.mark(persona.name, family, outcome, count)
+    if parsed.is_withheld and not finished.delegations:
+        return silence(inbound, asked, finished, persona, parsed.controls, run)
     wanted = (*finished.delegations, *parsed.delegations)
-    handed, refusals = _hand_on_all(inbound, wanted, persona, services)
+    carried = finished.carried
+    persona = beside(persona, carried)
+    handed, refusals = hand_on_all(inbound, wanted, persona, services)
     notices = [parsed.notice, *refusals] if parsed.notice else refusals
-    text = _words(parsed.visible, handed, services.limits.max_reply_chars)
+    notices = [*told(carried), *notices]
+    most_chars = services.limits.max_reply_chars
+    text = _words(parsed.visible, handed)
+    if len(text) > most_chars:
+        text = text[:most_chars] + services.retell(inbound)(CUT.format(most=most_chars))
+    if not (text.strip() or notices):
+        text = ACKNOWLEDGEMENT  # something was done, and nothing said
     # A platform takes no empty message; where only a notice is left, it is the answer.
     most = services.account(inbound.address.connector).abilities.max_part_chars
     said = [(persona.name, part) for part in parts.split(text, most)]
@@ -201,104 +296,69 @@ def reply(
         for number, (agent, words) in enumerate(said)
     ]
     announced = len(handed) + len(deliveries) - 1 + inbound.others
-    deliveries[0] = msgspec.structs.replace(deliveries[0], answers_left=announced)
+    deliveries[0] = msgspec.structs.replace(
+        deliveries[0], answers_left=announced, usage=_told(run)
+    )
     heard = text if text.strip() else "\n".join(notices)
+    if persona.config.context.used_tools and inbound.platform not in PLAIN_HISTORY:
+        heard = transcript.with_used_tools(heard, finished.used)
     return Answer(
         inbound=inbound,
         settled=("replied", "ok"),
         lines=(*asked, Line("assistant", heard, name=persona.name)),
         deliveries=tuple(deliveries),
         handed=tuple(handed),
+        carried=carried,
         run=run,
         resume=finished.resume,
     )
 
 
-def _hand_on_all(
-    inbound: Inbound,
-    wanted: tuple[markers.Delegation, ...],
-    persona: Persona,
-    services: Services,
-) -> tuple[list[Inbound], list[str]]:
-    """Give the messages for other agents, and why some were not written."""
-    is_own = not inbound.chain.agents
-    left = services.limits.max_delegations if is_own else inbound.chain.left
-    granted, each = loop_guard.share(left, len(wanted))
-    handed: list[Inbound] = []
-    refusals: list[str] = []
-    for number, delegation in enumerate(wanted[:granted]):
-        verdict = may_hand_on(inbound, delegation, persona, services)
-        if isinstance(verdict, loop_guard.Refused):
-            services.metrics.delegation(persona.name, verdict.reason)
-            refusals.append(verdict.text)
-        else:
-            services.metrics.delegation(persona.name, "ok")
-            chain = msgspec.structs.replace(verdict.chain, left=each)
-            handed_on = _hand_on(inbound, delegation.task, chain, number, services)
-            rank = priority.of_delegation(
-                inbound.priority, is_by_conductor=persona.config.is_conductor
-            )
-            handed.append(msgspec.structs.replace(handed_on, priority=rank))
-    if granted < len(wanted):
-        services.metrics.delegation(persona.name, "max_delegations")
-        most = services.limits.max_delegations
-        refusals.append(
-            f"Delegation stopped: one message may cause {most} delegations."
-        )
-    return handed, refusals
+def _told(run: Run | None) -> Usage | None:
+    """Give a turn's tokens, if all its models told of them."""
+    if run is None or not run.spent or any(each.is_reckoned for each in run.spent):
+        return None
+    return run.usage
 
 
-def may_hand_on(
+def silence(
     inbound: Inbound,
-    delegation: markers.Delegation,
+    asked: tuple[Line, ...],
+    finished: Finished,
     persona: Persona,
-    services: Services,
-) -> loop_guard.Allowed | loop_guard.Refused:
-    """Ask the loop guard about one delegation of this agent."""
-    limits = persona.delegation_limits(services.limits.max_hops)
-    now = services.clock.wall()
-    return loop_guard.may_delegate(
-        inbound.chain, persona.name, delegation.agent, limits, now
+    controls: tuple[str, ...],
+    run: Run | None = None,
+) -> Answer:
+    """Say nothing, because the agent wants it so (F263, F265, F266).
+
+    Whoever counts the answers that are still to come is told all the same.
+    """
+    said = _delivery(inbound, persona.name, "")
+    heard = Line("assistant", " ".join(controls), name=persona.name)
+    return Answer(
+        inbound=inbound,
+        settled=("replied", "silent"),
+        # What is looked at again and again, and found well, is no conversation.
+        lines=() if inbound.occasion else (*asked, heard),
+        deliveries=(msgspec.structs.replace(said, kind="silence", usage=_told(run)),),
+        carried=finished.carried,  # no marks, but maybe what somebody wrote (F144)
+        run=run,
+        resume=finished.resume,
     )
 
 
-def _hand_on(
-    inbound: Inbound,
-    task: str,
-    chain: Chain,
-    number: int,
-    services: Services,
-) -> Inbound:
-    """Make the message that the other agent hears; its reply address is the same."""
-    source, target = chain.agents[-2:]
-    return msgspec.structs.replace(
-        inbound,
-        id=services.ids.new(),
-        # Why not the new id: handed on again after a crash, it is still the same.
-        platform_id=f"{inbound.id}>{number}",
-        sender_name=source,
-        text=task,
-        received_at=services.clock.wall(),
-        agent=target,
-        attachments=(),
-        history=(),
-        chain=chain,
-        others=0,
-        copy_of=0,
-    )
-
-
-def _words(visible: str, handed: list[Inbound], most: int) -> str:
-    """What people read; an agent that only hands work on says so."""
+def _words(visible: str, handed: list[Inbound]) -> str:
+    """Give what people read; an agent that only hands work on says so."""
     text = visible
     if not text.strip() and handed:
-        text = "\n".join(f"@{each.agent} {each.text}" for each in handed)
-    return text if len(text) <= most else text[:most] + CUT.format(most=most)
+        text = "\n".join(f"@{each.agent} {clean(each.text)}" for each in handed)
+    return text
 
 
 def _delivery(
     inbound: Inbound, agent: str, text: str, *, number: int = 0, trouble: Trouble = ""
 ) -> Delivery:
+    platform_id = inbound.platform_id
     return Delivery(
         id=f"{inbound.id}:{number}",
         reply_id=inbound.id,
@@ -308,7 +368,7 @@ def _delivery(
         agent=agent,
         text=text,
         is_root=not inbound.chain.agents and inbound.id == inbound.correlation_id,
-        reply_to=inbound.platform_id if not inbound.chain.agents else "",
+        reply_to="" if inbound.chain.agents or inbound.occasion else platform_id,
         kind="reply" if agent else "notice",
         trouble=trouble,
         answers_left=inbound.others,

@@ -7,27 +7,39 @@ waited when the process ended asks again. To be used on the kernel thread only.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from actors.rules import approvals as rules
 from actors.rules import commands
+from runtime.ref import ActorRef
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from actors.messages import Inbound
+    from actors.messages import Address, Inbound
     from actors.rules.approvals import OpenApproval, Refused, Ruling
-    from runtime.ref import ActorRef
 
 # Chosen: ten times the turns that run at once; each of them waits for at most a few.
 MOST_OPEN = 1000
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """A question that is open."""
+
+    posted: rules.Posted
+    session: ActorRef
+    question: str
+    """The delivery by which people are asked."""
 
 
 class ApprovalBoard:
     """Open questions, and which session waits for each answer."""
 
     def __init__(self) -> None:
-        self._open: dict[str, tuple[OpenApproval, ActorRef]] = {}
+        self._open: dict[str, Standing] = {}
 
     @property
     def ids(self) -> Collection[str]:
@@ -35,13 +47,48 @@ class ApprovalBoard:
         return self._open.keys()
 
     @property
+    def open(self) -> tuple[OpenApproval, ...]:
+        """The calls that wait, oldest first."""
+        return tuple(each.posted.approval for each in self._open.values())
+
+    @property
     def is_full(self) -> bool:
         """Whether no more questions are taken."""
         return len(self._open) >= MOST_OPEN
 
-    def put(self, approval: OpenApproval, session: ActorRef) -> None:
-        """Put a question up."""
-        self._open[approval.id] = (approval, session)
+    def here(self, address: Address) -> tuple[OpenApproval, ...]:
+        """Give the questions that stand in a chat, in whatever thread."""
+        open_ = (each.posted.approval for each in self._open.values())
+        return tuple(each for each in open_ if rules.is_there(each, address))
+
+    def put(self, approval: OpenApproval, session: ActorRef, question: str) -> None:
+        """Put a question up.
+
+        Args:
+            approval: what waits.
+            session: who waits.
+            question: the id of the delivery by which people are asked.
+        """
+        posted = rules.Posted(approval)
+        self._open[approval.id] = Standing(posted, session, question)
+
+    def note_shown(self, question: str, at: float) -> None:
+        """Learn that a delivery stands in its chat; nothing happens if it asks nothing.
+
+        Args:
+            question: the id of the delivery.
+            at: monotonic seconds.
+        """
+        for approval_id, each in self._open.items():
+            if each.question == question and math.isinf(each.posted.shown_at):
+                posted = rules.Posted(each.posted.approval, at)
+                self._open[approval_id] = Standing(posted, each.session, question)
+                return
+
+    def has(self, approval: OpenApproval) -> bool:
+        """Whether nobody has decided about a call."""
+        known = self._open.get(approval.id)
+        return known is not None and known.posted.approval == approval
 
     def take(self, approval: OpenApproval) -> ActorRef | None:
         """Take a question down, and no other that has its id by now.
@@ -49,83 +96,93 @@ class ApprovalBoard:
         Returns:
             Who waited for the answer; None if it had been taken down before.
         """
-        known, session = self._open.get(approval.id, (None, None))
-        if known != approval:
+        known = self._open.get(approval.id)
+        if known is None or known.posted.approval != approval:
             return None
         del self._open[approval.id]
-        return session
-
-    def hears(
-        self, inbound: Inbound, decision: commands.Decision | None
-    ) -> OpenApproval | None:
-        """Give the question that a message answers, whoever wrote it.
-
-        Args:
-            inbound: what was written.
-            decision: what its command says; None for plain words.
-        """
-        if decision is not None and decision.approval_id:
-            approval, _ = self._open.get(decision.approval_id, (None, None))
-            is_here = approval is not None and rules.is_there(approval, inbound.address)
-            return approval if is_here else None
-        if decision is None and rules.plain_word(inbound.text) is None:
-            return None
-        return rules.only_one((a for a, _ in self._open.values()), inbound.address)
+        return known.session
 
     def agent_waiting_for(
-        self,
-        inbound: Inbound,
-        approvers: Collection[str],
-        asker_may: Collection[str],
+        self, inbound: Inbound, arrived_at: float, terms: rules.Terms
     ) -> str:
         """Name the agent that waits for this very word about a tool; mostly nobody.
 
         Args:
             inbound: what was written.
-            approvers: as for `rule`.
-            asker_may: as for `rule`.
+            arrived_at: as for `rule`.
+            terms: as for `rule`.
         """
-        if inbound.chain.agents or not self._open:
+        if inbound.chain.agents or inbound.occasion or not self._open:
             return ""
         command = commands.parse_command(inbound.text)
         if not isinstance(command, commands.Words | commands.Decision):
             return ""
         decision = command if isinstance(command, commands.Decision) else None
-        approval = self.hears(inbound, decision)
         # A bystander's "ok" is heard by whoever would hear it otherwise.
-        if self.rule(inbound, decision, approvers, asker_may) is None:
-            return ""
-        return "" if approval is None else approval.agent
+        ruling = self.rule(inbound, decision, arrived_at, terms)
+        if isinstance(ruling, rules.Ruling):
+            return ruling.approval.agent
+        return "" if ruling is None else ruling.agent
 
     def rule(
         self,
         inbound: Inbound,
         decision: commands.Decision | None,
-        approvers: Collection[str],
-        asker_may: Collection[str],
+        arrived_at: float,
+        terms: rules.Terms,
     ) -> Ruling | Refused | None:
         """Say what a message decides; None if it is ordinary words.
 
         Args:
             inbound: what was written.
             decision: what its command says; None for plain words.
-            approvers: who may approve anything, each as `connector/sender_id`.
-            asker_may: what whoever asked may approve.
+            arrived_at: when it came in, in monotonic seconds of this process; 0 if it
+                came before.
+            terms: whose word counts, and from when on.
         """
-        approval = self.hears(inbound, decision)
-        if decision is None:
-            word = rules.plain_word(inbound.text)
-            if approval is None or word is None:
-                return None
-        elif approval is None:
-            which = decision.approval_id or "that this could mean"
-            text = f"No request {which} is open in this chat."
-            return rules.Refused("unknown", text)
+        word = rules.plain_word(inbound.text)
+        if decision is None and word is None:
+            return None
         who = rules.person(inbound)
-        if not rules.may_decide(approval, who, approvers, asker_may):
-            # A bystander's "ok" is no answer, and none of our business.
-            text = f"You may not decide about {approval.id}."
-            return rules.Refused("not_allowed", text) if decision else None
+        about = self._about(inbound, decision, arrived_at, terms)
+        if about is None or isinstance(about, rules.Refused):
+            return about
         if decision is None:
-            return rules.Ruling(approval, bool(rules.plain_word(inbound.text)))
-        return rules.Ruling(approval, decision.is_approved, decision.is_lasting)
+            return rules.Ruling(about, bool(word))
+        if not terms.admits(about, who):
+            text = f"You may not decide about {about.id}."
+            return rules.Refused("not_allowed", text, about.agent)
+        return rules.Ruling(about, decision.is_approved, decision.is_lasting)
+
+    def _about(
+        self,
+        inbound: Inbound,
+        decision: commands.Decision | None,
+        arrived_at: float,
+        terms: rules.Terms,
+    ) -> OpenApproval | Refused | None:
+        """Find the question that is answered."""
+        if decision is not None and decision.approval_id:
+            approval = self._named(decision.approval_id, inbound)
+            return approval or _unknown(decision.approval_id)
+        here = self._at(inbound.address)
+        who = rules.person(inbound)
+        if decision is None and not any(terms.admits(x.approval, who) for x in here):
+            return None  # a bystander's "ok" is no answer, and none of our business
+        meant = rules.one_meant(here, arrived_at, terms.plain_after)
+        is_word = decision is None or meant is not None
+        return meant if is_word else _unknown("that this could mean")
+
+    def _named(self, approval_id: str, inbound: Inbound) -> OpenApproval | None:
+        known = self._open.get(approval_id)
+        if known is None or not rules.is_there(known.posted.approval, inbound.address):
+            return None
+        return known.posted.approval
+
+    def _at(self, address: Address) -> list[rules.Posted]:
+        standing = (each.posted for each in self._open.values())
+        return [each for each in standing if each.approval.address == address]
+
+
+def _unknown(which: str) -> Refused:
+    return rules.Refused("unknown", f"No request {which} is open in this chat.")

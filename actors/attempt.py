@@ -11,31 +11,33 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import answers, names
-from actors.ledger import Run
-from actors.messages import Inbound, Line
+from actors.held import NOTHING, Held, Known
+from actors.ledger import Run, Spent, total
 from actors.protocol import (
-    Acquire,
     CancelTurn,
     Failed,
     Finished,
     Granted,
-    Release,
     StartTurn,
     TurnEnded,
     TurnNoted,
+    TurnSpent,
     TurnSpoke,
 )
 from actors.rules import message_state
 from actors.showing import DraftDue, Showing
+from actors.turnstile import Turnstile
 from runtime.errors import DuplicateError
 from runtime.logs import EventLog
 from runtime.rows import Claim, Commit, Committed, Defer
 
 if TYPE_CHECKING:
     from actors.answers import Aside
+    from actors.messages import Inbound
     from actors.persona import Persona
     from actors.services import Services
     from runtime.actor import Actor
+    from runtime.reply import Reply
     from runtime.timers import Timer
 
 LOG = EventLog("session")
@@ -76,15 +78,15 @@ class Superseded(msgspec.Struct, frozen=True):
     """The message is settled already: by hand, or by an earlier process."""
 
 
-class Held(msgspec.Struct, frozen=True):
-    """A message that is not settled yet."""
-
-    inbound: Inbound
-    state: message_state.MessageState
-
-
 Message = (
-    Granted | Claimed | ClaimAgain | TurnSpoke | DraftDue | WaitedLongEnough | TurnEnded
+    Granted
+    | Claimed
+    | ClaimAgain
+    | TurnSpoke
+    | TurnSpent
+    | DraftDue
+    | WaitedLongEnough
+    | TurnEnded
 )
 Report = Finished | Failed | Superseded
 
@@ -106,15 +108,14 @@ class Attempt:
         "_began_at",
         "_claim_first",
         "_is_granted",
-        "_lines",
+        "_known",
         "_patience",
         "_persona",
-        "_reported",
-        "_resume",
         "_services",
         "_session",
         "_slowness",
-        "_steps",
+        "_spent",
+        "_turnstile",
         "generation",
         "held",
         "id",
@@ -141,19 +142,18 @@ class Attempt:
         self._session = session
         self._persona = persona
         self._services = services
-        self.showing = Showing(turn_id, held.inbound, session, persona.name)
+        self.showing = Showing(turn_id, held.inbound, session, persona)
         """What people see of it meanwhile."""
 
         self._began_at = services.clock.monotonic()
         self._claim_first = False
-        self._is_granted = False  # a second permit changes nothing
+        self._is_granted = False
+        self._turnstile = Turnstile(session, turn_id, held.inbound.priority)
         self.is_started = False
         """Whether the agent was told."""
 
-        self._lines: tuple[Line, ...] = ()
-        self._steps = ""
-        self._reported = 0
-        self._resume = ""
+        self._spent: tuple[Spent, ...] = ()
+        self._known = NOTHING
         self._patience: Timer | None = None
         self._slowness: Timer | None = None
 
@@ -162,35 +162,20 @@ class Attempt:
         """The message it answers."""
         return self.held.inbound
 
-    def begin(
-        self,
-        lines: tuple[Line, ...],
-        steps: str,
-        reported: int,
-        *,
-        resume: str,
-        claim_first: bool,
-    ) -> Report | None:
+    def begin(self, known: Known, *, claim_first: bool) -> Report | None:
         """Ask for a permit.
 
         Args:
-            lines: the conversation so far.
-            steps: the journal stream of this message's rounds and tool calls.
-            reported: the last attempt whose rounds stand in the ledger already.
-            resume: by which the model may go on where it left off.
+            known: what the turn is told of the past.
             claim_first: whether the attempt must be durable before the model is asked.
         """
-        self._lines, self._steps, self._claim_first = lines, steps, claim_first
-        self._reported, self._resume = reported, resume
+        self._known, self._claim_first = known, claim_first
         session = self._session
         notice_after = self._services.limits.notice_after
         if notice_after:
             noted = TurnNoted(self.id, "slow", STILL_AT_IT)
             self._slowness = session.after(notice_after, noted)
-        wanted = Acquire(
-            session.actor_urn, self.id, session.actor_ref, self.inbound.priority
-        )
-        if session.tell(names.LIMITER, wanted):
+        if self._turnstile.ask():
             return None
         return self._report(Failed(RESTARTED, "limiter"))
 
@@ -201,13 +186,15 @@ class Attempt:
         match message:
             case TurnSpoke():
                 self._spoke(message)
+            case TurnSpent(spent=spent):
+                self._spent = spent
             case DraftDue():
                 self.showing.show()
             case Granted() | ClaimAgain() | Claimed():
                 return self._on_permit(message)
             case WaitedLongEnough():
                 self.cancel()  # should it run all the same
-                return self._report(Failed(LOST_THREAD, "lost"))
+                return self._report(self._lost())
             case TurnEnded(outcome=outcome):
                 return self._report(outcome)
         return None
@@ -252,11 +239,16 @@ class Attempt:
             seconds=run.seconds,
         )
 
-    def cancel(self) -> None:
-        """Tell the agent that nobody waits for it any more."""
+    def cancel(self) -> Run | None:
+        """Tell the agent that nobody waits for it any more.
+
+        Returns:
+            What it took until now; None: nothing.
+        """
         if self.is_started:
             agent = names.agent(self._persona.name)
             self._session.tell(agent, CancelTurn(self.id))
+        return self.run(self._lost()) if self._spent else None
 
     def call_off(self) -> None:
         """Store that it was not the message's fault: the runtime ends."""
@@ -275,14 +267,32 @@ class Attempt:
         for timer in (self._patience, self._slowness):
             if timer is not None:
                 timer.cancel()
-        self._session.tell(names.LIMITER, Release(self._session.actor_urn))
+        self._turnstile.leave()
+
+    def _lost(self) -> Failed:
+        calls = sum(each.calls for each in self._spent)
+        return Failed(
+            LOST_THREAD,
+            "lost",
+            usage=total(self._spent),
+            rounds=calls,
+            spent=self._spent,
+        )
+
+    def rest(self) -> None:
+        """Have others run meanwhile: it only waits for people."""
+        self._turnstile.lend()
+
+    def go_on(self, reply: Reply) -> None:
+        """Answer whether the turn may go on, as soon as that is known."""
+        self._turnstile.go_on(reply)
 
     def _report(self, report: Report) -> Report:
         self.is_over = True
         return report
 
     def _granted(self) -> None:
-        if self._is_granted:
+        if not self._turnstile.granted():
             return
         self._is_granted = True
         now = self._services.clock.monotonic()
@@ -293,16 +303,16 @@ class Attempt:
             self._start()
 
     def _claim(self) -> None:
-        """Store that an attempt begins."""
-        note, turn_id, must_know = self._session.note, self.id, self._claim_first
-        claim = Claim(self.inbound.id, self.held.state.attempts)
+        """Store that an attempt begins; a first claim that is lost does no harm."""
+        note, turn_id, may_wait = self._session.note, self.id, not self._claim_first
+        claims = (Claim(self.inbound.id, self.held.state.attempts),)
 
         def done(outcome: Committed | Exception) -> None:
-            if must_know or isinstance(outcome, Exception):
+            if not may_wait or isinstance(outcome, Exception):
                 note(Claimed(turn_id, outcome))
 
-        commit = Commit(at=self._services.clock.wall(), claims=(claim,))
-        self._services.store.submit(commit, done)
+        row = Commit(at=self._services.clock.wall(), claims=claims, may_wait=may_wait)
+        self._services.store.submit(row, done)
 
     def _claimed(self, outcome: Committed | Exception) -> Report | None:
         if isinstance(outcome, DuplicateError):
@@ -322,17 +332,20 @@ class Attempt:
         limits = self._services.limits
         seconds = self._persona.turn_seconds(limits) + REPORT_WITHIN
         self._patience = session.after(seconds, WaitedLongEnough(self.id))
+        known = self._known
         start = StartTurn(
             turn_id=self.id,
             generation=self.generation,
             session=session.actor_ref,
             inbound=self.inbound,
-            history=self._lines,
-            steps=self._steps,
+            history=known.lines,
+            earlier=known.earlier,
+            summaries=known.summaries,
+            steps=known.steps,
             attempt=self.held.state.attempts,
-            reported=self._reported,
-            resume=self._resume,
-            conversation=self._steps.rpartition("/")[0],
+            reported=known.reported,
+            resume=known.resume,
+            conversation=known.steps.rpartition("/")[0],
             may_have_steps=self.held.state.may_have_steps,
         )
         session.tell(names.agent(self._persona.name), start)

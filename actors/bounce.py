@@ -124,6 +124,7 @@ class Bounce(Actor):
             "message given up", correlation_id=inbound.correlation_id, reason=reason
         )
         answer = answers.apology(inbound, SORRY, reason, self._services.ids)
+        answer = answers.localised(answer, self._services)
         commit = commits.as_unheard(
             answer, self._services.clock.wall(), self._services.keep
         )

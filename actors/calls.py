@@ -45,6 +45,13 @@ class Reserve(msgspec.Struct, frozen=True, kw_only=True):
     """Not these: they were asked already in this round."""
 
 
+class Unreserve(msgspec.Struct, frozen=True):
+    """To the accounts: a turn has stopped waiting for their ruling."""
+
+    turn: ActorRef
+    """Makes one call at a time, so whatever is reserved for it is not wanted."""
+
+
 class Reserved(msgspec.Struct, frozen=True):
     """The call may be made, by the settings of this moment."""
 
@@ -56,7 +63,7 @@ class Reserved(msgspec.Struct, frozen=True):
     offer: Offer
     prices: Prices
 
-    def spent(self, usage: Usage) -> Spent:
+    def spent(self, usage: Usage, *, is_reckoned: bool = False) -> Spent:
         """Write down what the call took."""
         return Spent(
             provider=self.backend.model,
@@ -65,6 +72,7 @@ class Reserved(msgspec.Struct, frozen=True):
             usage=usage,
             cost=self.prices.cost(usage),
             prices=self.prices.version,
+            is_reckoned=is_reckoned,
         )
 
 
@@ -130,3 +138,25 @@ class ReplaceCatalogue(msgspec.Struct, frozen=True):
     renewed: frozenset[str] = frozenset()
     """Accounts that are others now, though their names stayed: what was learnt of them
     says nothing any more."""
+
+
+class ListModels(msgspec.Struct, frozen=True):
+    """To the accounts, asked: what can be chosen? The answer is a `ModelList`."""
+
+
+class ListedModel(msgspec.Struct, frozen=True):
+    """One model, for people."""
+
+    name: str
+    """Which of `[models.<name>]`."""
+
+    model: str
+    """The provider's name of it."""
+
+    accounts: tuple[str, ...]
+
+
+class ModelList(msgspec.Struct, frozen=True):
+    """All models of the settings, in their order."""
+
+    models: tuple[ListedModel, ...]

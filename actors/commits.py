@@ -7,22 +7,20 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import records
-from actors.history import SCHEMA, Deferred, Exchanged
+from actors.history import Deferred, Exchanged
+from actors.journal import as_journal
 from actors.rules.keys import chat_partition
 from runtime.rows import (
     Accept,
-    Append,
     Commit,
     Defer,
     Enqueue,
-    NewEvent,
     Settle,
-    Snapshot,
 )
 
 if TYPE_CHECKING:
     from actors.answers import Answer, Aside
-    from actors.history import History
+    from actors.history import Event, History
     from actors.messages import Delivery, Inbound
     from actors.redaction import Keep
     from actors.rules import message_state
@@ -38,36 +36,24 @@ def as_exchange(answer: Answer, history: History, services: Services) -> Commit:
         services: the time, and what the audit keeps.
     """
     now = services.clock.wall()
-    part = part_of(answer.inbound)
-    event = as_event(answer)
-    kind = "exchanged" if isinstance(event, Exchanged) else "deferred"
-    lines = answer.lines
-    counted = history.counted.plus(lines, now) if lines else history.counted
-    journal = Append(
-        stream=history.stream,
-        expected=history.version,
-        part=part,
-        events=(NewEvent(kind, msgspec.json.encode(event)),),
-    )
-    body = history.snapshot_after(event, now)
-    snapshot = Snapshot(
-        stream=history.stream,
-        sequence=history.version + 1,
-        schema=SCHEMA,
-        part=part,
-        body=body or b"",
-    )
+    journal = as_journal(as_events(answer), history, now, services.keep)
     rest = as_commit(answer, now)
     return msgspec.structs.replace(
         rest,
-        appends=(journal,),
-        snapshots=(snapshot,) if body is not None else (),
-        records=records.of_event(history.stream, event, counted, services.keep),
+        appends=journal.appends,
+        snapshots=journal.snapshots,
+        records=(*journal.records, *rest.records),
     )
 
 
+def as_events(answer: Answer) -> tuple[Event, ...]:
+    """Give the events of a session's journal that an answer makes."""
+    ends = () if answer.ends is None else (answer.ends,)
+    return (as_event(answer), *ends)
+
+
 def as_event(answer: Answer) -> Exchanged | Deferred:
-    """Give the event of a session's journal."""
+    """Give the event of a session's journal that tells of an answer itself."""
     inbound = answer.inbound
     if answer.put_off is not None:
         said = answer.deliveries[0].text if answer.deliveries else ""
@@ -109,6 +95,9 @@ def as_commit(answer: Answer, now: float) -> Commit:
         accepts=tuple(as_accept(each, now) for each in answer.handed),
         defers=later,
         deliveries=tuple(as_enqueue(each, part) for each in answer.deliveries),
+        records=answer.carried.records,
+        entries=answer.carried.entries,
+        facts=(*answer.remembered, *answer.carried.facts),
         settles=() if later else (Settle(inbound.id, *answer.settled),),
     )
 

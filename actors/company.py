@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from actors.catalogue import Catalogue
+from actors.roster import Hiring, Roster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,6 +23,8 @@ class Company:
     """What the tree is made from."""
 
     personas: tuple[Persona, ...]
+    """Agents of the settings."""
+
     transports: Mapping[str, Transport]
     """By the name of the connector account."""
 
@@ -34,5 +37,15 @@ class Company:
     edges: tuple[ChildSpec, ...] = ()
     """Actors of the edges that must run before connectors do."""
 
+    hiring: Hiring = field(default_factory=Hiring)
+    """What agents are made from that conductors make."""
+
+    roster: Roster = field(init=False)
+    """Who works here now; at first, and until rows are read, the settings' agents."""
+
     on_listener_end: Callable[[str], object] = str
     """Called with a connector's name when its platform has ended for good."""
+
+    def __post_init__(self) -> None:
+        """Begin with the agents of the settings."""
+        object.__setattr__(self, "roster", Roster(self.personas, self.routes))

@@ -13,6 +13,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from actors.marker_config import UNLESS_TOLD, MarkerFamily
+from actors.prompt_config import ContextConfig
+
 Name = Annotated[
     str,
     Meta(
@@ -115,22 +118,20 @@ class AgentConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     routing: RoutingConfig = field(default_factory=RoutingConfig)
 
+    context: ContextConfig = field(default_factory=ContextConfig)
+
     is_conductor: bool = False
-    """Whether what it hands on comes before what other agents hand on."""
+    """Whether what it hands on comes before what other agents hand on, and whether its
+    conductor's tags count."""
 
+    markers: tuple[MarkerFamily, ...] = UNLESS_TOLD
+    """Which marks in its text may be carried out. None is ever shown."""
 
-class SessionConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a conversation behaves."""
+    hide_narration: bool = False
+    """Whether lines are left out in which it tells what it will look up."""
 
-    idle_after: Seconds = 900.0
-    """Seconds without a message before a conversation is put to sleep."""
-
-    session_scope: Literal["chat", "sender"] = "chat"
-    """In a group: one conversation for the chat, or one for each person in it."""
-
-    resume_within: Annotated[float, Meta(ge=0, le=31_536_000)] = 86_400.0
-    """Seconds after its last answer in which a model that keeps the conversation itself
-    goes on with it; later it is told all of it anew."""
+    json_answers: bool = False
+    """Whether it answers in objects with `text`, `thought` and `actions`."""
 
 
 class RetryConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -193,6 +194,10 @@ class ApprovalConfig(Struct, frozen=True, forbid_unknown_fields=True):
     asker_may_approve: tuple[Literal["read", "write", "run"], ...] = ("read", "write")
     """Calls that whoever asked the agent may approve, by what they can do at worst;
     the owners may approve all."""
+
+    plain_words_after: Annotated[float, Meta(ge=0, le=60)] = 1.0
+    """Seconds that a question has stood in its chat before a plain yes or no, or a
+    command without its id, is an answer to it."""
 
     approval_chat: str = ""
     """Where owners are asked, as `connector/chat`; empty: where it came up."""

@@ -1,7 +1,6 @@
 """One account on a platform: what comes in is stored first, what goes out once.
 
-Steps 2 and 9 of a message's way. `ConnectorIngress` is what the transport holds
-of it.
+Steps 2 and 9 of a message's way; `ConnectorIngress` is what the transport holds.
 """
 
 from __future__ import annotations
@@ -12,9 +11,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from actors import commits, names, records
+from actors import commits, knowing, names, records
 from actors.errors import MessageRefusedError, OverloadedError, StoppingError
-from actors.messages import Delivery, Earlier, Inbound, RefusedAttempt
+from actors.ingress import Earlier, RefusedAttempt
+from actors.messages import Delivery, Inbound
 from actors.open_messages import COUNT_AGAIN, COUNT_EVERY, OpenMessages, unanswered
 from actors.protocol import (
     CloseDoor,
@@ -30,7 +30,7 @@ from actors.protocol import (
     TakeUp,
     Undelivered,
 )
-from actors.rules import priority
+from actors.rules import priority, secrets
 from runtime.actor import Actor
 from runtime.errors import (
     DuplicateError,
@@ -54,9 +54,7 @@ if TYPE_CHECKING:
 LOG = EventLog("connector")
 
 # Chosen: messages on their way to the disk at once; a group commit takes a thousand.
-MOST_STORING = 1000
-
-PAGE = 1000
+MOST_STORING = PAGE = 1000
 
 # Chosen: whoever tries more often than once a second fills no disk; the rest is
 # counted.
@@ -218,7 +216,7 @@ class Connector(Actor):
             # Why here: this actor may be killed before it is told, and what comes
             # after in the same chat must not be answered before this.
             if isinstance(outcome, Committed):
-                tell(names.ROUTER, Route(inbound, accepting.number))
+                tell(names.ROUTER, Route(inbound, accepting.number, began_at))
 
         services.store.submit(commit, done)
 
@@ -243,16 +241,18 @@ class Connector(Actor):
     def _note_accepted(self, accepting: Accepting) -> None:
         inbound = accepting.inbound
         self._open.add(inbound.correlation_id)
-        seconds = self._services.clock.monotonic() - accepting.began_at
-        self._services.metrics.stage("accept", seconds)
-        self._services.metrics.message(self._name, "accepted")
+        services = self._services
+        knowing.introduce(self, services, inbound)
+        seconds = services.clock.monotonic() - accepting.began_at
+        services.metrics.stage("accept", seconds)
+        services.metrics.message(self._name, "accepted")
         LOG.info(
             "message received",
             correlation_id=inbound.correlation_id,
             channel=self._name,
             chat=inbound.address.chat,
             sender=inbound.sender_name,
-            text=inbound.text,
+            text=secrets.excerpt(inbound.text),
         )
 
     async def _count_open(self) -> None:

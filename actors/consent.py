@@ -14,7 +14,15 @@ import msgspec
 
 from actors import answers
 from actors.messages import Address
-from actors.protocol import AskLeave, Decide, Leave, TurnNoted
+from actors.protocol import (
+    AskLeave,
+    Decide,
+    Hear,
+    Leave,
+    TurnGoesOn,
+    TurnNoted,
+    TurnRests,
+)
 from actors.rules import approvals as rules
 from actors.rules import commands
 from runtime.logs import EventLog
@@ -35,6 +43,10 @@ LOG = EventLog("session")
 MOST_LASTING = 32
 """Approvals of one conversation that hold for more than one call."""
 
+# Chosen: it is told by another conversation's session, at once.
+DECIDED_WITHIN = 5.0
+"""Seconds until a decision arrives that was taken off the board."""
+
 GONE = Leave("unasked", why="nobody waits for this turn any more")
 NOBODY = (
     "it needs somebody's leave, and nobody can be asked here; tell people that an owner"
@@ -45,42 +57,37 @@ REFUSED = "the people here did not allow it; do not try it another way"
 
 
 def told(
-    inbound: Inbound, command: commands.Command, session: Actor, services: Services
+    hear: Hear, command: commands.Command, session: Actor, services: Services
 ) -> str | None:
     """Take what somebody wrote for a decision, if it is one.
 
     Args:
-        inbound: what was written.
+        hear: what was written, and when it came in.
         command: what it says; `Words` may be a plain yes or no.
         session: who heard it; tells the session whose turn waits.
         services: the board of open questions, and who may decide.
 
     Returns:
-        What to tell whoever wrote; None: it is for the agent, or to be stopped.
+        What to tell whoever wrote; None: it is no decision.
     """
     match command:
         case commands.Words():
-            return _heard(inbound, None, session, services)
+            return _heard(hear, None, session, services)
         case commands.Decision():
-            return _heard(inbound, command, session, services)
-        case commands.Help():
-            return commands.help_text()
-        case commands.UnknownCommand(text=text):
-            return text
-        case commands.Stop():
+            return _heard(hear, command, session, services)
+        case commands.Stop() | commands.Asked():
             return None
         case _:
             assert_never(command)
 
 
 def _heard(
-    inbound: Inbound, decision: Decision | None, session: Actor, services: Services
+    hear: Hear, decision: Decision | None, session: Actor, services: Services
 ) -> str | None:
-    if inbound.chain.agents:
-        return None  # no agent decides for people
-    ruling = services.board.rule(
-        inbound, decision, services.approvers, services.approvals.asker_may_approve
-    )
+    inbound = hear.inbound
+    if inbound.chain.agents or inbound.occasion:
+        return None  # no agent decides for people, and no clock
+    ruling = services.board.rule(inbound, decision, hear.arrived_at, services.terms)
     if ruling is None:
         return None
     if isinstance(ruling, rules.Refused):
@@ -107,6 +114,8 @@ class LeaveExpired(msgspec.Struct, frozen=True):
     """A note to the session: nobody decided in time."""
 
     approval: rules.OpenApproval
+    is_final: bool = False
+    """Whether a decision that is on its way would be here by now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +128,7 @@ class Waiting:
     timer: Timer
 
 
-Beside = TurnNoted | AskLeave | Decide | LeaveExpired
+Beside = TurnNoted | AskLeave | TurnRests | TurnGoesOn | Decide | LeaveExpired
 """What a session hears of things that are said beside its answer."""
 
 
@@ -154,10 +163,31 @@ class Consent:
         """
         if isinstance(message, TurnNoted):
             return () if current is None else current.beside(message)
-        if not isinstance(message, AskLeave):
-            return self._decided(message)
+        match message:
+            case Decide() | LeaveExpired():
+                return self._decided(message, session)
+            case TurnRests(turn_id=turn_id):
+                self._rests(turn_id, current)
+                return ()
+            case AskLeave() | TurnGoesOn():
+                pass
         reply = session.defer_reply()
-        return () if reply is None else self._ask(message, current, reply, session)
+        if reply is None:
+            return ()
+        if isinstance(message, AskLeave):
+            return self._ask(message, current, reply, session)
+        if current is None or current.id != message.turn_id or current.is_over:
+            reply.offer(False)  # noqa: FBT003  the answer itself
+        else:
+            current.go_on(reply)
+        return ()
+
+    def _rests(self, turn_id: str, current: Attempt | None) -> None:
+        if current is None or current.id != turn_id or current.is_over:
+            return
+        # Else it was answered meanwhile, and goes on.
+        if any(each.approval.turn_id == turn_id for each in self._waiting.values()):
+            current.rest()
 
     def _ask(
         self,
@@ -191,12 +221,21 @@ class Consent:
             address=address,
         )
         current.showing.show_now()
-        self._open(approval, inbound, reply, session)
         # With the turn's id: asked again after a restart, it is another question.
         key = f"{wanted.key}:{current.id}"
-        return self._questions(wanted, approval, inbound, key)
+        said = self._questions(wanted, approval, inbound, key)
+        timeout = self._services.approvals.timeout
+        timer = session.after(timeout, LeaveExpired(approval))
+        self._waiting[approval.id] = Waiting(approval, inbound, reply, timer)
+        question, *_ = said
+        self._services.board.put(approval, session.actor_ref, question.delivery.id)
+        return said
 
-    def _decided(self, message: Decide | LeaveExpired) -> tuple[Aside, ...]:
+    def _decided(
+        self, message: Decide | LeaveExpired, session: Actor
+    ) -> tuple[Aside, ...]:
+        if isinstance(message, LeaveExpired) and self._is_overtaking(message, session):
+            return ()
         waiting = self._close(message.approval)
         if waiting is None:
             return ()
@@ -221,6 +260,15 @@ class Consent:
             by=message.by,
         )
         return ()
+
+    def _is_overtaking(self, expired: LeaveExpired, session: Actor) -> bool:
+        """Wait a little for a decision that somebody was told has been made."""
+        approval = expired.approval
+        is_open = self._services.board.has(approval)
+        if is_open or expired.is_final or approval.id not in self._waiting:
+            return False
+        session.after(DECIDED_WITHIN, LeaveExpired(approval, is_final=True))
+        return True
 
     def forget(self, turn_id: str) -> None:
         """Take down the questions of a turn that has ended."""
@@ -252,17 +300,6 @@ class Consent:
             return None
         sees = services.account(address.connector).abilities.shows_asides
         return address if sees else None
-
-    def _open(
-        self,
-        approval: rules.OpenApproval,
-        inbound: Inbound,
-        reply: Reply,
-        session: Actor,
-    ) -> None:
-        timer = session.after(self._services.approvals.timeout, LeaveExpired(approval))
-        self._waiting[approval.id] = Waiting(approval, inbound, reply, timer)
-        self._services.board.put(approval, session.actor_ref)
 
     def _close(self, approval: rules.OpenApproval) -> Waiting | None:
         waiting = self._waiting.get(approval.id)

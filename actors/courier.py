@@ -202,6 +202,9 @@ class Courier(Actor):
             self._hand_back(delivery.id)
             return
         self._line.leave(delivery.id)
+        if delivery.is_aside and end.state == "sent":
+            now = self._services.clock.monotonic()
+            self._services.board.note_shown(delivery.id, now)
         seconds = self._services.clock.monotonic() - began
         self._services.metrics.stage("deliver", seconds)
         self._services.metrics.delivery(self._connector, end.state)
@@ -215,7 +218,8 @@ class Courier(Actor):
                 why=end.receipt,
             )
         receipt = Receipt(delivery.id, end.state, end.receipt, end.attempts)
-        self._receipts.store(receipt, self)
+        is_repeatable = self._transport.abilities.is_idempotent
+        self._receipts.store(receipt, self, may_wait=is_repeatable)
 
     async def _keep_pace(self) -> None:
         """Wait until the platform takes another message in this chat."""
@@ -243,6 +247,9 @@ class Courier(Actor):
     async def _send(self, message: Deliver) -> rules.End | None:
         """Bring it to its end: said, or given up; None: it is parked."""
         delivery = message.delivery
+        counts = self._transport.abilities.counts_answers
+        if delivery.kind == "silence" and not counts:
+            return rules.End("sent", "", 0)
         hold_until = trio.current_time() + HAND_BACK_AFTER
         sending, effect = self._take_up(message)
         self._sending = sending

@@ -25,6 +25,7 @@ ModelFault = Literal[
     "auth",
     "overload",
     "context",
+    "vision",
     "bad_request",
     "content",
     "network",
@@ -33,7 +34,8 @@ ModelFault = Literal[
 ]
 """What went wrong with a model call: too many calls for now (`rate`); the account is
 used up (`quota`) or not let in (`auth`); the provider has too much to do (`overload`);
-the transcript is too long (`context`); the request is wrong (`bad_request`); a filter
+the transcript is too long (`context`), or has pictures that the model cannot see
+(`vision`); the request is wrong (`bad_request`); a filter
 stopped it (`content`); the connection failed (`network`), what came was no whole answer
 (`protocol`), or nothing came in time (`timeout`)."""
 

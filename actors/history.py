@@ -1,7 +1,8 @@
 """What a session knows of its past: lines for the model, and what was answered.
 
 Pure. Rebuilt from the session's newest snapshot and the events of its journal
-stream after that.
+stream after that. What of the past is kept in other words, or not at all, stands in
+`chapters.py`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.chapters import (
+    EXPIRED,
+    Compacted,
+    Flushed,
+    Reset,
+    ResetReason,
+    Summary,
+    read_chapter,
+)
 from actors.ledger import Run
 from actors.messages import Line
+from actors.rules.compaction import CHARACTERS_PER_TOKEN, MOST_SUMMARIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from actors.chapters import Chapter
     from actors.messages import Inbound
 
 # Chosen: answered messages remembered, to tell one that is handed in once more while
@@ -31,9 +43,6 @@ SCHEMA = 1
 version are passed over."""
 
 NONE_REPORTED: Mapping[str, int] = {}
-
-CHARACTERS_PER_TOKEN = 4
-"""Source: what every estimate in this field divides by."""
 
 
 class Exchanged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,7 +82,7 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     run: Run | None = None
 
 
-class Conversation(msgspec.Struct, frozen=True):
+class Conversation(msgspec.Struct, frozen=True, omit_defaults=True):
     """The counters of one conversation (F104, F105)."""
 
     message_count: int = 0
@@ -86,17 +95,44 @@ class Conversation(msgspec.Struct, frozen=True):
     """Unix seconds."""
 
     last_at: float = 0.0
-    """Unix seconds."""
+    """Unix seconds of the last words."""
+
+    compactions: int = 0
+    resets: int = 0
+    """How many conversations of this stream have ended."""
+
+    is_closed: bool = False
+    """Whether it has ended; the next words begin another one."""
 
     def plus(self, lines: tuple[Line, ...], at: float) -> Conversation:
         """Count further lines."""
+        was = Conversation(resets=self.resets) if self.is_closed else self
         tokens = sum(estimate_tokens(line.text) for line in lines)
-        return Conversation(
-            self.message_count + len(lines),
-            self.tokens + tokens,
-            self.started_at or at,
-            at,
+        return msgspec.structs.replace(
+            was,
+            message_count=was.message_count + len(lines),
+            tokens=was.tokens + tokens,
+            started_at=was.started_at or at,
+            last_at=at,
         )
+
+    def after(self, event: Event, at: float) -> Conversation:
+        """Count an event."""
+        match event:
+            case Exchanged(lines=lines):
+                return self.plus(lines, at) if lines else self
+            case Compacted(outcome=outcome, tokens_after=tokens):
+                if outcome == "kept":
+                    return self
+                compactions = self.compactions + 1
+                return msgspec.structs.replace(
+                    self, tokens=tokens, compactions=compactions
+                )
+            case Reset():
+                resets = self.resets + 1
+                return msgspec.structs.replace(self, resets=resets, is_closed=True)
+            case Deferred() | Flushed():
+                return self
 
 
 class Snapshotted(msgspec.Struct, frozen=True):
@@ -107,6 +143,13 @@ class Snapshotted(msgspec.Struct, frozen=True):
     counted: Conversation
     reported: dict[str, int] = {}
     resume: str = ""
+    summaries: tuple[Summary, ...] = ()
+    flushed: int = 0
+    ended: ResetReason | None = None
+
+
+Event = Exchanged | Deferred | Compacted | Flushed | Reset
+"""What a session's journal tells."""
 
 
 class History:
@@ -122,22 +165,24 @@ class History:
         "_most",
         "_reported",
         "counted",
+        "ended",
+        "flushed",
         "lines",
         "resume",
         "stream",
+        "summaries",
         "version",
     )
 
     def __init__(self, stream: str, max_history: int) -> None:
-        # Why twice: the prompt's rules cut by whole turns and merge lines.
-        self._most = 2 * max_history + 2
+        self._most = max_history
         # Why no deque: an empty one is 600 bytes, and there is one for each session.
         self._answered: list[str] = []
         # Never changed, only replaced: most conversations have this one in common.
         self._reported: Mapping[str, int] = NONE_REPORTED
         self.stream = stream
         self.lines: tuple[Line, ...] = ()
-        """Newest last; no more than a prompt could ever hold."""
+        """Newest last; at most twice as many as a prompt shows (F134)."""
 
         self.version = 0
         """Number of the journal's last event."""
@@ -146,6 +191,29 @@ class History:
         """By which the model that answered last may go on; empty: from the lines."""
 
         self.counted = Conversation()
+        self.summaries: tuple[Summary, ...] = ()
+        """Of earlier parts of this conversation, the newest last."""
+
+        self.flushed = 0
+        """How many of its lines were gone through for facts."""
+
+        self.ended: ResetReason | None = None
+        """Why the conversation before this one ended, until this one has begun."""
+
+    @property
+    def earlier(self) -> int:
+        """How many lines of this conversation are not held."""
+        return max(0, self.said - len(self.lines))
+
+    @property
+    def said(self) -> int:
+        """How many lines this conversation has; none, if the last one has ended."""
+        return 0 if self.counted.is_closed else self.counted.message_count
+
+    @property
+    def unflushed(self) -> int:
+        """How many lines were not gone through for facts yet."""
+        return max(0, self.said - self.flushed)
 
     def restore(self, sequence: int, body: bytes) -> None:
         """Take up a snapshot; the events after it come next.
@@ -155,8 +223,10 @@ class History:
         """
         snapshot = msgspec.json.decode(body, type=Snapshotted)
         self.version = sequence
-        self.lines = snapshot.lines[-self._most :]
+        self.lines = self._bounded(snapshot.lines)
         self.counted = snapshot.counted
+        self.summaries = snapshot.summaries
+        self.flushed, self.ended = snapshot.flushed, snapshot.ended
         self._reported = snapshot.reported or NONE_REPORTED
         self.resume = snapshot.resume
         self._remember(snapshot.answered)
@@ -171,14 +241,23 @@ class History:
             self.take(sequence, msgspec.json.decode(body, type=Exchanged), at)
         elif kind == "deferred":
             self.take(sequence, msgspec.json.decode(body, type=Deferred), at)
+        elif (chapter := read_chapter(kind, body)) is not None:
+            self.take(sequence, chapter, at)
         else:
             self.version = sequence
 
-    def take(self, sequence: int, event: Exchanged | Deferred, at: float) -> None:
+    def take(self, sequence: int, event: Event, at: float) -> None:
         """Take up one event; one that was taken up before changes nothing."""
         if sequence <= self.version:
             return
         self.version = sequence
+        if isinstance(event, Exchanged | Deferred):
+            self._take_exchange(event)
+        else:
+            self._turn_page(event, at)
+        self.counted = self.counted.after(event, at)
+
+    def _take_exchange(self, event: Exchanged | Deferred) -> None:
         is_dead = isinstance(event, Exchanged) and event.state == "dead"
         if isinstance(event, Deferred) or is_dead:
             # Not answered for good: it may be begun again, also by hand. Without a
@@ -189,10 +268,33 @@ class History:
             self._forget_report(event.inbound_id)
             self._remember((event.inbound_id,))
         if isinstance(event, Exchanged) and event.lines:
-            self.lines = (*self.lines, *event.lines)[-self._most :]
-            self.counted = self.counted.plus(event.lines, at)
+            if self.counted.is_closed:
+                self.flushed, self.ended = 0, None
+            self.lines = self._bounded((*self.lines, *event.lines))
             # What failed, and what another model said, is not in its session (F220).
             self.resume = event.resume
+
+    def _turn_page(self, event: Chapter, at: float) -> None:
+        match event:
+            case Compacted(outcome="kept"):
+                pass
+            case Compacted():
+                self.lines = event.left_of(self.lines)
+                self.resume = ""  # there it is as long as before
+                if event.summary:
+                    newest = (*self.summaries, Summary(event.summary, at))
+                    self.summaries = newest[-MOST_SUMMARIES:]
+            case Flushed(messages=messages):
+                self.flushed = max(self.flushed, messages)
+            case Reset(reason=reason):
+                self.lines, self.summaries, self.resume = (), (), ""
+                self.flushed = 0
+                self.ended = reason if reason in EXPIRED else None
+
+    def _bounded(self, lines: tuple[Line, ...]) -> tuple[Line, ...]:
+        """Keep the newest lines, if there are too many (F134)."""
+        most = self._most
+        return lines if len(lines) <= 2 * most else lines[len(lines) - most :]
 
     def resume_at(self, now: float, within: float) -> str:
         """Give `resume`, unless the last answer is too long ago.
@@ -207,16 +309,18 @@ class History:
         """Give the last attempt at a message that the journal tells of; 0: none."""
         return self._reported.get(inbound_id, 0)
 
-    def snapshot_after(self, event: Exchanged | Deferred, at: float) -> bytes | None:
-        """Give the snapshot that belongs to the next event, if one is due."""
-        if (self.version + 1) % SNAPSHOT_EVERY:
+    def snapshot_after(self, events: tuple[Event, ...], at: float) -> bytes | None:
+        """Give the snapshot that belongs to the next events, if one is due."""
+        count = self.version + len(events)
+        if count // SNAPSHOT_EVERY == self.version // SNAPSHOT_EVERY:
             return None
-        then = History(self.stream, 0)
-        then._most, then.version, then.lines = self._most, self.version, self.lines
-        then.counted, then._reported = self.counted, self._reported
-        then.resume = self.resume
+        then = History(self.stream, self._most)
+        for name in ("version", "lines", "counted", "summaries", "flushed", "ended"):
+            setattr(then, name, getattr(self, name))
+        then.resume, then._reported = self.resume, self._reported
         then._remember(tuple(self._answered))
-        then.take(self.version + 1, event, at)
+        for event in events:
+            then.take(then.version + 1, event, at)
         return msgspec.json.encode(
             Snapshotted(
                 then.lines,
@@ -224,6 +328,9 @@ class History:
                 then.counted,
                 dict(then._reported),
                 then.resume,
+                then.summaries,
+                then.flushed,
+                then.ended,
             )
         )
 

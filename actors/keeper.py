@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from actors import names
+from actors.acquaintance import ForgetPeople
 from actors.protocol import DrainOutbox, TakeUp
 from actors.records import AUDIT
+from actors.scheduling import LookAgain
+from actors.staff_rows import CHANGE
+from actors.staffing import ReadStaff
 from runtime.actor import Actor
 from runtime.errors import StoreError
 from runtime.logs import EventLog
@@ -25,7 +29,6 @@ LOG = EventLog("store")
 KEEP_DEDUP = 8 * 86_400.0
 PRUNE_EVERY = 3600.0
 PRUNE_LIMIT = 1000
-PROBE_EVERY = 2.0
 LOOK_EVERY = 2.0
 
 
@@ -33,19 +36,16 @@ class Prune(msgspec.Struct, frozen=True):
     """A note to itself: forget what is long settled."""
 
 
-class Probe(msgspec.Struct, frozen=True):
-    """A note to itself: see whether a sick disk is well again."""
-
-
 class Look(msgspec.Struct, frozen=True):
-    """A note to itself: see whether another program changed the store."""
+    """A note to itself: see whether others changed the store, or a sick one is well."""
 
 
 class Keeper(Actor):
     """Looks after the store, which is opened before the tree and closed after it.
 
     Takes: nothing.
-    Sends: `TakeUp` to the router and `DrainOutbox` to the connectors when another
+    Sends: `ForgetPeople` to `people`, `ReadStaff` to `staff`, `TakeUp` to the router,
+        `LookAgain` to the scheduler and `DrainOutbox` to the connectors when another
         program, such as `callboard queue retry`, has written into the store.
     Keeps: nothing.
     Fails: never by a disk that fails; that shows in readiness.
@@ -77,7 +77,6 @@ class Keeper(Actor):
     def on_start(self) -> None:
         """Begin to look after the store."""
         self.every(PRUNE_EVERY, Prune())
-        self.every(PROBE_EVERY, Probe())
         self.every(LOOK_EVERY, Look())
         self.note(Look())  # changes count from now on
 
@@ -86,10 +85,8 @@ class Keeper(Actor):
         match message:
             case Prune():
                 return self._prune()
-            case Probe():
-                return None if self._store.healthy else self._probe()
             case Look():
-                return self._look() if self._store.healthy else None
+                return self._look() if self._store.healthy else self._probe()
             case _:
                 return super().on_receive(message)
 
@@ -98,7 +95,8 @@ class Keeper(Actor):
         try:
             await self._prune_settled(now - KEEP_DEDUP)
             if self._audit_keep is not None:
-                await self._prune_audit(now - self._audit_keep)
+                for kind in (AUDIT, CHANGE):
+                    await self._prune_records(kind, now - self._audit_keep)
         except StoreError as error:
             LOG.warning("old rows not removed", why=str(error))
 
@@ -108,9 +106,9 @@ class Keeper(Actor):
             if not (pruned.inbox or pruned.outbox):
                 return
 
-    async def _prune_audit(self, before: float) -> None:
+    async def _prune_records(self, kind: str, before: float) -> None:
         while True:
-            pruned = await self._store.prune_records(AUDIT, before, PRUNE_LIMIT)
+            pruned = await self._store.prune_records(kind, before, PRUNE_LIMIT)
             if pruned < PRUNE_LIMIT:
                 return
 
@@ -122,7 +120,10 @@ class Keeper(Actor):
             return
         if was_changed:
             LOG.info("another program changed the store")
+            self._pass_on(names.PEOPLE, ForgetPeople())
+            self._pass_on(names.STAFF, ReadStaff())
             self._pass_on(names.ROUTER, TakeUp())
+            self._pass_on(names.SCHEDULER, LookAgain())
             for connector in self._connectors:
                 self._pass_on(names.connector(connector), DrainOutbox())
 

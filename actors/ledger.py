@@ -31,12 +31,15 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     prices: str = ""
     """Version of the price list; empty without prices."""
 
+    is_reckoned: bool = False
+    """Whether the tokens are an estimate: the call was cut off, or nobody told."""
+
 
 def add_up(spent: tuple[Spent, ...], more: tuple[Spent, ...]) -> tuple[Spent, ...]:
-    """Add up what was spent, apart by model, account and price list; newest last."""
-    sums: dict[tuple[str, ...], Spent] = {}
+    """Add up what was spent, apart by model, account, price list; newest last."""
+    sums: dict[tuple[object, ...], Spent] = {}
     for each in (*spent, *more):
-        key = (each.provider, each.model, each.account, each.prices)
+        key = (each.provider, each.model, each.account, each.prices, each.is_reckoned)
         known = sums.pop(key, None)
         sums[key] = each if known is None else _both(known, each)
     return tuple(sums.values())

@@ -45,10 +45,8 @@ class Limiter(Actor):
         self._most = most
         self._holders: dict[str, ActorRef] = {}
         self._waiting: dict[int, OrderedDict[str, Acquire]] = {}  # by priority
-
-    def on_start(self) -> None:
-        """Begin to look for permits whose holders are gone."""
-        self.every(LOOK_EVERY, LookForDead())
+        self._is_to_look = False
+        """Whether a `LookForDead` is on its way; only while somebody holds a permit."""
 
     def on_failure(self, *_: object, **__: object) -> None:
         """Hand on who holds a permit and who waits, in their order."""
@@ -64,11 +62,14 @@ class Limiter(Actor):
                 self._leave(message.holder)
                 queue = self._waiting.setdefault(message.priority, OrderedDict())
                 queue[message.holder] = message
+                if message.is_under_way:
+                    queue.move_to_end(message.holder, last=False)
             case Release(holder=holder):
                 self._leave(holder)
             case Holding(holders=holders):
                 self._holders |= holders
             case LookForDead():
+                self._is_to_look = False
                 self._take_back()
             case _:
                 super().on_receive(message)
@@ -77,6 +78,12 @@ class Limiter(Actor):
             self._holders[asked.holder] = asked.session
             if not self.tell(asked.session, Granted(asked.turn_id)):
                 del self._holders[asked.holder]
+        self._look_later()
+
+    def _look_later(self) -> None:
+        if self._holders and not self._is_to_look:
+            self._is_to_look = True
+            self.after(LOOK_EVERY, LookForDead())
 
     def _take_back(self) -> None:
         """Take back the permits of sessions that were killed and could not say so."""

@@ -12,6 +12,8 @@ from typing import Literal
 import msgspec
 
 Role = Literal["user", "assistant", "tool"]
+Occasion = Literal["", "said", "reminder", "task", "cron", "heartbeat"]
+"""Of what the runtime wrote itself: what was due; `said`: a reminder, as it was set."""
 
 Trouble = Literal[
     "",
@@ -101,8 +103,7 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     """Only on `tool` lines: the call this line answers."""
 
     images: tuple[Image, ...] = ()
-    """Shown with the text; left out for models that see nothing. Not on `assistant`
-    lines."""
+    """Left out for models that see nothing. Not on `assistant` lines."""
 
 
 class Chain(msgspec.Struct, frozen=True):
@@ -162,17 +163,17 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     chain: Chain = Chain()
     """Empty for people; who delegated, when an agent wrote this."""
 
+    occasion: Occasion = ""
+    """Why the runtime wrote this; empty: somebody did. No command, no yes, no no."""
+
     correlation_id: str = ""
-    """The id of the person's message that all this goes back to; left empty it is
-    this message's own."""
+    """Id of the person's message that this goes back to; left empty, its own."""
 
     others: int = 0
-    """How many more answers the answer to this one must announce: one for each
-    further agent that heard the same words."""
+    """How many further agents heard this: answers that its own must announce."""
 
     copy_of: int = 0
-    """For the copy that a further agent hears: the original's number in the inbox, in
-    whose place it stands; else 0."""
+    """For a further agent's copy: its original's number in the inbox; else 0."""
 
     priority: int = 5
     """1 to 10, lower is more urgent: whose turn comes first when many wait (F284)."""
@@ -201,21 +202,10 @@ class Abilities(msgspec.Struct, frozen=True):
     shows_typing: bool = False
     """Whether it can show that somebody is writing (`Transport.show_typing`)."""
 
+    counts_answers: bool = False  # it waits for all: it is told of a `silence`, too
     shows_asides: bool = True
     """Whether people see what is said beside an answer. False where whoever asks
     takes the first words for the answer: nothing is said there, and nobody asked."""
-
-
-class RefusedAttempt(msgspec.Struct, frozen=True):
-    """Somebody who was not let in (F319)."""
-
-    reason: str
-    """One bounded word: `bad_key`, `unknown_sender`, …"""
-
-    sender_id: str = ""
-    """Who it was, as far as the platform says: an account, an address."""
-
-    chat: str = ""
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
@@ -231,8 +221,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     reply_id: str = ""
-    """Which logical reply it is a part of: the same for its drafts, and for every
-    attempt at it."""
+    """Which reply it is a part of: the same for its drafts and every attempt."""
 
     part: int = 0
     """Which part of its reply, from 0; a long reply goes out in several messages."""
@@ -240,10 +229,9 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     reply_to: str = ""
     """The platform's id of the message it answers."""
 
-    kind: Literal["reply", "notice"] = "reply"
+    kind: Literal["reply", "notice", "silence"] = "reply"
     is_aside: bool = False
-    """Whether it is said beside an answer that is still to come, and is no part of
-    it: which tool runs, what somebody is to approve."""
+    """Said beside an answer that is still to come: which tool runs, what to approve."""
 
     trouble: Trouble = ""
     """What went wrong, if it tells of that instead of answering."""
@@ -256,16 +244,11 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """How many more answers with this correlation id this one announces: one for
     each delegation that it makes. An exchange is over when all have come."""
 
+    usage: Usage | None = None
+    """What the whole turn took, if its models told."""
 
-class Earlier(msgspec.Struct, frozen=True):
-    """What became of a message that was accepted before."""
-
-    inbound: Inbound
-    outcome: str
-    """Empty while it is not settled; then as in `Transport.settle`: `replied:ok`."""
-
-    deliveries: tuple[Delivery, ...]
-    """All that was said to it so far, by whomever, in order; drafts excluded."""
+    retry_at: float = 0.0
+    """Unix seconds before which asking again could not end better; 0 if unknown."""
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -383,6 +366,12 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     correlation_id: str
     address: Address
     sender_id: str
+    skill: str = ""  # asked for by a person's command (F103); mostly none
+    is_direct: bool = False
+    """Whether nobody but the sender reads the answer."""
+
+    accounts: tuple[str, ...] = ()
+    """The sender's, the first names the person; none: `connector/sender_id`."""
 
 
 class ToolResult(msgspec.Struct, frozen=True):

@@ -98,6 +98,11 @@ class LineMetrics:
             "Tool calls that were not allowed, by tool and reason.",
             ("tool", "reason"),
         )
+        self._commands = metrics.counter(
+            "callboard_commands",
+            "Commands of people, by their word and what came of them.",
+            ("command", "outcome"),
+        )
         self._approvals = metrics.counter(
             "callboard_approvals",
             "Questions whether a tool may run, by what became of them.",
@@ -107,6 +112,12 @@ class LineMetrics:
             "callboard_tool_loops",
             "Tool calls that repeated themselves, by agent and what was done.",
             ("agent", "outcome"),
+        )
+        self._rewritings = metrics.histogram(
+            "callboard_rewriting_seconds",
+            "Seconds until a conversation was summed up, gone through, or ended.",
+            ("what", "cause", "outcome"),
+            SECONDS,
         )
         self._deliveries = metrics.counter(
             "callboard_deliveries",
@@ -118,6 +129,16 @@ class LineMetrics:
             "Tasks handed on by an agent, and refusals by reason.",
             ("agent", "outcome"),
         )
+        self._marks = metrics.counter(
+            "callboard_marks",
+            "Marks in the text of an agent, by family, and what became of them.",
+            ("agent", "family", "outcome"),
+        )
+        self._hirings = metrics.counter(
+            "callboard_hirings",
+            "What conductors wished to make or change, and what became of it.",
+            ("agent", "outcome"),
+        )
         self._commits = metrics.histogram(
             "callboard_commit_seconds",
             "Seconds of one group commit, flush included.",
@@ -127,6 +148,33 @@ class LineMetrics:
         self._commit_size = metrics.counter(
             "callboard_commits", "Commits that became durable, in groups.", ()
         )
+
+        self._appointments = metrics.gauge(
+            "callboard_appointments", "Appointments that are kept."
+        )
+        self._slots = metrics.counter(
+            "callboard_appointments_due",
+            "Times at which something was due, by kind and what became of them.",
+            ("kind", "outcome"),
+        )
+        self._late = metrics.histogram(
+            "callboard_appointment_late_seconds",
+            "Seconds from when something was due until it was on its way.",
+            (),
+            (*SECONDS, 3600, 86_400),
+        )
+
+    def appointments(self, count: int) -> None:
+        """Show how many appointments there are."""
+        self._appointments.set(count)
+
+    def slot(self, kind: str, outcome: str, count: int = 1) -> None:
+        """Count times at which something was due."""
+        self._slots.add(count, kind, outcome)
+
+    def late(self, seconds: float) -> None:
+        """Observe by how much something was late."""
+        self._late.observe(max(0.0, seconds))
 
     def message(self, connector: str, outcome: str) -> None:
         """Count what became of a message."""
@@ -182,9 +230,17 @@ class LineMetrics:
         """Count what became of a question whether a tool may run."""
         self._approvals.add(1, outcome)
 
+    def command(self, word: str, outcome: str) -> None:
+        """Count a command of somebody."""
+        self._commands.add(1, word, outcome)
+
     def tool_loop(self, agent: str, outcome: str) -> None:
         """Count a tool call that repeated itself."""
         self._loops.add(1, agent, outcome)
+
+    def rewriting(self, what: str, cause: str, outcome: str, seconds: float) -> None:
+        """Observe one compaction, flush or reset."""
+        self._rewritings.observe(seconds, what, cause, outcome)
 
     def delivery(self, connector: str, state: str) -> None:
         """Count a delivery that ended."""
@@ -193,6 +249,14 @@ class LineMetrics:
     def delegation(self, agent: str, outcome: str) -> None:
         """Count a task handed on, or why it was not."""
         self._delegations.add(1, agent, outcome)
+
+    def mark(self, agent: str, family: str, outcome: str, count: int = 1) -> None:
+        """Count what an agent asked for in its text, and why nothing came of it."""
+        self._marks.add(count, agent, family, outcome)
+
+    def hiring(self, agent: str, outcome: str) -> None:
+        """Count what became of one wish of a conductor."""
+        self._hirings.add(1, agent, outcome)
 
     def commit(self, seconds: float, count: int) -> None:
         """Observe one group commit."""

@@ -6,8 +6,12 @@ ROOT = "callboard"
 KEEPER = f"{ROOT}/store"
 LIMITER = f"{ROOT}/limiter"
 MODELS = f"{ROOT}/models"
+PEOPLE = f"{ROOT}/people"
+STAFF = f"{ROOT}/staff"
+AGENTS = f"{ROOT}/agents"
 ROUTER = f"{ROOT}/router"
 BOUNCE = f"{ROOT}/bounce"
+SCHEDULER = f"{ROOT}/scheduler"
 
 
 def agent(name: str) -> str:
@@ -25,6 +29,11 @@ def turns(agent_name: str) -> str:
     return f"{ROOT}/agents/{agent_name}/turns"
 
 
+def condensers(agent_name: str) -> str:
+    """Name the supervisor of who sums up an agent's conversations."""
+    return f"{ROOT}/agents/{agent_name}/condensers"
+
+
 def connector(name: str) -> str:
     """Name the actor of a connector account."""
     return f"{ROOT}/connectors/{name}/connector"
@@ -33,3 +42,23 @@ def connector(name: str) -> str:
 def couriers(connector_name: str) -> str:
     """Name the supervisor of a connector's couriers."""
     return f"{ROOT}/connectors/{connector_name}/couriers"
+
+
+def memory(agent_name: str) -> str:
+    """Name the actor that remembers for an agent."""
+    return f"{ROOT}/agents/{agent_name}/memory"
+
+
+def recollections(agent_name: str) -> str:
+    """Name the supervisor of what an agent's memory is being asked."""
+    return f"{ROOT}/agents/{agent_name}/recollections"
+
+
+def embedding(agent_name: str) -> str:
+    """Name the actor that makes vectors of what an agent remembers."""
+    return f"{ROOT}/agents/{agent_name}/embedding"
+
+
+def scribe(agent_name: str) -> str:
+    """Name the actor that writes an agent's days down."""
+    return f"{ROOT}/agents/{agent_name}/scribe"

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from actors.messages import Inbound
+from actors.unheard import standing
 from runtime.errors import StoreError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from actors.messages import Inbound
     from runtime.rows import StoredMessage
     from runtime.store import Store
 
@@ -105,8 +104,5 @@ async def is_settled(store: Store, inbound: Inbound) -> bool:
 
 def _is_own(row: StoredMessage) -> bool:
     """Whether it is what a person wrote, and can be read."""
-    try:
-        inbound = msgspec.json.decode(row.body, type=Inbound)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return False  # the router says so in the log; nobody will answer it
-    return inbound.correlation_id == row.id
+    found = standing(row)
+    return found is not None and found.correlation_id in {"", row.id}

@@ -6,12 +6,17 @@ be written when the one before it is durable.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
-from actors import answers, commits, names
+from actors import answers, commits, journal, names
+from actors.history import Event
 from actors.protocol import Deliver, DrainOutbox, Route, StopCaused
+from actors.remembering import tell_remembered
+from actors.rules.keys import parse_key
+from actors.scheduling import Scheduled
+from actors.staffing import Hired
 from runtime.errors import (
     DuplicateError,
     SequenceConflictError,
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
     from actors.messages import Inbound
     from actors.services import Services
     from runtime.actor import Actor
+    from runtime.rows import Commit
 
 LOG = EventLog("session")
 
@@ -35,14 +41,19 @@ RETRY_COMMIT = 1.0
 LOST = "⚠️ I had an answer, but it could not be stored. Please ask again."
 
 
+Said = answers.Answer | answers.Aside | answers.Entry
+
+
 class Stored(msgspec.Struct, frozen=True):
     """A session's note to itself: what became of a commit."""
 
-    answer: answers.Answer | answers.Aside
+    answer: Said
     at: float
     """Unix seconds written with it."""
 
     outcome: Committed | Exception
+    events: tuple[Event, ...] = ()
+    """What it told the journal."""
 
 
 class RetryCommit(msgspec.Struct, frozen=True):
@@ -59,6 +70,14 @@ class Concluded(msgspec.Struct, frozen=True):
 
     was_waited_for: bool
     """Whether this incarnation put it in."""
+
+
+class Entered(msgspec.Struct, frozen=True):
+    """Something in the journal that answers nobody is durable, or never will be."""
+
+    entry: answers.Entry
+    event: Event | None
+    """As the journal has it; None: it has not."""
 
 
 class Outgoing:
@@ -79,16 +98,20 @@ class Outgoing:
         self._services = services
         # Why no deque: an empty one is 600 bytes, an empty list 56, and most
         # conversations store nothing.
-        self._waiting: tuple[answers.Answer | answers.Aside, ...] = ()
+        self._waiting: tuple[Said, ...] = ()
         self._stops: tuple[tuple[str, StopCaused], ...] = ()
 
-    def put(self, answer: answers.Answer | answers.Aside, session: Actor) -> None:
+    def put(self, answer: Said, session: Actor) -> None:
         """Store an answer, or what is said beside one, after those before it.
 
         Args:
             answer: what is stored, and then sent.
             session: on whose behalf things are told and timed.
         """
+        if isinstance(answer, answers.Aside):
+            answer = answers.localised_aside(answer, self._services)
+        elif isinstance(answer, answers.Answer):
+            answer = answers.localised(answer, self._services)
         self._waiting = (*self._waiting, answer)
         if len(self._waiting) == 1:
             self.store_next(session)
@@ -109,22 +132,35 @@ class Outgoing:
         if not self._waiting:
             return
         answer = self._waiting[0]
-        if isinstance(answer, answers.Aside):
-            commit = commits.as_told(answer, self._services.clock.wall())
-        else:
-            commit = commits.as_exchange(answer, self._history, self._services)
+        events, commit = self._written(answer)
 
         def done(outcome: Committed | Exception) -> None:
             # Why here: the session may be killed before it is told, and what is
             # stored later must not go out before this.
             if isinstance(outcome, Committed):
-                _send(answer, session)
+                _send(answer, session, parse_key(self._history.stream).agent)
                 self._stop_handed(answer, session)
-            session.note(Stored(answer, commit.at, outcome))
+            session.note(Stored(answer, commit.at, outcome, events))
 
         self._services.store.submit(commit, done)
 
-    def take(self, stored: Stored, session: Actor) -> Concluded | None:
+    def _written(self, answer: Said) -> tuple[tuple[Event, ...], Commit]:
+        """Write down what comes next; give what it tells the journal, too."""
+        history, services = self._history, self._services
+        now = services.clock.wall()
+        match answer:
+            case answers.Aside():
+                return (), commits.as_told(answer, now)
+            case answers.Entry():
+                event = journal.as_chapter(answer, history)
+                return (event,), journal.as_entry(answer, event, history, services)
+            case answers.Answer():
+                commit = commits.as_exchange(answer, history, services)
+                return commits.as_events(answer), commit
+            case _:
+                assert_never(answer)
+
+    def take(self, stored: Stored, session: Actor) -> Concluded | Entered | None:
         """Learn what became of a commit.
 
         Returns:
@@ -134,10 +170,21 @@ class Outgoing:
         Raises:
             SequenceConflictError: somebody else writes to this journal.
         """
-        answer, outcome = stored.answer, stored.outcome
-        if isinstance(answer, answers.Aside):
-            self._told(answer, outcome, session)
-            return None
+        match stored.answer:
+            case answers.Aside() as aside:
+                self._told(aside, stored.outcome, session)
+                return None
+            case answers.Entry() as entry:
+                return self._entered(entry, stored, session)
+            case answers.Answer() as answer:
+                return self._answered(answer, stored, session)
+            case _:
+                assert_never(stored.answer)
+
+    def _answered(
+        self, answer: answers.Answer, stored: Stored, session: Actor
+    ) -> Concluded | None:
+        outcome = stored.outcome
         if not (self._waiting and self._waiting[0] is answer):
             return self._stored_before(answer, stored)
         if isinstance(outcome, SequenceConflictError):
@@ -155,7 +202,7 @@ class Outgoing:
             if not self._is_given_up(answer, outcome, session):
                 return None
         else:
-            self._take_up(answer, stored.at, outcome)
+            self._take_up(stored, outcome)
         self._waiting = self._waiting[1:]
         is_own = isinstance(outcome, Committed)
         return Concluded(answer, is_own=is_own, was_waited_for=True)
@@ -190,7 +237,7 @@ class Outgoing:
         """
         if isinstance(stored.outcome, Exception):
             return None
-        self._take_up(answer, stored.at, stored.outcome)
+        self._take_up(stored, stored.outcome)
         return Concluded(answer, is_own=True, was_waited_for=False)
 
     def _is_given_up(
@@ -210,25 +257,51 @@ class Outgoing:
         self.store_next(session)
         return False
 
-    def _stop_handed(
-        self, answer: answers.Answer | answers.Aside, session: Actor
-    ) -> None:
+    def _stop_handed(self, answer: Said, session: Actor) -> None:
         """Stop what an answer handed on when it was too late to keep it back."""
-        if isinstance(answer, answers.Aside) or answer.put_off is not None:
+        if not isinstance(answer, answers.Answer) or answer.put_off is not None:
             return  # something else about the same message
         for inbound_id, stop in self._stops:
             if inbound_id == answer.inbound.id:
                 session.tell(names.ROUTER, stop)
         self._stops = tuple(x for x in self._stops if x[0] != answer.inbound.id)
 
-    def _take_up(self, answer: answers.Answer, at: float, committed: Committed) -> None:
+    def _entered(
+        self, entry: answers.Entry, stored: Stored, session: Actor
+    ) -> Entered | None:
+        """Go on after what answers nobody, stored or not."""
+        outcome = stored.outcome
+        is_waiting = bool(self._waiting) and self._waiting[0] is entry
+        if isinstance(outcome, Committed):
+            self._take_up(stored, outcome)
+        elif not is_waiting:
+            return None  # an earlier incarnation's
+        elif isinstance(outcome, SequenceConflictError):
+            raise outcome
+        elif isinstance(outcome, StoreUnavailableError):
+            LOG.warning("entry waits for the disk", error_text=str(outcome))
+            session.after(RETRY_COMMIT, RetryCommit())
+            return None
+        else:
+            LOG.fault("entry not stored", outcome, entry=entry.chapter.id)
+        if not is_waiting:
+            return None
+        self._waiting = self._waiting[1:]
+        is_stored = isinstance(outcome, Committed)
+        return Entered(entry, stored.events[0] if is_stored else None)
+
+    def _take_up(self, stored: Stored, committed: Committed) -> None:
         """Add to the history what was stored, unless it was read from the journal."""
-        event = commits.as_event(answer)
-        self._history.take(committed.sequences[-1], event, at)
+        first = committed.sequences[-1] - len(stored.events) + 1
+        for sequence, event in enumerate(stored.events, first):
+            self._history.take(sequence, event, stored.at)
 
 
-def _send(answer: answers.Answer | answers.Aside, session: Actor) -> None:
-    """Hand out what an answer says, and hands on."""
+def _send(answer: Said, session: Actor, agent: str) -> None:
+    """Hand out what an answer says, and hands on; tell who waits for its rows."""
+    if isinstance(answer, answers.Entry):
+        tell_remembered(session, agent, answer.remembered)
+        return
     if isinstance(answer, answers.Aside):
         said = answer.delivery
         session.tell(names.connector(said.address.connector), Deliver(said))
@@ -236,5 +309,13 @@ def _send(answer: answers.Answer | answers.Aside, session: Actor) -> None:
     connector = names.connector(answer.inbound.address.connector)
     for delivery in answer.deliveries:
         session.tell(connector, Deliver(delivery))
-    for handed in answer.handed:
-        session.tell(names.ROUTER, Route(handed))
+    routes = tuple(map(Route, answer.handed))
+    tell_remembered(session, agent, (*answer.remembered, *answer.carried.facts))
+    if answer.carried.appointments:
+        session.tell(names.SCHEDULER, Scheduled(answer.carried.appointments))
+    if answer.carried.hires:
+        # They may be for agents that are new: `staff` sends them on once it is so.
+        session.tell(names.STAFF, Hired(routes))
+    else:
+        for route in routes:
+            session.tell(names.ROUTER, route)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from actors.protocol import AskLeave, Leave
+from actors.resting import LOST, Resting
 from actors.rules import permissions, tool_notice
 from actors.steps import LeaveNoted
-from runtime.errors import MailboxFullError
-from runtime.ref import UNANSWERED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 GRACE = 10.0
 """Seconds beyond the time limit until a turn gives up waiting for its session."""
 
-LOST = Leave("unasked", why="it needs somebody's leave, and the question was lost")
 SUPERSEDED = "another attempt at this took over"
 
 
@@ -47,6 +45,7 @@ class Permits:
         "_verdicts",
         "denied",
         "offered",
+        "resting",
     )
 
     def __init__(
@@ -71,6 +70,11 @@ class Permits:
         )
         self.offered: tuple[ToolSpec, ...] = ()
         """The tools that the model is told of."""
+
+        self.resting = Resting(
+            start.session, start.turn_id, persona.turn_seconds(services.limits)
+        )
+        """What the turn does and waits for; told of every call that begins or ends."""
 
         self.denied: dict[str, str] = {}
         """The others, and why."""
@@ -141,12 +145,7 @@ class Permits:
             ),
         )
         timeout = self._services.approvals.timeout + GRACE
-        try:
-            leave = cast(
-                "Leave", await self._start.session.ask(wanted, timeout=timeout)
-            )
-        except (*UNANSWERED, MailboxFullError):
-            leave = LOST
+        leave = await self.resting.ask(wanted, timeout)
         noted = LeaveNoted(call.id, leave.outcome, leave.by, leave.why)
         await self._steps.note(noted)
         return leave

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
 from actors.ports import Tool, ToolSource
+from actors.rules import tags
+from actors.rules.briefing import NO_FILES, PersonaFiles
 from actors.rules.loop_guard import DelegationLimits
+from actors.rules.markers import Egress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from actors.config import AgentConfig, LimitsConfig
 
@@ -20,8 +24,15 @@ class Persona:
 
     name: str
     config: AgentConfig
-    files: str = ""
-    """Text of the persona's folder, in the order the prompt wants it."""
+    read_files: Callable[[], PersonaFiles] = PersonaFiles
+    """Gives the texts of its folder as they are now; asked whenever the agent's actor
+    starts."""
+
+    files: PersonaFiles = NO_FILES
+    """These texts; only a turn's own persona has them."""
+
+    zone: tzinfo = UTC
+    """In which it is told date and time."""
 
     tools: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
     """By name, only those it may use."""
@@ -38,10 +49,49 @@ class Persona:
     everybody: tuple[str, ...] = ()
     """Names of all agents."""
 
+    remembers: bool = True
+    """Whether it has a memory (`memory.enabled`)."""
+
+    has_projects: bool = False
+    """Whether there are projects that people may work on (`projects.folder`)."""
+
+    conducting: str = ""
+    """What a conductor is told of the agents it may make; empty: it may make none."""
+
+    def as_read(self, files: PersonaFiles) -> Persona:
+        """Give this persona with the texts that a turn goes by."""
+        return self if files == self.files else replace(self, files=files)
+
     @property
     def abilities(self) -> tuple[str, ...]:
         """Names of what it can do: its own tools, servers' tools and skills (F185)."""
         return tuple(dict.fromkeys((*self.tools, *self.config.tools, *self.skills)))
+
+    @property
+    def egress(self) -> Egress:
+        """Say what of this agent's text counts, and what of it is shown."""
+        config = self.config
+        families: set[tags.Family] = set(config.markers)
+        if config.is_conductor:
+            families.add("conductor")
+        return Egress(
+            families=frozenset(families),
+            carried=tags.CARRIED,
+            hides_narration=config.hide_narration,
+            opens_envelopes=config.json_answers,
+        )
+
+    @property
+    def marks(self) -> frozenset[tags.Family]:
+        """Say which marks it may use that come to something."""
+        idle: set[tags.Family] = set()
+        if not self.config.skills:
+            idle.add("skill")
+        if not (self.has_projects and self.remembers):
+            idle.add("project")
+        if not self.remembers:
+            idle |= tags.REMEMBERING
+        return (self.egress.families & tags.CARRIED) - idle
 
     def delegation_limits(self, max_hops: int) -> DelegationLimits:
         """Say what the loop guard must know of this agent."""

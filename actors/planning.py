@@ -9,6 +9,7 @@ import trio
 
 from actors.messages import Line, ModelRequest
 from actors.rules import classify
+from actors.rules.hygiene import clean
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -36,34 +37,42 @@ class Plan(msgspec.Struct, frozen=True):
     """What it is written in; none: at once."""
 
 
-def first_choice(persona: Persona, start: StartTurn) -> str:
-    """Give the model by the words of the message, or else the agent's own."""
+def first_choice(persona: Persona, start: StartTurn, chosen: str = "") -> str:
+    """Give the model that was chosen, or that the words call for, or the agent's own.
+
+    Args:
+        persona: whose turn it is.
+        start: what was asked.
+        chosen: what whoever asks wants to be answered by; empty: anything.
+    """
+    if chosen:
+        return chosen
     hints = persona.config.routing.hints
     found = [classify.Hint(each.words, each.model) for each in hints]
     return classify.by_hint(start.inbound.text, found) or persona.config.model
 
 
-async def plan(
-    persona: Persona, start: StartTurn, correlation_id: str, ask: Ask
-) -> Plan:
+async def plan(persona: Persona, start: StartTurn, chosen_model: str, ask: Ask) -> Plan:
     """Ask a cheap model whether this needs several steps, if the settings want it.
 
     Args:
         persona: whose turn it is.
         start: what was asked, and the conversation before it.
-        correlation_id: for the log.
+        chosen_model: what whoever asks wants to be answered by; empty: anything.
         ask: puts a request to a model; gives its words, or None if there are none.
     """
     routing, own = persona.config.routing, persona.config.model
-    chosen = first_choice(persona, start)
-    if chosen != own or not routing.classify:
+    chosen = first_choice(persona, start, chosen_model)
+    if chosen_model or chosen != own or not routing.classify:
         return Plan(chosen)
-    said = [line.text for line in start.history] + [start.inbound.text]
+    injection = persona.config.context.injection
+    texts = [line.text for line in start.history] + [start.inbound.text]
+    said = [clean(text, injection).text for text in texts]
     words = classify.question(said, persona.abilities, routing.max_steps)
     request = ModelRequest(
         model="",
         agent=persona.name,
-        correlation_id=correlation_id,
+        correlation_id=start.inbound.correlation_id,
         system="",
         lines=(Line("user", words),),
         max_tokens=CLASSIFIED_TOKENS,

@@ -12,17 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from actors.ingress import Earlier, RefusedAttempt
     from actors.messages import (
         Abilities,
         Attachment,
         Delivery,
         Draft,
-        Earlier,
         Inbound,
         Media,
         ModelAnswer,
         ModelRequest,
-        RefusedAttempt,
         ToolCall,
         ToolContext,
         ToolResult,
@@ -99,6 +98,24 @@ class MediaReader(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Noted:
+    """Something found worth remembering."""
+
+    kind: str
+    """`facts`: memory tags, one in a line; `summary`: what a conversation was about."""
+
+    agent: str
+    conversation: str
+    """The session's key."""
+
+    sender_id: str
+    """Whose words brought it up last."""
+
+    text: str
+    """Without secrets, and without any marker but memory tags."""
+
+
 class Transcriber(Protocol):
     """Writes down what somebody says in a recording.
 
@@ -124,6 +141,108 @@ class Transcriber(Protocol):
         ...
 
 
+class Embedder(Protocol):
+    """Gives texts places among others, by what they mean.
+
+    Implemented by `connectors/models/hashing_embedder.py` (start there: no key, no
+    network) and `http_embedder.py`, which speaks OpenAI's format and Ollama's; all
+    pass `tests/contracts/test_embedder.py`.
+    """
+
+    @property
+    def space(self) -> str:
+        """Name what its vectors can be compared with: maker, model, dimensions."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> tuple[bytes, ...]:
+        """Give one vector for each text, in order, as `runtime.vectors.pack` makes it.
+
+        Args:
+            texts: at most 256; one that is too long is embedded by its beginning.
+
+        Raises:
+            ModelBusyError: try again; `retry_after` is in seconds, or None.
+            ModelRefusedError: trying again cannot help.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections; called once, at the end."""
+        ...
+
+
+class LogBook(Protocol):
+    """Where an agent's days are written down for people, one file each (F162).
+
+    Implemented by `connectors/log_book.py`; passes `tests/contracts/test_log_book.py`.
+    """
+
+    async def append(self, agent: str, at: float, text: str) -> None:
+        """Add an entry, `- [HH:MM] text`, to the agent's file of that day.
+
+        Args:
+            agent: whose.
+            at: Unix seconds.
+            text: one entry; line breaks become blanks.
+
+        Raises:
+            ToolError: it cannot be written; the text says why.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Jot:
+    """What became of something that was to be written down, or looked up."""
+
+    text: str = ""
+    """What stands there now, in the notebook's own words."""
+
+    why: str = ""
+    """Why nothing came of it, for people; empty: it stands there."""
+
+
+class Notebook(Protocol):
+    """The operator's files that agents may add to, or have read to them.
+
+    Implemented by `connectors/notebook.py`; passes `tests/contracts/test_notebook.py`.
+    Names and texts come from models: whatever they hold, nothing outside the settings'
+    own places is touched, and what cannot be done is told, never raised. The same
+    thing written twice stands there once, and is told the same both times.
+    """
+
+    async def improve_skill(
+        self, agent: str, skill: str, lesson: str, *, is_owner: bool
+    ) -> Jot:
+        """Add a lesson to a skill that the agent has; it counts at once (F255).
+
+        Args:
+            agent: who learnt it.
+            skill: its name.
+            lesson: one sentence, without secrets.
+            is_owner: whether an owner's own words led to it.
+        """
+        ...
+
+    async def report_bug(self, agent: str, at: float, text: str) -> Jot:
+        """Add a report to the file of bugs (F256).
+
+        Args:
+            agent: who reports it.
+            at: Unix seconds.
+            text: without secrets; line breaks become blanks, a long one is cut.
+        """
+        ...
+
+    async def find_project(self, name: str) -> Jot:
+        """Give a project's own name, if it can be read (F257)."""
+        ...
+
+    async def read_project(self, name: str) -> Jot:
+        """Give what the operator wrote of a project."""
+        ...
+
+
 @dataclass(frozen=True)
 class Offer:
     """What an agent has beside its own tools, for a moment."""
@@ -132,6 +251,9 @@ class Offer:
     notes: tuple[str, ...] = ()
     """What its model is told beside them: which of them are out of order, what it
     should know to use them. Part of the prompt."""
+
+    standing: tuple[str, ...] = ()
+    """The same, as far as it is the same for every message."""
 
 
 class ToolSource(Protocol):

@@ -10,6 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from actors.carried import NOTHING, Carried
+from actors.ingress import RefusedAttempt
 from actors.ledger import Spent
 from actors.messages import (
     Delivery,
@@ -17,13 +19,13 @@ from actors.messages import (
     Image,
     Inbound,
     Line,
-    RefusedAttempt,
     Trouble,
     Typing,
     Usage,
 )
+from actors.rules.actions import Delegation
 from actors.rules.approvals import OpenApproval
-from actors.rules.markers import Delegation
+from actors.rules.briefing import NO_FILES, Mode, PersonaFiles
 from actors.rules.message_state import Past
 from runtime.ref import ActorRef
 
@@ -47,6 +49,9 @@ class Route(msgspec.Struct, frozen=True):
     number: int = 0
     """Its number in the inbox; 0 if whoever tells does not know."""
 
+    arrived_at: float = 0.0
+    """Monotonic seconds when it came in; 0 if this process does not know."""
+
 
 class TakeUp(msgspec.Struct, frozen=True):
     """To the router: look for stored messages that nobody answers."""
@@ -58,6 +63,9 @@ class Hear(msgspec.Struct, frozen=True):
     inbound: Inbound
     past: Past = Past()
     """What an earlier process, or incarnation, did about it."""
+
+    arrived_at: float = 0.0
+    """Monotonic seconds when it came in; 0 if this process does not know."""
 
 
 class StopCaused(msgspec.Struct, frozen=True):
@@ -84,6 +92,9 @@ class Acquire(msgspec.Struct, frozen=True):
     priority: int = 5
     """1 to 10, lower is more urgent."""
 
+    is_under_way: bool = False
+    """Whether the turn had begun, and goes on before those that have not."""
+
 
 class Granted(msgspec.Struct, frozen=True):
     """To a session: the turn may run."""
@@ -107,6 +118,12 @@ class StartTurn(msgspec.Struct, frozen=True, kw_only=True):
     history: tuple[Line, ...]
     """Earlier lines of the conversation, oldest first."""
 
+    earlier: int = 0
+    """How many lines it had before these."""
+
+    summaries: tuple[str, ...] = ()
+    """What earlier parts of it were about, oldest first (F132)."""
+
     steps: str = ""
     """The journal stream of this message's rounds and tool calls."""
 
@@ -128,11 +145,21 @@ class StartTurn(msgspec.Struct, frozen=True, kw_only=True):
     images: tuple[Image, ...] = ()
     """What the question shows; found by the turn itself in its attachments."""
 
+    mode: Mode = "conversation"
+
 
 class RunTurn(msgspec.Struct, frozen=True):
     """To a turn: this is your question."""
 
     start: StartTurn
+    files: PersonaFiles = NO_FILES
+    """The persona's texts as they are now."""
+
+
+class ReplaceFiles(msgspec.Struct, frozen=True):
+    """To an agent: the texts of its persona have changed; for the next turn."""
+
+    files: PersonaFiles
 
 
 class CancelTurn(msgspec.Struct, frozen=True):
@@ -148,6 +175,14 @@ class TurnSpoke(msgspec.Struct, frozen=True):
     text: str
     starts_over: bool = False
     """Whether all that was said before is void: this takes its place."""
+
+
+class TurnSpent(msgspec.Struct, frozen=True):
+    """To a session: what the turn has taken so far, should it end without a word."""
+
+    turn_id: str
+    spent: tuple[Spent, ...]
+    """Of all calls, the one that has just begun reckoned without its answer."""
 
 
 class TurnNoted(msgspec.Struct, frozen=True):
@@ -188,6 +223,21 @@ class Leave(msgspec.Struct, frozen=True):
     """For the model, if it may not."""
 
 
+class TurnRests(msgspec.Struct, frozen=True):
+    """To a session: the turn does nothing but wait for people's leave."""
+
+    turn_id: str
+
+
+class TurnGoesOn(msgspec.Struct, frozen=True):
+    """To a session, asked by a turn that rested; answered when it holds a permit.
+
+    The answer is False if nobody waits for the turn any more.
+    """
+
+    turn_id: str
+
+
 class Decide(msgspec.Struct, frozen=True):
     """To the session whose turn waits: somebody decided about a call."""
 
@@ -218,9 +268,15 @@ class Finished(msgspec.Struct, frozen=True):
     resume: str = ""
     """By which the model may go on with the conversation, if it keeps it itself."""
 
+    used: tuple[str, ...] = ()
+    """Names of the tools that were called, in order, each once."""
+
     heard: str | None = None
     """The question as the history keeps it, where that is not its own words: with
     what its attachments said."""
+
+    carried: Carried = NOTHING
+    """What comes of the marks in the text, and is stored with the answer."""
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -299,7 +355,7 @@ class Undelivered(msgspec.Struct, frozen=True):
 
 
 class CloseDoor(msgspec.Struct, frozen=True):
-    """To a connector: take nothing more in; the runtime is about to end."""
+    """To connectors and the scheduler: take, and begin, nothing more; it is to end."""
 
 
 class DrainOutbox(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import records
+from actors.chapters import KINDS, read_chapter
 from actors.history import Conversation, Deferred, Exchanged
 from actors.rules.keys import parse_key
 from runtime.rows import Record
@@ -18,6 +19,7 @@ from runtime.rows import Record
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from actors.history import Event
     from actors.redaction import Keep
     from runtime.rows import StoredEvent
 
@@ -57,8 +59,7 @@ class Fold:
         read = read_event(event)
         if read is None:
             return
-        if isinstance(read, Exchanged) and read.lines:
-            self._counted = self._counted.plus(read.lines, event.at)
+        self._counted = self._counted.after(read, event.at)
         for record in records.of_event(event.stream, read, self._counted, self._keep):
             expected = Expected(record, event.at)
             if record.kind == records.CONVERSATION:
@@ -73,7 +74,7 @@ class Fold:
         self._stream, self._counted, self._conversation = "", Conversation(), None
 
 
-def read_event(event: StoredEvent) -> Exchanged | Deferred | None:
+def read_event(event: StoredEvent) -> Event | None:
     """Read a session's event; None: no record follows from one of its kind.
 
     Raises:
@@ -85,4 +86,6 @@ def read_event(event: StoredEvent) -> Exchanged | Deferred | None:
     if event.kind == "deferred":
         parse_key(event.stream)
         return msgspec.json.decode(event.body, type=Deferred)
-    return None
+    if event.kind in KINDS:
+        parse_key(event.stream)
+    return read_chapter(event.kind, event.body)

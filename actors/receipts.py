@@ -57,8 +57,9 @@ class Receipts:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._waiting: dict[str, Receipt] = {}
-        # Why no deque: an empty one is 600 bytes, and there is one for each chat.
-        self._said: list[str] = []
+        # Oldest first. Why no deque: an empty one is 600 bytes, and there is one for
+        # each chat; and each message asks whether it was said.
+        self._said: dict[str, None] = {}
 
     @property
     def are_stored(self) -> bool:
@@ -77,8 +78,9 @@ class Receipts:
 
     def remember(self, said: tuple[str, ...]) -> None:
         """Take up what an earlier incarnation said."""
-        self._said.extend(said)
-        del self._said[:-REMEMBERED]
+        self._said.update(dict.fromkeys(said))
+        while len(self._said) > REMEMBERED:
+            del self._said[next(iter(self._said))]
 
     def has_said(self, delivery_id: str) -> bool:
         """Whether this was said, or given up, as far as that is remembered."""
@@ -86,19 +88,21 @@ class Receipts:
 
     def forget(self, delivery_id: str) -> None:
         """Let this be said once more."""
-        self._said = [each for each in self._said if each != delivery_id]
+        self._said.pop(delivery_id, None)
 
     def is_waiting(self, delivery_id: str) -> bool:
         """Whether the receipt of this is not stored yet."""
         return delivery_id in self._waiting
 
-    def store(self, receipt: Receipt, owner: Owner) -> None:
+    def store(self, receipt: Receipt, owner: Owner, *, may_wait: bool = False) -> None:
         """Store a receipt, for the first time or again.
 
         Args:
             receipt: what is stored.
             owner: told what became of it; that it is stored, or never will be, also if
                 it takes no notes any more.
+            may_wait: whether it does no harm to say it again, should the process end
+                meanwhile.
         """
         if receipt.delivery_id not in self._waiting:
             self._waiting[receipt.delivery_id] = receipt
@@ -109,7 +113,8 @@ class Receipts:
             if not isinstance(outcome, StoreUnavailableError):
                 owner.tell_delivered(receipt.delivery_id)
 
-        commit = Commit(at=self._services.clock.wall(), receipts=(receipt,))
+        now = self._services.clock.wall()
+        commit = Commit(at=now, receipts=(receipt,), may_wait=may_wait)
         self._services.store.submit(commit, done)
 
     def drop(self, receipt: Receipt) -> None:

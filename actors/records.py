@@ -10,18 +10,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.chapters import Compacted, Flushed, Reset
 from actors.history import Exchanged
 from actors.ledger import Spent
 from actors.rules.keys import SessionKey, chat_partition, parse_key
 from runtime.rows import Record
 
 if TYPE_CHECKING:
-    from actors.history import Conversation, Deferred
+    from actors.chapters import Chapter
+    from actors.history import Conversation, Event
     from actors.redaction import Keep
 
 CONVERSATION = "conversation"
 AUDIT = "audit"
 USAGE = "usage"
+COMPACTION = "compaction"
 
 
 class ConversationRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,10 +36,36 @@ class ConversationRecord(msgspec.Struct, frozen=True, kw_only=True):
     thread: str
     sender_id: str
     status: str = "active"
+    """`closed` from its end until the next words."""
+
     message_count: int
     tokens_estimate: int
     started_at: float
     last_message_at: float
+    # Why unset: rows of earlier releases are the same as long as there is none.
+    compactions: int | msgspec.UnsetType = msgspec.UNSET
+    resets: int | msgspec.UnsetType = msgspec.UNSET
+
+
+class CompactionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One time that a conversation's past was put into other words (F131)."""
+
+    conversation: str
+    """Its journal stream."""
+
+    agent: str
+    kind: str
+    """`compacted`, or `reset` with a summary."""
+
+    reason: str
+    """What asked for it."""
+
+    outcome: str
+    summary: str
+    messages_before: int
+    messages_after: int
+    tokens_before: int
+    tokens_after: int
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,10 +121,13 @@ def conversation(stream: str, key: SessionKey, counted: Conversation) -> Record:
         chat=key.chat,
         thread=key.thread,
         sender_id=key.sender,
+        status="closed" if counted.is_closed else "active",
         message_count=counted.message_count,
         tokens_estimate=counted.tokens,
         started_at=counted.started_at,
         last_message_at=counted.last_at,
+        compactions=counted.compactions or msgspec.UNSET,
+        resets=counted.resets or msgspec.UNSET,
     )
     return _record(CONVERSATION, stream, key.agent, part_of(key), body)
 
@@ -127,8 +159,41 @@ def audit(key: SessionKey, event: Exchanged, keep: Keep) -> Record:
     return _record(AUDIT, name, key.connector, part_of(key), kept(body, keep))
 
 
-def usage(key: SessionKey, event: Exchanged | Deferred) -> Record | None:
-    """Write down what the turn behind an event took, if there was one."""
+def compaction(stream: str, key: SessionKey, event: Chapter) -> Record | None:
+    """Write down what became of a conversation's past; None: nothing to read."""
+    if isinstance(event, Compacted) and event.outcome != "kept":
+        body = CompactionRecord(
+            conversation=stream,
+            agent=key.agent,
+            kind="compacted",
+            reason=event.trigger,
+            outcome=event.outcome,
+            summary=event.summary,
+            messages_before=event.messages_before,
+            messages_after=event.messages_after,
+            tokens_before=event.tokens_before,
+            tokens_after=event.tokens_after,
+        )
+    elif isinstance(event, Reset) and event.summary:
+        body = CompactionRecord(
+            conversation=stream,
+            agent=key.agent,
+            kind="reset",
+            reason=event.reason,
+            outcome="summarised",
+            summary=event.summary,
+            messages_before=event.messages,
+            messages_after=0,
+            tokens_before=0,
+            tokens_after=0,
+        )
+    else:
+        return None
+    return _record(COMPACTION, event.id, key.agent, part_of(key), body)
+
+
+def usage(key: SessionKey, event: Event) -> Record | None:
+    """Write down what the calls behind an event took, if there were any."""
     run = event.run
     if run is None:
         return None
@@ -146,15 +211,35 @@ def usage(key: SessionKey, event: Exchanged | Deferred) -> Record | None:
         seconds=run.seconds,
         rounds=run.rounds,
         attempt=run.attempt,
-        status=event.reason,
+        status=status_of(event),
     )
-    name = f"{event.inbound_id}#{run.attempt}"
+    name = f"{name_of(event)}#{run.attempt}"
     return _record(USAGE, name, key.agent, part_of(key), body)
+
+
+def name_of(event: Event) -> str:
+    """Name what an event is about: a message, or itself."""
+    if isinstance(event, Compacted | Flushed | Reset):
+        return event.id
+    return event.inbound_id
+
+
+def status_of(event: Event) -> str:
+    """Say in one bounded word how what an event tells of has ended."""
+    match event:
+        case Compacted():
+            return "compaction"
+        case Flushed():
+            return "flush"
+        case Reset():
+            return "reset"
+        case _:
+            return event.reason
 
 
 def of_event(
     stream: str,
-    event: Exchanged | Deferred,
+    event: Event,
     counted: Conversation,
     keep: Keep,
 ) -> tuple[Record, ...]:
@@ -168,10 +253,14 @@ def of_event(
     """
     key = parse_key(stream)
     made = [usage(key, event)]
+    changes = isinstance(event, Compacted | Reset)
     if isinstance(event, Exchanged):
         made.append(audit(key, event, keep))
-        if event.lines:
-            made.append(conversation(stream, key, counted))
+        changes = bool(event.lines)
+    elif isinstance(event, Compacted | Reset):
+        made.append(compaction(stream, key, event))
+    if changes:
+        made.append(conversation(stream, key, counted))
     return tuple(each for each in made if each is not None)
 
 

@@ -18,11 +18,13 @@ from actors.protocol import (
     StopCaused,
     TakeUp,
 )
+from actors.rules.allotted import Allotted
 from actors.rules.backlog import Backlog
 from actors.rules.keys import session_key
 from actors.rules.message_state import Past
-from actors.rules.routes import Routed, Unrouted, route
-from actors.unheard import UNTRIED, Unheard, read_back
+from actors.rules.routes import Unrouted
+from actors.staffing import ReplaceTable
+from actors.unheard import Unheard, place, read_back, read_open
 from runtime.actor import Actor
 from runtime.errors import DuplicateError, StoreUnavailableError
 from runtime.logs import EventLog
@@ -32,13 +34,12 @@ from runtime.rows import Commit, Committed
 
 if TYPE_CHECKING:
     from actors.answers import Answer
-    from actors.rules.routes import RoutingTable
+    from actors.rules.routes import Routed, RoutingTable
     from actors.services import Services
-    from runtime.rows import SettledState
+    from runtime.rows import SettledState, StoredMessage
 
 LOG = EventLog("router")
 
-PAGE = 1000
 RETRY_COMMIT = 1.0
 """Seconds until a failed commit is tried again."""
 
@@ -86,6 +87,10 @@ class TakeUpDue(msgspec.Struct, frozen=True):
     """A note to itself: whoever asked for it is up by now."""
 
 
+class ReplaceDue(msgspec.Struct, frozen=True):
+    """A note to itself: open messages can be read by now, and the table replaced."""
+
+
 class TryAgain(msgspec.Struct, frozen=True):
     """A note to itself: the disk may take it now."""
 
@@ -96,7 +101,8 @@ class Router(Actor):
     """Hands each message to the sessions of the agents that hear it.
 
     Takes: `Route`, from connectors and, for what agents hand on, from sessions;
-        `TakeUp` from whoever was restarted; `StopCaused` from sessions.
+        `TakeUp` from whoever was restarted; `StopCaused` from sessions; `ReplaceTable`
+        from `staff`.
     Sends: `Hear` and `StopCaused` to sessions; `Deliver` or `Settled` about what
         nobody hears.
     Keeps: its table, what waits behind a message that several agents hear, and what
@@ -112,17 +118,19 @@ class Router(Actor):
         self, table: RoutingTable, connectors: frozenset[str], services: Services
     ) -> None:
         super().__init__()
-        self._table = table
+        self._allotted = Allotted(table)
         self._connectors = connectors
         self._services = services
+        self._newest: ReplaceTable | None = None
         self._is_taking_up = False
         self._is_handing_on = False
         self._held_back: dict[str, list[Unheard | StopCaused]] = {}
         """By chat, while copies for further agents are being stored: what came after.
         No more than the connectors have on their way to the disk."""
 
-        self._taken_up: Backlog[Unheard] = Backlog()
-        """What is still to be handed out: what comes new in its chats waits behind."""
+        self._taken_up: Backlog[StoredMessage | Unheard] = Backlog()
+        """What is still to be handed out: what comes new in its chats waits behind.
+        Its rows are read when their turn comes, so that the first need not wait."""
 
     async def on_start(self) -> None:
         """Route again what an earlier process accepted and did not settle."""
@@ -132,8 +140,8 @@ class Router(Actor):
     def on_receive(self, message: object) -> object:
         """Route, or go on after a commit."""
         match message:
-            case Route(inbound=inbound, number=number):
-                self._hear_of(Unheard(inbound, number))
+            case Route(inbound=inbound, number=number, arrived_at=at):
+                self._hear_of(Unheard(inbound, number, arrived_at=at))
             case StopCaused():
                 self._stop_caused(message)
             case TakeUp():
@@ -143,6 +151,8 @@ class Router(Actor):
             case HandOn():
                 self._is_handing_on = False
                 self._hand_on()
+            case ReplaceTable() | ReplaceDue():
+                return self._replace_table(message)
             case _:
                 self._on_commit(message)
         return None
@@ -181,31 +191,39 @@ class Router(Actor):
 
     async def _take_up(self) -> Counter[str]:
         """Route what is not settled; give how many there are of each connector."""
-        after = 0
         found: Counter[str] = Counter()
-        mine: list[Unheard] = []
-        while True:
-            rows = await self._services.store.unsettled(after, PAGE)
-            for row in rows:
-                after = row.number
-                found[row.connector] += 1
-                if row.connector in self._connectors:
-                    mine.extend(read_back(row))
-            if len(rows) < PAGE:
-                break
+        rows = await read_open(self._services.store)
+        found.update(row.connector for row in rows)
+        mine = [row for row in rows if row.connector in self._connectors]
+        self._allotted.forget_all_but({row.id for row in mine})
         # Copies for further agents stand where their original stands. What an earlier
         # look found and is not handed out yet is among them.
-        mine.sort(key=Unheard.place)
-        self._taken_up.refill((commits.chat_stream(x.inbound), x) for x in mine)
+        mine.sort(key=place)
+        self._taken_up.refill((row.stream, row) for row in mine)
         self._hand_on()
         return found
+
+    async def _replace_table(self, message: ReplaceTable | ReplaceDue) -> None:
+        """Route what is new by another table; what somebody has goes its old way."""
+        if isinstance(message, ReplaceTable):
+            self._newest = message
+        if (newest := self._newest) is None:
+            return
+        try:
+            rows = await read_open(self._services.store)
+        except StoreUnavailableError as error:
+            LOG.warning("agents not taken over yet", why=str(error))
+            self.after(RETRY_COMMIT, ReplaceDue())
+            return
+        still_open = [each.inbound for row in rows for each in read_back(row)]
+        self._allotted.replace(newest.table, newest.finishing, still_open)
+        self._newest = None
 
     def _hand_on(self) -> None:
         """Hand out some of what was taken up, and the rest later."""
         if self._is_handing_on:
             return
-        for unheard in self._taken_up.take(HANDED_AT_ONCE):
-            self._route(unheard)
+        self._route_all(self._taken_up.take(HANDED_AT_ONCE))
         if self._taken_up:
             self._is_handing_on = True
             self.after(HAND_ON_EVERY, HandOn())
@@ -218,10 +236,14 @@ class Router(Actor):
         stream = commits.chat_stream(unheard.inbound)
         if stream in self._taken_up:
             self._taken_up.add(stream, unheard)
-            for each in self._taken_up.hurry(stream, HANDED_AT_ONCE):
-                self._route(each)
+            self._route_all(self._taken_up.hurry(stream, HANDED_AT_ONCE))
         else:
             self._route(unheard)
+
+    def _route_all(self, taken: list[StoredMessage | Unheard]) -> None:
+        for each in taken:
+            for unheard in (each,) if isinstance(each, Unheard) else read_back(each):
+                self._route(unheard)
 
     # --- who hears what --------------------------------------------------------------
 
@@ -234,22 +256,24 @@ class Router(Actor):
         # In a group it needs no mention, and no other agent is to hear it.
         services = self._services
         asking = services.board.agent_waiting_for(
-            inbound, services.approvers, services.approvals.asker_may_approve
+            inbound, unheard.arrived_at, services.terms
         )
         if asking:
-            self._hear(inbound, asking, unheard.past)
+            self._hear(unheard, asking)
             return
-        outcome = route(inbound, self._table)
+        outcome = self._allotted.route(inbound)
         if isinstance(outcome, Unrouted):
             self._nobody(inbound, outcome)
         elif len(outcome.agents) == 1:
-            self._hear(inbound, outcome.agents[0], unheard.past)
+            self._hear(unheard, outcome.agents[0])
         else:
             self._several(unheard, outcome)
 
-    def _hear(self, inbound: Inbound, agent: str, past: Past = UNTRIED) -> None:
+    def _hear(self, unheard: Unheard, agent: str) -> None:
+        inbound = unheard.inbound
         key = session_key(inbound, agent, self._services.sessions.session_scope)
-        self.tell(names.sessions(agent), Keyed(key.text, Hear(inbound, past)))
+        hear = Hear(inbound, unheard.past, unheard.arrived_at)
+        self.tell(names.sessions(agent), Keyed(key.text, hear))
 
     def _stop_caused(self, stop: StopCaused) -> None:
         """Tell who is awake in this chat, behind what they are still to hear."""
@@ -258,7 +282,7 @@ class Router(Actor):
             behind.append(stop)
             return
         scope = self._services.sessions.session_scope
-        for agent in self._table.agents.values():
+        for agent in self._allotted.agents:
             # Who sleeps works at nothing, and whatever waits elsewhere comes later.
             key = session_key(stop.by, agent, scope).text
             self.tell(names.sessions(agent), Keyed(key, stop, may_wake=False))
@@ -307,9 +331,9 @@ class Router(Actor):
         elif isinstance(split.outcome, Exception):
             LOG.error("copies not stored", correlation_id=first.id)
             first, further = msgspec.structs.replace(first, others=0), []
-        self._hear(first, first.agent, split.past)
+        self._hear(Unheard(first, past=split.past), first.agent)
         for inbound in further:
-            self._hear(inbound, inbound.agent)
+            self._hear(Unheard(inbound), inbound.agent)
         for held in self._held_back.pop(commits.chat_stream(first), ()):
             if isinstance(held, StopCaused):
                 self._stop_caused(held)
@@ -333,6 +357,7 @@ class Router(Actor):
             self._store(answers.Answer(inbound=inbound, settled=settled))
 
     def _store(self, answer: Answer) -> None:
+        answer = answers.localised(answer, self._services)
         commit = commits.as_unheard(
             answer, self._services.clock.wall(), self._services.keep
         )

@@ -3,24 +3,69 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import UTC, tzinfo
+from typing import TYPE_CHECKING, Protocol
 
 from actors.account import Account
+from actors.acquaintance import Acquaintances
 from actors.approval_board import ApprovalBoard
 from actors.config import ApprovalConfig, AuditConfig, ToolCallConfig
+from actors.people_config import CommandsConfig, PeopleConfig
 from actors.redaction import Keep
+from actors.rules.approvals import Terms
+from actors.rules.approvals import person as account_of
+from actors.rules.voice import Voices
+from actors.schedule_config import SchedulerConfig
+from actors.session_config import CompactionConfig
+from runtime.ids import SYSTEM_RANDOM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from actors.config import LimitsConfig, PermissionConfig, SessionConfig
+    from actors.config import LimitsConfig, PermissionConfig
+    from actors.memory_kit import MemoryKit
+    from actors.messages import Inbound
     from actors.metrics import LineMetrics
-    from actors.ports import MediaReader
+    from actors.ports import MediaReader, Notebook, Noted
+    from actors.rules.identity import Person
+    from actors.rules.voice import Translate
+    from actors.session_config import SessionConfig
+    from runtime.actor import Actor
     from runtime.clock import Clock
-    from runtime.ids import IdSource
+    from runtime.fact_rows import FactChange
+    from runtime.ids import IdSource, RandomBytes
     from runtime.store import Store
 
 UNKNOWN_ACCOUNT = Account()
+
+
+class Rememberer(Protocol):
+    """Keeps what is found worth remembering of a conversation."""
+
+    async def __call__(
+        self, services: Services, asker: Actor, noted: Noted
+    ) -> tuple[FactChange, ...]:
+        """Take something up.
+
+        Args:
+            services: what is shared.
+            asker: on whose behalf other actors are asked.
+            noted: what is to be kept.
+
+        Returns:
+            Changes that whoever asks stores together with what it is about; until then
+            nothing is remembered.
+
+        Raises:
+            runtime.errors.KernelError: whoever keeps it cannot be asked now.
+            actors.errors.ChatError: it cannot be kept.
+        """
+        ...
+
+
+def utc_only(name: str) -> tzinfo | None:
+    """Find the one time zone that needs no tables."""
+    return UTC if name == "UTC" else None
 
 
 @dataclass(frozen=True)
@@ -33,6 +78,10 @@ class Services:
     metrics: LineMetrics
     limits: LimitsConfig
     sessions: SessionConfig
+    compaction: CompactionConfig = field(default_factory=CompactionConfig)
+    zone: tzinfo = UTC
+    """Whose hours count for `sessions.reset_hour`."""
+
     audit: AuditConfig = field(default_factory=AuditConfig)
     accounts: Mapping[str, Account] = field(default_factory=dict[str, Account])
     """By the name of the connector."""
@@ -56,13 +105,53 @@ class Services:
     redact: Callable[[str], str] = str
     """Takes the values of secrets out of a text that is to be kept."""
 
+    scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
+    find_zone: Callable[[str], tzinfo | None] = utc_only
+    """Gives a time zone by its name; None: there is none."""
+
     media: MediaReader | None = None
     """Reads attachments; None: there is nobody to read them."""
+
+    remember: Rememberer | None = None
+    """Keeps what is found worth remembering; None: there is no memory."""
+
+    notebook: Notebook | None = None
+    """Lessons, bugs and projects in files; None: there are none."""
+
+    people: PeopleConfig = field(default_factory=PeopleConfig)
+    commands: CommandsConfig = field(default_factory=CommandsConfig)
+    acquaintances: Acquaintances = field(default_factory=Acquaintances)
+    """Who wrote last, and what is known of them."""
+
+    voices: Voices = field(default_factory=Voices)
+    """What the runtime says, in all languages."""
+
+    random_bytes: RandomBytes = SYSTEM_RANDOM
+    started_at: float = 0.0
+    """When this process began, on the monotonic clock."""
+
+    @property
+    def terms(self) -> Terms:
+        """Say whose word decides about a tool call."""
+        asked = self.approvals
+        return Terms(self.approvers, asked.asker_may_approve, asked.plain_words_after)
+
+    memory: MemoryKit | None = None
+    """What agents remember with; None: they remember nothing but the conversation."""
 
     @property
     def keep(self) -> Keep:
         """Say what the audit keeps."""
         return Keep(self.redact, self.audit.texts)
+
+    def speak(self, person: Person | None) -> Translate:
+        """Choose what the runtime says to somebody, by their language."""
+        return self.voices.speak(person.language if person is not None else "")
+
+    def retell(self, inbound: Inbound) -> Translate:
+        """Choose how sentences are told anew to whoever a message goes back to."""
+        person = self.acquaintances.find(account_of(inbound))
+        return self.voices.retell(person.language if person is not None else "")
 
     def account(self, connector: str) -> Account:
         """Tell what is known of a connector; one that is gone has no abilities."""

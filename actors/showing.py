@@ -9,10 +9,11 @@ import msgspec
 from actors import names
 from actors.messages import Draft, Typing
 from actors.protocol import ShowDraft, ShowTyping
-from actors.rules.markers import Sanitizer
+from actors.rules.markers import cleaner
 
 if TYPE_CHECKING:
     from actors.messages import Inbound
+    from actors.persona import Persona
     from actors.protocol import TurnSpoke
     from runtime.actor import Actor
     from runtime.timers import Timer
@@ -35,11 +36,12 @@ class Showing:
         turn_id: the turn that speaks.
         inbound: what is answered, and where.
         session: on whose behalf things are told and timed.
-        agent: under whose name.
+        persona: who speaks, and what of its text is shown.
     """
 
     __slots__ = (
         "_agent",
+        "_egress",
         "_fresh_starts",
         "_inbound",
         "_next_draft",
@@ -50,13 +52,18 @@ class Showing:
     )
 
     def __init__(
-        self, turn_id: str, inbound: Inbound, session: Actor, agent: str
+        self,
+        turn_id: str,
+        inbound: Inbound,
+        session: Actor,
+        persona: Persona,
     ) -> None:
         self._turn_id = turn_id
         self._inbound = inbound
         self._session = session
-        self._agent = agent
-        self._sanitizer = Sanitizer()
+        self._agent = persona.name
+        self._egress = persona.egress
+        self._sanitizer = cleaner(self._egress)
         self._unshown = ""  # said and cleaned, but not shown yet
         self._fresh_starts = 0  # how often what was said was taken back
         self._next_draft: Timer | None = None
@@ -66,7 +73,7 @@ class Showing:
         if spoke.starts_over:
             # A draft of another turn id begins anew; what people saw cannot be taken
             # back everywhere, but the answer will be a whole one.
-            self._sanitizer, self._unshown = Sanitizer(), ""
+            self._sanitizer, self._unshown = cleaner(self._egress), ""
             self._fresh_starts += 1
         self._unshown += self._sanitizer.feed(spoke.text)
         if self._next_draft is None:

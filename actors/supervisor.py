@@ -4,14 +4,23 @@ callboard
 ├── store                the store's keeper
 ├── limiter              how many turns run at once
 ├── models               which account is asked, and what may be spent
+├── people               who everybody is
+├── staff                which agents there are
 ├── bounce               answers for what nobody handled
 ├── edges …              what the edges bring along (the asyncio loop)
 ├── agents
 │   └── <name>
+│       ├── recollections  one actor for each thing its memory is asked
+│       ├── embedding    makes vectors of what it remembers
+│       ├── scribe       writes its days down
+│       ├── memory       what it remembers
 │       ├── turns        one actor for each running turn
+│       ├── condensers   one actor for each conversation that is being summed up
 │       ├── agent
 │       └── sessions     one actor for each conversation that is awake
 ├── router
+├── closer               ends conversations that sleep (if it is to)
+├── scheduler            what was promised for later
 └── connectors
     └── <name>
         ├── couriers     one actor for each chat that is spoken to
@@ -28,13 +37,22 @@ from actors import names
 from actors.accounts import Accounts
 from actors.agent import Agent
 from actors.bounce import Bounce
+from actors.closer import Closer
+from actors.condenser import Condenser
 from actors.connector import Connector
 from actors.courier import Courier
+from actors.embedding import Embedding
 from actors.keeper import Keeper
 from actors.limiter import Limiter
 from actors.listener import Listener
+from actors.memory import MOST_OPEN, Memory
+from actors.people import People
+from actors.recollection import Recollection
 from actors.router import Router
+from actors.scheduler import Scheduler
+from actors.scribe import Scribe
 from actors.session import Session
+from actors.staff import Staff
 from actors.turn import Turn
 from runtime.child import ChildSpec
 from runtime.keyed import KeyedConfig, KeyedSupervisor
@@ -43,8 +61,8 @@ from runtime.supervisor import Supervisor, SupervisorConfig
 
 if TYPE_CHECKING:
     from actors.company import Company
-    from actors.persona import Persona
     from actors.ports import Transport
+    from actors.roster import Roster
     from actors.services import Services
 
 # Chosen: with the back-off below a child that always fails is started ten times in
@@ -67,55 +85,104 @@ def tree(company: Company) -> Supervisor:
     store, clock = services.store, services.clock
     most = services.limits.max_in_flight
     connectors = frozenset(company.transports)
+    branch = partial(_branch, company)
 
     def keeper() -> Keeper:
         keep = services.audit.keep_days * DAY
         return Keeper(store, clock, audit_keep=keep, connectors=connectors)
 
+    closer = ChildSpec(name="closer", start=lambda: Closer(services))
     children = (
         ChildSpec(name="store", start=keeper, shutdown=30.0),
         ChildSpec(name="limiter", start=lambda: Limiter(most)),
         ChildSpec(name="models", start=lambda: Accounts(services, company.catalogue())),
+        ChildSpec(name="people", start=lambda: People(services)),
+        ChildSpec(name="staff", start=lambda: Staff(company, branch)),
         ChildSpec(name="bounce", start=lambda: Bounce(services)),
         *company.edges,
         ChildSpec(name="agents", start=lambda: _agents(company), shutdown=30.0),
         ChildSpec(
             name="router",
-            start=lambda: Router(company.routes, connectors, services),
+            start=lambda: Router(company.roster.team.table, connectors, services),
         ),
+        *([closer] if services.sessions.close_sleeping else []),
+        ChildSpec(name="scheduler", start=lambda: Scheduler(services, connectors)),
         ChildSpec(name="connectors", start=lambda: _connectors(company), shutdown=30.0),
     )
     return Supervisor(children, SupervisorConfig(intensity=5, period=30.0))
 
 
 def _agents(company: Company) -> Supervisor:
-    children = tuple(
-        ChildSpec(
-            name=persona.name,
-            start=partial(_agent, persona, company.services),
-            shutdown=20.0,
-        )
-        for persona in company.personas
-    )
-    return Supervisor(children, PATIENT)
+    here = company.roster.team.names
+    return Supervisor([_branch(company, name) for name in here], PATIENT)
 
 
-def _agent(persona: Persona, services: Services) -> Supervisor:
+def _branch(company: Company, name: str) -> ChildSpec:
+    """Say how an agent is started, with all that belongs to it."""
+    start = partial(_agent, name, company.roster, company.services)
+    return ChildSpec(name=name, start=start, shutdown=20.0)
+
+
+def _agent(name: str, roster: Roster, services: Services) -> Supervisor:
+    # Why by name: whoever starts later finds the agent as it is by then.
     def turns() -> KeyedSupervisor:
         config = KeyedConfig(is_permanent=False, most=100_000, shutdown=1.0)
-        return KeyedSupervisor(lambda _key: Turn(persona, services), config, notify)
+        return KeyedSupervisor(turn, config, notify)
+
+    def condensers() -> KeyedSupervisor:
+        config = KeyedConfig(is_permanent=False, most=100_000, shutdown=1.0)
+        return KeyedSupervisor(condenser, config, notify)
 
     def sessions() -> KeyedSupervisor:
         config = KeyedConfig(idle_after=services.sessions.idle_after)
-        return KeyedSupervisor(lambda key: Session(key, persona, services), config)
+        return KeyedSupervisor(session, config)
 
-    notify = names.agent(persona.name)
+    def turn(_key: str) -> Turn:
+        return Turn(roster.persona(name), services)
+
+    def condenser(_key: str) -> Condenser:
+        return Condenser(roster.persona(name), services)
+
+    def session(key: str) -> Session:
+        return Session(key, roster.persona(name), services)
+
+    def agent() -> Agent:
+        return Agent(name, roster.persona(name).read_files)
+
+    notify = names.agent(name)
     children = (
+        *memory_children(name, services),
         ChildSpec(name="turns", start=turns),
-        ChildSpec(name="agent", start=lambda: Agent(persona.name)),
+        ChildSpec(name="condensers", start=condensers),
+        ChildSpec(name="agent", start=agent),
         ChildSpec(name="sessions", start=sessions, shutdown=10.0),
     )
     return Supervisor(children, PATIENT)
+
+
+def memory_children(agent: str, services: Services) -> tuple[ChildSpec, ...]:
+    """Say what an agent's memory is made of; nothing if it has none."""
+    kit = services.memory
+    if kit is None:
+        return ()
+    embedder, book = kit.embedder, kit.log_book
+
+    def recollections() -> KeyedSupervisor:
+        config = KeyedConfig(is_permanent=False, most=MOST_OPEN, shutdown=1.0)
+        return KeyedSupervisor(
+            lambda _key: Recollection(agent, kit, services), config, names.memory(agent)
+        )
+
+    specs = [ChildSpec(name="recollections", start=recollections)]
+    if embedder is not None:
+        make = partial(Embedding, agent, kit, embedder, services)
+        specs.append(ChildSpec(name="embedding", start=make))
+    if book is not None:
+        specs.append(
+            ChildSpec(name="scribe", start=partial(Scribe, agent, book, kit.metrics))
+        )
+    specs.append(ChildSpec(name="memory", start=partial(Memory, agent, kit, services)))
+    return tuple(specs)
 
 
 def _connectors(company: Company) -> Supervisor:

@@ -16,9 +16,17 @@ import trio
 from actors.errors import ToolError
 from actors.messages import ToolContext, ToolResult, ToolSpec
 from actors.permits import Permits
-from actors.rules import loop_guard, prompt, tool_notice, tool_receipt, tool_results
+from actors.rules import (
+    commands,
+    loop_guard,
+    prompt,
+    tool_notice,
+    tool_receipt,
+    tool_results,
+)
 from actors.rules import turn as rules
-from actors.rules.markers import Delegation
+from actors.rules.actions import Delegation
+from actors.rules.approvals import person as account_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -102,6 +110,7 @@ class ToolCalls:
         "delegations",
         "notes",
         "permits",
+        "standing",
     )
 
     def __init__(
@@ -123,6 +132,9 @@ class ToolCalls:
         self._tools: dict[str, Tool] = dict(persona.tools)
         self.notes: tuple[str, ...] = ()
         """What the model is told beside what it is offered."""
+
+        self.standing: tuple[str, ...] = ()
+        """The same, as far as it is the same for every message."""
 
         self._judge()
         self.delegations: list[Delegation] = []
@@ -152,16 +164,24 @@ class ToolCalls:
             # The agent's own come last: no server can take the place of one.
             self._tools = found | dict(self._persona.tools)
             self.notes = tuple(note for offer in offers for note in offer.notes)
+            self.standing = tuple(note for x in offers for note in x.standing)
             self._judge()
         return tuple(spec.name for spec in self.specs)
 
     def _context(self) -> ToolContext:
         inbound = self._start.inbound
+        # The turn has been reminded, so whoever is linked is known by now.
+        known = self._services.acquaintances.find(account_of(inbound))
         return ToolContext(
             agent=self._persona.name,
             correlation_id=inbound.correlation_id,
             address=inbound.address,
             sender_id=inbound.sender_id,
+            skill=""
+            if inbound.chain.agents
+            else commands.skill_named(inbound.text, self._persona.skills),
+            is_direct=inbound.is_direct,
+            accounts=() if known is None else known.accounts,
         )
 
     def doubt(
@@ -193,10 +213,15 @@ class ToolCalls:
             calls: what to run.
             returned: is told what came of each, one after the other or at once.
         """
+        resting = self.permits.resting
 
         async def run(call: ToolCall) -> None:
-            await returned(await self._run_one(call))
+            try:
+                await returned(await self._run_one(call))
+            finally:
+                resting.end()
 
+        resting.begin(len(calls))  # before the first of them asks
         async with trio.open_nursery() as nursery:
             for call in calls:
                 nursery.start_soon(run, call)

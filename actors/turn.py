@@ -14,10 +14,13 @@ import trio
 from actors import names
 from actors.asking import Asking
 from actors.attachments import Question, read_attachments
+from actors.carrying import carry_out
 from actors.ledger import total
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded
-from actors.rules import prompt, resuming
+from actors.reminding import remind
+from actors.rules import prompt, resuming, transcript
 from actors.rules import turn as rules
+from actors.rules.briefing import NO_MEMORIES
 from actors.rules.loop_detector import LoopLimits
 from actors.steps import Steps
 from actors.tool_calls import ToolCalls
@@ -39,7 +42,10 @@ TIMED_OUT = "⚠️ Request timed out. Please try again."
 FAILURES: dict[str, Callable[[str], Failed]] = {
     "busy": lambda text: Failed(text, "model", "unavailable", may_retry=True),
     "refused": lambda text: Failed(text, "model", "refused"),
+    "untrusted": lambda text: Failed(text, "untrusted", "refused"),
     "budget": lambda text: Failed(text, "budget", "budget"),
+    "vision": lambda text: Failed(text, "vision", "refused"),
+    "context": lambda text: Failed(text, "context", "refused"),
 }
 """What a failed turn is, by what its rules say."""
 
@@ -67,18 +73,34 @@ class Turn(Actor):
         if not isinstance(message, RunTurn):
             super().on_receive(message)
             return
-        start, persona, services = message.start, self._persona, self._services
+        start, services = message.start, self._services
+        persona = self._persona.as_read(message.files)
         ends_at = trio.current_time() + persona.turn_seconds(services.limits)
-        words = Words(self, start, services)
+        words = Words(self, start, services, persona.egress)
         question = Question(start)
+        memories = NO_MEMORIES
+
+        async def reminded() -> None:
+            nonlocal memories
+            memories = await remind(start.inbound, persona, services, self)
+
         with trio.move_on_at(ends_at):
-            question = await read_attachments(start, services)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(reminded)
+                if start.inbound.attachments:
+                    question = await read_attachments(start, services)
         start = question.start
         asking = Asking(self, start, persona, services, words)
+        asking.prompting.memories = memories
         outcome = await Course(start, persona, services, asking).run(ends_at)
         if isinstance(outcome, Finished):
             outcome = msgspec.structs.replace(
-                outcome, heard=question.heard, resume=asking.resume
+                outcome,
+                heard=question.heard,
+                resume=asking.resume,
+                carried=await carry_out(
+                    outcome.text, start.inbound, persona, services, self
+                ),
             )
         words.tell()
         ended = TurnEnded(start.turn_id, outcome)
@@ -116,6 +138,7 @@ class Course:
             max(1, persona.config.max_tool_rounds + 1),
             self._calls.permits.denied,
             LoopLimits(settings.warn_after, settings.block_after, settings.break_after),
+            persona.egress,
         )
         self._rounds = 0
 
@@ -152,7 +175,9 @@ class Course:
                 match effect:
                     case rules.Finish(text=text):
                         whole = self._words.whole(text)
-                        return Finished(whole, tuple(self._calls.delegations))
+                        used = transcript.used_tools(self._turn.lines)
+                        handed = tuple(self._calls.delegations)
+                        return Finished(whole, handed, used=used)
                     case rules.Fail(text=text, kind=kind, not_before=due):
                         failed = FAILURES[kind](text)
                         return msgspec.structs.replace(failed, not_before=due)
@@ -168,7 +193,8 @@ class Course:
     async def _ask(self, *, with_tools: bool) -> list[rules.Effect]:
         if self._turn.rounds > 1:  # what was done may have brought others
             self._turn.offer(await self._calls.look_around())
-        self._asking.notes = self._calls.notes
+        prompting = self._asking.prompting
+        prompting.standing, prompting.notes = self._calls.standing, self._calls.notes
         tools = self._calls.specs if with_tools else ()
         event = await self._asking.ask(self._turn.lines, tools)
         if isinstance(event, rules.ModelReplied):

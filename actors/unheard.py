@@ -12,9 +12,11 @@ from runtime.logs import EventLog
 
 if TYPE_CHECKING:
     from runtime.rows import StoredMessage
+    from runtime.store import Store
 
 LOG = EventLog("router")
 
+PAGE = 1000
 UNTRIED = Past()
 
 
@@ -26,10 +28,49 @@ class Unheard(msgspec.Struct, frozen=True):
     """Its number in the inbox; 0 if it is not known."""
 
     past: Past = UNTRIED
+    arrived_at: float = 0.0
+    """Monotonic seconds when it came in; 0 if an earlier process took it in."""
 
-    def place(self) -> tuple[int, int]:
-        """Say where it stands among what was accepted."""
-        return self.inbound.copy_of or self.number, self.number
+
+class Standing(msgspec.Struct, frozen=True):
+    """The little of a stored message that says whose it is and where it stands.
+
+    Read where ten thousand are looked through: it takes a tenth of the time.
+    """
+
+    correlation_id: str = ""
+    copy_of: int = 0
+
+
+STANDING = msgspec.json.Decoder(Standing)
+
+
+def standing(row: StoredMessage) -> Standing | None:
+    """Read that little; None if it cannot be read."""
+    try:
+        return STANDING.decode(row.body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None  # whoever hands it out says so in the log
+
+
+def place(row: StoredMessage) -> tuple[int, int]:
+    """Say where a message stands among what was accepted."""
+    found = standing(row)
+    return (found and found.copy_of) or row.number, row.number
+
+
+async def read_open(store: Store) -> list[StoredMessage]:
+    """Read all messages that are not settled, in the order of their numbers.
+
+    Raises:
+        StoreError: the disk fails.
+    """
+    found: list[StoredMessage] = []
+    while True:
+        rows = await store.unsettled(found[-1].number if found else 0, PAGE)
+        found.extend(rows)
+        if len(rows) < PAGE:
+            return found
 
 
 def read_back(row: StoredMessage) -> tuple[Unheard, ...]:

@@ -27,12 +27,28 @@ class Words:
         turn: on whose behalf they are told.
         start: to whom, and whether anybody looks at them before they are complete.
         services: the clock.
+        egress: what of its text counts.
     """
 
-    __slots__ = ("_rounds", "_services", "_start", "_told_at", "_turn", "_untold")
+    __slots__ = (
+        "_egress",
+        "_rounds",
+        "_services",
+        "_start",
+        "_told_at",
+        "_turn",
+        "_untold",
+    )
 
-    def __init__(self, turn: Actor, start: StartTurn, services: Services) -> None:
+    def __init__(
+        self,
+        turn: Actor,
+        start: StartTurn,
+        services: Services,
+        egress: markers.Egress = markers.EVERYTHING,
+    ) -> None:
         self._turn = turn
+        self._egress = egress
         self._start = start
         self._services = services
         self._rounds: list[str] = []
@@ -51,7 +67,8 @@ class Words:
             last: what is said if the rounds were silent.
         """
         whole = "\n\n".join(self._rounds)
-        return last if markers.parse(whole, "assistant").is_silent else whole
+        parsed = markers.parse(whole, "assistant", self._egress)
+        return last if parsed.is_silent else whole
 
     def speak(self, spoken: list[str], text: str) -> None:
         """Take the next words of a round that is still being written.

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors import names
-from actors.config import SessionConfig
 from actors.metrics import LineMetrics
 from actors.session import Session
+from actors.session_config import SessionConfig
 from actors.supervisor import tree
 from benchmarks.bench_line import AGENT, SCRIPT, company_of
 from benchmarks.crowd import Crowd

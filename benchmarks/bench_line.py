@@ -19,11 +19,12 @@ import trio
 from actors import names
 from actors.catalogue import of_one
 from actors.company import Company
-from actors.config import AgentConfig, LimitsConfig, SessionConfig
+from actors.config import AgentConfig, LimitsConfig
 from actors.metrics import LineMetrics
 from actors.persona import Persona
 from actors.rules.routes import routing_table
 from actors.services import Services
+from actors.session_config import SessionConfig
 from actors.supervisor import tree
 from benchmarks.figure import Benchmark, Figure, Plan
 from benchmarks.people import CONNECTOR, People, TimedModel

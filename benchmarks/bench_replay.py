@@ -14,11 +14,12 @@ import trio
 
 from actors import commits
 from actors.answers import Answer
-from actors.config import LimitsConfig, SessionConfig
+from actors.config import LimitsConfig
 from actors.history import History
 from actors.messages import Address, Inbound, Line
 from actors.metrics import LineMetrics
 from actors.services import Services
+from actors.session_config import SessionConfig
 from benchmarks.figure import Benchmark, Figure, Plan
 from benchmarks.stopwatch import now, rate
 from runtime.clock import SystemClock

@@ -10,13 +10,14 @@ import importlib
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import trio
 
-from actors import names
+from actors import names, noting
 from actors.account import Account
 from actors.company import Company
 from actors.letters import is_owed_an_answer
@@ -29,15 +30,21 @@ from actors.supervisor import tree
 from connectors import receipt_key
 from connectors.bridge import Bridge
 from connectors.config import (
-    PERSONA_FILES,
     AppConfig,
     HttpConfig,
     TerminalConfig,
 )
 from connectors.drain import Drain
 from connectors.edges import Edges
+from connectors.hiring import hiring_of
+from connectors.locale import load_voices
+from connectors.model_checks import find_zone
+from connectors.notebook import make_notebook
+from connectors.personas import Personas
+from connectors.remembering import make_memory
 from connectors.stock import Stock, open_stock
 from connectors.toolbox import make_media_reader, make_tools
+from connectors.tools.memory import memory_tools
 from connectors.web.openai_api import HttpTransport
 from connectors.web.operations import Operations
 from connectors.web.server import HttpSettings
@@ -73,7 +80,8 @@ class Parts:
     ids: IdSource
     bridge: Bridge
     operations: Operations
-    agents: tuple[str, ...]
+    agents: Callable[[], tuple[str, ...]]
+    """Names those that people can speak to now."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,7 @@ class App:
     transports: Mapping[str, Transport]
     clock: Clock
     stock: Stock
+    personas: Personas
     is_draining: bool = False
     ended: dict[str, trio.Event] = field(default_factory=dict[str, trio.Event])
     """By connector: set when its platform has ended for good."""
@@ -157,6 +166,8 @@ async def open_app(
             metrics=line,
             limits=config.limits,
             sessions=config.sessions,
+            compaction=config.compaction,
+            zone=find_zone(config.sessions.time_zone) or UTC,  # checked before
             audit=config.audit,
             owners=frozenset(config.owners),
             approvers=approvers(config),
@@ -165,12 +176,22 @@ async def open_app(
             permissions=config.permissions,
             receipt_key=receipt_key.load_or_make(Path(config.store.path)),
             redact=redact,
+            scheduler=config.scheduler,
+            find_zone=find_zone,
             media=make_media_reader(config, clock, sandbox, stack),
+            people=config.people,
+            commands=config.commands,
+            voices=load_voices(config.people.language),
+            started_at=clock.monotonic(),
+            memory=make_memory(config, clock, metrics, stack),
+            remember=noting.remember if config.memory.enabled else None,
         )
         watched = SystemConfig(watchdog=WatchdogConfig())
         system = await stack.enter_async_context(open_system(watched))
         metrics.watch(system)
-        app = App(system, metrics, store, {}, clock, stock)
+        personas = Personas(persona_folders(config), metrics)
+        app = App(system, metrics, store, {}, clock, stock, personas)
+        tools |= memory_tools(system.find, clock, store)
         kit = Kit(tools, _further(config, sandbox, app))
         company = _company(config, services, kit, app, transports)
         _reserve_addresses(app, stack)
@@ -195,7 +216,7 @@ def http_transport(name: str, config: HttpConfig) -> MakeTransport:
         return HttpTransport(
             settings,
             parts.bridge,
-            agents=lambda: parts.agents,
+            agents=parts.agents,
             operations=parts.operations,
             clock=parts.clock,
         )
@@ -242,16 +263,17 @@ def _company(
             content_type=app.metrics.content_type,
             readiness=app.readiness,
         ),
-        agents=tuple(config.agents),
+        agents=lambda: company.roster.team.names,
     )
     made = {name: make(parts) for name, make in transports.items()}
     app.transports = made
     app.ended = {name: trio.Event() for name in made}
+    lessons = None if kit.further is None else kit.further.lessons
     needs_loop = any(isinstance(each, HttpTransport) for each in made.values())
     edges = ChildSpec(name="edges", start=lambda: Edges(bridge), shutdown=30.0)
     servers = () if kit.further is None else (kit.further.spec,)
-    return Company(
-        personas=tuple(_persona(name, config, kit) for name in config.agents),
+    company = Company(
+        personas=tuple(_persona(name, config, kit, app) for name in config.agents),
         transports=made,
         routes=routing_table(
             config.agents,
@@ -261,11 +283,17 @@ def _company(
             ],
             config.default_agent,
         ),
-        services=replace(services, accounts=_accounts(config, made)),
+        services=replace(
+            services,
+            accounts=_accounts(config, made),
+            notebook=make_notebook(config, lessons),
+        ),
         catalogue=lambda: app.stock.current,
+        hiring=hiring_of(config, kit.tools),
         edges=(*([edges] if needs_loop else []), *servers),
         on_listener_end=lambda name: app.ended[name].set(),
     )
+    return company
 
 
 def _accounts(
@@ -300,26 +328,30 @@ def _reserve_addresses(app: App, stack: AsyncExitStack) -> None:
             transport.reserve()
 
 
-def _persona(name: str, config: AppConfig, kit: Kit) -> Persona:
+def persona_folders(config: AppConfig) -> dict[str, Path]:
+    """Say which agents have a folder of their own."""
+    return {
+        name: agent.persona
+        for name, agent in config.agents.items()
+        if agent.persona is not None
+    }
+
+
+def _persona(name: str, config: AppConfig, kit: Kit, app: App) -> Persona:
     agent = config.agents[name]
     return Persona(
         name=name,
         config=agent,
-        files=_persona_text(agent.persona),
+        read_files=app.personas.reading(name),
+        zone=find_zone(agent.context.time_zone) or UTC,  # checked with the settings
         tools={tool: kit.tools[tool] for tool in agent.tools if tool in kit.tools},
         sources=() if kit.further is None else kit.further.sources,
         skills=() if kit.further is None else kit.further.skills[name],
         colleagues={each: config.agents[each].description for each in agent.delegates},
         everybody=tuple(config.agents),
+        remembers=config.memory.enabled,
+        has_projects=config.projects.folder is not None,
     )
-
-
-def _persona_text(folder: Path | None) -> str:
-    if folder is None:
-        return ""
-    files = [folder / name for name in PERSONA_FILES]
-    texts = [file.read_text(encoding="utf-8") for file in files if file.is_file()]
-    return "\n\n".join(text.strip() for text in texts)
 
 
 def _further(config: AppConfig, sandbox: Sandbox, app: App) -> ToolSources | None:

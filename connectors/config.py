@@ -24,11 +24,16 @@ from actors.config import (
     RetryConfig,
     RouteConfig,
     Seconds,
-    SessionConfig,
     ToolCallConfig,
 )
+from actors.hiring_config import HiringConfig
+from actors.people_config import CommandsConfig, PeopleConfig
+from actors.schedule_config import SchedulerConfig
+from actors.session_config import CompactionConfig, SessionConfig
 from connectors.config_tools import McpServerConfig, ServerName, SkillsConfig
+from connectors.memory_config import EmbedderConfig, MemorySettings
 from connectors.model_config import AccountConfig, ModelConfig
+from connectors.notebook_config import NotebookConfig, ProjectsConfig
 from connectors.tool_config import (
     FetchConfig,
     MediaConfig,
@@ -37,9 +42,6 @@ from connectors.tool_config import (
     WorkspaceConfig,
 )
 from runtime.secret import Secret
-
-PERSONA_FILES = ("IDENTITY.md", "SOUL.md", "MOTIVATIONS.md", "GOALS.md", "AGENTS.md")
-"""What a persona's folder may hold, in the order of the prompt (F171)."""
 
 
 class StoreConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -127,6 +129,7 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     store: StoreConfig = field(default_factory=StoreConfig)
     log: LogConfig = field(default_factory=LogConfig)
     sessions: SessionConfig = field(default_factory=SessionConfig)
+    compaction: CompactionConfig = field(default_factory=CompactionConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     retries: RetryConfig = field(default_factory=RetryConfig)
     audit: AuditConfig = field(default_factory=AuditConfig)
@@ -135,15 +138,23 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     web_search: WebSearchConfig = field(default_factory=WebSearchConfig)
     workspace: WorkspaceConfig = field(default_factory=WorkspaceConfig)
     media: MediaConfig = field(default_factory=MediaConfig)
+    memory: MemorySettings = field(default_factory=MemorySettings)
     tool_calls: ToolCallConfig = field(default_factory=ToolCallConfig)
     approvals: ApprovalConfig = field(default_factory=ApprovalConfig)
+    scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     permissions: tuple[PermissionConfig, ...] = ()
+    people: PeopleConfig = field(default_factory=PeopleConfig)
+    commands: CommandsConfig = field(default_factory=CommandsConfig)
+    hiring: HiringConfig = field(default_factory=HiringConfig)
     ledger: LedgerConfig = field(default_factory=LedgerConfig)
     budgets: tuple[BudgetConfig, ...] = ()
     accounts: dict[Name, AccountConfig] = field(
         default_factory=dict[str, AccountConfig]
     )
     models: dict[Name, ModelConfig] = field(default_factory=dict[str, ModelConfig])
+    embedders: dict[Name, EmbedderConfig] = field(
+        default_factory=dict[str, EmbedderConfig]
+    )
     connectors: dict[Name, ConnectorConfig] = field(
         default_factory=dict[str, ConnectorConfig]
     )
@@ -158,3 +169,5 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     settings have too is theirs."""
 
     skills: SkillsConfig = field(default_factory=SkillsConfig)
+    notebook: NotebookConfig = field(default_factory=NotebookConfig)
+    projects: ProjectsConfig = field(default_factory=ProjectsConfig)

@@ -127,3 +127,7 @@ class SkillsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     idle_after: Seconds = 600.0
     """Seconds without a use after which a skill's servers are stopped, and its tools
     leave the conversation."""
+
+    lessons_from: Literal["nobody", "owners", "everybody"] = "owners"
+    """At whose words an agent may add a lesson to a skill (`SKILL_IMPROVE`): it is an
+    instruction to all who have the skill, in all chats."""

@@ -62,10 +62,10 @@ class Drain:
         Returns:
             Whether nothing was left.
         """
-        for name in self._connectors:
-            connector = self._system.find(names.connector(name))
-            if connector is not None:
-                connector.tell(CloseDoor())
+        doors = [names.SCHEDULER, *map(names.connector, self._connectors)]
+        for door in map(self._system.find, doors):
+            if door is not None:
+                door.tell(CloseDoor())
         left = -1
         with trio.move_on_after(within):
             # The store is changed by everybody, other programs included.

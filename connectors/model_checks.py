@@ -221,11 +221,22 @@ def check_budgets(app: AppConfig) -> Iterator[Complaint]:
         yield Complaint(way, f"there is no file {prices}", hint)
     elif prices is not None:
         yield from check_prices(prices)
-    if find_zone(app.ledger.time_zone) is None:
-        way = ("ledger", "time_zone")
+    yield from check_zone(("ledger", "time_zone"), app.ledger.time_zone)
+
+
+def check_sessions(app: AppConfig) -> Iterator[Complaint]:
+    """Check how long conversations last, and who sums them up."""
+    yield from check_zone(("sessions", "time_zone"), app.sessions.time_zone)
+    if app.compaction.model:
+        way = ("compaction", "model")
+        yield from unknown(way, "model", app.compaction.model, app.models)
+
+
+def check_zone(way: Way, name: str) -> Iterator[Complaint]:
+    """Check that this machine knows a time zone."""
+    if find_zone(name) is None:
         hint = 'for example "UTC" or "Europe/Berlin"'
-        text = f"this machine knows no time zone {app.ledger.time_zone!r}"
-        yield Complaint(way, text, hint)
+        yield Complaint(way, f"this machine knows no time zone {name!r}", hint)
 
 
 def check_budget(way: Way, budget: BudgetConfig, app: AppConfig) -> Iterator[Complaint]:

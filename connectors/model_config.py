@@ -134,6 +134,10 @@ class HttpModelConfig(ConnectionConfig, frozen=True, kw_only=True):
     larger: str = ""
     """The model to ask when a conversation is too long for this one."""
 
+    context_window: Count | None = None
+    """Tokens it reads at most, question, history and all; unset: what the agent's
+    `context.window_tokens` says."""
+
     takes_images: bool = True
     """Whether the model can see; a picture is named to one that cannot."""
 

@@ -109,7 +109,7 @@ def make_client(config: ClientConfig, clock: Clock, ground: Ground) -> Model:
         case ScriptedModelConfig(script=script):
             return ScriptedModel(load_script(script))
         case CliModelConfig():
-            return CliModel(config, ground, clock.wall)
+            return CliModel(config, ground)
         case HttpModelConfig():
             module = importlib.import_module(HTTP_MODELS[type(config)])
             return cast("MakeModel", module.make_model)(config, clock.wall)
@@ -135,7 +135,14 @@ def offer(name: str, model: ModelConfig) -> Offer:
         larger=model.larger,
         takes_tools=model.takes_tools,
         takes_images=model.takes_images,
+        window=window_of(model),
     )
+
+
+def window_of(model: HttpModelConfig) -> int:
+    """Tell how many tokens a model reads at most; 0: the settings do not say."""
+    own = model.context_tokens if isinstance(model, OllamaModelConfig) else None
+    return model.context_window or own or 0
 
 
 def load_prices(path: Path) -> PriceList:

@@ -16,8 +16,12 @@ from typing import TypeGuard
 import msgspec
 
 from actors import config as domain
+from actors import memory_config as remembered
+from actors import prompt_config as prompts
+from actors import session_config
 from connectors import config as edges
 from connectors import config_tools as further
+from connectors import memory_config as memory
 from connectors import model_config as models
 from connectors import tool_config as tools
 from runtime.config import INCLUDE
@@ -98,7 +102,10 @@ def is_schema(value: object) -> TypeGuard[Schema]:
 
 def field_texts(name: str) -> dict[str, str]:
     """Read the texts below the fields of a Struct, by the field's name."""
-    homes = (edges, models, tools, further, domain)
+    homes = (
+        *(edges, models, tools, memory, remembered),
+        *(further, domain, prompts, session_config),
+    )
     kind: object = next(getattr(home, name) for home in homes if hasattr(home, name))
     texts: dict[str, str] = {}
     if isinstance(kind, type):

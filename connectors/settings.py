@@ -18,28 +18,36 @@ from actors.rules.prompt import DELEGATE
 from actors.rules.skills import USE_SKILL
 from actors.rules.tool_names import JOINT, SERVER
 from connectors.config import (
-    PERSONA_FILES,
     AppConfig,
     HttpConfig,
     TerminalConfig,
 )
 from connectors.fetch.addresses import read_allowed
+from connectors.hiring import check_hiring
+from connectors.memory_config import HASHING, OFF
 from connectors.model_checks import (
     Way,
     check_address,
     check_budgets,
     check_models,
     check_routing,
+    check_sessions,
+    find_zone,
     is_loopback,
     unknown,
 )
+from connectors.notebook import check_notebook
+from connectors.people_checks import check_embedders, check_log_folder, check_people
+from connectors.personas import FILES, read_persona, unknown_files
 from connectors.servers_file import with_servers_file
 from runtime.config import Complaint, close_to, load
+from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from actors.config import AgentConfig
+    from actors.prompt_config import ContextConfig
     from runtime.config import Settings
 
 TOOL_NAMES = (
@@ -47,18 +55,23 @@ TOOL_NAMES = (
     "clock",
     "http_fetch",
     "list_files",
+    "memory_search",
     "read_file",
     "run_shell",
+    "save_memory",
     "web_search",
     "write_file",
 )
-"""The tools of this release; `toolbox.py` makes exactly these."""
+"""The tools of this release; `toolbox.py` and `tools/memory.py` make exactly these."""
 
 AGENT_INHERITANCE = ("agent_defaults", "agents")
 """Each agent takes from the first table what its own does not say."""
 
 FURTHER = "connectors.settings_tools"
 CheckTools = Callable[[AppConfig, "Mapping[str, str]"], "Iterable[Complaint]"]
+WithBrought = Callable[
+    ["Settings[AppConfig]", "Mapping[str, str]"], "Settings[AppConfig]"
+]
 
 WILDCARDS = frozenset("*?[")
 
@@ -75,7 +88,7 @@ def load_app(path: Path, environment: Mapping[str, str]) -> Settings[AppConfig]:
     Raises:
         runtime.errors.SettingsError: something is wrong; its `problems` tell each.
     """
-    return load(
+    settings = load(
         path,
         AppConfig,
         environment=environment,
@@ -83,6 +96,10 @@ def load_app(path: Path, environment: Mapping[str, str]) -> Settings[AppConfig]:
         prepare=with_servers_file,
         check=lambda app: (*check(app), *check_further(app, environment)),
     )
+    if not (settings.value.skills.folders and settings.value.skills.servers):
+        return settings
+    add = cast("WithBrought", importlib.import_module(FURTHER).with_brought)
+    return add(settings, environment)
 
 
 def check_further(
@@ -119,11 +136,17 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     for name, agent in app.agents.items():
         yield from check_agent(name, agent, app)
     yield from check_consent(app)
+    yield from check_hiring(app, TOOL_NAMES)
     yield from check_models(app)
     yield from check_budgets(app)
+    yield from check_workspace(app)
+    yield from check_sessions(app)
     yield from check_readable(app.sandbox.readable)
     yield from check_fetch(app)
     yield from check_web_search(app)
+    yield from check_memory(app)
+    yield from check_notebook(app)
+    yield from check_people(app)
     yield from check_connectors(app)
 
 
@@ -217,9 +240,18 @@ def check_agent(name: str, agent: AgentConfig, app: AppConfig) -> Iterator[Compl
             yield from unknown(place, "agent", other, others)
     if agent.persona is not None:
         yield from check_persona((*way, "persona"), agent.persona)
+    yield from check_context((*way, "context"), agent.context)
     if agent.persona is None and not agent.prompt.strip():
         text = "this agent is told nothing about itself"
         yield Complaint(way, text, "give it prompt or persona", is_warning=True)
+
+
+def check_context(way: Way, context: ContextConfig) -> Iterator[Complaint]:
+    """Check what an agent's prompt is made by."""
+    if find_zone(context.time_zone) is None:
+        text = f"this machine knows no time zone {context.time_zone!r}"
+        hint = 'for example "UTC" or "Europe/Berlin"'
+        yield Complaint((*way, "time_zone"), text, hint)
 
 
 def check_persona(way: Way, folder: Path) -> Iterator[Complaint]:
@@ -228,14 +260,22 @@ def check_persona(way: Way, folder: Path) -> Iterator[Complaint]:
         text = f"there is no folder {folder} with .md files in it"
         hint = "the path starts at the folder of the settings file"
         yield Complaint(way, text, hint)
-    for file in (folder / name for name in PERSONA_FILES):
-        try:
-            if file.is_file():
-                file.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            yield Complaint(way, f"{file} is not UTF-8 text", "save it as UTF-8")
-        except OSError as error:
-            yield Complaint(way, f"{file} cannot be read: {error.strerror}")
+    try:
+        read_persona(folder)
+    except SettingsError as error:
+        yield Complaint(way, str(error), error.hint)
+    for name in unknown_files(folder):
+        text = f"{folder / name} is read by nobody"
+        yield Complaint(way, text, close_to(name, FILES.values()), is_warning=True)
+
+
+def check_workspace(app: AppConfig) -> Iterator[Complaint]:
+    """Check that agents do not work in a folder that holds the database."""
+    folder, database = Path(app.workspace.path), Path(app.store.path)
+    if database.resolve().is_relative_to(folder.resolve()):
+        text = f"{folder} holds the database ({database})"
+        hint = "give the workspaces a folder of their own, for example var/workspace"
+        yield Complaint(("workspace", "path"), text, hint)
 
 
 def check_readable(paths: tuple[Path, ...]) -> Iterator[Complaint]:
@@ -283,6 +323,21 @@ def check_web_search(app: AppConfig) -> Iterator[Complaint]:
             has_key=has_key,
             example="http://127.0.0.1:8888",
         )
+
+
+def check_memory(app: AppConfig) -> Iterator[Complaint]:
+    """Check who makes vectors, and that those who search a memory have one."""
+    known = {HASHING, OFF, *app.embedders}
+    way: Way = ("memory", "embedder")
+    yield from unknown(way, "embedder", app.memory.embedder, known)
+    yield from check_embedders(app)
+    yield from check_log_folder(app.memory.folder)
+    if not app.memory.enabled:
+        for name, agent in app.agents.items():
+            for tool in {"memory_search", "save_memory"} & set(agent.tools):
+                place: Way = ("agents", name, "tools", agent.tools.index(tool))
+                text = f"there is no memory for the tool {tool!r}"
+                yield Complaint(place, text, "set enabled = true under [memory]")
 
 
 def check_connectors(app: AppConfig) -> Iterator[Complaint]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from connectors.config import AppConfig
     from connectors.config_tools import McpServerConfig
     from connectors.skills.folder import SkillFolder
+    from runtime.config import Settings
 
 Way = tuple[str | int, ...]
 
@@ -152,11 +154,7 @@ def check_brought(
     environment: Mapping[str, str],
 ) -> Iterator[Complaint]:
     """Tell of servers that skills bring along: wrong ones, and those not started."""
-    may = {
-        name: folder
-        for name, folder in skills.items()
-        if any(tool_names.fits(pattern, name) for pattern in app.skills.servers)
-    }
+    may = bringing(app, skills)
     _, problems = read_all(may, environment)
     for problem in problems:
         yield Complaint(way, str(problem), is_warning=True)
@@ -165,3 +163,33 @@ def check_brought(
             text = f"the skill {name!r} brings servers of tools; they are not started"
             hint = f'if you have read them: servers = ["{name}"]'
             yield Complaint(way, text, hint, is_warning=True)
+
+
+def bringing(
+    app: AppConfig, skills: Mapping[str, SkillFolder]
+) -> dict[str, SkillFolder]:
+    """Choose the skills whose servers may be started."""
+    return {
+        name: folder
+        for name, folder in skills.items()
+        if any(tool_names.fits(pattern, name) for pattern in app.skills.servers)
+    }
+
+
+def with_brought(
+    settings: Settings[AppConfig], environment: Mapping[str, str]
+) -> Settings[AppConfig]:
+    """Add the secrets of servers that skills bring: as private as the settings' own.
+
+    Args:
+        settings: checked ones.
+        environment: where `"${NAME}"` looks.
+    """
+    app = settings.value
+    skills = read_folders(app.skills.folders, app.skills.max_body_chars).skills
+    found, _ = read_all(bringing(app, skills), environment)
+    secrets, files = list(settings.secrets), list(settings.secret_files)
+    for brings in found.values():
+        secrets += brings.secrets
+        files += brings.secret_files
+    return replace(settings, secrets=tuple(secrets), secret_files=tuple(files))

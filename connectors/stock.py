@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -18,6 +18,7 @@ from actors.catalogue import Catalogue
 from connectors.config import AppConfig
 from connectors.model_config import CliModelConfig
 from connectors.models.cli import Ground
+from connectors.models.cli_folders import DAY, Folders
 from connectors.offers import make_catalogue
 from connectors.sandbox.figures import show_standing
 from connectors.sandbox.kept import territory
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from connectors.models.cli import Prepare
-    from connectors.sandbox.runner import Sandbox
     from runtime.clock import Clock
     from runtime.metrics import Metrics
 
@@ -46,6 +46,9 @@ class Stock:
 
     clock: Clock
     sandbox: LateSandbox
+    removed: Callable[[int], object]
+    """Counts folders of programs' conversations that are removed."""
+
     current: Catalogue = field(default_factory=Catalogue)
     """The one in use: what the accounts' actor begins with if it has to begin anew."""
 
@@ -56,7 +59,20 @@ class Stock:
             runtime.errors.SettingsError: a script or the price list is wrong.
             OSError: a file cannot be read.
         """
-        return make_catalogue(config, self.clock, _ground(config, self.sandbox))
+        return make_catalogue(config, self.clock, self._ground(config))
+
+    def _ground(self, config: AppConfig) -> Ground:
+        """Say where models run that are programs, and tell them of servers of tools."""
+        folder = Path(config.workspace.path).absolute() / "cli"
+        keep = config.workspace.keep_days * DAY
+        folders = Folders(folder, keep, self.clock.wall, self.removed)
+        ground = Ground(self.sandbox, folder, tidy=folders.tidy)
+        if not (
+            asks_programs(config) and (config.mcp_servers or config.skills.folders)
+        ):
+            return ground
+        make = cast("MakePrepare", importlib.import_module(PROGRAMS).preparing)
+        return replace(ground, prepare=make(config, folder))
 
     async def renew(self, config: AppConfig, private: Iterable[Path]) -> Catalogue:
         """Make one of changed settings, in a thread: it may load whole libraries.
@@ -97,23 +113,19 @@ async def open_stock(
     )
     if has_shell(config) or asks_programs(config):
         await sandbox.open()
-    return Stock(clock, sandbox)
+    removed = metrics.counter(
+        "callboard_program_folders_removed",
+        "Folders of programs' conversations that nobody had used for long.",
+    )
+    return Stock(clock, sandbox, removed.add)
 
 
 def has_shell(config: AppConfig) -> bool:
     """Tell whether some agent may run command lines."""
-    return any(RUN_SHELL in agent.tools for agent in config.agents.values())
+    lists = (agent.tools for agent in config.agents.values())
+    return any(RUN_SHELL in tools for tools in (*lists, config.hiring.tools))
 
 
 def asks_programs(config: AppConfig) -> bool:
     """Tell whether some model is a program."""
     return any(isinstance(each, CliModelConfig) for each in config.models.values())
-
-
-def _ground(config: AppConfig, sandbox: Sandbox) -> Ground:
-    """Say where models run that are programs, and tell them of servers of tools."""
-    folder = Path(config.workspace.path).absolute() / "cli"
-    if not (asks_programs(config) and (config.mcp_servers or config.skills.folders)):
-        return Ground(sandbox, folder)
-    make = cast("MakePrepare", importlib.import_module(PROGRAMS).preparing)
-    return Ground(sandbox, folder, make(config, folder))

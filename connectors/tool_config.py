@@ -83,6 +83,10 @@ class WorkspaceConfig(Struct, frozen=True, forbid_unknown_fields=True):
     max_files: Count = 10_000
     """Most files and folders of one agent."""
 
+    keep_days: Annotated[float, Meta(ge=1, le=36_500)] = 90.0
+    """Days after its last use for which the folder of a program's conversation is
+    kept; with it goes what the program itself remembers."""
+
     read_chars: Annotated[int, Meta(ge=100, le=1_000_000)] = 8_000
     """Most characters of a file that the tool `read_file` gives at once."""
 

@@ -27,6 +27,7 @@ from connectors.mcp.tree import (
     server_spec,
 )
 from connectors.skills.folder import read_folders
+from connectors.skills.lessons import Lessons
 from connectors.skills.servers import read_all
 from connectors.skills.source import SkillSource
 from connectors.skills.starter import Brought, Starter
@@ -59,6 +60,9 @@ class ToolSources:
     sources: tuple[ToolSource, ...]
     skills: Mapping[str, tuple[str, ...]]
     """By agent, the names of its skills."""
+
+    lessons: Lessons
+    """What agents learn about these skills."""
 
     spec: ChildSpec
     """The supervisor of their actors, to be started before agents."""
@@ -117,6 +121,7 @@ def make_sources(
             SkillSource(own, brought, using, most, find),
         ),
         {agent: tuple(folders) for agent, folders in own.items()},
+        Lessons(own, config.skills),
         ChildSpec(name=own_name(TOOLS), start=tree, shutdown=30.0),
     )
 
@@ -170,9 +175,9 @@ def brought_by(
         LOG.warning("servers of a skill left out", why=str(problem))
     taken = {each.prefix or prefix_of(name) for name, each in servers.items()}
     brought: dict[str, Brought] = {}
-    for skill, configs in found.items():
+    for skill, brings in found.items():
         own: dict[str, McpServerConfig] = {}
-        for name, each in configs.items():
+        for name, each in brings.servers.items():
             prefix = free_prefix(name, taken)
             taken.add(prefix)
             own[name] = msgspec.structs.replace(each, prefix=prefix)

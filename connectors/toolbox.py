@@ -46,6 +46,7 @@ def make_tools(
 ) -> dict[str, Tool]:
     """Make the tools, by name; those with a client only if some agent has them."""
     wanted = {tool for agent in config.agents.values() for tool in agent.tools}
+    wanted.update(config.hiring.tools)
     desks = Desks(config.workspace)
     tools: list[Tool] = [
         CalculateTool(),

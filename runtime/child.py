@@ -116,6 +116,13 @@ def kill_for_good(cell: Cell) -> Reply:
     return kill(cell)
 
 
+def stop_for_good(cell: Cell) -> Reply:
+    """Ask an actor to end; the reply is answered when it has."""
+    reply = Reply()
+    cell.stop(SHUTDOWN, reply)
+    return reply
+
+
 def was_asked(cell: Cell) -> bool:
     """Whether somebody waits for the answer to the present message."""
     return isinstance(cell.current, Envelope) and cell.current.is_ask

@@ -19,6 +19,9 @@ ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 RandomBytes = Callable[[int], bytes]
 """Gives that many random bytes, as `random.Random(7).randbytes` does."""
 
+SYSTEM_RANDOM: RandomBytes = os.urandom
+"""Bytes that nobody can guess."""
+
 # Why: two characters at a time from a table, random characters by one
 # translation of bytes, and the part that changes once in a millisecond kept as
 # text: an id costs 0.6 µs inside a millisecond, 3 µs when a new one begins.

@@ -20,7 +20,7 @@ import trio
 from runtime import lifecycle
 from runtime.actor import Actor
 from runtime.cell import Cell
-from runtime.child import in_trio, kill_for_good, turn_down
+from runtime.child import in_trio, kill_for_good, stop_for_good, turn_down
 from runtime.envelope import Envelope
 from runtime.errors import DeclineStart
 from runtime.mailbox import MailboxConfig
@@ -105,6 +105,12 @@ class StopKey(msgspec.Struct, frozen=True):
     key: str
 
 
+class ToAwake(msgspec.Struct, frozen=True):
+    """Hand a message to every child that is awake; nobody is woken for it."""
+
+    message: object
+
+
 class Sweep(msgspec.Struct, frozen=True):
     """A note to itself: put to sleep who has been idle."""
 
@@ -153,7 +159,7 @@ class KeyedChild:
 class KeyedSupervisor(Actor):
     """Wakes actors by key, hands them their messages, puts them to sleep.
 
-    Takes: `Keyed` (told or asked), `InterruptKey`, `StopKey`.
+    Takes: `Keyed` (told or asked), `ToAwake`, `InterruptKey`, `StopKey`.
     Sends: the messages on; `KeyGivenUp` to `notify`.
     Keeps: who is awake, in order of last use.
     Fails: never by its children; see the module.
@@ -174,11 +180,8 @@ class KeyedSupervisor(Actor):
         self._config = config
         self._notify = notify
         self._children: OrderedDict[str, KeyedChild] = OrderedDict()
-
-    def on_start(self) -> None:
-        """Begin to look for idle children."""
-        if self._config.idle_after is not None:
-            self.every(max(self._config.idle_after / 4, 0.001), Sweep())
+        self._is_to_sweep = False
+        """Whether a `Sweep` is on its way; none is while nobody is awake."""
 
     def on_receive(self, message: object) -> None:
         """Hand messages on; deal with children that ended."""
@@ -191,6 +194,8 @@ class KeyedSupervisor(Actor):
                 self._wake_again(message)
             case Sweep():
                 self._sweep()
+            case ToAwake(message=item):
+                self._tell_awake(item)
             case InterruptKey(key=key):
                 self._interrupt(key)
             case StopKey(key=key):
@@ -203,7 +208,7 @@ class KeyedSupervisor(Actor):
         cells = [child.cell for child in self._children.values()]
         if not brutally:
             with trio.move_on_after(in_trio(self._config.shutdown)):
-                for reply in [_stop_for_good(cell) for cell in cells]:
+                for reply in [stop_for_good(cell) for cell in cells]:
                     await reply
         for reply in [kill_for_good(cell) for cell in cells]:
             await reply
@@ -229,6 +234,12 @@ class KeyedSupervisor(Actor):
         if not child.cell.offer(item):
             child.cell.give_up(item, "mailbox_full")
 
+    def _tell_awake(self, message: object) -> None:
+        """Tell all; to be told is no use that keeps anybody awake."""
+        for child in tuple(self._children.values()):
+            if not child.cell.is_dead and not child.cell.offer(message):
+                child.cell.give_up(message, "mailbox_full")
+
     def _wake(self, key: str, before: KeyedChild | None) -> KeyedChild | None:
         """Start the child of a key; None if there are too many."""
         children = self._children
@@ -244,6 +255,8 @@ class KeyedSupervisor(Actor):
             cell.generation = before.cell.generation
         kernel.names[name] = cell
         children[key] = child
+        if self._config.idle_after is not None and not self._is_to_sweep:
+            self._sweep_in(self._config.idle_after)
         self._start(child)
         return child
 
@@ -280,12 +293,23 @@ class KeyedSupervisor(Actor):
 
     def _sweep(self) -> None:
         """Ask those who have been idle to sleep; the longest idle come first."""
-        latest = trio.current_time() - (self._config.idle_after or 0.0)
+        self._is_to_sweep = False
+        idle_after, now = self._config.idle_after or 0.0, trio.current_time()
+        # Chosen: nobody stays awake for more than a quarter longer than asked, and
+        # however many fall idle one after the other, few sweeps look for them.
+        soon = max(idle_after / 4, 0.001)
         for _ in range(len(self._children)):
             key, child = next(iter(self._children.items()))
-            if child.used_at > latest:
+            if child.used_at > now - idle_after:
+                self._sweep_in(max(child.used_at + idle_after - now, soon))
                 return
             self._ask_to_sleep(key, child)
+        if self._children:  # all were asked: to see whether they went
+            self._sweep_in(soon)
+
+    def _sweep_in(self, seconds: float) -> None:
+        self._is_to_sweep = True
+        self.after(seconds, Sweep())
 
     def _make_room(self) -> None:
         for _ in range(min(LOOKS, len(self._children))):
@@ -368,10 +392,3 @@ def _end_start(cell: Cell, generation: int) -> None:
     """Kill an incarnation that has not started in time; the next is left alone."""
     if cell.generation == generation:
         cell.kill()
-
-
-def _stop_for_good(cell: Cell) -> Reply:
-    """Ask an actor to end; the reply is answered when it has."""
-    reply = Reply()
-    cell.stop(SHUTDOWN, reply)
-    return reply

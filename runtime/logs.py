@@ -96,9 +96,15 @@ class EventLog:
         fields: Mapping[str, Value],
         error: BaseException | None = None,
     ) -> None:
-        if self._logger.isEnabledFor(level):
-            # Why `%s`: an event's text may hold a percent sign.
-            self._logger.log(level, "%s", event, extra={FIELDS: fields}, exc_info=error)
+        logger = self._logger
+        if not logger.isEnabledFor(level):
+            return
+        # Why not `logger.log`: it first looks for its caller in the stack, which no
+        # line shows. Why `%s`: an event's text may hold a percent sign.
+        trace = None if error is None else (type(error), error, error.__traceback__)
+        record = logging.LogRecord(logger.name, level, "", 0, "%s", (event,), trace)
+        setattr(record, FIELDS, fields)
+        logger.handle(record)
 
 
 class Redactor:
@@ -128,6 +134,8 @@ class Redactor:
     def clean_value(self, value: Value, longest: int = LONGEST_VALUE) -> Value:
         """Clean a field; a number that shows a secret becomes a text."""
         text = str(value)
+        if self._pattern is None and len(text) <= longest:
+            return value
         # Invariant: cut after cleaning; half a secret would not be recognised.
         cleaned = shorten(self.clean(text), longest)
         return value if cleaned == text else cleaned
@@ -195,12 +203,29 @@ def writing(
     root.setLevel(logging.WARNING)
     ours.setLevel(LEVELS[level])
     try:
-        with handler if isinstance(handler, PacedHandler) else nullcontext():
+        writes = handler if isinstance(handler, PacedHandler) else nullcontext()
+        with without_whereabouts(), writes:
             yield
     finally:
         root.removeHandler(handler)
         root.setLevel(before[0])
         ours.setLevel(before[1])
+
+
+@contextmanager
+def without_whereabouts() -> Generator[None]:
+    """Keep records from looking for their thread and process, which no line shows.
+
+    Source: `logging`'s documentation, "Optimization".
+    """
+    before = (logging.logThreads, logging.logProcesses, logging.logMultiprocessing)
+    try:
+        logging.logThreads = False
+        logging.logProcesses = logging.logMultiprocessing = False
+        yield
+    finally:
+        logging.logThreads, logging.logProcesses = before[:2]
+        logging.logMultiprocessing = before[2]
 
 
 def shorten(text: str, longest: int) -> str:
@@ -213,7 +238,7 @@ def shorten(text: str, longest: int) -> str:
 def utc(seconds: float) -> str:
     """Write a moment as in 2026-11-21T03:30:00.123Z."""
     moment = datetime.fromtimestamp(seconds, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
+    return f"{moment.isoformat(timespec='milliseconds')[:-6]}Z"
 
 
 def text_line(fields: Mapping[str, Value]) -> str:

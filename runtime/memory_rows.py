@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from runtime.entries import StoredEntry
 from runtime.errors import (
     DuplicateError,
     KernelError,
     MisuseError,
     SequenceConflictError,
 )
+from runtime.memory_facts import FactRows
 from runtime.rows import (
     Committed,
     Pruned,
@@ -29,6 +31,7 @@ from runtime.rows import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from runtime.entries import Entry
     from runtime.rows import (
         Accept,
         Append,
@@ -52,11 +55,13 @@ class Rows:
         self.snapshots: dict[str, StoredSnapshot] = {}
         self.outbox: dict[str, StoredDelivery] = {}
         self.records: dict[tuple[str, str], StoredRecord] = {}
+        self.entries: dict[tuple[str, str], StoredEntry] = {}
         self.streams_of: dict[str, set[str]] = {}
         """By message: the streams that are forgotten with it."""
 
         self._numbers: Counter[str] = Counter()
         self._undo: list[Callable[[], object]] = []
+        self.facts = FactRows(self._undo)
 
     def apply(self, commit: Commit, epoch: int) -> Committed:
         """Take in all of a commit, or nothing and raise."""
@@ -94,6 +99,9 @@ class Rows:
         self._change_deliveries(commit, at)
         for record in commit.records:
             self._write_record(record, epoch, at)
+        for entry in commit.entries:
+            self._write_entry(entry, epoch, at)
+        self.facts.apply(commit.facts, epoch, at)
         return Committed(accepted, sequences, enqueued)
 
     def _change_deliveries(self, commit: Commit, at: float) -> None:
@@ -247,6 +255,24 @@ class Rows:
             at=at,
         )
         self._put(self.records, key, stored)
+
+    def _write_entry(self, row: Entry, epoch: int, at: float) -> None:
+        key = (row.kind, row.id)
+        before = self.entries.get(key)
+        version = 0 if before is None else before.version
+        if row.expected is not None and row.expected != version:
+            raise SequenceConflictError(
+                f"{row.kind} {row.id!r} is at version {version}, not at"
+                f" {row.expected}: another writer was first; read it again"
+            )
+        if row.body is not None:
+            stored = StoredEntry(
+                *key, row.owner, row.part, epoch, version + 1, row.body, at
+            )
+            self._put(self.entries, key, stored)
+        elif before is not None:
+            del self.entries[key]
+            self._undo.append(lambda: self.entries.update({key: before}))
 
     def prune(self, before: float, limit: int) -> Pruned:
         """Forget settled rows of each table, those settled longest ago first."""

@@ -15,17 +15,26 @@ from typing import TYPE_CHECKING
 import trio
 
 from runtime.errors import KernelError, StoreUnavailableError
+from runtime.facts import (
+    refuse_fact_limit,
+    refuse_listing,
+    refuse_listings,
+    refuse_search,
+)
 from runtime.memory_rows import Rows, is_open
 from runtime.rows import MAX_ROWS, Answered, Committed, Counts
 from runtime.store import (
-    refuse_half_character,
     refuse_limit,
     refuse_misuse,
 )
+from runtime.texts import refuse_half_character
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
+    from runtime.entries import StoredEntry
+    from runtime.fact_rows import FactListing, FactLists, FactSearch, Found, StoredFact
+    from runtime.memory_facts import FactRows
     from runtime.rows import (
         Commit,
         Pruned,
@@ -69,6 +78,11 @@ class MemoryStore:
     def healthy(self) -> bool:
         """False from a failed write until one succeeds."""
         return self._healthy
+
+    @property
+    def facts(self) -> MemoryFacts:
+        """What is remembered; see the port."""
+        return MemoryFacts(self._rows.facts, self._refuse_closed)
 
     def reopened(self) -> MemoryStore:
         """Give a new store with these rows, as after a restart; this one is closed."""
@@ -185,6 +199,27 @@ class MemoryStore:
         found.sort(key=lambda row: (row.at, row.number))
         return tuple(found[:limit])
 
+    async def entry(self, kind: str, name: str) -> StoredEntry | None:
+        """Give one entry; see the port."""
+        refuse_half_character(kind + name)
+        await self._enter()
+        return self._rows.entries.get((kind, name))
+
+    async def entries(
+        self, kind: str, owner: str | None = None, after: str = "", limit: int = 1000
+    ) -> tuple[StoredEntry, ...]:
+        """Give entries of a kind in the order of their ids; see the port."""
+        refuse_limit(limit)
+        refuse_half_character(kind + (owner or "") + after)
+        await self._enter()
+        found = [
+            row
+            for row in self._rows.entries.values()
+            if row.kind == kind and owner in (None, row.owner) and row.id > after
+        ]
+        found.sort(key=lambda row: row.id)
+        return tuple(found[:limit])
+
     async def counts(self) -> Counts:
         """Count rows by state; see the port."""
         await self._enter()
@@ -237,3 +272,59 @@ class MemoryStore:
             raise StoreUnavailableError(
                 f"commit {self._commits} was told to find the disk full; try again"
             )
+
+
+class MemoryFacts:
+    """Facts in memory; see `runtime.facts.Facts` for what may be relied on.
+
+    Args:
+        rows: all of them.
+        enter: raises if the store is closed.
+    """
+
+    def __init__(self, rows: FactRows, enter: Callable[[], None]) -> None:
+        self._rows = rows
+        self._enter = enter
+
+    async def search(self, search: FactSearch) -> Found:
+        """Find facts; see the port."""
+        refuse_search(search)
+        await self._pause()
+        return self._rows.search(search)
+
+    async def listed(self, listing: FactListing) -> tuple[StoredFact, ...]:
+        """Give facts by what they are called; see the port."""
+        refuse_listing(listing)
+        await self._pause()
+        return self._rows.listed(listing)
+
+    async def lists(self, listings: tuple[FactListing, ...]) -> FactLists:
+        """Take several listings at once; see the port."""
+        refuse_listings(listings)
+        await self._pause()
+        return self._rows.lists(listings)
+
+    async def unembedded(
+        self, agent: str, space: str, after: int = 0, limit: int = 100
+    ) -> tuple[StoredFact, ...]:
+        """Give facts that want a vector; see the port."""
+        refuse_fact_limit(limit)
+        refuse_half_character(agent + space)
+        await self._pause()
+        return self._rows.unembedded(agent, space, after, limit)
+
+    async def counts(self, agent: str) -> dict[tuple[str, str], int]:
+        """Count an agent's facts; see the port."""
+        refuse_half_character(agent)
+        await self._pause()
+        return self._rows.counts(agent)
+
+    async def prune(self, now: float, limit: int = 1000) -> int:
+        """Forget what has expired; see the port."""
+        refuse_fact_limit(limit)
+        await self._pause()
+        return self._rows.prune(now, limit)
+
+    async def _pause(self) -> None:
+        self._enter()
+        await trio.lowlevel.checkpoint()

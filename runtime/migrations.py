@@ -227,10 +227,99 @@ def step_3_events_of_messages(db: apsw.Connection) -> None:
     """)
 
 
+def step_4_entries(db: apsw.Connection) -> None:
+    """Add rows that are changed in place: people, for one."""
+    db.execute("""
+        CREATE TABLE entry(
+            kind    TEXT NOT NULL,
+            id      TEXT NOT NULL,
+            owner   TEXT NOT NULL,
+            part    INTEGER NOT NULL CHECK(part BETWEEN 0 AND 255),
+            epoch   INTEGER NOT NULL,
+            version INTEGER NOT NULL CHECK(version > 0),
+            body    BLOB NOT NULL,
+            at      REAL NOT NULL,
+            PRIMARY KEY(kind, id)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX entry_owner ON entry(kind, owner, id);
+    """)
+
+
+def step_5_facts(db: apsw.Connection) -> None:
+    """Add what agents remember, found by words and by vectors.
+
+    `sqlite_facts.py` says why words carry the number of their scope.
+    """
+    db.execute("""
+        CREATE TABLE fact_scope(
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            agent  TEXT NOT NULL,
+            scope  TEXT NOT NULL,
+            UNIQUE(agent, scope)
+        ) STRICT;
+
+        CREATE TABLE fact(
+            number     INTEGER PRIMARY KEY AUTOINCREMENT,
+            id         TEXT NOT NULL UNIQUE,
+            scope      INTEGER NOT NULL,
+            kind       TEXT NOT NULL,
+            category   TEXT NOT NULL,
+            key        TEXT NOT NULL,
+            text       TEXT NOT NULL,
+            words      TEXT NOT NULL,
+            provenance TEXT NOT NULL,
+            part       INTEGER NOT NULL CHECK(part BETWEEN 0 AND 255),
+            epoch      INTEGER NOT NULL,
+            created_at REAL NOT NULL,
+            used_at    REAL NOT NULL,
+            expires_at REAL,
+            -- Whose vector it has; empty: none yet; NULL: it wants none.
+            space      TEXT
+        ) STRICT;
+        CREATE INDEX fact_place ON fact(scope, kind, category);
+        CREATE UNIQUE INDEX fact_key ON fact(scope, kind, key) WHERE key <> '';
+        CREATE INDEX fact_expiring ON fact(expires_at) WHERE expires_at IS NOT NULL;
+        CREATE INDEX fact_space ON fact(space, number) WHERE space IS NOT NULL;
+
+        CREATE TABLE fact_vector(
+            scope  INTEGER NOT NULL,
+            number INTEGER NOT NULL,
+            space  TEXT NOT NULL,
+            vector BLOB NOT NULL,
+            PRIMARY KEY(scope, number)
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE VIRTUAL TABLE fact_words USING fts5(
+            words, content='fact', content_rowid='number', detail='none',
+            columnsize=0, tokenize='ascii'
+        );
+        -- What is forgotten leaves the index at once, not when it is next tidied.
+        INSERT INTO fact_words(fact_words, rank) VALUES ('secure-delete', 1);
+
+        CREATE TRIGGER fact_saved AFTER INSERT ON fact BEGIN
+            INSERT INTO fact_words(rowid, words) VALUES (new.number, new.words);
+        END;
+        CREATE TRIGGER fact_forgotten AFTER DELETE ON fact BEGIN
+            INSERT INTO fact_words(fact_words, rowid, words)
+                VALUES ('delete', old.number, old.words);
+            DELETE FROM fact_vector WHERE scope = old.scope AND number = old.number;
+        END;
+
+        -- For people who open the file with `sqlite3`.
+        CREATE VIEW remembered AS SELECT
+            fact.id, home.agent, home.scope, fact.kind, fact.category, fact.key,
+            fact.text, fact.provenance, fact.created_at, fact.used_at,
+            fact.expires_at
+            FROM fact JOIN fact_scope AS home ON home.number = fact.scope;
+    """)
+
+
 MIGRATIONS: Sequence[Migration] = (
     step_1_inbox_journal_outbox,
     step_2_attempts_snapshots_records,
     step_3_events_of_messages,
+    step_4_entries,
+    step_5_facts,
 )
 
 

@@ -16,6 +16,9 @@ from typing import Literal
 
 import msgspec
 
+from runtime.entries import Entry
+from runtime.fact_rows import FactChange
+
 PARTS = 256
 """How many parts conversations are spread over; never changes."""
 
@@ -200,6 +203,13 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     not_said: tuple[NotSaid, ...] = ()
     receipts: tuple[Receipt, ...] = ()
     records: tuple[Record, ...] = ()
+    entries: tuple[Entry, ...] = ()
+
+    may_wait: bool = False
+    """Whether a store may keep it back for some milliseconds, to store it with the
+    next commit: for what nobody waits for, and whose loss does no harm."""
+    facts: tuple[FactChange, ...] = ()
+    """What is remembered and what is forgotten, one after the other."""
 
 
 class Committed(msgspec.Struct, frozen=True):

@@ -19,7 +19,8 @@ from runtime.errors import MisuseError
 from runtime.rows import StoredDelivery, StoredEvent, StoredMessage
 from runtime.sqlite_file import SqliteFile
 from runtime.sqlite_reads import DELIVERY, EVENT, MESSAGE
-from runtime.store import refuse_half_character, refuse_limit
+from runtime.store import refuse_limit
+from runtime.texts import refuse_half_character
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator

@@ -2,14 +2,16 @@
 
 Knows connections only as what a job is given. Both ways are coalesced: a thread
 that is busy is not woken, and all results of a burst come back in one hop to the
-trio thread (a hop for each costs more than the work; see `benchmarks`).
+trio thread (a hop for each costs more than the work; see `benchmarks`). A job that
+may wait wakes nobody: it is taken with the next one, or alone after `LINGER`.
 """
 
 from __future__ import annotations
 
 import abc
 import contextlib
-import queue
+import threading
+from collections import deque
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import trio
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
     import apsw
 
 T = TypeVar("T")
+
+# Chosen: within it a quick model answers, and a person's program writes again; what
+# the end of the process may take of what nobody waits for is as little.
+LINGER = 0.01
+"""Seconds that a job which may wait lies at most before the thread takes it."""
 
 
 class Job(abc.ABC):
@@ -144,11 +151,17 @@ class JobQueue:
         self._max_bytes = max_bytes
         self._wake = wake
         self._token = trio.lowlevel.current_trio_token()
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._jobs: deque[Job] = deque()
+        # Free while there is something to take at once. Only the trio thread frees
+        # it, so that looking before is enough; only the working thread takes it.
+        self._bell = threading.Lock()
+        self._bell.acquire()
         self._refusal: str | None = None
         self._death: str | None = None
         self._is_asleep = True
+        self._is_dozing = False
         self._is_hurried = False
+        self._has_more = False  # left behind by the last taking
         # Two counters, each written by one thread only, so that neither needs a
         # lock: bytes that came in, bytes that went out.
         self._bytes_in = 0
@@ -157,7 +170,7 @@ class JobQueue:
     @property
     def depth(self) -> int:
         """How many jobs wait."""
-        return self._jobs.qsize()
+        return len(self._jobs)
 
     @property
     def is_closed(self) -> bool:
@@ -193,10 +206,19 @@ class JobQueue:
         work: Callable[[apsw.Connection], T],
         done: Callable[[T | Exception], object],
         size: int = 0,
+        *,
+        may_wait: bool = False,
     ) -> None:
         """Have the thread do `work`, and go on; `done` is told what it gives.
 
         Jobs of one caller are done, and told of, in the order they were submitted.
+
+        Args:
+            work: called in the thread with its connection.
+            done: see `Told`.
+            size: bytes it holds while it waits.
+            may_wait: whether it need not be done before the next job is, or `LINGER`
+                is over.
 
         Raises:
             StoreUnavailableError: too much waits already, or the queue is closed.
@@ -206,19 +228,25 @@ class JobQueue:
         if self._death is not None:
             raise StoreUnavailableError(self._death)
         job = Told(work, done, size)
-        self._put(job)
+        self._put(job, may_wait=may_wait)
         if self._death is not None:  # it may have died before it could see the job
             job.error = StoreUnavailableError(self._death)
             self._token.run_sync_soon(job.wake)
 
-    def _put(self, job: Job) -> None:
+    def _put(self, job: Job, *, may_wait: bool = False) -> None:
         self._bytes_in += job.size
-        self._jobs.put(job)
-        # Order matters: the job stands before we look, and `take` looks for jobs
-        # after it has said that it sleeps. At worst it is woken for nothing.
+        self._jobs.append(job)
+        # Order matters: the job stands before we look, and the thread looks for jobs
+        # after it has said that it dozes or sleeps. At worst it wakes for nothing.
+        if self._is_dozing or not may_wait:
+            self._ring()
         if self._is_asleep:
             self._is_asleep = False
             self._wake()
+
+    def _ring(self) -> None:
+        if self._bell.locked():
+            self._bell.release()
 
     def _refuse(self, size: int) -> None:
         if self._refusal is not None:
@@ -238,7 +266,8 @@ class JobQueue:
     def close(self, refusal: str) -> None:
         """Refuse what comes from now on, saying why, and hurry the thread."""
         self._refusal = self._refusal or refusal
-        self._jobs.put(None)
+        self._is_hurried = True
+        self._ring()
 
     def take(self, most: int, patience: float) -> list[Job]:
         """Take what waits, in order.
@@ -252,26 +281,31 @@ class JobQueue:
             it will be woken.
         """
         while True:
-            taken = self._drain(most, 0.0 if self._is_hurried else patience)
+            if not self._has_more:
+                self._await_jobs(patience)
+            taken = self._drain(most)
             if taken:
                 return taken
             self._is_asleep = True
-            if self._jobs.empty():
+            if not self._jobs:
                 return taken
             self._is_asleep = False
 
-    def _drain(self, most: int, patience: float) -> list[Job]:
+    def _await_jobs(self, patience: float) -> None:
+        if self._is_hurried or self._bell.acquire(timeout=min(LINGER, patience)):
+            return
+        self._is_dozing = True
+        if not self._jobs and patience > LINGER:
+            self._bell.acquire(timeout=patience - LINGER)
+        self._is_dozing = False
+
+    def _drain(self, most: int) -> list[Job]:
         taken: list[Job] = []
-        wait = patience > 0
-        with contextlib.suppress(queue.Empty):
-            while len(taken) < most:
-                job = self._jobs.get(block=wait, timeout=patience)
-                if job is None:
-                    self._is_hurried = True
-                    break
-                wait = False
-                taken.append(job)
-                self._bytes_out += job.size
+        while self._jobs and len(taken) < most:
+            job = self._jobs.popleft()
+            taken.append(job)
+            self._bytes_out += job.size
+        self._has_more = bool(self._jobs)
         return taken
 
     def give_up(self, error: Exception, jobs: Sequence[Job]) -> None:

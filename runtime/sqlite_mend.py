@@ -37,6 +37,7 @@ RETRY = """UPDATE inbox SET state = 'accepted', reason = ?, due_at = 0.0,
     settled_at = NULL WHERE id = ?"""
 HURRY = "UPDATE inbox SET due_at = 0.0 WHERE id = ?"
 DROP = "UPDATE inbox SET state = 'dropped', reason = ?, settled_at = ? WHERE id = ?"
+EPOCH = "SELECT max(epoch) FROM entry"
 RETRY_DELIVERY = """UPDATE outbox SET state = 'pending', receipt = '',
     settled_at = NULL WHERE id = ?"""
 DROP_DELIVERY = """UPDATE outbox SET state = 'dead', receipt = ?, settled_at = ?
@@ -159,6 +160,22 @@ def drop_delivery(path: Path, name: str, now: float) -> Mended:
             db.execute(DROP_DELIVERY, (DROPPED, now, found))
             return Mended(has_changed=True, text=f"delivery {found} is not sent")
         return refused(f"delivery {found}", state, DROP_DELIVERY_REFUSALS)
+
+
+def write(path: Path, commit: Commit) -> None:
+    """Store one unit beside a server.
+
+    Args:
+        path: the database.
+        commit: what to store.
+
+    Raises:
+        SequenceConflictError: an entry was changed since it was read.
+        StoreError: see `runtime.sqlite_file.SqliteFile.open_existing`.
+    """
+    with mending(path) as db:
+        epoch: int = db.execute(EPOCH).get or 0
+        sqlite_rows.write(db, commit, epoch)
 
 
 def refused(what: str, state: str, reasons: dict[str, str]) -> Mended:

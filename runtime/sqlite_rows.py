@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from runtime import sqlite_entries
 from runtime.errors import DuplicateError, MisuseError, SequenceConflictError
 from runtime.rows import Committed, Pruned
+from runtime.sqlite_facts import change_facts
 
 if TYPE_CHECKING:
     import apsw
@@ -101,6 +103,10 @@ def write(db: apsw.Connection, commit: Commit, epoch: int) -> Committed:
     change_deliveries(db, commit, at)
     for record in commit.records:
         put_record(db, record, epoch, at)
+    for entry in commit.entries:
+        sqlite_entries.put(db, entry, epoch, at)
+    if commit.facts:
+        change_facts(db, commit.facts, epoch, at)
     return Committed(accepted, sequences, enqueued)
 
 

@@ -13,24 +13,26 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from runtime import sqlite_reads, sqlite_rows
+from runtime import sqlite_entries, sqlite_reads, sqlite_rows
 from runtime.errors import (
     CorruptError,
     MisuseError,
     StoreError,
     StoreUnavailableError,
 )
+from runtime.sqlite_fact_store import SqliteFacts
 from runtime.sqlite_threads import Reader, WorkingThread, Writer
 from runtime.store import (
     body_bytes,
-    refuse_half_character,
     refuse_limit,
     refuse_misuse,
 )
+from runtime.texts import refuse_half_character
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from runtime.entries import StoredEntry
     from runtime.rows import (
         Answered,
         Commit,
@@ -79,6 +81,7 @@ class SqliteStore:
         self._token = trio.lowlevel.current_trio_token()
         self._writer = WorkingThread(Writer, file, self._learn)
         self._reader = WorkingThread(Reader, file, self._learn)
+        self._facts = SqliteFacts(self._reader.jobs, self._writer.jobs)
 
     @classmethod
     async def open(
@@ -127,6 +130,11 @@ class SqliteStore:
         return self._writer.jobs.is_dead or self._reader.jobs.is_dead
 
     @property
+    def facts(self) -> SqliteFacts:
+        """What is remembered; see the port."""
+        return self._facts
+
+    @property
     def queued(self) -> int:
         """How many commits wait for the writer now."""
         return self._writer.jobs.depth
@@ -149,6 +157,7 @@ class SqliteStore:
                 partial(sqlite_rows.write, commit=commit, epoch=self._epoch),
                 done,
                 body_bytes(commit),
+                may_wait=commit.may_wait,
             )
         except (StoreError, MisuseError) as error:
             self._token.run_sync_soon(done, error)
@@ -227,6 +236,25 @@ class SqliteStore:
                 at=at,
                 number=number,
                 limit=limit,
+            )
+        )
+
+    async def entry(self, kind: str, name: str) -> StoredEntry | None:
+        """Give one entry; see the port."""
+        refuse_half_character(kind + name)
+        return await self._reader.jobs.call(
+            partial(sqlite_entries.one, kind=kind, name=name)
+        )
+
+    async def entries(
+        self, kind: str, owner: str | None = None, after: str = "", limit: int = 1000
+    ) -> tuple[StoredEntry, ...]:
+        """Give entries of a kind in the order of their ids; see the port."""
+        refuse_limit(limit)
+        refuse_half_character(kind + (owner or "") + after)
+        return await self._reader.jobs.call(
+            partial(
+                sqlite_entries.listed, kind=kind, owner=owner, after=after, limit=limit
             )
         )
 

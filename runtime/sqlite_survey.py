@@ -15,15 +15,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from runtime.rows import StoredEvent, StoredRecord
+from runtime.sqlite_entries import listed
 from runtime.sqlite_file import SqliteFile
 from runtime.sqlite_reads import EVENT, NEVER, RECORD, greet
-from runtime.store import refuse_half_character, refuse_limit
+from runtime.store import refuse_limit
+from runtime.texts import refuse_half_character
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from pathlib import Path
 
     import apsw
+
+    from runtime.entries import StoredEntry
 
 PAGE = 1000
 """Rows read at once."""
@@ -136,6 +140,17 @@ class Survey:
                 yield record
             if len(rows) < PAGE:
                 return
+
+    def entries(self, kind: str) -> Iterator[StoredEntry]:
+        """Give all entries of a kind, in the order of their ids."""
+        after = ""
+        while True:
+            with self._file.told():
+                rows = listed(self._db, kind, None, after, PAGE)
+            yield from rows
+            if len(rows) < PAGE:
+                return
+            after = rows[-1].id
 
     def totals(self) -> Totals:
         """Count all rows."""

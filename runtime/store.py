@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from runtime.errors import MisuseError
+from runtime.fact_rows import SaveFact
+from runtime.facts import Facts, fact_bytes, fact_texts, refuse_fact_misuse
 from runtime.rows import (
     MAX_ROWS,
     PARTS,
@@ -27,6 +29,10 @@ from runtime.rows import (
     StoredRecord,
     StoredSnapshot,
 )
+from runtime.texts import refuse_half_character
+
+if TYPE_CHECKING:
+    from runtime.entries import StoredEntry
 
 LEAST_URGENT = 10
 
@@ -35,7 +41,7 @@ Done = Callable[[Committed | Exception], object]
 
 
 class Store(Protocol):
-    """Durable rows: inbox, journal, outbox, records.
+    """Durable rows: inbox, journal, outbox, records, facts.
 
     Implemented by `runtime/memory_store.py` (start there) and
     `runtime/sqlite_store.py`; both pass `tests/contracts/test_store.py`. Used from
@@ -57,6 +63,11 @@ class Store(Protocol):
         """
         ...
 
+    @property
+    def facts(self) -> Facts:
+        """What is remembered: reads it; a commit changes it."""
+        ...
+
     async def commit(self, commit: Commit) -> Committed:
         """Store one unit, and come back when it is durable.
 
@@ -68,7 +79,8 @@ class Store(Protocol):
         Raises:
             DuplicateError: a dedup key was used before, or a row to be changed has
                 its terminal state already.
-            SequenceConflictError: `expected` is not the stream's last event.
+            SequenceConflictError: `expected` is not the stream's last event, or not
+                the version of the entry.
             StoreUnavailableError: disk full or failing, the queue is full, or the
                 store is closed; try again later. If the very flush failed and the
                 process ends before a later write succeeds, the commit may turn up
@@ -89,7 +101,7 @@ class Store(Protocol):
         may be told before the commits submitted earlier.
 
         Args:
-            commit: what to store.
+            commit: what to store; `Commit.may_wait` says whether at once.
             done: must neither wait nor raise; usually it tells an actor.
         """
         ...
@@ -157,6 +169,23 @@ class Store(Protocol):
         """
         ...
 
+    async def entry(self, kind: str, name: str) -> StoredEntry | None:
+        """Give one entry; None if there is none."""
+        ...
+
+    async def entries(
+        self, kind: str, owner: str | None = None, after: str = "", limit: int = 1000
+    ) -> tuple[StoredEntry, ...]:
+        """Give entries of a kind in the order of their ids.
+
+        Args:
+            kind: which ones.
+            owner: only this one's; None for all.
+            after: the id of the last one seen; empty from the first.
+            limit: most rows to give.
+        """
+        ...
+
     async def counts(self) -> Counts:
         """Count inbox and outbox rows by state, as of one moment."""
         ...
@@ -213,11 +242,13 @@ def refuse_misuse(commit: Commit) -> None:
         MisuseError: see `Store.commit`.
     """
     refuse_numbers(commit)
+    refuse_fact_misuse(commit.facts)
     for at in times(commit):
         if not math.isfinite(at):
             raise MisuseError(f"{at} is not a time; give Unix seconds")
-    for text in texts(commit):
-        if not text.isascii():
+    given = texts(commit)
+    if not "".join(given).isascii():
+        for text in given:
             refuse_half_character(text)
 
 
@@ -256,6 +287,8 @@ def parts(commit: Commit) -> list[int]:
     found += [row.part for row in commit.snapshots]
     found += [row.part for row in commit.deliveries]
     found += [row.part for row in commit.records]
+    found += [row.part for row in commit.entries]
+    found += [row.part for row in commit.facts if isinstance(row, SaveFact)]
     return found
 
 
@@ -266,21 +299,6 @@ def times(commit: Commit) -> list[float]:
         *(row.at for row in commit.accepts),
         *(row.due_at for row in commit.defers),
     ]
-
-
-def refuse_half_character(text: str) -> None:
-    """Check that a text can be stored.
-
-    Raises:
-        MisuseError: it holds half a character (a lone surrogate).
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise MisuseError(
-            f"{text!a} holds half a character and cannot be stored; the edge that"
-            " made it must replace what it cannot decode"
-        ) from error
 
 
 def refuse_limit(limit: int) -> None:
@@ -305,7 +323,9 @@ def texts(commit: Commit) -> list[str]:
         found += (row.delivery_id, row.connector, row.chat, row.correlation_id)
     for record in commit.records:
         found += (record.kind, record.id, record.owner)
-    return found + texts_of_changes(commit)
+    for entry in commit.entries:
+        found += (entry.kind, entry.id, entry.owner)
+    return found + texts_of_changes(commit) + fact_texts(commit.facts)
 
 
 def texts_of_changes(commit: Commit) -> list[str]:
@@ -326,10 +346,10 @@ def texts_of_changes(commit: Commit) -> list[str]:
 
 def body_bytes(commit: Commit) -> int:
     """How many bytes the bodies of a commit have together."""
-    return (
-        sum(len(row.body) for row in commit.accepts)
-        + sum(len(event.body) for row in commit.appends for event in row.events)
-        + sum(len(row.body) for row in commit.snapshots)
-        + sum(len(row.body) for row in commit.deliveries)
-        + sum(len(row.body) for row in commit.records)
-    )
+    bodies = [row.body for row in commit.accepts]
+    bodies += [event.body for row in commit.appends for event in row.events]
+    bodies += [row.body for row in commit.snapshots]
+    bodies += [row.body for row in commit.deliveries]
+    bodies += [row.body for row in commit.records]
+    bodies += [row.body or b"" for row in commit.entries]
+    return sum(map(len, bodies)) + fact_bytes(commit.facts)

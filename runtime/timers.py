@@ -168,7 +168,7 @@ class Timers:
             fire()
 
     def _stir(self) -> None:
-        if self._sleeper is not None:
-            self._sleeper.cancel()
+        if self._sleeper is not None:  # it sleeps less long, and need not wake for that
+            self._sleeper.deadline = self._heap[0][0]
         else:
             self._wake.set()

@@ -10,7 +10,7 @@ import trio
 
 from actors import commits, records
 from actors.answers import Answer
-from actors.config import LimitsConfig, SessionConfig
+from actors.config import LimitsConfig
 from actors.history import History
 from actors.ledger import Run
 from actors.messages import Address, Delivery, Inbound, Line, ToolCall, Usage
@@ -19,6 +19,7 @@ from actors.rules import message_state
 from actors.rules.keys import session_key
 from actors.rules.turn import ModelReplied, ToolReturned
 from actors.services import Services
+from actors.session_config import SessionConfig
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from runtime.metrics import Metrics

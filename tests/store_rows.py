@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from runtime.fact_rows import SaveFact
 from runtime.rows import (
     Accept,
     Append,
@@ -74,6 +75,17 @@ def noting(
 ) -> Record:
     """Make a record to write."""
     return Record(kind=kind, id=name, owner=owner, part=7, body=body)
+
+
+def remembering(name: str, *, text: str = "", **fields: Any) -> SaveFact:
+    """Make a fact to save."""
+    given: dict[str, Any] = {
+        "agent": "bot",
+        "scope": "person:cli/anna",
+        "kind": "fact",
+        "part": 7,
+    }
+    return SaveFact(id=name, text=text or repr(name), **{**given, **fields})
 
 
 def accepting(*names: str, at: float = NOW) -> Commit:

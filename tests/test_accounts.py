@@ -18,6 +18,7 @@ from actors.calls import (
     Recalled,
     Reserve,
     Reserved,
+    Unreserve,
 )
 from actors.ledger import Spent
 from actors.messages import Usage
@@ -116,6 +117,17 @@ async def open_bench(clock: Clock, *budgets: Budget) -> AsyncGenerator[Bench]:
         config = SupervisorConfig(intensity=50, backoff=Backoff())
         await system.start_root(Supervisor((spec,), config), names.ROOT)
         yield Bench(system)
+
+
+async def test_a_ruling_that_nobody_waits_for_holds_nothing(
+    autojump_clock: Clock,
+) -> None:
+    async with open_bench(autojump_clock, TEN_TOKENS) as bench:
+        place(await bench.reserve())
+        assert isinstance(await bench.reserve(), Later)
+        bench.tell(Unreserve(bench.turn.actor_ref))
+        bench.tell(Unreserve(bench.turn.actor_ref))
+        place(await bench.reserve())
 
 
 async def test_the_second_call_waits_while_the_first_may_use_up_the_budget(

@@ -16,7 +16,7 @@ from actors.commits import as_accept, as_enqueue
 from actors.config import LimitsConfig
 from actors.connector import MOST_REFUSALS, Connector, ConnectorIngress
 from actors.errors import MessageRefusedError, OverloadedError, StoppingError
-from actors.messages import RefusedAttempt
+from actors.ingress import RefusedAttempt
 from actors.open_messages import COUNT_AGAIN
 from actors.protocol import CloseDoor, Deliver, Route, Settled
 from actors.records import AuditRecord

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ from actors.config import LimitsConfig
 from actors.history import History
 from actors.messages import Chain, Inbound, Line
 from actors.protocol import Failed, Finished
-from actors.rules.markers import Delegation
+from actors.rules.actions import Delegation
 from actors.rules.owed import Owed
 from tests.fakes.neighbours import anna, make_services, words
 
@@ -126,3 +127,33 @@ async def test_an_answer_announces_exactly_what_will_come(
     verdicts += [owed.count(later.deliveries[0]) for _ in coming]
     assert verdicts == [False] * (len(verdicts) - 1) + [True]
     assert all(each.text.strip() for each in answer.deliveries)
+
+
+@pytest.mark.parametrize("text", ["NO_REPLY", "**IGNORE**", "[DONE].", "heartbeat_ok"])
+async def test_an_answer_of_control_words_is_silence(text: str) -> None:
+    answer = reply(text, words(others=2))
+    (said,) = answer.deliveries
+    assert (said.kind, said.text, said.answers_left) == ("silence", "", 2)
+    assert answer.settled == ("replied", "silent")
+    assert answer.lines[-1].text in {"NO_REPLY", "IGNORE", "DONE", "HEARTBEAT_OK"}
+
+
+async def test_what_means_something_beside_a_control_word_is_said() -> None:
+    assert reply("The disk is full. HEARTBEAT_OK").deliveries[0].text == (
+        "The disk is full."
+    )
+    assert reply("\N{BULLET} HEARTBEAT_OK").deliveries[0].kind == "silence"
+
+
+async def test_what_is_not_carried_out_is_told() -> None:
+    answer = reply("I will.\nPURGE_FACTS")
+    assert [each.text for each in answer.deliveries] == [
+        "I will.",
+        "PURGE_FACTS was not carried out: this agent may not do that.",
+    ]
+    assert reply("[MEMORY:a] b [/MEMORY]").deliveries[0].text == "✓"
+
+
+async def test_a_task_is_shown_without_its_marks() -> None:
+    answer = reply("[DELEGATE:ben] a <think>b</think> c [/DELEGATE]")
+    assert answer.deliveries[0].text == "@ben a c"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from connectors.app import open_app, serving
 from connectors.sandbox.plan import SandboxError
 from connectors.settings import load_app
+from connectors.tool_config import WorkspaceConfig
 from connectors.web.errors import ListenError
 from tests.processes.running import write_settings
 
@@ -65,7 +67,9 @@ async def test_who_runs_programs_has_a_sandbox_and_its_figures(tmp_path: Path) -
 
 
 async def test_a_workspace_that_holds_the_database_is_refused(tmp_path: Path) -> None:
-    config = load(tmp_path, more=f'{SHELL}\n[workspace]\npath = "{tmp_path}"')
+    config = msgspec.structs.replace(
+        load(tmp_path, more=SHELL), workspace=WorkspaceConfig(path=str(tmp_path))
+    )
     with pytest.raises(SandboxError, match="put one of the two elsewhere"):
         async with open_app(config, serving(config)):
             pytest.fail("it started")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import trio
 import trio.testing
 
 from actors.account import Account
 from actors.answers import aside, notice
-from actors.messages import Abilities
+from actors.messages import Abilities, Delivery, Usage
 from actors.protocol import (
     Deliver,
     Finished,
@@ -21,10 +22,11 @@ from actors.protocol import (
 from actors.rules.owed import Owed
 from connectors.chat.plain_text import Writer
 from connectors.web.exchange import Exchange
+from runtime.clock import SystemClock
 from runtime.errors import StoreUnavailableError
 from runtime.memory_store import MemoryStore
 from tests.fakes.console import FakeConsole
-from tests.fakes.neighbours import of_kind, words
+from tests.fakes.neighbours import ROOM, of_kind, words
 from tests.fakes.room import RefusingStore, open_room
 from tests.test_terminal import PIPE, open_chat
 
@@ -144,6 +146,15 @@ async def test_http_has_the_answer_alone() -> None:
     assert (exchange.is_over, exchange.text, exchange.take()) == (True, "yes", "yes")
 
 
+async def test_over_http_a_silent_answer_ends_the_wait() -> None:
+    exchange = Exchange("m1", "anna", is_live=True)
+    silent = msgspec.structs.replace(
+        notice(words(), "", ("replied", "silent")).deliveries[0], kind="silence"
+    )
+    assert exchange.deliver(silent)
+    assert (exchange.is_over, exchange.text) == (True, "")
+
+
 async def test_the_terminal_shows_a_note_on_a_line_of_its_own() -> None:
     async with open_chat(PIPE, FakeConsole("hello")) as chat:
         inbound = await chat.ingress.next()
@@ -182,3 +193,38 @@ async def test_with_a_pipe_an_approval_is_said_when_somebody_is_asked() -> None:
         "* may it? /approve 3F\nyou> /approve\n* Approved.\nanna> done\n"
         in console.screen
     )
+
+
+def test_a_client_is_told_when_the_model_may_be_had_again() -> None:
+    for seconds, least, most in ((90.0, 80, 90), (1e6, 3600, 3600), (-5.0, 1, 1)):
+        exchange = Exchange("m1", "anna", is_live=False)
+        gone = Delivery(
+            id="m1:0",
+            correlation_id="m1",
+            address=ROOM,
+            agent="",
+            text="not now",
+            trouble="unavailable",
+            retry_at=SystemClock().wall() + seconds,
+        )
+        assert exchange.deliver(gone)
+        assert exchange.failure is not None
+        wait = exchange.failure.retry_after
+        assert wait is not None
+        assert least <= wait <= most
+
+
+def test_what_the_turns_of_an_exchange_took_is_added_up() -> None:
+    exchange = Exchange("m1", "anna", is_live=False)
+    for number, usage in enumerate((Usage(7, 5), None, Usage(1, 1))):
+        said = Delivery(
+            id=f"m1:{number}",
+            correlation_id="m1",
+            address=ROOM,
+            agent="anna",
+            text="x",
+            usage=usage,
+            answers_left=2 if number == 0 else 0,
+        )
+        exchange.deliver(said)
+    assert exchange.usage == Usage(8, 6)

@@ -47,10 +47,12 @@ class NotingStore(HeldStore):
     def __init__(self) -> None:
         super().__init__()
         self.claims: list[Claim] = []
+        self.hurried: list[Claim] = []
         self.defers: list[Defer] = []
 
     def submit(self, commit: Commit, done: Done) -> None:
         self.claims += commit.claims
+        self.hurried += () if commit.may_wait else commit.claims
         self.defers += commit.defers
         super().submit(commit, done)
 
@@ -82,6 +84,7 @@ async def test_a_new_message_is_not_kept_waiting_for_the_disk(
         store.is_held = True
         (start,) = await grant(room)
         assert store.claims == [Claim("m1", 1)]
+        assert store.hurried == []
         assert start.steps == f"{STREAM}/m1"
         assert not start.may_have_steps
 
@@ -94,7 +97,7 @@ async def test_what_was_begun_before_is_begun_when_that_is_durable(
         await hear(room, OLD)
         store.is_held = True
         assert await grant(room) == []
-        assert store.claims == [Claim("m1", 2)]
+        assert store.hurried == [Claim("m1", 2)]
         store.let_go()
         await room.rest()
         (start,) = of_kind(room.agent, StartTurn)

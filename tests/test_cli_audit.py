@@ -199,3 +199,19 @@ def test_no_time_at_all_is_a_wrong_command_line(
 ) -> None:
     assert run(["audit", "--db", str(path), f"--since={text}"]) == 2
     assert f"{text!r} is no time; write 2026-11-21" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["audit", "usage", "queue list"])
+def test_no_key_is_needed_to_look_into_the_past(
+    command: str, tmp_path: Path, path: Path, capsys: Output
+) -> None:
+    settings = tmp_path / "c.toml"
+    settings.write_text(
+        f'[store]\npath = "{path}"\n[models.a]\nkind = "openai"\nmodel = "m"\n'
+        'api_key = { env = "NOT_SET_ANYWHERE" }\n'
+    )
+    assert run([*command.split(), "--config", str(settings)]) == 0
+    assert capsys.readouterr().out
+    settings.write_text("[store]\npth = 1\n")
+    assert run([*command.split(), "--config", str(settings)]) != 0
+    assert "unknown key 'pth'" in capsys.readouterr().err

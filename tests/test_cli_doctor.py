@@ -81,8 +81,8 @@ def test_a_workspace_around_the_database_is_wrong(
     )
     code, lines = doctor(capsys, "--config", settings(tmp_path, more))
     assert code == 1
-    assert "wrong    sandbox    none (needed by kit)" in lines
-    assert any("put one of the two elsewhere" in line for line in lines)
+    assert any("holds the database" in line for line in lines)
+    assert any("a folder of their own" in line for line in lines)
 
 
 def test_programs_get_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

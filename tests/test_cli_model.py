@@ -37,19 +37,14 @@ CONFIG = CliModelConfig(
 HISTORY = (Line("user", "first", name="zoe"), Line("assistant", "yes"))
 
 
-def now() -> float:
-    return 1_700_000_000.0
-
-
 class Program:
     """A model program in a folder of its own."""
 
     def __init__(self, folder: Path, config: CliModelConfig = CONFIG) -> None:
         self.folder = folder
         self.sandbox = FakeSandbox()
-        self.model = CliModel(
-            config, Ground(self.sandbox, folder, pauses=(0.0,) * 5), now
-        )
+        ground = Ground(self.sandbox, folder, pauses=(0.0,) * 5)
+        self.model = CliModel(config, ground)
         self.spoken: list[str] = []
 
     async def ask(
@@ -207,7 +202,7 @@ async def test_it_may_change_only_its_folder(program: Program) -> None:
 async def test_without_a_sandbox_nothing_runs(tmp_path: Path) -> None:
     sandbox = FakeSandbox(is_missing=True)
     program = Program(tmp_path)
-    program.model = CliModel(CONFIG, Ground(sandbox, tmp_path), now)
+    program.model = CliModel(CONFIG, Ground(sandbox, tmp_path))
     with pytest.raises(ModelRefusedError, match="no sandbox"):
         await program.ask("say x")
 
@@ -240,7 +235,7 @@ async def test_servers_of_tools_are_told_for_one_call(tmp_path: Path) -> None:
     )
     program = Program(tmp_path)
     ground = Ground(program.sandbox, tmp_path, preparing(config, tmp_path))
-    program.model = CliModel(CONFIG, ground, now)
+    program.model = CliModel(CONFIG, ground)
     answer = await program.ask("settings")
     assert json.loads(answer.text)["mcpServers"] == {
         "files": {"command": "files", "args": ["--here"]}

@@ -12,9 +12,15 @@ import msgspec
 import pytest
 
 from actors import config as domain
+from actors import prompt_config as prompts
+from actors import schedule_config as later
+from actors.hiring_config import HiringConfig
+from actors.session_config import CompactionConfig, SessionConfig
 from connectors import config as edges
 from connectors import config_tools as further
+from connectors import memory_config as memory
 from connectors import model_config as models
+from connectors import notebook_config as notebook
 from connectors import tool_config as tools
 from connectors.commands import shipped_settings
 from connectors.config import AppConfig
@@ -57,23 +63,30 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
     found = cast("dict[str, dict[str, Table]]", tomllib.loads(text))
     top: Table = {name: found[name] for name in found}
     routes = cast("list[Table]", found["routes"])
+    context = found["agent_defaults"]["context"]
     return [
         (AppConfig, top),
         (edges.StoreConfig, cast("Table", found["store"])),
         (edges.LogConfig, cast("Table", found["log"])),
-        (domain.SessionConfig, cast("Table", found["sessions"])),
+        (SessionConfig, cast("Table", found["sessions"])),
+        (CompactionConfig, cast("Table", found["compaction"])),
         (domain.LimitsConfig, cast("Table", found["limits"])),
         (domain.RetryConfig, cast("Table", found["retries"])),
         (domain.AuditConfig, cast("Table", found["audit"])),
         (domain.ToolCallConfig, cast("Table", found["tool_calls"])),
         (domain.ApprovalConfig, cast("Table", found["approvals"])),
         (domain.PermissionConfig, cast("list[Table]", found["permissions"])[0]),
+        (later.SchedulerConfig, cast("Table", found["scheduler"])),
         (tools.SandboxConfig, cast("Table", found["sandbox"])),
         (tools.FetchConfig, cast("Table", found["fetch"])),
         (tools.WebSearchConfig, cast("Table", found["web_search"])),
         (tools.WorkspaceConfig, cast("Table", found["workspace"])),
+        (memory.MemorySettings, cast("Table", found["memory"])),
+        (memory.OpenAIEmbedderConfig, found["embedders"]["openai"]),
+        (memory.OllamaEmbedderConfig, found["embedders"]["ollama"]),
         (tools.MediaConfig, cast("Table", found["media"])),
         (tools.TranscriberConfig, found["media"]["transcriber"]),
+        (HiringConfig, cast("Table", found["hiring"])),
         (domain.LedgerConfig, cast("Table", found["ledger"])),
         (domain.BudgetConfig, cast("list[Table]", found["budgets"])[0]),
         (models.OpenAIAccountConfig, found["accounts"]["work"]),
@@ -90,8 +103,12 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (edges.HttpConfig, found["connectors"]["http"]),
         (further.McpServerConfig, found["mcpServers"]["files"]),
         (further.SkillsConfig, cast("Table", found["skills"])),
+        (notebook.NotebookConfig, cast("Table", found["notebook"])),
+        (notebook.ProjectsConfig, cast("Table", found["projects"])),
         (domain.AgentConfig, cast("Table", found["agent_defaults"])),
         (domain.RoutingConfig, found["agent_defaults"]["routing"]),
+        (prompts.ContextConfig, context),
+        (prompts.LayerBudgets, cast("Table", context["budgets"])),
         (domain.RouteConfig, routes[0]),
     ]
 

@@ -6,15 +6,17 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import trio
 import trio.testing
 
 from actors import names
 from actors.config import ApprovalConfig
-from actors.consent import GONE, MOST_LASTING, NOBODY
+from actors.consent import DECIDED_WITHIN, GONE, MOST_LASTING, NOBODY
 from actors.messages import ToolCall, ToolSpec
-from actors.permits import GRACE, LOST, Permits
+from actors.permits import GRACE, Permits
 from actors.protocol import AskLeave, Decide, Leave, StartTurn
+from actors.resting import LOST
 from actors.rules.approvals import OpenApproval
 from actors.steps import Steps
 from runtime.memory_store import MemoryStore
@@ -105,12 +107,31 @@ async def test_what_is_decided_about_a_question_counts_for_no_other_with_its_id(
         start = await room.grant()
         answer = asking(room, start.turn_id)
         await room.rest()
+        await room.look()
         (question,) = room.board.ids
         room.ref.tell(Decide(opened(question), is_approved=True, by="fake/olga"))
         await room.rest()
         assert list(room.board.ids) == [question]
         await room.hear(words("no", 2))
         assert (await answer).outcome == "denied"
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+async def test_a_decision_that_is_on_its_way_is_waited_for_a_moment(
+    autojump_clock: Clock, *, arrives: bool
+) -> None:
+    async with open_room(autojump_clock) as room:
+        await room.hear(words())
+        start = await room.grant()
+        answer = asking(room, start.turn_id)
+        await room.look()
+        (approval,) = room.board.open
+        await trio.sleep(ApprovalConfig().timeout - 2)
+        room.board.take(approval)  # another session heard it, and told its writer
+        await trio.sleep(1 + DECIDED_WITHIN / 2)
+        if arrives:
+            room.ref.tell(Decide(approval, is_approved=True, by="fake/olga"))
+        assert (await answer).outcome == ("approved" if arrives else "timeout")
 
 
 async def test_with_too_many_questions_open_the_next_is_a_no(
@@ -120,7 +141,7 @@ async def test_with_too_many_questions_open_the_next_is_a_no(
         await room.hear(words())
         start = await room.grant()
         for number in range(1000):
-            room.board.put(opened(f"X{number}"), room.ref)
+            room.board.put(opened(f"X{number}"), room.ref, "")
         assert await asking(room, start.turn_id) == Leave("unasked", why=NOBODY)
 
 
@@ -130,13 +151,13 @@ async def test_only_so_many_approvals_last(autojump_clock: Clock) -> None:
         start = await room.grant()
         for number in range(MOST_LASTING + 1):
             answer = asking(room, start.turn_id, number, f"tool{number}")
-            await room.rest()
+            await room.look()
             await room.hear(words("/approve always", 100 + number))
             assert (await answer).outcome == "approved"
         asked = len([text for text in room.said() if "wants to run" in text])
         assert (await asking(room, start.turn_id, 900, "tool1")).by == "always"
         answer = asking(room, start.turn_id, 901, "tool0")
-        await room.rest()
+        await room.look()
         again = len([text for text in room.said() if "wants to run" in text])
         assert again == asked + 1
         await room.hear(words("no", 999))

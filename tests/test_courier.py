@@ -28,6 +28,7 @@ from tests.puppet import virtual
 if TYPE_CHECKING:
     from actors.messages import Delivery
     from actors.rules.sending import OnUnknown
+    from runtime.store import Done
 
     Clock = trio.testing.MockClock
 
@@ -145,6 +146,30 @@ async def test_that_it_is_asked_is_stored_each_time(autojump_clock: Clock) -> No
         assert await road.row() == ("sending", 2)
         await road.connector.wait_for(Delivered)
         assert await road.row() == ("sent", 3)
+
+
+class PatientStore(MemoryStore):
+    """Notes which receipts may wait for another commit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_wait: list[bool] = []
+
+    def submit(self, commit: Commit, done: Done) -> None:
+        self.may_wait += [commit.may_wait for _ in commit.receipts]
+        super().submit(commit, done)
+
+
+@pytest.mark.parametrize("is_idempotent", [True, False])
+async def test_a_receipt_may_wait_where_saying_it_again_does_no_harm(
+    is_idempotent: bool,  # noqa: FBT001
+    autojump_clock: Clock,
+) -> None:
+    abilities, store = Abilities(is_idempotent=is_idempotent), PatientStore()
+    async with open_road(autojump_clock, store, abilities) as road:
+        await road.deliver(1)
+        await road.connector.wait_for(Delivered)
+        assert store.may_wait == [is_idempotent]
 
 
 @pytest.mark.parametrize("abilities", [PLAIN, ABLE, Abilities(is_idempotent=True)])
@@ -355,3 +380,17 @@ async def test_a_stranger_s_message_is_a_mistake(autojump_clock: Clock) -> None:
         courier.tell("nonsense")
         await trio.testing.wait_all_tasks_blocked()
         assert not courier.is_alive()
+
+
+@pytest.mark.parametrize("counts_answers", [False, True])
+async def test_silence_goes_only_to_who_counts_answers(
+    autojump_clock: Clock, *, counts_answers: bool
+) -> None:
+    abilities = Abilities(counts_answers=counts_answers)
+    async with open_road(autojump_clock, abilities=abilities) as road:
+        silent = structs.replace(saying(1), text="", kind="silence")
+        await road.store.commit(Commit(at=0.0, deliveries=(as_enqueue(silent, 0),)))
+        road.tell(Deliver(silent))
+        await road.connector.wait_for(Delivered)
+        assert road.platform.attempts == (["m1:0"] if counts_answers else [])
+        assert await road.outbox() == {"sent": 1}

@@ -117,9 +117,9 @@ async def test_a_disk_is_tried_until_it_is_well(autojump_clock: Clock) -> None:
         assert not store.healthy
     async with virtual(autojump_clock) as system:
         system.spawn(Keeper(store, TrioClock()))
-        await trio.sleep(5)
+        await trio.sleep(1.5 * LOOK_EVERY)
         assert not store.healthy
-        await trio.sleep(2)
+        await trio.sleep(LOOK_EVERY)
         assert store.healthy
 
 

@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from runtime.errors import InterruptedActorError, MailboxFullError
-from runtime.keyed import InterruptKey, KeyedConfig, StopKey
+from runtime.keyed import InterruptKey, KeyedConfig, StopKey, ToAwake
 from runtime.messages import Keyed
 from tests.keyed_bed import STEADY, BrokenError, Ways, open_bed
 
@@ -62,15 +62,47 @@ async def test_an_idle_child_sleeps_and_the_next_message_wakes_another(
         assert bed.awake() == ""
         bed.tell("ann", "z")
         await trio.sleep(1)
-        # A quarter of the idle time is how often they are looked at.
         assert bed.log == [
             "ann up",
             "ann x",
             "ann y 6",
-            "ann down 17.5",
+            "ann down 16",
             "ann up 21",
             "ann z 21",
         ]
+
+
+async def test_nobody_is_looked_for_while_nobody_is_awake(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    async with open_bed() as bed:
+        assert len(bed.system.kernel.timers) == 0
+        for _ in range(2):
+            bed.tell("ann", "x")
+            await trio.sleep(5)
+            assert len(bed.system.kernel.timers) == 1
+            await trio.sleep(10)
+            assert bed.awake() == ""
+            assert len(bed.system.kernel.timers) == 0
+
+
+async def test_children_that_fall_idle_one_by_one_all_sleep_in_time(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    names = [f"child{number}" for number in range(30)]
+    async with open_bed() as bed:
+        for name in names:
+            bed.tell(name, "x")
+            await trio.sleep(0.5)
+        await trio.sleep(12.5)
+        assert bed.awake() == ""
+        log = dict(line.split(" down ") for line in bed.log if " down " in line)
+        ends = [float(log[name]) - 0.5 * n for n, name in enumerate(names)]
+        assert 10 <= min(ends) <= max(ends) <= 12.5
+        sweeps = {log[name] for name in names}
+        assert len(sweeps) <= 8, "a quarter of the idle time lies between two"
 
 
 async def test_what_comes_while_a_child_falls_asleep_is_for_the_next(
@@ -275,3 +307,17 @@ async def test_a_message_it_does_not_know_is_refused_and_harms_nobody() -> None:
 def test_settings_without_sense_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="must be"):
         KeyedConfig(**settings)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+async def test_all_who_are_awake_are_told_and_nobody_is_woken(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    async with open_bed() as bed:
+        bed.tell("ann", "x")
+        bed.tell("bob", "x")
+        bed.ref.tell(StopKey("bob"))
+        bed.ref.tell(ToAwake("y"))
+        assert await bed.ask("ann", "z") == "z, of course"
+        assert [each for each in bed.log if "y" in each] == ["ann y"]
+        assert bed.awake() == "ann"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors import names
-from actors.limiter import Limiter
+from actors.limiter import LOOK_EVERY, Limiter
 from actors.protocol import Acquire, Granted, Release
 from runtime.child import ChildSpec
 from runtime.supervisor import Supervisor, SupervisorConfig
@@ -122,6 +122,37 @@ async def test_a_permit_for_the_dead_is_taken_back(autojump_clock: Clock) -> Non
         bench.acquire("a", "ta")
         await wait_settled(system)
         assert turn_ids(bench.probe) == ["ta"]
+
+
+async def test_a_permit_of_one_that_is_killed_is_taken_back_in_seconds(
+    autojump_clock: Clock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        bench = Bench(system, 1)
+        for held in range(2):  # it looks again whenever somebody holds one
+            gone = system.spawn(Probe(), name=f"gone{held}")
+            bench.limiter.tell(Acquire(f"gone{held}", f"g{held}", gone))
+            bench.acquire("a", f"t{held}")
+            await wait_settled(system)
+            await gone.stop()
+            assert turn_ids(bench.probe) == ["t0"][:held]
+            await trio.sleep(1.1 * LOOK_EVERY)
+            assert turn_ids(bench.probe) == ["t0", "t1"][: held + 1]
+            bench.limiter.tell(Release("a"))
+            await trio.sleep(2 * LOOK_EVERY)
+
+
+async def test_nothing_is_looked_for_while_nobody_holds_a_permit(
+    autojump_clock: Clock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        bench = Bench(system, 1)
+        bench.acquire("a", "ta")
+        await wait_settled(system)
+        assert len(system.kernel.timers) == 1
+        bench.limiter.tell(Release("a"))
+        await trio.sleep(1.1 * LOOK_EVERY)
+        assert len(system.kernel.timers) == 0
 
 
 async def test_a_restarted_limiter_knows_who_holds_and_who_waits(

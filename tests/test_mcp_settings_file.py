@@ -138,3 +138,16 @@ async def test_a_pipe_keeps_nobody_waiting(name: str, tmp_path: Path) -> None:
             with pytest.raises(SettingsFileError, match="cannot be written"):
                 async with settings_file(tmp_path, SERVERS):
                     pass
+
+
+@pytest.mark.parametrize("name", [OURS, f"{OURS}.new", "settings.local.json.part"])
+async def test_a_folder_in_the_place_of_our_mark_does_not_stay(
+    name: str, tmp_path: Path
+) -> None:
+    async with settings_file(tmp_path, SERVERS):
+        mark = tmp_path / ".claude" / name
+        mark.unlink(missing_ok=True)
+        (mark / "deep").mkdir(parents=True)
+    async with settings_file(tmp_path, SERVERS) as left_out:
+        assert left_out == ("secret",)
+    assert names(tmp_path) == []

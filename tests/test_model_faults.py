@@ -184,6 +184,28 @@ async def test_a_filtered_answer_is_refused(manner: Manner) -> None:
             await model.answer(REQUEST, deaf)
         await model.aclose()
     assert caught.value.kind == "content"
+    assert caught.value.tokens[0] > 0  # it has to be paid for
+
+
+BEGINS_WITH_TOKENS = [
+    each
+    for each in MANNERS
+    if each.dialect.name == "anthropic" and "stream" in f"{each}"
+]
+
+
+@pytest.mark.parametrize("manner", BEGINS_WITH_TOKENS, ids=str)
+async def test_what_was_read_is_known_though_the_answer_breaks_off(
+    manner: Manner,
+) -> None:
+    body = manner.written(SPOKEN)
+    response = whole(manner, body[: len(body) // 2])
+    async with open_raw_server(lambda: response, keep_open=False) as server:
+        model = manner.make(base_url=server.base_url)
+        with pytest.raises(ModelBusyError) as caught:
+            await model.answer(REQUEST, deaf)
+        await model.aclose()
+    assert caught.value.tokens[0] > 0
 
 
 @pytest.mark.parametrize("manner", MANNERS, ids=str)

@@ -34,7 +34,7 @@ async def test_usage_and_the_end_are_read() -> None:
     )
 
 
-@pytest.mark.parametrize(("said", "counted"), [(-1, 0), (10**18, 10**9)])
+@pytest.mark.parametrize(("said", "counted"), [(-1, 0), (10**18, 0)])
 async def test_token_counts_that_cannot_be_are_not_believed(
     said: int, counted: int
 ) -> None:

@@ -10,7 +10,8 @@ import pytest
 import trio
 
 from actors.errors import DeliveryRefusedError
-from actors.messages import Delivery, Earlier, Inbound
+from actors.ingress import Earlier
+from actors.messages import Delivery, Inbound
 from connectors.web.exchange import Exchange
 from connectors.web.server import HttpSettings
 from runtime.errors import StoreUnavailableError

@@ -11,13 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.messages import Line
+from actors.messages import Usage as Tokens
 from connectors.web.errors import ApiError
 from connectors.web.openai_wire import (
     CLIENT_INSTRUCTIONS,
     Conversation,
+    Usage,
     decode_request,
-    estimate_usage,
     read_conversation,
+    usage_of,
 )
 
 HELLO: dict[str, object] = {
@@ -171,12 +173,17 @@ def test_text_parts_are_joined() -> None:
 
 
 def test_usage_is_a_quarter_of_the_characters() -> None:
-    usage = estimate_usage(decode_request(json.dumps(HELLO).encode()), "12345678")
+    usage = usage_of(decode_request(json.dumps(HELLO).encode()), "12345678", Tokens())
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (
         2,
         2,
         4,
     )
+
+
+def test_tokens_that_the_models_told_of_are_given() -> None:
+    usage = usage_of(decode_request(json.dumps(HELLO).encode()), "x", Tokens(70, 5))
+    assert usage == Usage(70, 5, 75)
 
 
 json_values = st.recursive(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from connectors.model_checks import is_loopback
+from connectors.notebook import bug_file_of
 from connectors.settings import TOOL_NAMES, check_readable, load_app
 from runtime.errors import SettingsError
 
@@ -50,7 +51,7 @@ def test_a_persona_that_is_no_text_is_found_before_the_start(tmp_path: Path) -> 
     (tmp_path / "cara" / "SOUL.md").write_bytes(b"\xff\xfe")
     error = refused(tmp_path, BASE + "[agents.cara]\npersona = 'cara'")
     assert (error.line, error.column) == (BASE_LINES + 2, 11)
-    assert "SOUL.md is not UTF-8 text" in error.text
+    assert "SOUL.md:1: is not UTF-8 text" in error.text
     assert error.hint == "save it as UTF-8"
 
 
@@ -63,6 +64,12 @@ def test_the_base_of_these_tests_is_right(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "place", "text", "hint"),
     [
+        (
+            "[workspace]\npath = 'var'",
+            (2, 8),
+            "workspace.path: var holds the database (var/callboard.db)",
+            "give the workspaces a folder of their own, for example var/workspace",
+        ),
         (
             "[fetch]\nallow = ['10.0.0.0/8', '0.0.0.0/0']",
             (2, 24),
@@ -86,6 +93,42 @@ def test_the_base_of_these_tests_is_right(tmp_path: Path) -> None:
             (3, 12),
             "web_search.base_url: is no http or https address",
             'for example: base_url = "http://127.0.0.1:8888"',
+        ),
+        (
+            "[people]\nlanguage = 'fr'",
+            (2, 12),
+            "people.language: there is no translation into 'fr'",
+            "known: de, en, es, ko",
+        ),
+        (
+            "[commands]\nmodels = ['*', 'scriptd']",
+            (2, 16),
+            "commands.models[1]: no model fits 'scriptd'",
+            "did you mean 'scripted'? known: scripted",
+        ),
+        (
+            "[embedders.off]\nkind = 'openai'",
+            (1, 12),
+            "embedders.off: 'off' already means something as memory.embedder",
+            "give it another name",
+        ),
+        (
+            "[embedders.own]\nkind = 'ollama'\nbase_url = 'here'",
+            (3, 12),
+            "embedders.own.base_url: is no http or https address",
+            'for example: base_url = "http://127.0.0.1:11434"',
+        ),
+        (
+            "[memory]\nfolder = ''",
+            (2, 10),
+            "memory.folder: names no folder",
+            'name a folder, for example "var/memory"',
+        ),
+        (
+            "[memory]\nfolder = '/dev/null'",
+            (2, 10),
+            "memory.folder: /dev/null is no folder",
+            'name a folder, for example "var/memory"',
         ),
         (
             "[[routes]]\nagent = 'ana'",
@@ -314,3 +357,28 @@ def test_this_machine_s_own_addresses_are_known(host: str) -> None:
 @pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "10.0.0.1", "localhost.example"])  # noqa: S104
 def test_all_others_are_strangers_addresses(host: str) -> None:
     assert not is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[notebook]\nbug_file = 'var/callboard.db'", "is the database"),
+        ("[notebook]\nbug_file = '/'", "/ is a folder"),
+        ("[projects]\nfolder = 'gone'", "there is no folder"),
+    ],
+)
+def test_files_of_the_notebook_must_be_able_to_be_it(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    assert says in refused(tmp_path, BASE + text).text
+
+
+def test_projects_without_a_memory_are_warned_of(tmp_path: Path) -> None:
+    text = "[projects]\nfolder = '.'\n[memory]\nenabled = false"
+    (warning,) = loaded(tmp_path, BASE + text).warnings
+    assert "nobody can remember" in warning.text
+
+
+def test_bugs_are_reported_beside_the_database(tmp_path: Path) -> None:
+    app = loaded(tmp_path, BASE + "[store]\npath = 'here/my.db'").value
+    assert bug_file_of(app) == Path("here/bugs.md")

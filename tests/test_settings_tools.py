@@ -159,3 +159,22 @@ def test_wrong_skills_and_unread_servers_are_warnings(tmp_path: Path) -> None:
     assert "no skill fits 'pfd'" in wrong
     allowed = load(tmp_path, text + 'servers = ["pdf"]\n')
     assert len(allowed.warnings) == 1
+
+
+def test_secrets_of_a_skill_s_servers_are_as_private_as_those_of_the_settings(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "skills" / "pdf"
+    path.mkdir(parents=True)
+    (path / "SKILL.md").write_text("---\nname: pdf\ndescription: x\n---\nx")
+    (tmp_path / "key").write_text("secret-in-a-file\n")
+    env = {"A": "${TOKEN}", "B": {"file": str(tmp_path / "key")}}
+    server = {"mcpServers": {"a": {"command": "x", "env": env}}}
+    (path / "mcp.json").write_text(json.dumps(server))
+    text = '[skills]\nfolders = ["skills"]\n'
+    without = load(tmp_path, text)
+    assert without.secrets == ()  # it is not started, so it is given none
+    found = load(tmp_path, text + 'servers = ["pdf"]\n')
+    secrets = {each.reveal() for each in found.secrets}
+    assert secrets == {"secret-token-1", "secret-in-a-file"}
+    assert found.secret_files == (tmp_path / "key",)

@@ -241,6 +241,10 @@ async def test_every_table_checks_the_types_of_its_columns(path: Path) -> None:
         " WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
     )
     assert {name for name, _ in tables} == {
+        "entry",
+        "fact",
+        "fact_scope",
+        "fact_vector",
         "inbox",
         "journal",
         "outbox",

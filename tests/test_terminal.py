@@ -292,3 +292,18 @@ def test_an_answer_looks_the_same_in_one_piece_and_in_many(pieces: list[str]) ->
     assert all(
         line.startswith(("anna> ", "      ")) or not line for line in whole.splitlines()
     )
+
+
+async def test_a_silent_answer_is_counted_and_not_shown() -> None:
+    async with open_chat(PIPE, FakeConsole("hello", at_end=True)) as chat:
+        inbound = await chat.ingress.next()
+        silent = Delivery(
+            id="m1:0",
+            correlation_id=inbound.correlation_id,
+            address=inbound.address,
+            agent="anna",
+            text="",
+            kind="silence",
+        )
+        await chat.terminal.deliver(silent)
+    assert chat.console.screen == "you> hello\n"

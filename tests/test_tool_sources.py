@@ -58,7 +58,8 @@ class Shed:
 
     async def tools(self, words: str = "", chat: str = "1") -> dict[str, Tool]:
         offers = [await each.offer(context(chat), words) for each in self.sources]
-        self.notes = "\n".join(note for offer in offers for note in offer.notes)
+        told = (each for x in offers for each in (*x.standing, *x.notes))
+        self.notes = "\n".join(told)
         return {tool.spec.name: tool for offer in offers for tool in offer.tools}
 
     async def use(self, chat: str = "1", **arguments: Any) -> ToolResult:

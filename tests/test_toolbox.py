@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,8 +17,13 @@ from connectors.sandbox.territory import Territory
 from connectors.settings import TOOL_NAMES
 from connectors.tool_config import FetchConfig, SandboxConfig, WebSearchConfig
 from connectors.toolbox import make_tools
+from connectors.tools.memory import memory_tools
 from runtime.clock import SystemClock
+from runtime.memory_store import MemoryStore
 from tests.fakes.web_site import open_site, response
+
+if TYPE_CHECKING:
+    from actors.ports import Tool
 
 CONTEXT = ToolContext(
     agent="ben", correlation_id="c", address=Address("terminal", "1"), sender_id="sam"
@@ -35,9 +41,15 @@ def config(tools: tuple[str, ...], base_url: str = "http://127.0.0.1:1") -> AppC
     )
 
 
+def all_tools(stack: AsyncExitStack) -> dict[str, Tool]:
+    clock = SystemClock()
+    own = make_tools(config(TOOL_NAMES), clock, SANDBOX, stack)
+    return own | memory_tools(lambda _: None, clock, MemoryStore())
+
+
 async def test_every_tool_there_is_can_be_had() -> None:
     async with AsyncExitStack() as stack:
-        tools = make_tools(config(TOOL_NAMES), SystemClock(), SANDBOX, stack)
+        tools = all_tools(stack)
     assert sorted(tools) == sorted(TOOL_NAMES)
     assert all(name == tool.spec.name for name, tool in tools.items())
 
@@ -46,10 +58,14 @@ async def test_what_looks_something_up_may_be_repeated_and_what_writes_may_not()
     None
 ):
     async with AsyncExitStack() as stack:
-        tools = make_tools(config(TOOL_NAMES), SystemClock(), SANDBOX, stack)
+        tools = all_tools(stack)
     effects = {name: tool.spec.effect for name, tool in tools.items()}
     others = {name: effect for name, effect in effects.items() if effect != "read"}
-    assert others == {"write_file": "write", "run_shell": "run"}
+    assert others == {
+        "save_memory": "write",
+        "write_file": "write",
+        "run_shell": "run",
+    }
     repeatable = {name for name, tool in tools.items() if tool.spec.is_repeatable}
     assert repeatable == {*TOOL_NAMES} - {*others}
 

@@ -16,7 +16,7 @@ from actors.errors import ModelBusyError
 from actors.ledger import Spent
 from actors.messages import Line, ToolCall, Usage
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded, TurnSpoke
-from actors.rules.markers import Delegation
+from actors.rules.actions import Delegation
 from actors.turn import Turn
 from tests.fakes.company import FakeModel, Says, call, heard
 from tests.fakes.neighbours import (
@@ -112,11 +112,8 @@ async def test_the_model_is_told_who_it_is_and_what_was_said(
         )
     (request,) = model.requests
     assert request.lines == (*past, Line("user", "what?", name="zoe"))
-    assert (request.system, request.model, request.agent) == (
-        "Be Anna.",
-        "fake-1",
-        "anna",
-    )
+    assert request.system.startswith("Be Anna.\n\n")
+    assert (request.model, request.agent) == ("fake-1", "anna")
     assert (request.temperature, request.max_tokens) == (0.5, 9)
     assert request.tools == ()
 
@@ -160,7 +157,12 @@ async def test_rounds_are_spoken_as_they_will_be_read(autojump_clock: Clock) -> 
     handed = (Delegation("ben", "x"),)
     twice = msgspec.structs.replace(SPENT_ONCE, usage=Usage(6, 4), calls=2)
     assert outcome == Finished(
-        "Wait.\n\nDone.", handed, Usage(6, 4), rounds=2, spent=(twice,)
+        "Wait.\n\nDone.",
+        handed,
+        Usage(6, 4),
+        rounds=2,
+        spent=(twice,),
+        used=("delegate",),
     )
     assert desk.spoken() == "Wait.\n\nDone."
 

@@ -14,7 +14,7 @@ from actors import names
 from actors.ledger import Spent
 from actors.messages import ToolResult, ToolSpec, Usage
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded, TurnSpoke
-from actors.rules.markers import Delegation
+from actors.rules.actions import Delegation
 from actors.rules.turn import ModelReplied, Step, ToolReturned
 from actors.tool_calls import IN_DOUBT
 from actors.turn import Turn
@@ -93,7 +93,8 @@ def spent(usage: Usage, account: str = "scripted", calls: int = 1) -> Spent:
 
 
 def finished(usage: Usage, *parts: Spent) -> Finished:
-    return Finished("Wait.\n\nDone.", (), usage, rounds=2, spent=parts)
+    text, used = "Wait.\n\nDone.", ("pay", "look")
+    return Finished(text, (), usage, rounds=2, spent=parts, used=used)
 
 
 def event_of(step: Step) -> NewEvent:

@@ -70,6 +70,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
     takes_tools: bool = True
     takes_images: bool = True
+    window: int = 0
+    """Tokens that it reads at most; 0: the settings do not say."""
 
 
 class Backend(msgspec.Struct, frozen=True, order=True):
@@ -255,7 +257,7 @@ class Pool:
                 did not.
             now: seconds on the caller's monotonic clock.
         """
-        if kind in {"context", "content", "bad_request"}:
+        if kind in {"context", "vision", "content", "bad_request"}:
             return
         if kind == "auth":
             self._out.add(backend.account)

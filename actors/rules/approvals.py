@@ -7,6 +7,7 @@ question is still answered by the same id when it is asked again after a restart
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -14,7 +15,7 @@ import msgspec
 from actors.messages import Address
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Sequence
 
     from actors.messages import Inbound
 
@@ -26,6 +27,10 @@ SHORTEST = 2
 
 YES = frozenset({"yes", "y", "ok", "okay", "approve", "approved"})
 NO = frozenset({"no", "n", "deny", "denied", "nope"})
+
+
+MOST_NAMED = 10
+"""Questions named in one line."""
 
 
 class OpenApproval(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +51,34 @@ class OpenApproval(msgspec.Struct, frozen=True, kw_only=True):
     """Where the question stands."""
 
 
+class Posted(msgspec.Struct, frozen=True):
+    """A call that waits, and whether people can have read the question."""
+
+    approval: OpenApproval
+    shown_at: float = math.inf
+    """Monotonic seconds since when the question stands in its chat; never: it does
+    not yet."""
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """Whose word counts, and from when on."""
+
+    approvers: frozenset[str]
+    """Who may approve anything, each as `connector/sender_id`."""
+
+    asker_may: tuple[str, ...]
+    """What whoever asked may approve, by its effect."""
+
+    plain_after: float
+    """Seconds a question has stood before a word that names no id answers it."""
+
+    def admits(self, approval: OpenApproval, who: str) -> bool:
+        """Whether somebody's word counts; `who` as `connector/sender_id`."""
+        if who in self.approvers:
+            return True
+        return who == approval.asker and approval.effect in self.asker_may
+
+
 class Ruling(msgspec.Struct, frozen=True):
     """What somebody's words decide."""
 
@@ -57,9 +90,12 @@ class Ruling(msgspec.Struct, frozen=True):
 class Refused(msgspec.Struct, frozen=True):
     """Why somebody's words decide nothing."""
 
-    reason: Literal["unknown", "not_allowed"]
+    reason: Literal["unknown", "not_allowed", "ambiguous", "too_early"]
     text: str
     """For whoever said them."""
+
+    agent: str = ""
+    """Who waits for such words; empty: nobody does."""
 
 
 def short_id(seed: str, taken: Collection[str]) -> str:
@@ -82,23 +118,6 @@ def person(inbound: Inbound) -> str:
     return f"{inbound.address.connector}/{inbound.sender_id}"
 
 
-def may_decide(
-    approval: OpenApproval,
-    who: str,
-    approvers: Collection[str],
-    asker_may: Collection[str],
-) -> bool:
-    """Whether somebody's word counts.
-
-    Args:
-        approval: what waits.
-        who: as `connector/sender_id`.
-        approvers: who may approve anything.
-        asker_may: what whoever asked may approve, by its effect.
-    """
-    return who in approvers or (who == approval.asker and approval.effect in asker_may)
-
-
 def is_there(approval: OpenApproval, address: Address) -> bool:
     """Whether a question stands in a chat, in whatever thread."""
     place = approval.address
@@ -113,7 +132,41 @@ def plain_word(text: str) -> bool | None:
     return False if word in NO else None
 
 
-def only_one(open_: Iterable[OpenApproval], address: Address) -> OpenApproval | None:
-    """Give the one question that stands at an address, if it is the only one."""
-    here = [each for each in open_ if each.address == address]
-    return here[0] if len(here) == 1 else None
+def one_meant(
+    here: Sequence[Posted], arrived_at: float, plain_after: float
+) -> OpenApproval | Refused | None:
+    """Find the question that words without an id answer.
+
+    Words that were written before the question could be read are not an answer to it.
+
+    Args:
+        here: what waits at the address of the words.
+        arrived_at: when the words came in, in monotonic seconds.
+        plain_after: see `Terms`.
+
+    Returns:
+        The question; why none of them can be told; None: they are no answer.
+    """
+    if not any(each.shown_at <= arrived_at for each in here):
+        return None
+    first = here[0].approval
+    if len(here) > 1:
+        named = ", ".join(_named(each.approval) for each in here[:MOST_NAMED])
+        more = f" and {len(here) - MOST_NAMED} more" if len(here) > MOST_NAMED else ""
+        text = (
+            f"{len(here)} requests are open here: {named}{more}. Say which one:"
+            f" /approve {first.id} or /deny {first.id}, for example."
+        )
+        return Refused("ambiguous", text, first.agent)
+    if arrived_at < here[0].shown_at + plain_after:
+        text = (
+            f"That came so soon after the question {first.id} that it may have been"
+            f" meant for something else. Say it again, or /approve {first.id} or"
+            f" /deny {first.id}."
+        )
+        return Refused("too_early", text, first.agent)
+    return first
+
+
+def _named(approval: OpenApproval) -> str:
+    return f"{approval.id} ({approval.agent}, `{approval.tool}`)"

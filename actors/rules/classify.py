@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.rules.sanitizer import clean
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -127,4 +129,4 @@ def instruct(steps: tuple[str, ...], number: int) -> str:
 
 def progress(steps: tuple[str, ...], number: int) -> str:
     """Tell people that a step is done, from 1."""
-    return f"\N{CHECK MARK} Step {number} of {len(steps)}: {steps[number - 1]}"
+    return f"\N{CHECK MARK} Step {number} of {len(steps)}: {clean(steps[number - 1])}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from actors.rules.accounts import Offer
+
+_MARK = re.compile(r"(?i)\[IMAGE:[^\]\n]{0,2000}\]")
 
 UNSEEN = "[Image not shown: the model cannot see]"
 
@@ -38,11 +41,12 @@ def fit(request: ModelRequest, offer: Offer) -> ModelRequest:
 
 
 def without_images(line: Line) -> Line:
-    """Put a mark in the place of each picture."""
-    if not line.images:
+    """Say in the place of each picture, and of each mark of one, that there was one."""
+    words = _MARK.sub(UNSEEN, line.text) if "[" in line.text else line.text
+    if not line.images and words == line.text:
         return line
     marks = [UNSEEN] * len(line.images)
-    text = "\n".join([line.text, *marks] if line.text else marks)
+    text = "\n".join([words, *marks] if words else marks)
     return msgspec.structs.replace(line, text=text, images=())
 
 
@@ -62,13 +66,19 @@ def without_calls(lines: tuple[Line, ...]) -> Iterator[Line]:
             yield line
 
 
+def tokens_of(text: str) -> int:
+    """Reckon the tokens of a text."""
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+
 def estimate(request: ModelRequest) -> Usage:
     """Estimate what a call may take."""
     characters = len(request.system)
     pictures = 0
     for line in request.lines:
         characters += len(line.text)
-        characters += sum(len(call.arguments) for call in line.tool_calls)
+        if line.tool_calls:
+            characters += sum(len(call.arguments) for call in line.tool_calls)
         pictures += len(line.images)
     characters += sum(
         len(tool.description) + len(tool.parameters) for tool in request.tools

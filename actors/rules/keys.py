@@ -7,6 +7,7 @@ conversations must never get the same text: a chat id may hold any character.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
 
@@ -73,6 +74,7 @@ def parse_key(text: str) -> SessionKey:
     return SessionKey(*map(_unescape, parts))
 
 
+@lru_cache(maxsize=1024)
 def partition(text: str) -> int:
     """Give the partition, 0 to 255, of a key's text; the same for ever.
 

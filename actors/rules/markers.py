@@ -1,72 +1,103 @@
-"""What a model writes for the runtime and not for people.
+"""What a model writes for the runtime and not for people: a whole text taken apart.
 
-Pure and total. Three things are found in a model's text and taken out of it:
-
-- delegations, `[DELEGATE:ben] task [/DELEGATE]` (F242), which are carried out;
-- tool calls written as text, `<tool_call>…</tool_call>` and kin (F260), which are
-  never run: real calls arrive beside the text;
-- thoughts, `<think>…</think>` and kin, which are nobody's business (P10).
+Pure and total. `Sanitizer` takes out what people are not to see, `read` makes actions
+of it, and here is decided which of them count: what the agent may ask for, what
+somebody carries out, and how many of them. The rest is dropped with a reason.
 
 Only model text is ever parsed. What is not well formed is not carried out, is not
-shown, and is reported: a block that is never closed hides the rest of the text.
-
-`Sanitizer` does the taking out, for streams piece by piece; `parse` uses the same
-machine on a whole text, so that what people saw and what was carried out cannot
-differ.
-
-Tidying. Where something was taken out, blanks before it stay and decide what
-becomes of the blanks after it: after a line break all go; after a blank, those up
-to the next line break; after anything else they stay, and if there are none, one
-blank is put in. At the beginning of the text they all go. The blank in between
-also makes sure that what stood left and right of it cannot join to a new marker.
+shown, and is reported.
 """
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from actors.rules import actions, tags
+from actors.rules.actions import Action, Delegation
+from actors.rules.enveloped import EnvelopeSanitizer, open_envelope
+from actors.rules.reading import BadShape, read
+from actors.rules.sanitizer import Sanitizer
+
 if TYPE_CHECKING:
     from actors.messages import Role
+    from actors.rules.blocks import Block
 
 MAX_DELEGATIONS = 8
 """Most delegations of one text; what is more is reported and not carried out."""
+
+MAX_ACTIONS = 32
+"""Most other actions of one text, likewise."""
 
 MAX_REPORTED = 16
 """About how many entries of `Parsed.dropped`; `Parsed.dropped_total` counts all."""
 
 _EXCERPT = 80
 
-DropReason = Literal[
-    "unclosed",
-    "nested",
-    "bad_name",
-    "no_task",
-    "too_many",
-    "stray_end",
-    "tool_call",
-    "thinking",
-]
+DropReason = (
+    BadShape
+    | Literal[
+        "too_many",
+        "not_allowed",
+        "no_carrier",
+        "stray_end",
+        "tool_call",
+        "thinking",
+        "role_tag",
+        "tool_json",
+        "narration",
+    ]
+)
 
 _EXPLANATIONS: dict[DropReason, str] = {
-    "unclosed": "it was not closed with [/DELEGATE]",
-    "nested": "one delegation stood inside another",
+    "unclosed": "it was not closed with [/{name}]",
+    "nested": "one {what} stood inside another",
     "bad_name": "it names no agent",
     "no_task": "it says no task",
-    "too_many": f"one answer may hold {MAX_DELEGATIONS} delegations",
+    "empty": "it says nothing",
+    "bad_parts": "it lacks a part, or has one too many",
+    "bad_value": "one of its parts makes no sense",
+    "bad_body": "what it holds could not be read",
+    "too_long": "it is too long",
+    "quoted": "it stood in code, as an example does",
+    "too_many": "one answer may hold {most} {what}s",
+    "not_allowed": "this agent may not do that",
+    "no_carrier": "nothing here does that",
 }
+"""What people are told."""
+
+_UNTOLD: frozenset[tags.Family] = frozenset(
+    {"memory", "state", "reward", "lesson", "personality"}
+)
+"""Nobody was promised these; they are counted, and not talked about."""
 
 
-class Delegation(msgspec.Struct, frozen=True):
-    """One agent asks another."""
+class Egress(msgspec.Struct, frozen=True):
+    """What of an agent's text counts, and what of it is shown."""
 
-    agent: str
-    """Name of the agent asked, in lower case; it may not exist."""
+    families: frozenset[tags.Family] = frozenset(tags.FAMILIES)
+    """Which marks it may use."""
 
-    task: str
-    """What to do, without the blanks around it; never empty."""
+    carried: frozenset[tags.Family] = frozenset(tags.FAMILIES)
+    """Which somebody carries out."""
+
+    hides_narration: bool = False
+    """Whether lines go in which it tells what it will look up (F262)."""
+
+    opens_envelopes: bool = False
+    """Whether it answers in objects with `text`, `thought` and `actions` (F264)."""
+
+
+EVERYTHING = Egress()
+
+
+def cleaner(egress: Egress) -> Sanitizer | EnvelopeSanitizer:
+    """Give what cleans a text as it streams, just as `parse` would the whole of it."""
+    if egress.opens_envelopes:
+        return EnvelopeSanitizer(hides_narration=egress.hides_narration)
+    return Sanitizer(hides_narration=egress.hides_narration)
 
 
 class Dropped(msgspec.Struct, frozen=True):
@@ -76,6 +107,9 @@ class Dropped(msgspec.Struct, frozen=True):
     excerpt: str
     """Its beginning, for logs."""
 
+    name: str = ""
+    """Of the tag or mark; empty for what never is carried out."""
+
 
 class Parsed(msgspec.Struct, frozen=True):
     """A model's text taken apart."""
@@ -83,284 +117,160 @@ class Parsed(msgspec.Struct, frozen=True):
     visible: str
     """For people; without blanks at both ends if anything was taken out."""
 
-    delegations: tuple[Delegation, ...] = ()
+    actions: tuple[Action, ...] = ()
+    """In the order in which they are to be carried out (F235)."""
+
     dropped: tuple[Dropped, ...] = ()
     """The first `MAX_REPORTED`, and the first for each reason, in order."""
 
     dropped_total: int = 0
+    controls: tuple[str, ...] = ()
+    """Control words it held, each once: `NO_REPLY`, `DONE`, …"""
+
+    @property
+    def delegations(self) -> tuple[Delegation, ...]:
+        """What other agents are to do."""
+        return tuple(each for each in self.actions if isinstance(each, Delegation))
+
+    @property
+    def others(self) -> tuple[Action, ...]:
+        """All actions but delegations."""
+        return tuple(each for each in self.actions if not isinstance(each, Delegation))
+
+    def tally(self) -> list[tuple[str, str, int]]:
+        """Say how often which family had which outcome, all words bounded."""
+        seen: list[tuple[str, str]] = [
+            (actions.FAMILY[type(each)], "ok") for each in self.actions
+        ]
+        seen += [(tags.FAMILY_OF.get(x.name, "none"), x.reason) for x in self.dropped]
+        seen += [("control", word.lower()) for word in self.controls]
+        tally = Counter[tuple[str, str]](seen)
+        tally["none", "unlisted"] = self.dropped_total - len(self.dropped)
+        return [(*each, count) for each, count in tally.items() if count]
 
     @property
     def notice(self) -> str:
-        """What to tell people about delegations not carried out; empty if none."""
-        why = dict.fromkeys(
-            _EXPLANATIONS[each.reason]
-            for each in self.dropped
-            if each.reason in _EXPLANATIONS
-        )
-        return f"A delegation was not passed on: {'; '.join(why)}." if why else ""
+        """What to tell people about what was not carried out; empty if nothing."""
+        return "\n".join(dict.fromkeys(_notices(self.dropped)))
+
+    @property
+    def is_withheld(self) -> bool:
+        """True if the model says that it has nothing to say (F263, F266).
+
+        What little is left around its control word does not count: no letter, no
+        digit, no sign that means something.
+        """
+        nothing = not any(map(_has_meaning, self.visible))
+        return bool(self.controls) and nothing and not (self.actions or self.notice)
 
     @property
     def is_silent(self) -> bool:
         """True if there is nothing to show, to carry out or to tell."""
-        return not (self.visible.strip() or self.delegations or self.notice)
+        has_words = bool(self.visible.strip()) and not self.is_withheld
+        return not (has_words or self.actions or self.notice)
 
 
-class Block(msgspec.Struct, frozen=True):
-    """One thing that the sanitiser took out."""
-
-    kind: Literal["delegation", "tool_call", "thinking", "stray_end"]
-    start: int
-    end: int
-    """Offsets into the whole text, as for slices."""
-
-    is_closed: bool = True
-    is_nested: bool = False
-    """True for a delegation with another one inside."""
+def _has_meaning(letter: str) -> bool:
+    return letter.isalnum()
 
 
-_TOOL_TAGS = (
-    "tool_call",
-    "tool_calls",
-    "toolcall",
-    "tool-call",
-    "tool_use",
-    "invoke",
-    "function_call",
-    "function_calls",
-)
-_THINKING_TAGS = ("think", "thinking", "thought", "reasoning", "antthinking")
-HIDDEN_TAGS = (*_TOOL_TAGS, *_THINKING_TAGS)
-"""What stands between these tags is not shown."""
-
-_ANY_TAG = "|".join(HIDDEN_TAGS)
-
-
-class _Mode:
-    """Where in the text the machine stands, and what can end that.
-
-    Args:
-        tokens: what to look for.
-        literals: lower-case texts of which each token is one.
-    """
-
-    def __init__(self, tokens: str, *literals: str) -> None:
-        # Why (?ai: only ASCII letters match in either case, so that a token is as
-        # long in every spelling.
-        self.tokens = re.compile(f"(?ai:{tokens})")
-        self.longest = max(map(len, literals))
-        self._beginnings = frozenset(
-            literal[:length]
-            for literal in literals
-            for length in range(1, len(literal) + 1)
-        )
-
-    def held_from(self, text: str, at: int) -> int:
-        """Find where a token that the end of `text` cuts off begins."""
-        low = max(at, len(text) - self.longest)
-        # Why these two places: [ and < stand only at the beginning of a token, so a
-        # later one rules out an earlier; the last character may begin a `/>`.
-        bracket = max(text.rfind("[", low), text.rfind("<", low))
-        for start in (bracket, len(text) - 1):
-            if start >= low and text[start:].lower() in self._beginnings:
-                return start
-        return len(text)
+def _notices(dropped: tuple[Dropped, ...]) -> list[str]:
+    """Say for each kind of mark what was wrong, all reasons in one sentence."""
+    why: dict[str, dict[str, None]] = {}
+    for each in dropped:
+        family = tags.FAMILY_OF.get(each.name)
+        if family is None or family in _UNTOLD or each.reason not in _EXPLANATIONS:
+            continue
+        what = "delegation" if family == "delegation" else each.name
+        most = MAX_DELEGATIONS if family == "delegation" else MAX_ACTIONS
+        told = _EXPLANATIONS[each.reason].format(name=each.name, what=what, most=most)
+        why.setdefault(what, {})[told] = None
+    return [
+        f"A delegation was not passed on: {'; '.join(told)}."
+        if what == "delegation"
+        else f"{what} was not carried out: {'; '.join(told)}."
+        for what, told in why.items()
+    ]
 
 
-# Why [^\w-]: a tag's name has ended only when the next character is known; and every
-# other character must count as its end, or taking out what follows would reveal a tag.
-_TEXT = _Mode(
-    r"\[delegate:|\[/delegate\]"
-    rf"|</(?:{_ANY_TAG})>|<(?:{_ANY_TAG})(?=[^\w-])",
-    "[delegate:",
-    "[/delegate]",
-    *(f"</{tag}>" for tag in HIDDEN_TAGS),
-    *(f"<{tag}" for tag in HIDDEN_TAGS),
-)
-_DELEGATION = _Mode(r"\[delegate:|\[/delegate\]", "[delegate:", "[/delegate]")
-# A tag before its `>`, then what follows; both end with the same closing tag.
-_HEADS = {f"<{tag}": _Mode(f"</{tag}>|/?>", f"</{tag}>", "/>") for tag in HIDDEN_TAGS}
-_BODIES = {f"<{tag}": _Mode(f"</{tag}>", f"</{tag}>") for tag in HIDDEN_TAGS}
-_THINKING = frozenset(f"<{tag}" for tag in _THINKING_TAGS)
-
-
-class Sanitizer:
-    """Takes markers out of a model's text while it streams.
-
-    For every way of cutting a text into pieces, what `feed` and `finish` return adds
-    up to the same. At most 17 characters are held back, hidden text is not kept,
-    and the time is in proportion to the length of the text.
-
-    Args:
-        blocks: where to note what was taken out; None notes nothing.
-    """
-
-    def __init__(self, blocks: list[Block] | None = None) -> None:
-        self._blocks = blocks
-        self._mode = _TEXT
-        self._opener = ""
-        self._held = ""
-        self._offset = 0  # of the held text, in the whole text
-        self._block_start = 0
-        self._depth = 0
-        self._is_nested = False
-        self._gap = _Gap()
-
-    def feed(self, delta: str) -> str:
-        """Take the next piece in; give back what may be shown now."""
-        # Why: nearly every piece is plain words, and no token begins without [ or <.
-        plain = not self._held and "[" not in delta and "<" not in delta
-        if plain and self._mode is _TEXT:
-            self._offset += len(delta)
-            return self._gap.join(delta)
-        text = self._held + delta
-        shown: list[str] = []
-        at = 0
-        while match := self._mode.tokens.search(text, at):
-            if self._mode is _TEXT:
-                shown.append(self._gap.join(text[at : match.start()]))
-            self._take(match)
-            at = match.end()
-        keep = self._mode.held_from(text, at)
-        if self._mode is _TEXT:
-            shown.append(self._gap.join(text[at:keep]))
-        self._held = text[keep:]
-        self._offset += keep
-        return "".join(shown)
-
-    def finish(self) -> str:
-        """End the text; give back the rest that may be shown. Call it once."""
-        if self._mode is _TEXT:
-            return self._gap.join(self._held)
-        self._offset += len(self._held)
-        self._end_block(self._offset, is_closed=False)
-        return ""
-
-    def _take(self, match: re.Match[str]) -> None:
-        mark = match[0].lower()
-        start, end = self._offset + match.start(), self._offset + match.end()
-        if self._mode is _TEXT:
-            self._open(mark, start, end)
-        elif self._mode is _DELEGATION:
-            self._is_nested = self._is_nested or mark == "[delegate:"
-            self._depth += 1 if mark == "[delegate:" else -1
-            if self._depth == 0:
-                self._end_block(end)
-        elif mark == ">":
-            self._mode = _BODIES[self._opener]
-        else:
-            self._end_block(end)
-
-    def _open(self, mark: str, start: int, end: int) -> None:
-        self._block_start = start
-        if mark == "[delegate:":
-            self._mode, self._depth, self._is_nested = _DELEGATION, 1, False
-        elif mark in _HEADS:
-            self._mode, self._opener = _HEADS[mark], mark
-        else:
-            self._note(Block("stray_end", start, end))
-
-    def _end_block(self, end: int, *, is_closed: bool = True) -> None:
-        if self._mode is _DELEGATION:
-            nested = self._is_nested
-            block = Block("delegation", self._block_start, end, is_closed, nested)
-        else:
-            kind: Literal["thinking", "tool_call"] = (
-                "thinking" if self._opener in _THINKING else "tool_call"
-            )
-            block = Block(kind, self._block_start, end, is_closed)
-        self._note(block)
-        self._mode = _TEXT
-
-    def _note(self, block: Block) -> None:
-        self._gap.open()
-        if self._blocks is not None:
-            self._blocks.append(block)
-
-
-class _Gap:
-    """Joins what is left of a text where something was taken out of it."""
-
-    def __init__(self) -> None:
-        self._is_open = False
-        self._last: Literal["nothing", "text", "blank", "line"] = "nothing"
-
-    def open(self) -> None:
-        """Something was taken out here."""
-        self._is_open = True
-
-    def join(self, text: str) -> str:
-        """Give back what is shown of the next piece of visible text."""
-        if self._is_open and text:
-            text = self._close(text)
-        if text:
-            self._remember(text)
-        return text
-
-    def _close(self, text: str) -> str:
-        if self._last == "text":
-            self._is_open = False
-            return text if text[0].isspace() else " " + text
-        rest = text.lstrip()
-        if self._last == "blank":
-            line = text.find("\n", 0, len(text) - len(rest))
-            rest = rest if line < 0 else text[line:]
-        self._is_open = not rest
-        return rest
-
-    def _remember(self, text: str) -> None:
-        body = text.rstrip()
-        if len(body) == len(text):
-            self._last = "text"
-        elif "\n" in text[len(body) :] or (not body and self._last == "line"):
-            self._last = "line"
-        else:
-            self._last = "blank"
-
-
-def parse(text: str, role: Role) -> Parsed:
+def parse(text: str, role: Role, egress: Egress = EVERYTHING) -> Parsed:
     """Take a whole text apart.
 
     Args:
         text: what was said, of any length.
         role: who said it; only an assistant's text holds markers.
+        egress: what of it counts.
     """
     if role != "assistant":
         return Parsed(text)
+    controls: tuple[str, ...] = ()
+    envelope = open_envelope(text) if egress.opens_envelopes else None
+    if envelope is not None:
+        text, controls = envelope.text, envelope.controls
     blocks: list[Block] = []
-    sanitizer = Sanitizer(blocks)
+    sanitizer = Sanitizer(blocks, hides_narration=egress.hides_narration)
     visible = sanitizer.feed(text) + sanitizer.finish()
     if not blocks:
-        return Parsed(text)
-    delegations: list[Delegation] = []
-    dropped: list[Dropped] = []
-    total = 0
-    for block in blocks:
-        found = _read(block, text)
-        if isinstance(found, Delegation):
-            if len(delegations) < MAX_DELEGATIONS:
-                delegations.append(found)
-                continue
-            found = "too_many"
-        total += 1
-        if total <= MAX_REPORTED or all(each.reason != found for each in dropped):
-            excerpt = text[block.start : min(block.end, block.start + _EXCERPT)]
-            dropped.append(Dropped(found, excerpt))
-    return Parsed(visible.strip(), tuple(delegations), tuple(dropped), total)
+        return Parsed(text, controls=controls)
+    found = _Found(text, egress)
+    for block in sorted(blocks, key=_start):
+        found.take(block)
+    return Parsed(
+        visible.strip(),
+        tuple(sorted(found.actions, key=actions.rank)),
+        tuple(found.dropped),
+        found.total,
+        tuple(dict.fromkeys((*controls, *found.controls))),
+    )
 
 
-# Why blanks around the name: models write `[DELEGATE: ben]` as often as not.
-_HEAD = re.compile(r"(?ai:\[delegate:)\s{0,8}([A-Za-z0-9_-]{1,64})\s{0,8}\]")
+def _start(block: Block) -> int:
+    return block.start
 
 
-def _read(block: Block, text: str) -> Delegation | DropReason:
-    if block.kind != "delegation":
-        return block.kind
-    if not block.is_closed:
-        return "unclosed"
-    if block.is_nested:
-        return "nested"
-    head = _HEAD.match(text, block.start, block.end)
-    if head is None:
-        return "bad_name"
-    task = text[head.end() : block.end - len("[/delegate]")].strip()
-    return Delegation(head[1].lower(), task) if task else "no_task"
+class _Found:
+    """What was found in one text so far."""
+
+    def __init__(self, text: str, egress: Egress) -> None:
+        self._text = text
+        self._egress = egress
+        self._left = {True: MAX_DELEGATIONS, False: MAX_ACTIONS}
+        self._reasons: set[tuple[DropReason, str]] = set()
+        self.actions: list[Action] = []
+        self.dropped: list[Dropped] = []
+        self.controls: dict[str, None] = {}
+        self.total = 0
+
+    def take(self, block: Block) -> None:
+        """Take up one block, in the order of the text."""
+        if block.kind == "control":
+            self.controls[block.name] = None
+        elif block.kind == "tag" or block.kind == "mark":  # noqa: PLR1714 narrows
+            self._take_mark(block)
+        else:
+            self._drop(block, block.kind)
+
+    def _take_mark(self, block: Block) -> None:
+        found = read(block, self._text)
+        if isinstance(found, str):
+            self._drop(block, found)
+            return
+        family = tags.FAMILY_OF[block.name]
+        is_delegation = isinstance(found, Delegation)
+        if family not in self._egress.families:
+            self._drop(block, "not_allowed")
+        elif family not in self._egress.carried:
+            self._drop(block, "no_carrier")
+        elif not self._left[is_delegation]:
+            self._drop(block, "too_many")
+        else:
+            self._left[is_delegation] -= 1
+            self.actions.append(found)
+
+    def _drop(self, block: Block, reason: DropReason) -> None:
+        self.total += 1
+        known = (reason, block.name)
+        if self.total <= MAX_REPORTED or known not in self._reasons:
+            excerpt = block.text or self._text[block.start : block.end]
+            self.dropped.append(Dropped(reason, excerpt[:_EXCERPT], block.name))
+        self._reasons.add(known)

@@ -5,7 +5,7 @@ the verdict of each rule, so that it can be explained later. The rules in order:
 
 1. `addressed`: the edge named an agent (`model` over HTTP).
 2. `delegated`: an agent asked another; the chain's last name is the one asked.
-3. `mention`: `@name` of known agents, in the order of the text.
+3. `mention`: `@name` of known agents, in the order of the text, or `/command@name`.
 4. `binding`: the first binding of the settings that fits connector and chat.
 5. `default`: the default agent, in direct chats only.
 
@@ -33,6 +33,9 @@ Reason = Literal["unknown_agent", "not_addressed", "no_default_agent"]
 # A name begins after anything but a word's character, so that the @ of a mail
 # address is no mention, and ends where letters, digits, _ and - end.
 _MENTION = re.compile(r"(?<!\w)@([\w-]+)")
+
+# As Telegram's clients write a command for one of several bots: `/help@anna`.
+_COMMANDED = re.compile(r"/[A-Za-z][\w-]*@([\w-]+)(?=\s|\Z)")
 
 
 class Binding(msgspec.Struct, frozen=True):
@@ -174,7 +177,8 @@ def _by_name(
 
 def _by_mention(text: str, table: RoutingTable) -> Verdict:
     found: dict[str, None] = {}
-    for match in _MENTION.finditer(text):
+    commanded = _COMMANDED.match(text)
+    for match in [commanded] if commanded else _MENTION.finditer(text):
         word = match[1].casefold()
         # A dash after a name ends a clause more often than it belongs to a name.
         agent = table.agents.get(word) or table.agents.get(word.rstrip("-"))

@@ -10,14 +10,9 @@ from __future__ import annotations
 import hashlib
 import re
 
-from actors.rules.markers import HIDDEN_TAGS
+from actors.rules.tags import defuse
 
 _NONCE = 8
-
-# Why with the bracket only: whatever follows, none of it is a marker then.
-_MARKER = re.compile(
-    rf"(?ai:(\[/?)(delegate)|(</?)({'|'.join(HIDDEN_TAGS)})(?=[^\w-]|\Z))"
-)
 
 _FRAMED = re.compile(
     r"\A\[begin (?P<nonce>[0-9a-f]{8}): [^\n]*\]\n(?P<text>.*)\n\[end (?P=nonce)\]\Z",
@@ -38,16 +33,6 @@ def bound(text: str, most: int) -> str:
     tail = most - head
     end = text[-tail:] if tail else ""
     return f"{text[:head]}\n[… {len(text) - most} characters cut …]\n{end}"
-
-
-def defuse(text: str) -> str:
-    """Take the meaning out of markers: repeated by a model, they are mere words."""
-    return _MARKER.sub(_quoted, text)
-
-
-def _quoted(found: re.Match[str]) -> str:
-    opener, word = found[1] or found[3], found[2] or found[4]
-    return f"{opener}quoted {word}"
 
 
 def frame(text: str, tool: str) -> str:

@@ -7,7 +7,10 @@ result: providers refuse such a transcript.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from itertools import groupby
+from operator import eq
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
+_STALE = re.compile(r"(?ai)<tool_result[^>]{0,400}>.*?</tool_result>\s*", re.DOTALL)
+
 LOST = "Error: the result of this call was lost."
 """Stands for the result of a call that has none (P17)."""
 
@@ -25,6 +30,88 @@ LOST = "Error: the result of this call was lost."
 def prepare(lines: Sequence[Line], max_history: int) -> tuple[Line, ...]:
     """Repair, merge, then trim: what a model is shown of a history."""
     return trim(merge(repair(lines)), max_history)
+
+
+def without_stale(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """Leave out results of tools that stand as text in old lines (F115).
+
+    They are of a turn long over, were written by a program that keeps no calls, and
+    only cost room. A line with nothing else in it is left out whole.
+    """
+    if not any("</tool_result>" in line.text.lower() for line in lines):
+        return tuple(lines)
+    kept: list[Line] = []
+    for line in lines:
+        text = line.text if line.role == "tool" else _without_results(line.text)
+        if text == line.text:
+            kept.append(line)
+        elif text.strip() or line.tool_calls or line.images:
+            kept.append(msgspec.structs.replace(line, text=text.rstrip()))
+    return tuple(kept)
+
+
+def _without_results(text: str) -> str:
+    # Why only so far: what is opened and never closed would be searched for its end
+    # again and again.
+    end = text.lower().rfind("</tool_result>") + len("</tool_result>")
+    return _STALE.sub("", text[:end]) + text[end:] if "<" in text else text
+
+
+def used_tools(lines: Iterable[Line]) -> tuple[str, ...]:
+    """Name the tools that were called, in order, each once."""
+    return tuple(dict.fromkeys(call.name for each in lines for call in each.tool_calls))
+
+
+def with_used_tools(text: str, used: Sequence[str]) -> str:
+    """Write before an answer by which tools it was found (F118)."""
+    return f"[Used tools: {', '.join(used)}]\n{text}" if used else text
+
+
+def flat(lines: Iterable[Line]) -> str:
+    """Write a transcript as one text, each line behind its role (F180)."""
+    return "\n".join(f"[{line.role}]: {line.text}" for line in lines)
+
+
+class Window(msgspec.Struct, frozen=True):
+    """What a model is shown of a history."""
+
+    lines: tuple[Line, ...]
+    left_out: int
+    """Lines that were there, and are not shown."""
+
+
+def window(lines: Sequence[Line], max_lines: int, max_chars: int) -> Window:
+    """Choose the newest whole turns, repaired and merged.
+
+    Args:
+        lines: a transcript, oldest first; the last one is what is asked.
+        max_lines: most lines shown, counted after they are merged.
+        max_chars: most characters of them (F117). The newest turn is shown whole
+            whatever its length.
+    """
+    sound = repair(lines)
+    starts = turn_starts(sound)
+
+    def is_small(start: int) -> bool:
+        rest = sound[start:]
+        characters = sum(len(line.text) for line in rest)
+        return characters <= max_chars and len(merge(rest)) <= max_lines
+
+    # The later it starts, the smaller it is.
+    first = bisect_left(starts, 1, key=is_small)
+    start = starts[min(first, len(starts) - 1)]
+    return Window(merge(sound[start:]), start)
+
+
+def told_of(left_out: int) -> tuple[str, ...]:
+    """Tell a model that there was more; nothing if there was not.
+
+    For its prompt: among the lines it would be somebody's words.
+    """
+    if not left_out:
+        return ()
+    noun = "message is" if left_out == 1 else "messages are"
+    return (f"[… {left_out} earlier {noun} not shown]",)
 
 
 def repair(lines: Sequence[Line]) -> tuple[Line, ...]:
@@ -108,6 +195,9 @@ def merge(lines: Sequence[Line]) -> tuple[Line, ...]:
     Texts are joined with `\n\n`. Where they are by people of different names, each
     is preceded by its name. Lines with tool calls, and their results, stay alone.
     """
+    roles = [line.role for line in lines]
+    if not any(map(eq, roles, roles[1:])):
+        return tuple(lines)  # mostly they alternate already
     merged: list[Line] = []
     for is_plain, group in groupby(lines, key=_is_plain):
         if not is_plain:

@@ -2,7 +2,7 @@
 
 Pure. Within one round each backend is asked once at most. When none is left, the
 next round begins after a wait, if that is short; a longer one is for the durable
-retry of the message. `asking.py` carries it out.
+retry of the message. `calling.py` carries it out.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Tries:
         if kind == "context" and larger and self._calls < MOST_CALLS:
             self.model = larger
             return "larger"
-        if kind in {"context", "content", "bad_request"}:
+        if kind in {"context", "vision", "content", "bad_request"}:
             return "refuse"
         return "rotate"
 

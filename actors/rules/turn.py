@@ -15,7 +15,7 @@ from actors.ledger import Spent
 from actors.messages import Image, Line, ToolCall, Usage
 from actors.rules import tool_results
 from actors.rules.loop_detector import LoopDetector, LoopLimits, LoopStep, Made
-from actors.rules.markers import parse
+from actors.rules.markers import EVERYTHING, Egress, parse
 from actors.rules.near import did_you_mean, near_misses
 from actors.rules.tool_receipt import Proof
 
@@ -39,11 +39,17 @@ REPEATED = (
     " same. Answer now with what you know."
 )
 
+TOO_LONG = "⚠️ Context window exceeded"
+
+SEES_NOTHING = "⚠️ The model cannot see pictures; ask again without them"
+
 UNLESS_TOLD = LoopLimits()
 
-FailureKind = Literal["busy", "refused", "budget"]
-"""Whether a model can be asked later (`busy`), will never answer this (`refused`), or
-may not be asked before more may be spent (`budget`)."""
+FailureKind = Literal["busy", "refused", "budget", "untrusted", "context", "vision"]
+"""Whether a model can be asked later (`busy`), will never answer this (`refused`), may
+not be asked before more may be spent (`budget`), is not asked at all because the words
+try to change its instructions (`untrusted`), is asked too much at once (`context`), or
+cannot see what it was shown (`vision`)."""
 
 
 class TurnStarted(msgspec.Struct, frozen=True):
@@ -144,6 +150,7 @@ class Turn:
         max_rounds: most times the model is asked; at least 1.
         denied: tools that there are, and why they may not be called.
         loops: what is done about calls that repeat themselves.
+        egress: what of the model's text counts.
 
     Raises:
         ValueError: `max_rounds` is below 1.
@@ -155,10 +162,12 @@ class Turn:
         max_rounds: int,
         denied: Mapping[str, str] | None = None,
         loops: LoopLimits = UNLESS_TOLD,
+        egress: Egress = EVERYTHING,
     ) -> None:
         if max_rounds < 1:
             raise ValueError(f"max_rounds must be 1 or more, not {max_rounds}")
         self._tools = tools
+        self._egress = egress
         self._denied: Mapping[str, str] = {} if denied is None else denied
         self._detector = LoopDetector(loops)
         self._made: dict[str, Made] = {}  # the calls of this round
@@ -233,7 +242,8 @@ class Turn:
         if reply.tool_calls and self._round < self._max_rounds:
             return self._call(reply)
         self._state = "ended"
-        is_silent = parse(reply.text, "assistant").is_silent
+        parsed = parse(reply.text, "assistant", self._egress)
+        is_silent = parsed.is_silent and not parsed.is_withheld
         if is_silent and reply.tool_calls:
             return [
                 Fail(
@@ -251,8 +261,12 @@ class Turn:
             case "busy":
                 text = f"The model cannot answer now: {failure.text}"
                 return [Fail(text, "busy", failure.not_before)]
-            case "budget":
-                return [Fail(failure.text, "budget")]
+            case "budget" | "untrusted":
+                return [Fail(failure.text, failure.kind)]
+            case "context":
+                return [Fail(f"{TOO_LONG}: {failure.text}", "context")]
+            case "vision":
+                return [Fail(f"{SEES_NOTHING}: {failure.text}", "vision")]
             case "refused":
                 return [Fail(f"The model refused to answer: {failure.text}")]
             case _:

@@ -115,7 +115,7 @@ class TerminalTransport:
     @property
     def abilities(self) -> Abilities:
         """Say that a screen remembers nothing: what may have been shown is in doubt."""
-        return Abilities()
+        return Abilities(counts_answers=True)
 
     async def listen(self, ingress: Ingress) -> None:
         """Hand in lines until the input or the output ends, or `/quit`."""
@@ -148,7 +148,8 @@ class TerminalTransport:
                 self._was_asked = self._was_asked or "/approve " in delivery.text
                 self._note_change()
             else:
-                self._show(self._speakers.deliver(delivery))
+                if delivery.kind != "silence":
+                    self._show(self._speakers.deliver(delivery))
                 self._count(delivery)
         await self._printer.put("").wait()
         self._check_open()

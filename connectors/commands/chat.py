@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
 import click
@@ -71,7 +72,8 @@ async def _chat(source: Source, agent: str, user: str) -> None:
         async with open_app(config, {name: make}, redact, private) as app:
             calm_collector()
             ends = (app.ended[name].wait, app.system.wait_ended, is_told.wait)
-            await wait_any(*ends, Reloading(app, config, source).run)
+            personas = partial(app.personas.run, app.system.find)
+            await wait_any(*ends, Reloading(app, config, source).run, personas)
             terminal = app.transports[name]
         if isinstance(terminal, TerminalTransport) and terminal.output_error:
             raise terminal.output_error

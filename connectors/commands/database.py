@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
+import msgspec
 
 from connectors.commands import config_option, find_settings
+from connectors.config import StoreConfig
 from connectors.settings import load_app
+from runtime.config import load
+from runtime.config_tree import Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,11 +48,28 @@ def find_database(config: Path | None, db: Path | None) -> Path:
     if db is not None:
         return db
     try:
-        return Path(_load(config).value.store.path)
+        return _store_path(find_settings(config, Path.cwd()).path)
     except click.UsageError as error:
         raise click.UsageError(
             f"{error.message}. Or name the database: --db PATH"
         ) from error
+
+
+class OnlyStore(msgspec.Struct, frozen=True):
+    """All that is read of the settings to find the database."""
+
+    store: StoreConfig = msgspec.field(default_factory=StoreConfig)
+
+
+def _store_path(settings: Path) -> Path:
+    """Read where the database is, and nothing else: no key needs to be there."""
+
+    def only_store(top: Node) -> Node:
+        table = {k: each for k, each in (top.table() or {}).items() if k == "store"}
+        return Node(table, top.key, top.value)
+
+    found = load(settings, OnlyStore, environment={}, prepare=only_store)
+    return Path(found.value.store.path)
 
 
 def settings_beside(config: Path | None, db: Path | None) -> Settings[AppConfig] | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from actors.difference import Difference, compare
 from actors.rebuild import Fold
-from actors.records import CONVERSATION, USAGE
+from actors.records import COMPACTION, CONVERSATION, USAGE
 from actors.redaction import Keep
 from connectors.commands.printing import first_words
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from actors.rebuild import Expected
     from runtime.sqlite_survey import Survey
 
-COUNTED = (CONVERSATION, USAGE)
+COUNTED = (COMPACTION, CONVERSATION, USAGE)
 """Kinds all of whose records follow from events; refused attempts are audited, too."""
 
 

@@ -39,7 +39,8 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: str | None
     what: str
     """`heard`, `round`, `leave`, `tool`, `answered`, `deferred`, `failed`, `dropped`,
-    `cancelled`, `delivery`, or a kind of event that this release does not know."""
+    `cancelled`, `delivery`, `compacted`, `flushed`, `reset`, or a kind of event that
+    this release does not know."""
 
     message: str = ""
     """Id of the message that it belongs to."""

@@ -56,6 +56,7 @@ async def _run(source: Source, is_told: trio.Event) -> None:
         calm_collector()
         nursery.start_soon(_announce, app)
         nursery.start_soon(Reloading(app, config, source).run)
+        nursery.start_soon(app.personas.run, app.system.find)
         await wait_any(app.system.wait_ended, is_told.wait)
         await app.drain(config.limits.drain_timeout)
         nursery.cancel_scope.cancel()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.chapters import KINDS, Compacted, Flushed, Reset, read_chapter
 from actors.history import Deferred, Exchanged
 from actors.rules import tool_receipt
 from actors.rules.turn import ModelReplied, ToolReturned
@@ -52,6 +53,8 @@ class Storyteller:
                 case "deferred":
                     deferred = msgspec.json.decode(event.body, type=Deferred)
                     yield from self._deferred(event, deferred)
+                case kind if kind in KINDS:
+                    yield from chapter_told(event)
                 case _:
                     yield from self._step(event)
         except ValueError as error:
@@ -191,3 +194,26 @@ class Storyteller:
         for row in self._browser.deliveries_of(correlation_id):
             if row.at == at and row.id.startswith(f"{name}:"):
                 yield delivery_scene(row, name)
+
+
+def chapter_told(event: StoredEvent) -> Iterator[Scene]:
+    """Tell what became of a conversation's past.
+
+    Raises:
+        ValueError: the event cannot be read.
+    """
+    match read_chapter(event.kind, event.body):
+        case Compacted() as told:
+            lines = f"{told.messages_before} -> {told.messages_after} messages"
+            tokens = f"{told.tokens_before} -> {told.tokens_after} tokens"
+            reason = f"{told.trigger}: {told.outcome}, {lines}, {tokens}"
+            text, run = told.summary, told.run
+        case Flushed() as told:
+            text, run = "", told.run
+            reason = f"{told.messages} messages gone through for facts"
+        case Reset() as told:
+            text, run = told.summary, told.run
+            reason = f"{told.reason}, after {told.messages} messages"
+        case _:
+            return
+    yield Scene(at=moment(event.at), what=event.kind, text=text, reason=reason, run=run)

@@ -45,6 +45,7 @@ PARTS: dict[str, Callable[[Spent], str]] = {
 """Of these, one turn may have used several."""
 
 TOTAL = "all"
+WHY = "calls that were cut off, or whose provider told none"
 
 
 class Sum(msgspec.Struct):
@@ -58,6 +59,8 @@ class Sum(msgspec.Struct):
     """US dollars."""
 
     seconds: float = 0.0
+    reckoned_tokens: int = 0
+    """Of the tokens, those of calls that were cut off, or of which nobody told."""
 
     def add(self, body: UsageRecord) -> None:
         """Count one turn more."""
@@ -66,6 +69,7 @@ class Sum(msgspec.Struct):
         self.output_tokens += body.output_tokens
         self.cost += body.cost
         self.seconds += body.seconds
+        self.reckoned_tokens += sum(map(reckoned, body.spent))
 
     def add_part(self, body: UsageRecord, part: Spent) -> None:
         """Count a turn's calls to one model on one account, and all its time."""
@@ -74,6 +78,13 @@ class Sum(msgspec.Struct):
         self.output_tokens += part.usage.output_tokens
         self.cost += part.cost
         self.seconds += body.seconds
+        self.reckoned_tokens += reckoned(part)
+
+
+def reckoned(spent: Spent) -> int:
+    """Give the tokens that are an estimate."""
+    usage = spent.usage
+    return usage.input_tokens + usage.output_tokens if spent.is_reckoned else 0
 
 
 @click.command()
@@ -121,6 +132,8 @@ def command(
         headers = (by.upper(), "RUNS", "TOKENS IN", "TOKENS OUT", "COST $", "SECONDS")
         for line in table(headers, map(cells, sums)):
             say(line)
+        if sums[-1].reckoned_tokens:
+            say(f"Of these, {sums[-1].reckoned_tokens} tokens are reckoned: {WHY}.")
 
 
 def sum_up(rows: Survey, by: str, since: float) -> list[Sum]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
@@ -152,8 +153,7 @@ def read(path: Path) -> bytes:
 def create(path: Path, content: bytes) -> None:
     """Write a file that must not be there yet, so that it is whole once it is there."""
     beside = path.with_name(f"{path.name}.new")
-    with suppress(FileNotFoundError):
-        beside.unlink()
+    discard(beside)
     store(beside, content)
     try:
         os.link(beside, path)  # unlike a renaming, this replaces nothing
@@ -164,8 +164,7 @@ def create(path: Path, content: bytes) -> None:
 def replace(path: Path, content: bytes) -> None:
     """Write a file as a whole, in the place of what stands there."""
     beside = path.with_name(f"{path.name}.part")
-    with suppress(FileNotFoundError):
-        beside.unlink()
+    discard(beside)
     store(beside, content)
     beside.replace(path)
 
@@ -190,8 +189,19 @@ def restore(workspace: Path) -> None:
         with suppress(OSError):
             before = read(folder / OURS)
         if before == NOTHING:
-            with suppress(FileNotFoundError):
-                (folder / FILE).unlink()
+            discard(folder / FILE)
         else:
             replace(folder / FILE, before)
-        (folder / OURS).unlink()
+        discard(folder / OURS)
+
+
+def discard(path: Path) -> None:
+    """Take away whatever has one of our names: a program may have put a folder there.
+
+    Raises:
+        OSError: it cannot be taken away.
+    """
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -252,17 +252,18 @@ class Assembly:
         if ending is None:
             why = self._provider.quote(self._stop_reason)
             raise self._provider.broken(f"it stopped for an unknown reason{why}")
-        self._collected.usage = self._usage()
+        self._collected.usage = self.usage
         return self._collected.finish(ending, request_id)
 
-    def _usage(self) -> Usage:
-        """Add up what was read: the provider counts the cache's part by itself."""
-        counts = {name: believable(count) for name, count in self._counts.items()}
+    @property
+    def usage(self) -> Usage:
+        """The tokens told so far: the provider counts the cache's part by itself."""
+        counts = self._counts
         cached = counts.get("cache_read_input_tokens", 0)
         written = counts.get("cache_creation_input_tokens", 0)
         fresh = counts.get("input_tokens", 0)
-        return Usage(
-            believable(fresh + written + cached),
-            counts.get("output_tokens", 0),
-            cached,
+        if min(fresh, written, cached) < 0:
+            return Usage()
+        return believable(
+            fresh + written + cached, counts.get("output_tokens", 0), cached
         )

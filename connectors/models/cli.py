@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ import trio
 
 from actors.errors import ModelBusyError, ModelError, ModelRefusedError
 from actors.messages import ModelAnswer, Usage
+from connectors.models.cli_folders import touch
 from connectors.models.cli_output import Output, read_output, trouble
 from connectors.models.cli_prompt import full_prompt, short_prompt
 from connectors.sandbox.plan import Confinement, SandboxError
@@ -71,6 +72,9 @@ class Ground:
     """Where their conversations' folders are: `<agent>/<conversation>`."""
 
     prepare: Prepare = leave_as_it_is
+    tidy: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+    """Removes what nobody uses any more; called before each answer."""
+
     pauses: tuple[float, ...] = GOES_ON_AFTER
     """Seconds before each further start for one answer."""
 
@@ -81,15 +85,11 @@ class CliModel:
     Args:
         config: which program, and how it is called.
         ground: confines it, and says where it runs.
-        wall_clock: gives Unix seconds.
     """
 
-    def __init__(
-        self, config: CliModelConfig, ground: Ground, wall_clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, config: CliModelConfig, ground: Ground) -> None:
         self._config = config
         self._ground = ground
-        self._wall_clock = wall_clock
         self._name = config.command[0].rpartition("/")[2]
         self._secrets = {
             name: secret.reveal() for name, secret in config.secrets.items()
@@ -110,6 +110,7 @@ class CliModel:
             inbox = home / "inbox"
             images = request.lines[-1].images
             saved = [inbox / f"{uuid.uuid4()}.{ending(image)}" for image in images]
+            await self._ground.tidy()
             try:
                 await trio.to_thread.run_sync(make_inbox, inbox)
                 for path, image in zip(saved, images, strict=True):
@@ -150,9 +151,8 @@ class CliModel:
     ) -> ModelAnswer:
         """Go on with the program's session; begin a new one if that fails (F221)."""
         images = [str(path) for path in saved]
-        now = self._wall_clock()
         if request.resume:
-            prompt = short_prompt(request, images, now)
+            prompt = short_prompt(request, images)
             try:
                 return await self._run(request, home, prompt, request.resume, taken)
             except ModelError as error:
@@ -161,7 +161,7 @@ class CliModel:
                 LOG.info(
                     "session of a program lost", program=self._name, why=str(error)
                 )
-        prompt = full_prompt(request, images, now)
+        prompt = full_prompt(request, images)
         return await self._run(request, home, prompt, "", taken)
 
     async def _run(
@@ -267,6 +267,7 @@ def make_inbox(inbox: Path) -> None:
     if inbox.is_symlink() or not inbox.is_dir():
         inbox.unlink(missing_ok=True)
     inbox.mkdir(exist_ok=True, mode=0o700)
+    touch(inbox.parent)
 
 
 def folder_name(conversation: str) -> str:

@@ -6,7 +6,6 @@ needs it all, in one text.
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,18 +17,16 @@ ENDS_AN_ELEMENT = str.maketrans({"<": "[", ">": "]"})
 """What people write stands between tags, and must not close them."""
 
 
-def full_prompt(request: ModelRequest, images: Sequence[str], now: float) -> bytes:
+def full_prompt(request: ModelRequest, images: Sequence[str]) -> bytes:
     """Write all that a new session of the program must know.
 
     Args:
         request: what is asked, with its conversation.
         images: files with the pictures of the newest message.
-        now: Unix seconds.
     """
     *earlier, newest = request.lines
     parts = [
         f"<instructions>\n{request.system}\n</instructions>" if request.system else "",
-        time_line(now),
     ]
     if earlier:
         told = "\n\n".join(told_line(line) for line in earlier)
@@ -38,16 +35,11 @@ def full_prompt(request: ModelRequest, images: Sequence[str], now: float) -> byt
     return "\n\n".join(part for part in parts if part).encode()
 
 
-def short_prompt(request: ModelRequest, images: Sequence[str], now: float) -> bytes:
+def short_prompt(request: ModelRequest, images: Sequence[str]) -> bytes:
     """Write what a session of the program that goes on must know (F218)."""
     newest = request.lines[-1]
-    parts = [time_line(now), *request.notes, question(newest, images)]
+    parts = [*request.notes, question(newest, images)]
     return "\n\n".join(parts).encode()
-
-
-def time_line(now: float) -> str:
-    """Say what time it is."""
-    return f"It is {dt.datetime.fromtimestamp(now, dt.UTC):%A, %Y-%m-%d %H:%M} UTC."
 
 
 def told_line(line: Line) -> str:

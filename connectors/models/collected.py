@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 MAX_ANSWER = 4 * 1024 * 1024
 """Most characters of words and arguments together."""
 
-MAX_TOKENS = 10**9
+# Chosen: the largest windows there are take ten million.
+MAX_TOKENS = 20 * 10**6
 """Most tokens that one answer is believed to have cost."""
 
 MAX_CALLS = 128
@@ -176,6 +177,17 @@ class Collected:
         return [call.id for call in self.calls]
 
 
-def believable(count: float | None) -> int:
-    """Bring a provider's token count into bounds: counters take no negative ones."""
-    return int(min(max(count or 0, 0), MAX_TOKENS))
+def believable(
+    read: float | None, written: float | None, cached: float | None = 0
+) -> Usage:
+    """Take a provider's token counts, or none if they cannot be true.
+
+    Args:
+        read: what was read, the cache's part included.
+        written: what was written.
+        cached: the cache's part.
+    """
+    counts = [count or 0 for count in (read, written, cached)]
+    if not all(0 <= count <= MAX_TOKENS for count in counts):
+        return Usage()
+    return Usage(*map(int, counts))

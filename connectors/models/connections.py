@@ -255,9 +255,8 @@ def request_head(request: httpx.Request) -> bytes:
     """
     lines = [b"%s %s HTTP/1.1" % (request.method.encode(), request.url.raw_path)]
     lines += [b"%s: %s" % header for header in request.headers.raw]
-    for line in lines:
-        if UNSENDABLE.search(line):
-            raise httpx.LocalProtocolError("a header holds a line break or the like")
+    if UNSENDABLE.search(b" ".join(lines)):
+        raise httpx.LocalProtocolError("a header holds a line break or the like")
     return b"\r\n".join([*lines, b"", b""])
 
 

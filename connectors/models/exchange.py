@@ -36,7 +36,8 @@ class Exchange:
         reading: takes the body's bytes.
         assembly: the answer in the making.
         speak: who hears its words.
-        pause: the scope whose deadline is moved on with every piece.
+        pause: the scope whose deadline is moved on with every piece,
+        ends_at: but not beyond this, on trio's clock.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Exchange:
         assembly: Assembly,
         speak: Speak,
         pause: trio.CancelScope,
+        ends_at: float,
     ) -> None:
         self.assembly = assembly
         self.request_id = ""
@@ -57,6 +59,7 @@ class Exchange:
         self._reading = reading
         self._speak = speak
         self._pause = pause
+        self._ends_at = ends_at
 
     def take(self, chunk: bytes, idle_timeout: float) -> None:
         """Take the next bytes of the response.
@@ -70,7 +73,7 @@ class Exchange:
         if words:
             self._speak(words)
         allowed = AFTER_END if self.assembly.is_whole else idle_timeout
-        deadline = trio.current_time() + allowed
+        deadline = min(trio.current_time() + allowed, self._ends_at)
         # Many pieces come at once, and trio takes a while to move a deadline.
         if abs(deadline - self._pause.deadline) >= DEADLINE_STEP:
             self._pause.deadline = deadline

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.messages import ModelAnswer, Usage
 from connectors.models.collected import Collected, Ending, PartialCall, believable
 from connectors.models.google_errors import ErrorBody, said_by
 from connectors.models.google_signatures import Remembered, Signatures
 from connectors.models.lenient_json import decode
 
 if TYPE_CHECKING:
-    from actors.messages import ModelRequest
+    from actors.messages import ModelAnswer, ModelRequest, Usage
     from connectors.models.provider import Provider
     from connectors.models.tool_names import ToolNames
 
@@ -94,8 +93,7 @@ class Counts(msgspec.Struct, frozen=True, rename="camel"):
         """Read them; the cache's part is among what was read, thoughts are written."""
         read = (self.prompt_token_count or 0) + (self.tool_use_prompt_token_count or 0)
         written = (self.candidates_token_count or 0) + (self.thoughts_token_count or 0)
-        cached = believable(self.cached_content_token_count)
-        return Usage(believable(read), believable(written), cached)
+        return believable(read, written, self.cached_content_token_count)
 
 
 class Chunk(msgspec.Struct, frozen=True, rename="camel"):
@@ -136,6 +134,11 @@ class Assembly:
         self._finish_reason = ""
         self._finish_message = ""
         self._is_ended = False
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens told so far."""
+        return self._collected.usage
 
     @property
     def is_whole(self) -> bool:

@@ -10,8 +10,10 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import httpx
+import msgspec
 import trio
 
+from actors.errors import ModelError
 from connectors.models.account import (
     address,
     check_address,
@@ -73,7 +75,10 @@ class HttpModel:
             connect_timeout=config.connect_timeout,
             write_timeout=config.idle_timeout,
         )
-        self._headers = request_headers(url, self._key, form, stream=config.stream)
+        # Read once: httpx takes longer for them than for all else of a request.
+        self._headers = httpx.Headers(
+            request_headers(url, self._key, form, stream=config.stream)
+        )
         self._media_type = form.stream_type if config.stream else JSON
 
     async def answer(self, request: ModelRequest, speak: Speak) -> ModelAnswer:
@@ -93,11 +98,24 @@ class HttpModel:
             names=self._format.takes_names,
         )
         question = self._format.ask(request, provider)
+        try:
+            return await self._ask(question, speak, provider)
+        except ModelError as error:
+            # What was told before it broke off has to be paid for all the same.
+            error.tokens = msgspec.structs.astuple(question.assembly.usage)
+            raise
+
+    async def _ask(
+        self, question: Question, speak: Speak, provider: Provider
+    ) -> ModelAnswer:
+        config = self._config
         assembly = question.assembly
-        pause = trio.CancelScope()
-        exchange = Exchange(self._reading(assembly), assembly, speak, pause)
-        with trio.move_on_after(config.total_timeout) as total, pause:
-            pause.deadline = trio.current_time() + config.first_byte_timeout
+        now = trio.current_time()
+        ends_at = now + config.total_timeout
+        first_by = min(now + config.first_byte_timeout, ends_at)
+        pause = trio.CancelScope(deadline=first_by)
+        exchange = Exchange(self._reading(assembly), assembly, speak, pause, ends_at)
+        with pause:
             try:
                 await self._exchange(question, exchange, provider)
             except TooLargeError as error:
@@ -107,8 +125,8 @@ class HttpModel:
                     text = provider.quote(str(error)) or f": {type(error).__name__}"
                     kind = kind_of(error, exchange)
                     raise provider.busy(f"connection failed{text}", kind) from error
-        if (pause.cancelled_caught or total.cancelled_caught) and not assembly.is_whole:
-            late = self._late(exchange, is_total=total.cancelled_caught)
+        if pause.cancelled_caught and not assembly.is_whole:
+            late = self._late(exchange, is_total=pause.deadline >= ends_at)
             raise provider.busy(late, "timeout")
         return assembly.finish(exchange.request_id)
 

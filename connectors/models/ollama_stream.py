@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.messages import ModelAnswer, Usage
 from connectors.models.collected import Collected, Ending, believable
 from connectors.models.lenient_json import decode
 from connectors.models.provider import Said
 
 if TYPE_CHECKING:
-    from actors.messages import ModelRequest
+    from actors.messages import ModelAnswer, ModelRequest, Usage
     from connectors.models.provider import Provider
     from connectors.models.tool_names import ToolNames
 
@@ -76,6 +75,11 @@ class Assembly:
         self._is_done = False
 
     @property
+    def usage(self) -> Usage:
+        """The tokens told so far: they come with the end."""
+        return self._collected.usage
+
+    @property
     def is_whole(self) -> bool:
         """True once the server has said that it is done."""
         return self._is_done
@@ -100,8 +104,8 @@ class Assembly:
         if chunk.done:
             self._is_done = True
             self._done_reason = chunk.done_reason
-            self._collected.usage = Usage(
-                believable(chunk.prompt_eval_count), believable(chunk.eval_count)
+            self._collected.usage = believable(
+                chunk.prompt_eval_count, chunk.eval_count
             )
         return words
 

@@ -149,11 +149,12 @@ def sent_lines(
         if shown:  # after all results: nothing may come between them
             yield SentMessage("user", parts(FROM_TOOL, shown))
             shown = []
+        calls = line.tool_calls
         yield SentMessage(
             line.role,
             parts(line.text, line.images) if line.images else line.text,
             name=allowed_name(line.name) if line.name else "",
-            tool_calls=tuple(sent_call(call, names, ids) for call in line.tool_calls),
+            tool_calls=tuple(sent_call(x, names, ids) for x in calls) if calls else (),
         )
     if shown:
         yield SentMessage("user", parts(FROM_TOOL, shown))

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.messages import ModelAnswer, Usage
 from connectors.models.collected import Collected, Ending, PartialCall, believable
 from connectors.models.lenient_json import decode
 from connectors.models.openai_errors import ErrorBody, said_by
 
 if TYPE_CHECKING:
-    from actors.messages import ModelRequest
+    from actors.messages import ModelAnswer, ModelRequest, Usage
     from connectors.models.provider import Provider
     from connectors.models.tool_names import ToolNames
 
@@ -83,10 +82,8 @@ class Counts(msgspec.Struct, frozen=True):
     def usage(self) -> Usage:
         """Read them; what came from the cache is among what was read."""
         details = self.prompt_tokens_details or PromptDetails()
-        return Usage(
-            believable(self.prompt_tokens),
-            believable(self.completion_tokens),
-            believable(details.cached_tokens),
+        return believable(
+            self.prompt_tokens, self.completion_tokens, details.cached_tokens
         )
 
 
@@ -120,6 +117,11 @@ class Assembly:
         self._finish_reason = ""
         self._declined = False
         self._saw_end = False
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens told so far."""
+        return self._collected.usage
 
     @property
     def is_whole(self) -> bool:

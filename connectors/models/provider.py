@@ -45,6 +45,21 @@ TOO_LONG = re.compile(
     r"|too many tokens|input token count .{0,40}exceeds|exceed_context_size",
     re.IGNORECASE,
 )
+# Source: OpenAI ("image input is not supported", "image_url is only supported by
+# certain models"), OpenRouter ("No endpoints found that support image input"), Ollama
+# ("this model is missing data required for image input"), vLLM ("is not a multimodal
+# model"), DeepSeek ("unknown variant `image_url`"). A picture that is broken, or of an
+# unknown format, is none of this.
+SEES_NOTHING = re.compile(
+    r"(does not|doesn't|do not|no endpoints found that) support (image|vision|multi)"
+    r"|is not a (multi-?modal|vision)|missing data required for image"
+    r"|image(s|_url| inputs?| content)? (is|are) (not|only) supported"
+    r"|unknown variant .?image_url",
+    re.IGNORECASE,
+)
+MAY_SEE_NOTHING = frozenset({400, 404, 415, 422, 500})
+"""Statuses under which providers say so."""
+
 MAY_BE_TOO_LONG = frozenset({0, 400, 404, 413, 422, 500})
 """Statuses under which providers say so; 0: in mid-answer, without a status."""
 
@@ -130,6 +145,10 @@ class Provider(msgspec.Struct, frozen=True):
                     f"the conversation is too long for the model's context length "
                     f"({where}); send less of it"
                 )
+            case "vision":
+                text = (
+                    f"the model cannot see pictures ({where}); say so in its settings"
+                )
             case "content":
                 text = f"its content filter refused the request ({where})"
             case _:
@@ -158,6 +177,8 @@ def kind_of(status: int, message: str | None) -> ModelFault:
     """
     if status in MAY_BE_TOO_LONG and message and TOO_LONG.search(message):
         return "context"
+    if status in MAY_SEE_NOTHING and message and SEES_NOTHING.search(message):
+        return "vision"
     if status in BY_STATUS:
         return BY_STATUS[status]
     if status == 0 or status >= 500:

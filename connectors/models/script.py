@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 
 from actors.messages import Line, ModelRequest, ToolCall
+from actors.rules.hygiene import without_sender
 from actors.rules.tool_results import unframe
 from connectors.models.template import Template
 from runtime import config
@@ -253,7 +254,8 @@ def heard(lines: tuple[Line, ...]) -> tuple[str, str]:
     """Find what is to be answered: its text, and the tool it came from or nothing."""
     for line in reversed(lines):
         if line.role == "user":
-            return line.text, ""
+            # In a group the text begins with its writer's name, and has no other.
+            return line.text if line.name else without_sender(line.text), ""
         if line.role == "tool":
             return unframe(line.text), line.name or tool_name(lines, line.tool_call_id)
     return "", ""

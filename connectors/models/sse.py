@@ -66,23 +66,26 @@ class SseParser:
         if b"\r" in chunk:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         first, *rest = chunk.split(b"\n")
-        self._extend_line(first)
+        self._bound(len(self._line) + len(first))
+        self._line += first
+        if not rest:
+            return []
         events: list[SseEvent] = []
+        line = bytes(self._line)
         for following in rest:
-            event = self._end_line()
+            event = self._take_line(line)
             if event is not None:
                 events.append(event)
-            self._extend_line(following)
+            line = following
+            self._bound(len(line))
+        self._line = bytearray(line)
         return events
 
-    def _extend_line(self, piece: bytes) -> None:
-        if self._data_bytes + len(self._line) + len(piece) > self._max_bytes:
+    def _bound(self, size: int) -> None:
+        if self._data_bytes + size > self._max_bytes:
             raise SseTooLargeError(f"an event is above {self._max_bytes} bytes")
-        self._line += piece
 
-    def _end_line(self) -> SseEvent | None:
-        line = bytes(self._line)
-        self._line.clear()
+    def _take_line(self, line: bytes) -> SseEvent | None:
         if self._is_first_line:
             self._is_first_line = False
             line = line.removeprefix(BYTE_ORDER_MARK)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 if TYPE_CHECKING:
-    from actors.messages import ModelAnswer, ModelRequest
+    from actors.messages import ModelAnswer, ModelRequest, Usage
     from connectors.models.provider import Provider, Said
 
 
@@ -22,6 +22,11 @@ class Assembly(Protocol):
     @property
     def is_whole(self) -> bool:
         """True once all has come that the protocol asks for; what follows is late."""
+        ...
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens that the provider told of so far."""
         ...
 
     def take(self, event: bytes) -> str:

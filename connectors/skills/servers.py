@@ -7,6 +7,7 @@ is read for a skill that the operator has not listed in `skills.servers`.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +18,7 @@ from connectors.config_tools import McpServerConfig, ServerName
 from runtime.config import decode
 from runtime.config_tree import Node, Origin
 from runtime.errors import SettingsError
+from runtime.secret import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,9 +47,15 @@ def table_of(folder: SkillFolder) -> object:
     return folder.head.get("mcp", inner)
 
 
-def servers_of(
-    folder: SkillFolder, environment: Mapping[str, str]
-) -> dict[str, McpServerConfig]:
+class Brings(Struct, frozen=True):
+    """What a skill's servers are, and which secrets they take."""
+
+    servers: dict[str, McpServerConfig]
+    secrets: tuple[Secret, ...] = ()
+    secret_files: tuple[Path, ...] = ()
+
+
+def servers_of(folder: SkillFolder, environment: Mapping[str, str]) -> Brings:
     """Read a skill's servers; the names are made the skill's own.
 
     Args:
@@ -65,13 +73,15 @@ def servers_of(
         origin = Origin(str(folder.path / "SKILL.md"))
         table = servers_file.node(as_servers(head, origin), origin)
     else:
-        return {}
+        return Brings({})
     top = Node({servers_file.SERVERS: table}, origin, origin)
-    found = decode(top, SkillServers, environment=environment).value.mcp_servers
+    settings = decode(top, SkillServers, environment=environment)
+    found = settings.value.mcp_servers
     if len(found) > MOST_SERVERS:
         raise origin.error(f"a skill may bring {MOST_SERVERS} servers at most")
     name = folder.skill.name
-    return {f"{name}.{each}": bounded(found[each], origin) for each in found}
+    servers = {f"{name}.{each}": bounded(found[each], origin) for each in found}
+    return Brings(servers, settings.secrets, settings.secret_files)
 
 
 def as_servers(head: object, origin: Origin) -> object:
@@ -99,13 +109,13 @@ def bounded(config: McpServerConfig, origin: Origin) -> McpServerConfig:
 
 def read_all(
     folders: Mapping[str, SkillFolder], environment: Mapping[str, str]
-) -> tuple[dict[str, dict[str, McpServerConfig]], list[SettingsError]]:
+) -> tuple[dict[str, Brings], list[SettingsError]]:
     """Read the servers of several skills; those that are wrong are told.
 
     Returns:
-        By skill, its servers by name; and what is wrong.
+        By skill, what it brings; and what is wrong.
     """
-    found: dict[str, dict[str, McpServerConfig]] = {}
+    found: dict[str, Brings] = {}
     problems: list[SettingsError] = []
     for name, folder in folders.items():
         try:

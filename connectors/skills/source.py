@@ -89,13 +89,16 @@ class SkillSource:
         if not folders:
             return Offer()
         skills = [folder.skill for folder in folders.values()]
-        called = rules.triggered(words, skills, self._most)
+        triggered = rules.triggered(words, skills, self._most)
+        named = tuple(each for each in skills if each.name == context.skill)
+        called = tuple(dict.fromkeys((*named, *triggered)))
         for skill in called:
             self._note(context, skill.name)
         servers = await self._servers(context)
         return Offer(
             (UseSkillTool(folders, self._note), *servers.tools),
-            (rules.catalogue(skills), *map(rules.unfolded, called), *servers.notes),
+            (*map(rules.unfolded, called), *servers.notes),
+            (rules.catalogue(skills),),
         )
 
     def _note(self, context: ToolContext, skill: str) -> None:

@@ -17,7 +17,8 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from actors.messages import Address, Earlier, Inbound, RefusedAttempt
+from actors.ingress import Earlier, RefusedAttempt
+from actors.messages import Address, Inbound
 from connectors.web import openai_wire as wire
 from connectors.web.bodies import Bodies
 from connectors.web.errors import (
@@ -37,6 +38,8 @@ from runtime.ids import IdSource
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
+
+    from actors.messages import Usage as Tokens
 
 NOT_LET_IN = (401, 403)
 CONVERSATION_HEADER = "x-callboard-conversation"
@@ -258,7 +261,7 @@ class Completions:
             created=asked.created,
             model=asked.request.model,
             choices=(wire.Choice(message),),
-            usage=wire.estimate_usage(asked.request, exchange.text),
+            usage=wire.usage_of(asked.request, exchange.text, exchange.usage),
         )
         return Response(
             msgspec.json.encode(body),
@@ -282,7 +285,7 @@ class Completions:
                 await stream.write(wire.HEARTBEAT)
         await stream.say(exchange.take())
         if exchange.failure is None:
-            await stream.finish(exchange.text)
+            await stream.finish(exchange.text, exchange.usage)
         else:
             log_refusal(scope, exchange.failure)
             await stream.fail(exchange.failure)
@@ -318,11 +321,11 @@ class EventStream:
         if text:
             await self._write_chunk((wire.ChunkChoice(wire.Delta(content=text)),))
 
-    async def finish(self, answer: str) -> None:
+    async def finish(self, answer: str, told: Tokens) -> None:
         """Write the end of a whole answer."""
         await self._write_chunk((wire.ChunkChoice(wire.Delta(), finish_reason="stop"),))
         if self._has_usage:
-            usage = wire.estimate_usage(self._asked.request, answer)
+            usage = wire.usage_of(self._asked.request, answer, told)
             await self._write_chunk((), usage)
         await self.write(wire.STREAM_END, is_last=True)
 

@@ -34,6 +34,10 @@ RETRY_SOON = 1.0
 RETRY_LATER = 5.0
 """Seconds after which a client may try again when the kernel cannot take it."""
 
+# Chosen: whoever is told a day asks nobody else meanwhile; an account may come free.
+RETRY_LATEST = 3600.0
+"""Most seconds a client is told to wait."""
+
 TROUBLES: dict[str, tuple[str, int, float | None]] = {
     "busy": ("conversation_busy", 429, RETRY_SOON),
     "unavailable": ("model_unavailable", 503, RETRY_LATER),
@@ -181,14 +185,17 @@ def translate(error: Exception) -> ApiError:
             )
 
 
-def of_trouble(trouble: str, text: str) -> ApiError:
+def of_trouble(trouble: str, text: str, seconds: float | None = None) -> ApiError:
     """Say to a client that its message was taken and cannot be answered.
 
     Args:
         trouble: as in a delivery, not empty.
         text: what people would read in a chat.
+        seconds: until another try can end better, if that is known.
     """
     code, status, wait = TROUBLES.get(trouble, ("no_answer", 500, None))
+    if wait is not None and seconds is not None:
+        wait = min(max(seconds, RETRY_SOON), RETRY_LATEST)
     return ApiError(
         status, text, code=code, retry_after=wait, may_repeat=wait is not None
     )

@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from actors.messages import Usage
 from actors.rules.owed import Owed
 from actors.rules.speaking import Speakers
 from connectors.web.errors import ApiError, of_trouble
+from runtime.clock import SystemClock
 
 if TYPE_CHECKING:
-    from actors.messages import Delivery, Draft, Earlier
+    from actors.ingress import Earlier
+    from actors.messages import Delivery, Draft
     from actors.rules.speaking import Piece
 
 
@@ -74,6 +77,9 @@ class Exchange:
         self.failure: ApiError | None = None
         """Why there is no (whole) answer."""
 
+        self.usage = Usage()
+        """What the turns behind the answers took, as far as their models told."""
+
         self.is_gone = False
         """True when the client has closed the connection."""
 
@@ -121,11 +127,16 @@ class Exchange:
         if delivery.trouble == "waiting" or delivery.is_aside:
             return True  # no part of the answer; whoever waits here goes on waiting
         if delivery.trouble and delivery.is_root and not self._delivered:
-            self.fail(of_trouble(delivery.trouble, delivery.text))
+            wait = (
+                delivery.retry_at - SystemClock().wall() if delivery.retry_at else None
+            )
+            self.fail(of_trouble(delivery.trouble, delivery.text, wait))
             return True
         self._delivered.add(delivery.id)
-        self._show(self._live.deliver(delivery))
-        self._whole_script.add(self._whole.deliver(delivery))
+        self.usage += delivery.usage or Usage()
+        if delivery.kind != "silence":
+            self._show(self._live.deliver(delivery))
+            self._whole_script.add(self._whole.deliver(delivery))
         if self._owed.count(delivery):
             self._finish()
         return True
@@ -183,6 +194,9 @@ class Exchange:
         Returns:
             False if the time was up first.
         """
+        if timeout is None:
+            await self._news.wait()
+            return True
         try:
             async with asyncio.timeout(timeout):
                 await self._news.wait()

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from actors.messages import Delivery, Draft, Earlier, Inbound, Typing
+    from actors.ingress import Earlier
+    from actors.messages import Delivery, Draft, Inbound, Typing
     from actors.ports import Ingress
     from connectors.bridge import Bridge
     from connectors.web.operations import Operations
@@ -116,7 +117,7 @@ class HttpTransport:
     @property
     def abilities(self) -> Abilities:
         """Say that a request takes each answer once, and nothing but answers."""
-        return Abilities(is_idempotent=True, shows_asides=False)
+        return Abilities(is_idempotent=True, counts_answers=True, shows_asides=False)
 
     def show_typing(self, typing: Typing) -> None:
         """Do nothing: `abilities` says so; see the port."""

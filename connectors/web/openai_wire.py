@@ -36,6 +36,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from actors.messages import Attachment, Line
+from actors.messages import Usage as Tokens
 from connectors.web.errors import ApiError
 from connectors.web.openai_parts import Content, Part, in_words, read_parts
 
@@ -319,8 +320,11 @@ def read_content(content: str | list[Part] | None, param: str) -> Content:
     return Content(content or "")
 
 
-def estimate_usage(request: ChatRequest, answer: str) -> Usage:
-    """Estimate tokens as a quarter of the characters, rounded up."""
+def usage_of(request: ChatRequest, answer: str, told: Tokens) -> Usage:
+    """Give the tokens that the models told of; else a quarter of the characters."""
+    if told != Tokens():
+        read, written = told.input_tokens, told.output_tokens
+        return Usage(read, written, read + written)
     asked = sum(
         len(read_content(message.content, "messages").text)
         for message in request.messages

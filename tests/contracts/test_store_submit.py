@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 import trio
 
@@ -100,3 +101,29 @@ async def test_a_closed_store_tells_that_it_is(store: Store) -> None:
     await store.aclose()
     (told,) = await submit_all(store, accepting("m1"))
     assert isinstance(told, StoreUnavailableError)
+
+
+async def test_a_commit_that_may_wait_keeps_its_place(store: Store) -> None:
+    may_wait = msgspec.structs.replace(turn(0, "a"), may_wait=True)
+    told = await submit_all(store, may_wait, turn(1, "a"), turn(2, "a"))
+    assert told == [Committed((n,), (n,), (n,)) for n in range(1, 4)]
+
+
+async def test_a_commit_that_may_wait_does_not_wait_for_ever(store: Store) -> None:
+    for name in ("m1", "m2"):
+        may_wait = msgspec.structs.replace(accepting(name), may_wait=True)
+        (told,) = await submit_all(store, may_wait)
+        assert isinstance(told, Committed)
+    assert await names_unsettled(store) == ["m1", "m2"]
+
+
+async def test_a_commit_that_may_wait_is_stored_before_the_store_closes(
+    store: Store,
+) -> None:
+    told: list[Outcome] = []
+    store.submit(msgspec.structs.replace(accepting("m1"), may_wait=True), told.append)
+    await store.aclose()
+    with trio.fail_after(30):
+        while not told:
+            await trio.lowlevel.checkpoint()
+    assert isinstance(told[0], Committed)

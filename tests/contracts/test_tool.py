@@ -24,9 +24,13 @@ from connectors.tools.calculate import CalculateTool
 from connectors.tools.clock import ClockTool
 from connectors.tools.files import Desks, ListFilesTool, ReadFileTool, WriteFileTool
 from connectors.tools.http_fetch import HttpFetchTool
+from connectors.tools.memory import memory_tools
 from connectors.tools.run_shell import RunShellTool
 from connectors.tools.searching import Hit
 from connectors.tools.web_search import WebSearchTool
+from runtime.memory_store import MemoryStore
+from tests.fakes.company import TrioClock
+from tests.fakes.memory import FakeMemory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,6 +76,7 @@ TOOLS: list[Tool] = [
     ReadFileTool(DESKS),
     RunShellTool(SANDBOX, Path(FOLDER.name)),
     WebSearchTool(Engine(), 5),
+    *memory_tools(lambda _: FakeMemory(), TrioClock(), MemoryStore()).values(),
 ]
 GOOD = {
     "calculate": b'{"expression": "1 + 1"}',
@@ -79,6 +84,8 @@ GOOD = {
     "run_shell": b'{"command": "echo here; pwd"}',
     "http_fetch": b'{"url": "https://site.example/"}',
     "list_files": b"{}",
+    "memory_search": b'{"query": "tea"}',
+    "save_memory": b'{"text": "Likes tea"}',
     "read_file": b'{"path": "a/b.txt"}',
     "web_search": b'{"query": "callboard"}',
     "write_file": b'{"path": "a/b.txt", "content": "words"}',
@@ -91,7 +98,7 @@ CONTEXT = ToolContext(
 texts = st.text(max_size=30) | st.text("0123456789+-*/%().,e^ sqrtpi", max_size=60)
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | texts
 names = st.sampled_from(
-    ["expression", "timezone", "url", "path", "content", "query", "offset", "x"]
+    ["expression", "timezone", "url", "path", "content", "query", "text", "x"]
 )
 shaped = st.dictionaries(names, scalars | st.lists(scalars, max_size=3), max_size=3)
 garbage = st.binary(max_size=100) | shaped.map(msgspec.json.encode)

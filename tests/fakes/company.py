@@ -26,7 +26,6 @@ from actors.config import (
     AuditConfig,
     LimitsConfig,
     PermissionConfig,
-    SessionConfig,
     ToolCallConfig,
 )
 from actors.errors import ChatError, DeliveryBusyError
@@ -34,9 +33,12 @@ from actors.letters import is_owed_an_answer
 from actors.messages import ModelAnswer, ToolCall, Usage
 from actors.metrics import LineMetrics
 from actors.persona import Persona
+from actors.rules.hygiene import without_sender
 from actors.rules.message_state import RetryPolicy
 from actors.rules.routes import routing_table
+from actors.schedule_config import SchedulerConfig
 from actors.services import Services
+from actors.session_config import CompactionConfig, SessionConfig
 from actors.supervisor import tree
 from runtime.errors import KernelError
 from runtime.ids import IdSource
@@ -48,16 +50,16 @@ from tests.fakes.transport import FakeTransport
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
+    from actors.ingress import Earlier, RefusedAttempt
     from actors.messages import (
         Delivery,
         Draft,
-        Earlier,
         Inbound,
         ModelRequest,
-        RefusedAttempt,
     )
     from actors.ports import Ingress, MediaReader, Speak, Tool, ToolSource
     from actors.rules.sending import OnUnknown
+    from actors.services import Rememberer
     from runtime.deadletters import DeadLetter
     from runtime.system import ActorSystem
 
@@ -81,22 +83,20 @@ class Says(msgspec.Struct, frozen=True):
     text: str = ""
     after: float = 0.0
     """Seconds before the first piece."""
-
     pieces: tuple[str, ...] = ()
     """How the text is cut; one piece unless given."""
-
     pause: float = 0.0
     """Seconds after each piece."""
-
     resume: str = ""
-
     calls: tuple[ToolCall, ...] = ()
     error: Exception | None = None
 
 
 def heard(request: ModelRequest) -> str:
-    """Give the last words a person, an agent or a tool said."""
-    return request.lines[-1].text
+    """Give the last words a person, an agent or a tool said, whoever it was."""
+    last = request.lines[-1]
+    # In a group the text begins with its writer's name, and the line has no other.
+    return last.text if last.name else without_sender(last.text)
 
 
 def echo(request: ModelRequest) -> str:
@@ -266,11 +266,14 @@ class Cast:
     tool_calls: ToolCallConfig = field(default_factory=ToolCallConfig)
     approvals: ApprovalConfig = field(default_factory=ApprovalConfig)
     permissions: tuple[PermissionConfig, ...] = ()
+    scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     receipt_key: bytes = b""
     notice_after: float = 0.0
     """Stands for the one in `limits`: most stories are about something else."""
 
     media: MediaReader | None = None
+    compaction: CompactionConfig = CompactionConfig()  # noqa: RUF009  frozen
+    remember: Rememberer | None = None
     store: MemoryStore = field(default_factory=MemoryStore)
     metrics: Metrics = field(default_factory=Metrics)
     reports: Reports = field(default_factory=Reports)
@@ -296,8 +299,11 @@ class Cast:
             tool_calls=self.tool_calls,
             approvals=self.approvals,
             permissions=self.permissions,
+            scheduler=self.scheduler,
             receipt_key=self.receipt_key,
             media=self.media,
+            compaction=self.compaction,
+            remember=self.remember,
             accounts={
                 each.name: Account(each.abilities, self.retries, self.on_unknown)
                 for each in (self.platform, *self.others)
@@ -309,10 +315,9 @@ class Cast:
         return of_one(self.model, model="fake-1")
 
     def company(self) -> Company:
-        everyone = (self.platform, *self.others)
         return Company(
             personas=tuple(self.persona(name) for name in self.agents),
-            transports={each.name: each for each in everyone},
+            transports={each.name: each for each in (self.platform, *self.others)},
             routes=routing_table(self.agents, default_agent=self.default_agent),
             services=self.services,
             catalogue=self.catalogue,
@@ -363,11 +368,7 @@ def bounce(system: ActorSystem, letter: DeadLetter) -> None:
 
 
 async def until(is_so: Callable[[], object], *, within: float = 600.0) -> None:
-    """Wait in virtual time until something is so.
-
-    Raises:
-        AssertionError: it was not within `within` seconds.
-    """
+    """Wait in virtual time until something is so; fail after `within` seconds."""
     with trio.move_on_after(within):
         while not is_so():  # noqa: ASYNC110  it may depend on anything
             await trio.sleep(0.005)
@@ -381,13 +382,13 @@ async def at_rest(cast: Cast, *, within: float = 600.0) -> None:
     Raises:
         trio.TooSlowError: that took more than `within` seconds.
     """
-    everyone = (cast.platform, *cast.others)
     with trio.fail_after(within):
         while True:
             counts = await cast.store.counts()
             open_rows = [counts.inbox.get("accepted"), counts.inbox.get("running")]
             open_rows += [counts.outbox.get("pending"), counts.outbox.get("sending")]
-            if not any(open_rows) and all(each.is_heard for each in everyone):
+            is_heard = all(x.is_heard for x in (cast.platform, *cast.others))
+            if is_heard and not any(open_rows):
                 return
             await trio.sleep(0.02)
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import trio
 
 if TYPE_CHECKING:
-    from actors.messages import Earlier, Inbound, RefusedAttempt
+    from actors.ingress import Earlier, RefusedAttempt
+    from actors.messages import Inbound
 
 
 class FakeIngress:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from actors import names
 from actors.accounts import Accounts
 from actors.catalogue import of_one
-from actors.config import AgentConfig, LimitsConfig, SessionConfig
+from actors.config import AgentConfig, LimitsConfig
 from actors.messages import Address, Delivery, Inbound
 from actors.metrics import LineMetrics
 from actors.persona import Persona
 from actors.services import Services
+from actors.session_config import SessionConfig
 from runtime.ids import IdSource
 from runtime.memory_store import MemoryStore
 from runtime.metrics import Metrics

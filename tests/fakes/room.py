@@ -116,8 +116,15 @@ class Room:
     async def hear(self, *inbounds: Inbound) -> None:
         for each in inbounds:
             await self.store.commit(Commit(at=1.0, accepts=(as_accept(each, 1.0),)))
-            self.ref.tell(Hear(each))
+            self.ref.tell(Hear(each, arrived_at=trio.current_time()))
         await self.rest()
+
+    async def look(self) -> None:
+        """Let people see what was asked, and time pass until they answer."""
+        await self.rest()
+        for each in of_kind(self.connector, Deliver):
+            self.board.note_shown(each.delivery.id, trio.current_time())
+        await trio.sleep(1.0)
 
     async def rest(self) -> None:
         for _ in range(3):

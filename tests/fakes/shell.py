@@ -82,6 +82,7 @@ class Office:
             return [each for each in self.said(chat) if "/approve" in each]
 
         await until(lambda: len(questions()) == count)
+        await trio.sleep(1.0)  # then a plain word is an answer
         return questions()[-1].split("/approve ")[1][:2]
 
     async def leaves(self) -> list[LeaveNoted]:

@@ -173,8 +173,8 @@ MUTANTS = (
     Mutant(
         "receipts not stored",
         "actors/courier.py",
-        "        self._receipts.store(receipt, self)\n\n",
-        "\n",
+        "        self._receipts.store(receipt, self, may_wait=is_repeatable)\n",
+        "",
         ("tests/test_courier.py",),
     ),
     Mutant(

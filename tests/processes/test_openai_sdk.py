@@ -116,6 +116,7 @@ api_key = {{ env = "KEY" }}
 [agents.carl]
 prompt = "You are Carl."
 model = "elsewhere"
+markers = []
 """
 
 

@@ -83,6 +83,20 @@ def test_what_is_offline_loads_no_http_client() -> None:
     assert done.returncode == 0
 
 
+def test_the_http_client_brings_no_command_line_of_its_own() -> None:
+    check = (
+        "import sys, connectors.models.openai, httpx; httpx.AsyncClient();"
+        " sys.exit(bool({'rich', 'pygments'} & sys.modules.keys()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", check],
+        env=environment({}),
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0
+
+
 @pytest.mark.parametrize("command", ["serve", "chat"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_can_be_ended_while_it_starts(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 FAULTS = st.sampled_from(get_args(ModelFault))
-OWN_FAULT = {"context", "content", "bad_request"}
+OWN_FAULT = {"context", "vision", "content", "bad_request"}
 A, B, C = (Backend(name, "smart") for name in ("a", "b", "c"))
 CHEAP = Backend("a", "cheap")
 HINTS = st.one_of(

@@ -15,7 +15,7 @@ from actors.rules.approvals import (
     OpenApproval,
     Refused,
     Ruling,
-    may_decide,
+    Terms,
     plain_word,
     short_id,
 )
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 OWNERS = frozenset({"fake/olga"})
 ASKER_MAY = ("read", "write")
+TERMS = Terms(OWNERS, ASKER_MAY, plain_after=1.0)
+SHOWN = 100.0
 
 
 def waiting(approval_id: str = "3F", **fields: Any) -> OpenApproval:
@@ -47,7 +49,8 @@ def board_with(*approvals: OpenApproval) -> ApprovalBoard:
     board = ApprovalBoard()
     session: ActorRef = object()  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
     for each in approvals:
-        board.put(each, session)
+        board.put(each, session, f"q-{each.id}")
+        board.note_shown(f"q-{each.id}", SHOWN)
     return board
 
 
@@ -56,10 +59,11 @@ def rule(
     text: str,
     sender: str = "olga",
     decision: Any = None,
+    at: float = SHOWN + 1.0,
     **of: Any,
 ) -> Ruling | Refused | None:
     inbound = words(text, sender_id=sender, **of)
-    return board.rule(inbound, decision, OWNERS, ASKER_MAY)
+    return board.rule(inbound, decision, at, TERMS)
 
 
 @given(st.text(), st.sets(st.text(alphabet=LETTERS, min_size=2, max_size=3)))
@@ -82,7 +86,7 @@ def test_owners_decide_all_and_the_asker_what_the_settings_say(
     approval = waiting(effect=effect, asker="fake/zoe" if is_asker else "fake/sam")
     who = "fake/olga" if is_owner else "fake/zoe"
     expected = is_owner or (is_asker and effect in ASKER_MAY)
-    assert may_decide(approval, who, OWNERS, ASKER_MAY) is expected
+    assert TERMS.admits(approval, who) is expected
 
 
 @pytest.mark.parametrize(
@@ -103,13 +107,57 @@ def test_only_a_bare_yes_or_no_is_one(text: str, *, meaning: bool | None) -> Non
 
 
 def test_a_plain_word_counts_where_exactly_one_question_stands() -> None:
-    one, two = waiting("3F"), waiting("4G")
+    one = waiting("3F")
     assert rule(board_with(one), "yes") == Ruling(one, is_approved=True)
     assert rule(board_with(one), "no") == Ruling(one, is_approved=False)
-    assert rule(board_with(one, two), "yes") is None
     assert rule(board_with(), "yes") is None
     assert rule(board_with(one), "yes", address=Address("fake", "other")) is None
     assert rule(board_with(one), "yes", address=Address("fake", "room", "t")) is None
+
+
+def test_where_several_stand_a_plain_word_is_answered_with_their_ids() -> None:
+    two = board_with(waiting("3F"), waiting("4G", agent="ben", tool="write_file"))
+    for decision in (None, Decision("", is_approved=True)):
+        found = rule(two, "yes", decision=decision)
+        assert found == Refused(
+            "ambiguous",
+            "2 requests are open here: 3F (anna, `shell`), 4G (ben, `write_file`). Say"
+            " which one: /approve 3F or /deny 3F, for example.",
+            "anna",
+        )
+    assert rule(two, "yes", "sam") is None
+    many = board_with(*(waiting(f"{number}") for number in range(12)))
+    found = rule(many, "no")
+    assert isinstance(found, Refused)
+    assert "9 (anna, `shell`) and 2 more." in found.text
+
+
+@pytest.mark.parametrize("decision", [None, Decision("", is_approved=True)])
+def test_what_was_written_before_the_question_stood_there_is_no_answer(
+    decision: Any,
+) -> None:
+    board = board_with(waiting())
+    before = rule(board, "yes", decision=decision, at=SHOWN - 0.01)
+    if decision is None:
+        assert before is None
+    else:
+        assert isinstance(before, Refused)
+        assert before.reason == "unknown"
+    for at in (SHOWN, SHOWN + 0.99):
+        early = rule(board, "yes", decision=decision, at=at)
+        assert isinstance(early, Refused)
+        assert early.reason == "too_early"
+        assert "/approve 3F" in early.text
+    assert rule(board, "yes", "sam", at=SHOWN) is None
+    by_id = rule(board, "/approve 3F", decision=Decision("3F", is_approved=True), at=0)
+    assert by_id == Ruling(waiting(), is_approved=True)
+
+
+def test_a_question_is_shown_once() -> None:
+    board = board_with(waiting())
+    board.note_shown("q-3F", SHOWN + 50)
+    board.note_shown("another", SHOWN)
+    assert isinstance(rule(board, "yes"), Ruling)
 
 
 def test_a_bystander_s_ok_is_a_word_like_any_other() -> None:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from actors.messages import Role
+from actors.rules.actions import Delegation
 from actors.rules.markers import (
     MAX_DELEGATIONS,
     MAX_REPORTED,
-    Block,
-    Delegation,
     Dropped,
     Parsed,
-    Sanitizer,
     parse,
 )
+from actors.rules.sanitizer import Sanitizer
+from actors.rules.tags import LINES
+
+if TYPE_CHECKING:
+    from actors.rules.blocks import Block
 
 # Written apart from the rule's own patterns, so that one mistake is not in both.
 COMPLETE_MARKER = re.compile(
@@ -99,7 +103,7 @@ def test_one_letter_at_a_time_shows_the_same_and_holds_little_back(text: str) ->
     shown = ""
     for letter in text:
         shown += sanitizer.feed(letter)
-        assert len(sanitizer._held) <= 17
+        assert len(sanitizer._tagged.held) <= 51
     assert shown + sanitizer.finish() == clean(text)
 
 
@@ -122,10 +126,21 @@ def test_a_stream_shows_what_parsing_shows(text: str) -> None:
         assert parsed.visible == clean(text) == text
 
 
-@given(st.text().filter(lambda text: "[" not in text and "<" not in text))
-def test_a_text_without_brackets_passes_unchanged_and_undelayed(text: str) -> None:
-    assert Sanitizer().feed(text) == text
+def is_unmarked(text: str) -> bool:
+    """Whether a text holds nothing of which a mark is made, of any family."""
+    return not any(part in text for part in ("[", "<", "{", "_", "IGNORE", *LINES))
+
+
+@given(st.text().filter(is_unmarked))
+def test_a_text_without_marks_passes_unchanged(text: str) -> None:
+    assert clean(text) == text
     assert parse(text, "assistant") == Parsed(text)
+
+
+@given(st.text(alphabet="bdeg ,.", max_size=50))
+def test_words_that_begin_no_mark_are_shown_at_once(text: str) -> None:
+    sanitizer = Sanitizer()
+    assert sanitizer.feed("Well, ") + sanitizer.feed(text + "e") == f"Well, {text}e"
 
 
 @given(texts, st.sampled_from(list[Role](["user", "tool"])))
@@ -232,12 +247,16 @@ def test_blanks_around_a_marker_are_tidied(text: str, shown: str) -> None:
 
 def test_a_report_goes_to_the_end_of_a_text_that_was_cut_off() -> None:
     text = "a [DELEGATE:ben] x [/DELEG"
-    assert parse(text, "assistant").dropped == (Dropped("unclosed", text[2:]),)
+    assert parse(text, "assistant").dropped == (
+        Dropped("unclosed", text[2:], "DELEGATE"),
+    )
 
 
 def test_a_report_quotes_the_beginning_of_what_was_dropped() -> None:
     text = "a [DELEGATE:ben] " + "x" * 200
-    assert parse(text, "assistant").dropped == (Dropped("unclosed", text[2:82]),)
+    assert parse(text, "assistant").dropped == (
+        Dropped("unclosed", text[2:82], "DELEGATE"),
+    )
 
 
 def test_too_many_delegations_are_reported() -> None:
@@ -286,6 +305,6 @@ def test_a_million_letters_are_read_in_one_pass(unit: str) -> None:
     most_held = 0
     for begin in range(0, len(text), 1000):
         sanitizer.feed(text[begin : begin + 1000])
-        most_held = max(most_held, len(sanitizer._held))
-    assert most_held <= 17
+        most_held = max(most_held, len(sanitizer._tagged.held))
+    assert most_held <= 51
     assert len(visible(text)) <= len(text)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.rules.markers import HIDDEN_TAGS, parse
-from actors.rules.tool_results import bound, defuse, frame, unframe
+from actors.rules.markers import parse
+from actors.rules.tags import HIDDEN_TAGS, defuse
+from actors.rules.tool_results import bound, frame, unframe
 
 PIECES = (
     "[DELEGATE:ben]",
@@ -45,9 +46,11 @@ def test_a_result_is_as_long_as_allowed_and_says_what_is_missing(
 @given(texts)
 def test_repeated_by_a_model_it_means_nothing(text: str) -> None:
     parsed = parse(defuse(text), "assistant")
-    assert parsed.delegations == ()
-    assert parsed.dropped == ()
-    assert parsed.visible == defuse(text)
+    assert parsed.actions == ()
+    # A control word, or a bare call, only goes: it does nothing.
+    if not parsed.controls and "{" not in text:
+        assert parsed.dropped == ()
+        assert parsed.visible == defuse(text)
 
 
 @given(texts)

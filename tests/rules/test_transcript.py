@@ -9,7 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.messages import Image, Line, ToolCall
-from actors.rules.transcript import LOST, merge, prepare, repair, trim, turn_starts
+from actors.rules.transcript import (
+    LOST,
+    flat,
+    merge,
+    prepare,
+    repair,
+    told_of,
+    trim,
+    turn_starts,
+    used_tools,
+    window,
+    with_used_tools,
+    without_stale,
+)
 
 
 def user(text: str = "u", name: str = "") -> Line:
@@ -205,3 +218,68 @@ def test_pictures_stay_with_the_words_they_are_joined_with() -> None:
     cat, dog = Image("image/png", b"cat"), Image("image/png", b"dog")
     spoken = [Line("user", "a", images=(cat,)), Line("user", "b", images=(dog,))]
     assert merge(spoken) == (Line("user", "a\n\nb", images=(cat, dog)),)
+
+
+# --- what is left of tools in old lines ---------------------------------------------
+
+
+def test_stale_results_are_left_out_of_old_lines() -> None:
+    old = (
+        Line("user", "hi <tool_result id='1'>\n42\n</tool_result>there"),
+        Line("assistant", "<TOOL_RESULT>x</TOOL_RESULT>\n"),
+        Line("assistant", "fine <tool_result> never closed"),
+    )
+    kept = without_stale(old)
+    assert [line.text for line in kept] == [
+        "hi there",
+        "fine <tool_result> never closed",
+    ]
+
+
+def test_lines_without_such_results_are_the_same() -> None:
+    lines = (Line("user", "a <b> c"), Line("tool", "<tool_result>", tool_call_id="1"))
+    assert without_stale(lines) == lines
+
+
+def test_a_transcript_can_be_told_as_one_text() -> None:
+    lines = (Line("user", "hi"), Line("assistant", "hello"))
+    assert flat(lines) == "[user]: hi\n[assistant]: hello"
+
+
+def test_used_tools_are_named_once_in_order() -> None:
+    calls = tuple(ToolCall(str(n), name, b"{}") for n, name in enumerate("bab"))
+    used = used_tools((Line("assistant", "", tool_calls=calls), Line("user", "x")))
+    assert used == ("b", "a")
+    assert with_used_tools("so", used) == "[Used tools: b, a]\nso"
+    assert with_used_tools("so", ()) == "so"
+
+
+@given(
+    st.lists(
+        st.builds(Line, st.sampled_from(("user", "assistant")), st.text(max_size=30)),
+        min_size=1,
+        max_size=40,
+    ),
+    st.integers(1, 20),
+    st.integers(0, 300),
+)
+def test_a_window_is_whole_turns_within_its_bounds(
+    lines: list[Line], most: int, chars: int
+) -> None:
+    found = window(lines, most, chars)
+    assert found.lines == merge(lines[found.left_out :])
+    assert found.left_out in turn_starts(lines)
+    size = sum(len(line.text) for line in lines[found.left_out :])
+    is_newest = found.left_out == turn_starts(lines)[-1]
+    assert is_newest or (size <= chars and len(found.lines) <= most)
+    earlier = [each for each in turn_starts(lines) if each < found.left_out]
+    if earlier:
+        rest = lines[earlier[-1] :]
+        too_long = sum(len(line.text) for line in rest) > chars
+        assert too_long or len(merge(rest)) > most
+
+
+def test_what_is_left_out_is_said() -> None:
+    assert told_of(0) == ()
+    assert told_of(1) == ("[… 1 earlier message is not shown]",)
+    assert told_of(7) == ("[… 7 earlier messages are not shown]",)

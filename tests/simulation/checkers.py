@@ -199,7 +199,9 @@ class Checkers:
         owner = self._owners[request.correlation_id]
         for line in request.lines:
             self._check_words(line.text, owner, "a prompt", request.correlation_id)
-        session = self._by_session[request.agent, owner]
+        # What is summed up is so beside the turn, and one at a time like it.
+        beside = request.conversation.endswith("/condense")
+        session = self._by_session[f"{request.agent} {beside}", owner]
         limits = (self._all, session)
         for limit in limits:
             limit.begin(trio.current_time())

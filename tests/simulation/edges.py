@@ -16,6 +16,7 @@ from actors.messages import (
     ToolSpec,
 )
 from tests.fakes.company import FakeModel, Says, heard
+from tests.simulation.workload import CANARY
 
 if TYPE_CHECKING:
     from actors.messages import ModelRequest
@@ -65,6 +66,8 @@ class SimulatedModel(FakeModel):
 
     def words_for(self, request: ModelRequest) -> str:
         """Say what it would say on a good day."""
+        if request.conversation.endswith("/condense"):
+            return f"on {' '.join(sorted(set(CANARY.findall(heard(request)))))}"
         # Why: an honest model does not write markers because a person did.
         said = heard(request).replace("[", "(").replace("]", ")")
         return f"{request.agent} on {said[:ECHOED]}"

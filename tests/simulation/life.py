@@ -185,9 +185,14 @@ class Life:
         wanted = [cell for cell in cells if _may_strike(cell, strike.kind)]
         return wanted[int(strike.roll * len(wanted))]
 
+    @property
+    def has_given_up_poison(self) -> bool:
+        """Whether each message that kills was given up."""
+        return self._bombs == self._given_up
+
     def judge_poison(self) -> None:
         """Judge I7: what kills three times is given up."""
-        if self._bombs != self._given_up:
+        if not self.has_given_up_poison:
             text = f"{self._bombs} messages that kill, {self._given_up} given up"
             self._trace.violate("I7", text)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import trio
-import trio.testing
 
+from tests.simulation.clock import SimulatedClock
 from tests.simulation.trace import Violation
 from tests.simulation.world import Parts, World
 
@@ -53,6 +53,7 @@ def run_seed(
     parts: Parts | None = None,
     only: frozenset[FaultClass] | None = None,
     look: Callable[[World], object] | None = None,
+    clock: trio.abc.Clock | None = None,
 ) -> Outcome:
     """Play one seed.
 
@@ -61,6 +62,7 @@ def run_seed(
         parts: what it is made of.
         only: the fault classes that are on; None: the seed says.
         look: shown the world when the run is over.
+        clock: jumps when nothing can happen; None: the fast one.
     """
     worlds: list[World] = []
 
@@ -70,7 +72,7 @@ def run_seed(
         await world.run()
 
     with deterministic(seed):
-        trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+        trio.run(main, clock=clock or SimulatedClock())
     world = worlds[0]
     if look is not None:
         look(world)

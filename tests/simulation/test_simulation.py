@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from trio.testing import MockClock
 
 from tests.simulation.controls import CONTROLS
 from tests.simulation.run import Outcome, run_seed
+from tests.simulation.world import FORGOTTEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.simulation.world import World
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,7 +28,10 @@ CHUNKS = 10
 SEEDS_OF_A_CHUNK = 8
 
 # Chosen: enough that each mistake has several chances to show.
-CONTROL_SEEDS = 10
+CONTROL_SEEDS = 30
+
+# Chosen: the first that throw the dice of a hundred sides right.
+PATIENT_SEEDS = (61, 217)
 
 # Chosen: the tests above play the company without a mistake far more often.
 RIGHT_SEEDS = 3
@@ -59,6 +66,26 @@ def test_every_invariant_holds_in_every_run(chunk: int) -> None:
 @pytest.mark.parametrize("seed", [1, 7, 23])
 def test_one_seed_gives_one_run(seed: int) -> None:
     assert run_seed(seed).digest == run_seed(seed).digest
+
+
+@pytest.mark.parametrize("seed", [1, 7, 23, 50])
+def test_the_clock_gives_the_runs_that_the_one_of_trio_gives(seed: int) -> None:
+    of_trio = run_seed(seed, clock=MockClock(autojump_threshold=0))
+    assert run_seed(seed).digest == of_trio.digest
+
+
+def test_a_patient_run_waits_an_hour_and_is_right() -> None:
+    ends: list[float] = []
+
+    def look(world: World) -> None:
+        if world.is_patient:
+            ends.append(world.trace.events[-1].at)
+
+    for seed in PATIENT_SEEDS:
+        outcome = run_seed(seed, look=look)
+        assert not outcome.violations, explain(outcome)
+    assert len(ends) == len(PATIENT_SEEDS)
+    assert min(ends) > FORGOTTEN
 
 
 def test_different_seeds_give_different_runs() -> None:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.config import AgentConfig, LimitsConfig, SessionConfig
+from actors.config import AgentConfig, LimitsConfig
 from actors.messages import Abilities
+from actors.prompt_config import ContextConfig
 from actors.rules.message_state import RetryPolicy
 from actors.rules.sending import OnUnknown
+from actors.session_config import CompactionConfig, SessionConfig
 
 if TYPE_CHECKING:
     import random  # noqa: TID251  only dice that a seed made are used
@@ -24,9 +26,9 @@ CHATS = ("d1", "d2", "g1", "g2")
 those with a `g` are groups."""
 
 SENDERS = ("zoe", "yan", "xia")
-CANARY = re.compile(r"«[^»]*»")
+CANARY = re.compile(r"«[^»\s]*»")  # cut lines may end in half of one
 
-COMMANDS = ("/stop", "/stop", "/stop", "/help", "/nothing")
+COMMANDS = ("/stop", "/stop", "/stop", "/help", "/new", "/nothing")
 
 
 class Act(msgspec.Struct, frozen=True):
@@ -63,6 +65,7 @@ class Plan(msgspec.Struct, frozen=True):
     retries: RetryPolicy
     on_unknown: OnUnknown
 
+    compaction: CompactionConfig
     hooked: frozenset[str]
     """Platforms that hand in messages side by side, as webhooks do."""
 
@@ -80,7 +83,10 @@ def plan_of(dice: random.Random) -> Plan:
     names = AGENTS[: dice.randint(2, 4)]
     scope: SessionScope = dice.choice(("chat", "sender"))
     span = dice.uniform(10.0, 60.0)
-    sessions = SessionConfig(idle_after=dice.choice((3.0, 20.0)), session_scope=scope)
+    idle_after = dice.choice((3.0, 20.0))
+    sessions = SessionConfig(
+        idle_after=idle_after, session_scope=scope, flush_timeout=5.0
+    )
     return Plan(
         agents={name: _agent(name, names, dice) for name in names},
         limits=_limits(dice),
@@ -93,6 +99,11 @@ def plan_of(dice: random.Random) -> Plan:
         ),
         on_unknown=dice.choice(("resend", "hold")),
         hooked=frozenset(p for p in PLATFORMS if dice.random() < 0.5),
+        compaction=CompactionConfig(
+            timeout=dice.choice((2.0, 30.0)),
+            cut_chars=40,
+            flush_after=dice.choice((0, 6)),
+        ),
     )
 
 
@@ -103,6 +114,7 @@ def _agent(name: str, names: tuple[str, ...], dice: random.Random) -> AgentConfi
         max_tool_rounds=dice.choice((1, 3)),
         tools=("lookup",) if dice.random() < 0.7 else (),
         delegates=others if dice.random() < 0.7 else (),
+        context=ContextConfig(window_tokens=dice.choice((200_000, 600, 300))),
     )
 
 

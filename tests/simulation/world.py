@@ -12,6 +12,7 @@ from actors.metrics import LineMetrics
 from actors.rules.routes import routing_table
 from runtime.ids import IdSource
 from tests.fakes.company import Cast, TrioClock
+from tests.fakes.summing import Notebook
 from tests.simulation import verdicts
 from tests.simulation.chaos import Chaos
 from tests.simulation.checkers import Checkers
@@ -36,6 +37,16 @@ LIVENESS = 14_400.0
 
 # Chosen: couriers sleep after a minute, and are looked for every quarter of it.
 QUIET = 120.0
+
+# Chosen: longer than the longest pause between two looks of any actor, but for those
+# that look once in an hour: by then all have found nothing more to do.
+LOOKED = 65.0
+
+# Chosen: how often it is seen whether all is forgotten.
+LOOK_EVERY = 5.0
+
+# Chosen: one run in so many waits as long as anything may take, whatever happened.
+PATIENT = 100
 
 # Chosen: what was dropped by hand is waited for as long as it would have waited; for
 # retries and for a platform that is an hour.
@@ -104,6 +115,8 @@ class World:
             tools=(LookupTool(faults, checkers, trace),),
             limits=plan.limits,
             sessions=plan.sessions,
+            compaction=plan.compaction,
+            remember=Notebook(),
             retries=plan.retries,
             on_unknown=plan.on_unknown,
             platform=first,
@@ -116,6 +129,8 @@ class World:
         self._before: Counter[tuple[str, str]] = verdicts.ended(checkers)
         self._hits_before = 0
         self._is_ending = False
+        self.is_patient = _dice(seed, "patience").randrange(PATIENT) == 0
+        """Whether it waits for an hour at the end, whatever happened."""
 
     # --- the run ----------------------------------------------------------------------
 
@@ -254,14 +269,38 @@ class World:
         counts = await self.cast.store.counts()
         verdicts.judge_rows(self.checkers, counts, self.trace)
         self._judge_metrics()
-        await trio.sleep(QUIET + 1.5 * self.plan.sessions.idle_after)
-        if self.checkers.ledger.by_hand:
-            await trio.sleep(FORGOTTEN)
+        await self._wait_forgotten(life)
         await self._wait_timers(life)
+        if life.is_over:  # the last faults had used up its restarts; judge the next
+            if await self._rest():
+                await self._judge()
+            return
         # An actor that died in the middle of a handler may have left an entry behind.
         blame = self.trace.tolerate if self._has_slipped else self.trace.violate
         verdicts.judge_growth(life.sizes, verdicts.sizes(life.kernel), blame)
         life.judge_poison()
+        self.trace.note("phase", "", "over")
+
+    async def _wait_forgotten(self, life: Life) -> None:
+        """Let what is not needed any more be put away, for as long as that may take.
+
+        Ends when the last of it has gone: nothing is left that could do anything but
+        look again. What comes back in spite of that, the patient runs see.
+        """
+        longest = QUIET + 1.5 * self.plan.sessions.idle_after
+        if self.checkers.ledger.by_hand or self.is_patient:
+            longest += FORGOTTEN
+        with trio.move_on_after(longest):
+            await trio.sleep(LOOKED)
+            while self.is_patient or self._keeps_more(life):  # noqa: ASYNC110
+                await trio.sleep(LOOK_EVERY)
+
+    def _keeps_more(self, life: Life) -> bool:
+        """Whether a verdict of now would find anything that is not yet forgotten."""
+        found: list[str] = []
+        now = verdicts.sizes(life.kernel)
+        verdicts.judge_growth(life.sizes, now, lambda _, text: found.append(text))
+        return bool(found) or not life.has_given_up_poison
 
     async def _wait_timers(self, life: Life) -> None:
         """Let what is looked for regularly be found; that takes a second."""

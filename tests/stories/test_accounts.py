@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Clock = trio.testing.MockClock
 
 SMART = {"anna": AgentConfig(model="smart")}
-OWN_FAULT = ("bad_request", "content", "context")
+OWN_FAULT = ("bad_request", "content", "context", "vision")
 NEVER_SHOWN = ("work", "home", "spare", "secret words", "429")
 
 
@@ -61,7 +61,8 @@ async def test_what_no_account_will_ever_answer_is_put_to_one(
     cast = make_cast(fallbacks=("cheap",))
     cast.work.faults.append(fault(kind))
     (said,) = await ask(autojump_clock, cast, "one")
-    assert "refused to answer" in said
+    wording = {"context": "Context window", "vision": "cannot see pictures"}
+    assert wording.get(kind, "refused to answer") in said
     assert cast.asked() == (1, 0, 0)
 
 
@@ -86,6 +87,22 @@ async def test_when_no_account_is_left_the_fallback_answers(
     text = cast.metrics.render().decode()
     assert 'callboard_fallbacks_total{instead="cheap",model="smart"} 1' in text
     assert "callboard_cool_downs 2" in text
+
+
+async def test_cool_downs_that_are_over_are_not_shown_any_more(
+    autojump_clock: Clock,
+) -> None:
+    cast = make_cast()
+    cast.work.faults.append(fault("rate", 100.0))
+    async with open_company(autojump_clock, cast):
+        assert "callboard_cool_downs 0" in cast.metrics.render().decode()
+        for _ in range(2):
+            cast.platform.write("hi")
+            await at_rest(cast)
+            assert "callboard_cool_downs 1" in cast.metrics.render().decode()
+            await trio.sleep(111)
+            assert "callboard_cool_downs 0" in cast.metrics.render().decode()
+            cast.work.faults.append(fault("rate", 100.0))
 
 
 async def test_when_all_are_exhausted_it_is_answered_later(
@@ -138,10 +155,10 @@ async def test_the_answer_is_whole_although_an_account_broke_off(
     autojump_clock: Clock,
 ) -> None:
     cast = make_cast()
-    half = Says(pieces=("half an ",), pause=1, error=fault("protocol"))
+    half = Says(pieces=("half way ",), pause=1, error=fault("protocol"))
     cast.work.faults.append(half)
     assert await ask(autojump_clock, cast, "one") == ["anna: smart-1@home: one"]
-    assert cast.platform.drafts[0].text == "half an "
+    assert cast.platform.drafts[0].text == "half way "
     assert len({each.turn_id for each in cast.platform.drafts}) == 2
 
 

@@ -9,6 +9,7 @@ import trio
 import trio.testing
 
 from actors.config import LimitsConfig
+from actors.errors import ModelRefusedError
 from actors.messages import Attachment, Media
 from actors.turn import TIMED_OUT
 from connectors.media.reader import Reader
@@ -115,3 +116,20 @@ async def test_reading_what_came_along_is_part_of_the_turns_time(
         await at_rest(cast)
         assert trio.current_time() - begin < seconds + 1
     assert cast.platform.said() == [f": {TIMED_OUT}"]
+
+
+async def test_a_picture_that_the_model_cannot_see_is_not_kept(
+    autojump_clock: Clock,
+) -> None:
+    def blind(request: ModelRequest) -> str | Says:
+        if any(line.images for line in request.lines):
+            return Says(error=ModelRefusedError("no pictures", kind="vision"))
+        return f"{len(request.lines)} lines"
+
+    cast = Cast(model=FakeModel(blind), media=reader())
+    await talk(autojump_clock, cast, ALL[:1])
+    first, second = cast.platform.said()
+    assert "cannot see pictures" in first
+    assert second == "anna: 1 lines"
+    audit = await cast.store.records("audit")
+    assert any(b"look" in row.body for row in audit)

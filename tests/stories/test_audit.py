@@ -15,8 +15,9 @@ from actors.catalogue import of_one
 from actors.config import AgentConfig, AuditConfig
 from actors.connector import MOST_REFUSALS, ConnectorIngress
 from actors.errors import ModelBusyError, ModelRefusedError
+from actors.ingress import RefusedAttempt
 from actors.ledger import Spent
-from actors.messages import RefusedAttempt, Usage
+from actors.messages import Usage
 from actors.records import AuditRecord, ConversationRecord, UsageRecord
 from actors.rules.keys import chat_partition
 from actors.rules.message_state import RetryPolicy

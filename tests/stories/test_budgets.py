@@ -221,7 +221,7 @@ async def test_a_call_that_failed_counts_as_far_as_its_tokens_are_known(
 async def test_a_stopped_turn_gives_back_what_was_held_for_it(
     autojump_clock: Clock,
 ) -> None:
-    cast = make_cast(hard(1))
+    cast = make_cast(hard(400))  # what is held for one call, and not for two
     cast.work.faults.append(Says("never", after=1000))
     async with open_company(autojump_clock, cast):
         cast.platform.write("one")

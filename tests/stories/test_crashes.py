@@ -32,7 +32,10 @@ from tests.fakes.company import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from actors.persona import Persona
+    from actors.rules.briefing import PersonaFiles
     from actors.services import Services
     from runtime.actor import Actor
 
@@ -51,8 +54,9 @@ async def test_an_agent_that_crashes_on_every_third_message_loses_nothing(
 ) -> None:
     crashing: Any = crash_on(Agent, *EVERY_THIRD)
 
-    def make(name: str) -> Actor:
-        made: Actor = crashing(name) if name == "anna" else Agent(name)
+    def make(name: str, read_files: Callable[[], PersonaFiles]) -> Actor:
+        kind = crashing if name == "anna" else Agent
+        made: Actor = kind(name, read_files)
         return made
 
     monkeypatch.setattr(supervisor, "Agent", make)

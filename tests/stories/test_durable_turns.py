@@ -12,7 +12,7 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.config import AgentConfig
+from actors.config import AgentConfig, LimitsConfig
 from actors.messages import ToolResult, ToolSpec
 from actors.rules.message_state import RetryPolicy
 from actors.rules.turn import ToolReturned
@@ -279,8 +279,10 @@ async def test_a_message_that_ends_the_process_each_time_is_dead_after_three(
     autojump_clock: Clock,
 ) -> None:
     deadly = Deadly("bad")
-    cast = Cast(model=FakeModel(deadly), store=MortalStore())
-    for text, chat in (("bad", "a"), ("two", "a"), ("hello", "b")):
+    # One at a time: whose turn is cut off with it has lost an attempt, too.
+    limits = LimitsConfig(max_in_flight=1)
+    cast = Cast(model=FakeModel(deadly), store=MortalStore(), limits=limits)
+    for text, chat in (("hello", "b"), ("bad", "a"), ("two", "a")):
         cast.platform.write(text, chat=chat)
     lived: list[bool] = []
     while not any(lived) and len(lived) < 9:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import trio
 import trio.testing
 
-from actors.asking import resumable, resume_of
-from actors.config import SessionConfig
 from actors.errors import ModelRefusedError
+from actors.saying import resumable, resume_of
+from actors.session_config import SessionConfig
 from tests.fakes.company import Cast, FakeModel, Says, at_rest, heard, open_company
 
 if TYPE_CHECKING:

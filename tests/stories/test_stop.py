@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 import trio.testing
 
-from actors.config import LimitsConfig
+from actors.config import AgentConfig, LimitsConfig
+from actors.messages import Usage
+from actors.records import UsageRecord
 from tests.fakes.company import (
     Cast,
     FakeModel,
     Says,
     at_rest,
+    call,
     heard,
     open_company,
     until,
@@ -128,7 +132,7 @@ async def test_a_stop_while_the_answer_is_stored_stops_only_what_waits(
     autojump_clock: Clock,
 ) -> None:
     cast = Cast()
-    cast.store._fails_at = (4,)  # the answer to `one`, tried again a second later
+    cast.store._fails_at = (5,)  # the answer to `one`, tried again a second later
     async with open_company(autojump_clock, cast):
         cast.platform.write("one")
         cast.platform.write("two")
@@ -140,7 +144,7 @@ async def test_a_stop_while_the_answer_is_stored_stops_only_what_waits(
 
 async def test_a_stop_that_comes_too_late_says_so(autojump_clock: Clock) -> None:
     cast = Cast()
-    cast.store._fails_at = (3,)
+    cast.store._fails_at = (4,)
     async with open_company(autojump_clock, cast):
         cast.platform.write("one")
         await until(lambda: not cast.store.healthy)
@@ -148,3 +152,46 @@ async def test_a_stop_that_comes_too_late_says_so(autojump_clock: Clock) -> None
         await at_rest(cast)
     late = ": Too late: the answer is on its way."
     assert cast.platform.said() == ["anna: anna heard one", late]
+
+
+async def usage_of(cast: Cast) -> list[UsageRecord]:
+    rows = await cast.store.records_since("usage", 0.0, 0, 100)
+    return [msgspec.json.decode(row.body, type=UsageRecord) for row in rows]
+
+
+async def test_what_a_stopped_turn_took_is_in_the_ledger_as_an_estimate(
+    autojump_clock: Clock,
+) -> None:
+    cast = Cast(model=FakeModel(slowly))
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("think slowly")
+        await until(lambda: cast.model.running)
+        cast.platform.write("/stop")
+        await at_rest(cast)
+    (run,) = await usage_of(cast)
+    (spent,) = run.spent
+    assert spent.is_reckoned
+    assert (run.status, run.rounds, run.output_tokens) == ("stopped", 1, 0)
+    assert 0 < run.input_tokens == spent.usage.input_tokens
+
+
+async def test_the_rounds_before_a_stop_are_booked_as_they_were_told(
+    autojump_clock: Clock,
+) -> None:
+    def talk(request: ModelRequest) -> Says | str:
+        is_second = request.lines[-1].role == "tool"
+        calls = () if is_second else (call("clock"),)
+        return Says("so", after=60 if is_second else 0, calls=calls)
+
+    anna = {"anna": AgentConfig(autonomy="full")}
+    cast = Cast(model=FakeModel(talk), agents=anna)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("think")
+        await until(lambda: len(cast.model.requests) == 2)
+        cast.platform.write("/stop")
+        await at_rest(cast)
+    (run,) = await usage_of(cast)
+    told, reckoned = run.spent
+    assert (told.usage, told.is_reckoned) == (Usage(3, 2), False)
+    assert reckoned.is_reckoned
+    assert run.input_tokens == 3 + reckoned.usage.input_tokens

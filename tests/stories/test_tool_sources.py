@@ -76,13 +76,15 @@ async def test_each_round_has_the_tools_there_are_then(
     assert source.looks == ["anna: hello"] * 3
 
 
-async def test_notes_stand_at_the_end_of_the_prompt(autojump_clock: MockClock) -> None:
+async def test_notes_stand_among_what_is_fresh(autojump_clock: MockClock) -> None:
     cast = Cast(model=asking_for(), sources=(Coming(),))
     async with open_company(autojump_clock, cast):
         cast.platform.write("hello")
         await at_rest(cast)
     (request,) = cast.model.requests
-    assert request.system.endswith("\n\nnote 1")
+    note, date = request.notes
+    assert note == "note 1"
+    assert request.system.endswith(f"\n\n{note}\n\n{date}")
 
 
 async def test_no_source_takes_the_place_of_an_agents_own_tool(

@@ -98,11 +98,11 @@ async def test_a_model_that_fails_is_no_silence(
 async def test_the_answer_is_whole_although_a_model_broke_off_in_its_middle(
     autojump_clock: Clock,
 ) -> None:
-    half = Says(pieces=("half an ",), error=ModelBusyError("cut off", kind="protocol"))
+    half = Says(pieces=("half way ",), error=ModelBusyError("cut off", kind="protocol"))
     cast = Cast(model=faulty(half))
     assert await ask(autojump_clock, cast, "hello") == ["anna: to hello"]
     first, second = cast.platform.drafts
-    assert (first.text, second.text) == ("half an ", "to hello")
+    assert (first.text, second.text) == ("half way ", "to hello")
     assert first.turn_id != second.turn_id  # so it begins anew where it can
 
 

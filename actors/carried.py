@@ -1,0 +1,63 @@
+"""What comes of the marks in an answer, and is stored with it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.rules.confirming import Outcome, confirm
+from runtime.entries import Entry
+from runtime.fact_rows import FactChange
+from runtime.rows import Record
+
+
+class Carried(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows for the one commit that carries the answer, and what to say of them.
+
+    An answer that is stopped, or never stored, has changed nothing.
+    """
+
+    facts: tuple[FactChange, ...] = ()
+    """What is remembered, and what is forgotten."""
+
+    entries: tuple[Entry, ...] = ()
+    records: tuple[Record, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    """For people, should it be stored (F259)."""
+
+    made: dict[str, str] = {}
+    """Agents that are there then: their names, and what to come to each for."""
+
+    hires: bool = False
+    """Whether some of the entries are agents or clients, which `staff` waits for."""
+
+    appointments: tuple[str, ...] = ()
+    """Ids of the entries that the scheduler waits for."""
+
+    ends: bool = False
+    """Whether the conversation is over with it (F126)."""
+
+
+NOTHING = Carried()
+
+
+def joined(parts: list[Carried]) -> Carried:
+    """Put together what came of each family of marks, in order."""
+    made: dict[str, str] = {}
+    for part in parts:
+        made |= part.made
+    return Carried(
+        facts=tuple(row for part in parts for row in part.facts),
+        entries=tuple(row for part in parts for row in part.entries),
+        records=tuple(row for part in parts for row in part.records),
+        outcomes=tuple(each for part in parts for each in part.outcomes),
+        made=made,
+        hires=any(part.hires for part in parts),
+        appointments=tuple(each for part in parts for each in part.appointments),
+        ends=any(part.ends for part in parts),
+    )
+
+
+def told(carried: Carried) -> list[str]:
+    """Say to people what comes of it, from what is stored with it (F259)."""
+    text = confirm(carried.outcomes)
+    return [text] if text else []

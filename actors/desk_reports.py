@@ -1,0 +1,160 @@
+"""Commands that report: who is here, what is done, what waits, how long this runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors import names
+from actors.desk_question import Told, Unanswered
+from actors.messages import Inbound
+from actors.rules import approvals, scopes
+from actors.rules.commands import as_command
+from actors.rules.spans import spoken
+from actors.schedule_shown import listed
+from actors.staffing import ListStaff, StaffList
+
+if TYPE_CHECKING:
+    from actors.desk_question import Question
+    from runtime.rows import StoredMessage
+
+PAGE = 1000
+
+MOST_SHOWN = 10
+"""Lines of one list; of more, the number is told."""
+
+SHOWN = 80
+"""Characters shown of a message."""
+
+
+async def who(asked: Question) -> Told:
+    """List the agents, and what they do (F094)."""
+    say, here = asked.say, asked.persona.name
+    lines = [say("Agents here:")]
+    found = await asked.ask(names.STAFF, ListStaff())
+    if not isinstance(found, StaffList):
+        raise Unanswered
+    for name, about in found.agents.items():
+        mark = say(" (this is me)") if name == here else ""
+        lines.append(f"@{name}{mark}{f': {about}' if about else ''}")
+    return Told("\n".join(lines))
+
+
+async def skills(asked: Question) -> Told:
+    """List the skills of this agent, as commands (F103)."""
+    names = asked.persona.skills
+    if not names:
+        return Told(asked.say("I have no skills here."))
+    lines = [asked.say("My skills; what follows the command is what I shall do:")]
+    return Told("\n".join([*lines, *(f"/{as_command(each)}" for each in names)]))
+
+
+async def status(asked: Question) -> Told:
+    """Show the model, the conversation's counters, and how long all this runs."""
+    say, standing, services = asked.say, asked.standing, asked.services
+    model = asked.person.model or asked.persona.config.model
+    counted = standing.counted
+    up = services.clock.monotonic() - services.started_at
+    lines = [
+        say("Agent: {agent}, model: {model}").format(
+            agent=asked.persona.name, model=model
+        ),
+        say("This conversation: {count} messages, about {tokens} tokens").format(
+            count=counted.message_count, tokens=counted.tokens
+        ),
+        say("Running for {span}.").format(span=spoken(up, say)),
+    ]
+    if standing.waiting:
+        text = say("Waiting behind the present answer: {count}")
+        lines.append(text.format(count=standing.waiting))
+    elif standing.is_busy:
+        lines.append(say("I am writing an answer."))
+    return Told("\n".join(lines))
+
+
+async def tasks(asked: Question) -> Told:
+    """Show what is done here, what waits for leave, and what is to come (F099)."""
+    say, inbound = asked.say, asked.inbound
+    lines: list[str] = []
+    for each in asked.services.board.here(inbound.address):
+        text = say("{agent} waits for leave to run `{tool}`: /approve {id}")
+        lines.append(text.format(agent=each.agent, tool=each.tool, id=each.id))
+    for row, task in await open_here(asked):
+        if task.chain.agents and approvals.person(task) == asked.account:
+            source, target = (*task.chain.agents[-2:],)[-2:]
+            text = say("{target} works for {source}: {task}")
+            if row.state == "accepted":
+                text = say("{target} is to work for {source}: {task}")
+            shown = shortened(task.text)
+            lines.append(text.format(target=target, source=source, task=shown))
+    services, is_direct = asked.services, inbound.is_direct
+    scope = scopes.writing(inbound.address, asked.person.id, is_direct=is_direct)
+    lines += await listed(services.store, scope, services.find_zone)
+    if not lines:
+        return Told(say("Nothing is being done for you here."))
+    return Told("\n".join(bounded(asked, lines)))
+
+
+async def queue(asked: Question) -> Told:
+    """Show which messages of this chat wait, and how many do in all."""
+    say = asked.say
+    now = asked.services.clock.wall()
+    lines: list[str] = []
+    for row, waiting in await open_here(asked):
+        if waiting.id == asked.inbound.id:
+            continue
+        span = spoken(max(0.0, now - row.at), say)
+        text = say("{sender}, {span} ago: {text}")
+        if row.state == "running":
+            text = say("{sender}, {span} ago, being answered: {text}")
+        elif row.due_at > now:
+            text = say("{sender}, {span} ago, to be tried again: {text}")
+        shown = shortened(waiting.text)
+        name = waiting.sender_name or waiting.sender_id
+        lines.append(text.format(sender=name, span=span, text=shown))
+    counts = (await asked.services.store.counts()).inbox
+    # Less this very command.
+    open_ = max(0, counts.get("accepted", 0) + counts.get("running", 0) - 1)
+    lines = bounded(asked, lines) or [say("Nothing waits in this chat.")]
+    total = say("In all chats: {count} open, {dead} given up.")
+    dead = counts.get("dead", 0)
+    return Told("\n".join([*lines, total.format(count=open_, dead=dead)]))
+
+
+async def open_here(asked: Question) -> list[tuple[StoredMessage, Inbound]]:
+    """Read the messages of this chat that are not settled, the oldest first."""
+    address = asked.inbound.address
+    stream = f"{address.connector}/{address.chat}"
+    found: list[tuple[StoredMessage, Inbound]] = []
+    after = 0
+    while True:
+        rows = await asked.services.store.unsettled(after, PAGE)
+        for row in rows:
+            after = row.number
+            if row.stream == stream and (inbound := read(row)) is not None:
+                found.append((row, inbound))
+        if len(rows) < PAGE:
+            return found
+
+
+def read(row: StoredMessage) -> Inbound | None:
+    """Read a message; one of another release may not be readable."""
+    try:
+        return msgspec.json.decode(row.body, type=Inbound)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def bounded(asked: Question, lines: list[str]) -> list[str]:
+    """Show only the first of many lines, and how many more there are."""
+    if len(lines) <= MOST_SHOWN:
+        return lines
+    more = asked.say("… and {count} more").format(count=len(lines) - MOST_SHOWN)
+    return [*lines[:MOST_SHOWN], more]
+
+
+def shortened(text: str) -> str:
+    """Show the beginning of a text, in one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else f"{line[: SHOWN - 1]}…"

@@ -1,0 +1,230 @@
+"""Has what was found worth remembering considered by an agent's memory.
+
+What comes back goes into the commit of what it came from.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors import names
+from actors.acquaintance import FindPerson
+from actors.carried import Carried
+from actors.errors import ChatError
+from actors.messages import Address
+from actors.notes import (
+    CountReward,
+    Forget,
+    KeepFact,
+    KeepLog,
+    LearnLesson,
+    SetState,
+    Summarise,
+)
+from actors.remembering import Consider, Considered, NoteResult, Source
+from actors.rules import actions, markers, scopes
+from actors.rules.approvals import person as account_of
+from actors.rules.confirming import Outcome
+from actors.rules.identity import Person
+from actors.rules.keys import chat_partition, parse_key
+from actors.rules.notes import auto_saved
+from runtime.errors import KernelError
+from runtime.logs import EventLog
+from runtime.ref import UNANSWERED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from actors.messages import Inbound
+    from actors.notes import FactKind, Note
+    from actors.persona import Persona
+    from actors.ports import Noted
+    from actors.rules.actions import Action
+    from actors.rules.confirming import OutcomeKind
+    from actors.services import Services
+    from runtime.actor import Actor
+    from runtime.fact_rows import FactChange
+
+LOG = EventLog("memory")
+
+# Chosen: it reads one person's facts; a disk that takes longer is ill.
+CONSIDERED_WITHIN = 5.0
+
+PURGED: tuple[FactKind, ...] = ("fact", "state", "lesson", "outcome", "summary", "log")
+"""What `PURGE_FACTS` forgets: all that is kept of whoever asked (F258)."""
+
+LATER = "memory could not be asked just now; say it again"
+OFF = "nothing is remembered here"
+
+
+def notes_of(wants: Iterable[Action], own: tuple[str, ...] = ()) -> tuple[Note, ...]:
+    """Give what is to be remembered or forgotten, in order.
+
+    Args:
+        wants: what an answer asks for.
+        own: scopes of whoever is answered, for what is forgotten; empty: where the
+            notes come from.
+    """
+    notes: list[Note] = []
+    for each in wants:
+        match each:
+            case actions.SaveFact(category=category, text=text):
+                notes.append(KeepFact(category=category, text=text))
+            case actions.SetState(key=key, value=value):
+                notes.append(SetState(key, value))
+            case actions.AddReward(score=score, domain=domain, text=text):
+                notes.append(CountReward(score, domain, text))
+            case actions.AddLesson(domain=domain, rule=rule):
+                notes.append(LearnLesson(domain, rule))
+            case actions.PurgeFacts():
+                notes.append(Forget(kinds=PURGED, scopes=own))
+            case _:
+                pass  # somebody else's
+    return tuple(notes)
+
+
+def source_of(inbound: Inbound, person: Person, services: Services) -> Source:
+    """Say where an answer's notes come from, and where they belong."""
+    address = inbound.address
+    return Source(
+        scope=scopes.writing(address, person.id, is_direct=inbound.is_direct),
+        readable=readable(inbound, person, services),
+        part=chat_partition(address.connector, address.chat),
+        is_owner=account_of(inbound) in services.owners and not inbound.chain.agents,
+        connector=address.connector,
+        chat=address.chat,
+        sender_id=inbound.sender_id,
+        message_id=inbound.id,
+    )
+
+
+def readable(inbound: Inbound, person: Person, services: Services) -> tuple[str, ...]:
+    """Name the scopes that may be read where this was said."""
+    if inbound.is_direct:
+        return (*person.scopes, scopes.AGENT)
+    kit = services.memory
+    is_shared = kit is not None and kit.config.person_in_groups
+    own = person.scopes if is_shared else ()
+    return (scopes.chat(inbound.address), *own, scopes.AGENT)
+
+
+async def consider(
+    notes: tuple[Note, ...],
+    inbound: Inbound,
+    source: Source,
+    asker: tuple[Persona, Services, Actor],
+) -> Carried:
+    """Ask what notes of an answer come to, and of the words it answers (F144)."""
+    persona, services, turn = asker
+    kit = services.memory
+    saved = None if kit is None else auto_saved(inbound, kit.config)
+    if saved is not None:
+        key, text = saved
+        notes = (*notes, KeepFact(category="conversation", text=text, key=key))
+    if not notes:
+        return Carried()
+    considered = await ask(notes, source, persona.name, (services, turn))
+    told = zip(notes, considered.results, strict=True)
+    most = len(notes) - (saved is not None)  # nobody asked for the words to be kept
+    outcomes = [outcome_of(note, result) for note, result in told]
+    return Carried(facts=considered.changes, outcomes=tuple(outcomes[:most]))
+
+
+async def ask(
+    notes: tuple[Note, ...],
+    source: Source,
+    agent: str,
+    asker: tuple[Services, Actor],
+) -> Considered:
+    """Ask a memory; without an answer in time nothing is remembered."""
+    services, actor = asker
+    if services.memory is None:
+        off = NoteResult(outcome="refused", text=OFF, reason="off")
+        return Considered(results=(off,) * len(notes))
+    memory = actor.find(names.memory(agent))
+    try:
+        if memory is not None:
+            now = services.clock.wall()
+            wanted = Consider(notes=notes, source=source, now=now)
+            found: object = await memory.ask(wanted, timeout=CONSIDERED_WITHIN)
+            if isinstance(found, Considered):
+                return found
+    except (*UNANSWERED, KernelError, ChatError) as error:
+        LOG.warning("nothing was remembered", agent=agent, why=str(error))
+    return Considered(results=(refused(LATER),) * len(notes))
+
+
+def refused(why: str) -> NoteResult:
+    """Say that nothing comes of a note."""
+    return NoteResult(outcome="refused", text=why, reason="unanswered")
+
+
+def outcome_of(note: Note, result: NoteResult) -> Outcome:
+    """Say to people what comes of a note."""
+    match result.outcome:
+        case "refused":
+            return Outcome(kind="refused", what=about(note), why=result.text)
+        case "forgotten":
+            return Outcome(kind="forgotten", count=result.count)
+        case "known":
+            return Outcome(kind="known", what=result.text)
+        case "saved":
+            kind: OutcomeKind = "saved"
+            if isinstance(note, SetState):
+                kind = "state_set"
+            elif isinstance(note, CountReward):
+                kind = "rewarded"
+            elif isinstance(note, LearnLesson):
+                kind = "lesson_kept"
+            return Outcome(kind=kind, what=result.text)
+
+
+def about(note: Note) -> str:
+    """Name what a note is about, for people."""
+    match note:
+        case SetState(key=key):
+            return key
+        case LearnLesson(domain=domain) | CountReward(domain=domain):
+            return domain
+        case KeepFact(text=text) | Summarise(text=text) | KeepLog(text=text):
+            return text
+        case Forget():
+            return "forgetting"
+
+
+async def remember(
+    services: Services, asker: Actor, noted: Noted
+) -> tuple[FactChange, ...]:
+    """Have kept what was found in a conversation that is summed up (F130, F164).
+
+    Raises:
+        ChatError: it cannot be kept now.
+    """
+    key = parse_key(noted.conversation)
+    address = Address(key.connector, key.chat, key.thread)
+    person = Person(f"{key.connector}/{noted.sender_id}")
+    people = asker.find(names.PEOPLE)
+    if key.sender and people is not None:
+        found: object = await people.ask(
+            FindPerson(f"{key.connector}/{key.sender}"), timeout=CONSIDERED_WITHIN
+        )
+        person = found if isinstance(found, Person) else person
+    place = scopes.person(person.id) if key.sender else scopes.chat(address)
+    source = Source(
+        scope=place,
+        readable=(place,),
+        part=chat_partition(key.connector, key.chat),
+        connector=key.connector,
+        chat=key.chat,
+        sender_id=noted.sender_id,
+    )
+    if noted.kind == "facts":
+        notes = notes_of(markers.parse(noted.text, "assistant").actions)
+    else:
+        notes = (Summarise(noted.text), KeepLog(noted.text))
+    if not notes:
+        return ()
+    considered = await ask(notes, source, noted.agent, (services, asker))
+    if any(each.reason == "unanswered" for each in considered.results):
+        raise ChatError(LATER)
+    return considered.changes

@@ -1,0 +1,95 @@
+"""The message that stands for a slot: what an agent hears when something is due; pure.
+
+It goes the way of people's messages, with their retries, limits and approvals. But
+nobody wrote it: it is no command, no yes and no no, whatever words it has.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors.messages import Inbound
+from actors.rules import priority
+from actors.rules.local_time import in_words
+from actors.rules.schedule import slot_name
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from actors.messages import Occasion
+    from actors.rules.schedule import Appointment
+
+LATE = " It is late: nobody was here at its time."
+ASK = {
+    "reminder": "Tell it in your own words, in a sentence or two. Do nothing else.",
+    "task": "Nobody wrote this now. Do it, and say what came of it.",
+    "cron": "Nobody wrote this now. Do it; if nothing is to be said, answer NO_REPLY.",
+    "heartbeat": (
+        "Nobody wrote this now. See whether anything of this needs to be done or said;"
+        " if not, answer HEARTBEAT_OK and nothing else."
+    ),
+}
+
+
+def as_inbound(
+    appointment_id: str,
+    it: Appointment,
+    due: float,
+    message_id: str,
+    times: Times,
+) -> Inbound:
+    """Make the message of a slot.
+
+    Args:
+        appointment_id: whose slot.
+        it: the appointment.
+        due: which slot, in Unix seconds.
+        message_id: unique.
+        times: now, the zone, and how reminders are said.
+    """
+    is_said = it.kind == "reminder" and times.is_plain
+    occasion: Occasion = "said" if is_said else it.kind
+    return Inbound(
+        id=message_id,
+        platform=it.platform,
+        platform_id=slot_name(appointment_id, due),
+        address=it.address,
+        sender_id=it.sender_id,
+        sender_name=it.sender_name,
+        text=it.text if is_said else _asked(it, due, times),
+        received_at=times.now,
+        is_direct=it.is_direct,
+        agent=it.agent,
+        priority=priority.SCHEDULED,
+        occasion=occasion,
+    )
+
+
+class Times:
+    """What a message says of time.
+
+    Args:
+        now: Unix seconds.
+        zone: the appointment's.
+        late_within: seconds by which something is not yet late.
+        is_plain: whether reminders are said as they were set.
+    """
+
+    __slots__ = ("is_plain", "late_within", "now", "zone")
+
+    def __init__(
+        self, now: float, zone: tzinfo, late_within: float, *, is_plain: bool
+    ) -> None:
+        self.now = now
+        self.zone = zone
+        self.late_within = late_within
+        self.is_plain = is_plain
+
+
+def _asked(it: Appointment, due: float, times: Times) -> str:
+    by = f", set by {it.sender_name}" if it.sender_name else ""
+    when = in_words(due, times.zone, it.zone)
+    late = LATE if times.now - due > times.late_within else ""
+    head = f"({it.kind.capitalize()}{by}, due {when}.{late} {ASK[it.kind]})"
+    items = [f"- {each}" for each in it.items]
+    return "\n".join([head, *([it.text] if it.text else []), *items])

@@ -1,0 +1,178 @@
+"""Writes the requests of one turn: the prompt, layer by layer, and the transcript."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors.messages import Line, ModelRequest
+from actors.rules import prompt, transcript
+from actors.rules.briefing import NO_MEMORIES, Brief, Memories, Place
+from actors.rules.fitting import estimate
+from actors.rules.heard import Hearing, hear
+from actors.rules.hygiene import clean
+
+if TYPE_CHECKING:
+    from actors.messages import Image, Inbound, ToolSpec
+    from actors.persona import Persona
+    from actors.protocol import StartTurn
+    from actors.room import Room
+
+
+class Prompting:
+    """What the models of one turn are told.
+
+    Args:
+        room: what was asked, and the conversation before it, which may shrink.
+        persona: who answers.
+        now: Unix seconds; all rounds of a turn are told the same time, so that what a
+            provider has read once is found in its cache.
+    """
+
+    __slots__ = (
+        "_history",
+        "_left_out",
+        "_now",
+        "_persona",
+        "_shown",
+        "_start",
+        "memories",
+        "notes",
+        "room",
+        "standing",
+    )
+
+    def __init__(self, room: Room, persona: Persona, now: float) -> None:
+        self.room = room
+        """The conversation before the question."""
+
+        self._start = room.start
+        self._persona = persona
+        self._now = dt.datetime.fromtimestamp(now, persona.zone)
+        self._history: tuple[Line, ...] = ()  # of what `room` had
+        self._shown: tuple[Line, ...] = ()
+        self._left_out = 0
+        self.memories: Memories = NO_MEMORIES
+        """What memory has for this message."""
+
+        self.standing: tuple[str, ...] = ()
+        """What sources of tools say, the same for all messages."""
+
+        self.notes: tuple[str, ...] = ()
+        """What they say now."""
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether this message is not to be answered, by what it tries."""
+        injection = self._persona.config.context.injection
+        words = self._start.inbound.text
+        return injection == "refuse" and clean(words, injection).is_suspicious
+
+    def request(
+        self, lines: tuple[Line, ...], tools: tuple[ToolSpec, ...]
+    ) -> ModelRequest:
+        """Write one request.
+
+        Args:
+            lines: what the turn has added to the conversation so far.
+            tools: what the model may call.
+        """
+        start, config = self._start, self._persona.config
+        tools = tuple(tool for tool in tools if prompt.may_use(start.mode, tool.name))
+        room = self.room
+        if not self._shown or self._history is not room.history:
+            self._history = room.history
+            window = window_of(start, room, self._persona)
+            self._shown, self._left_out = window.lines, window.left_out
+        request = ModelRequest(
+            model="",  # whoever is asked has its own name for it
+            agent=self._persona.name,
+            correlation_id=start.inbound.correlation_id,
+            system="",
+            lines=(*self._shown, *lines),
+            tools=tools,
+            temperature=config.temperature,
+            max_tokens=config.max_tokens,
+            conversation=start.conversation,
+            # It knows nothing of these lines, nor that there is less to know.
+            resume="" if lines or room.was_made else start.resume,
+        )
+        brief = msgspec.structs.replace(
+            brief_of(self._persona, start.inbound, self._now, tools),
+            standing=self.standing,
+            notes=self.notes,
+            memories=self.memories,
+            summaries=room.summaries,
+            left_out=self._left_out + room.earlier,
+            mode=start.mode,
+        )
+        told = put_together(brief, request)
+        return msgspec.structs.replace(request, system=told.text, notes=told.notes)
+
+
+def put_together(brief: Brief, request: ModelRequest) -> prompt.Prompt:
+    """Build the prompt of a request that has all but that."""
+    others = estimate(request).input_tokens
+    return prompt.build(brief, prompt.tokens_for(brief.context, others))
+
+
+def brief_of(
+    persona: Persona, inbound: Inbound, now: dt.datetime, tools: tuple[ToolSpec, ...]
+) -> Brief:
+    """Gather what a prompt is made from, as far as agent and message say it."""
+    return Brief(
+        name=persona.name,
+        context=persona.config.context,
+        files=persona.files,
+        prompt=persona.config.prompt,
+        colleagues=dict(persona.colleagues),
+        conducting=persona.conducting,
+        tools=frozenset(tool.name for tool in tools),
+        marks=persona.marks,
+        place=place_of(inbound),
+        words=inbound.text,
+        now=now,
+    )
+
+
+def window_of(start: StartTurn, room: Room, persona: Persona) -> transcript.Window:
+    """Give what a model is shown of a conversation with the question (F179)."""
+    inbound = start.inbound
+    asked = Line("user", inbound.text, name=inbound.sender_name, images=start.images)
+    before = transcript.without_stale(room.history)
+    heard = hear((*before, asked), hearing_of(inbound, persona))
+    return transcript.window(heard, persona.config.max_history + 1, room.max_chars)
+
+
+def transcript_of(
+    inbound: Inbound,
+    history: tuple[Line, ...],
+    images: tuple[Image, ...],
+    persona: Persona,
+) -> tuple[Line, ...]:
+    """Give the conversation and the question, as a model may see them (F179)."""
+    asked = Line("user", inbound.text, name=inbound.sender_name, images=images)
+    before = transcript.without_stale(history)
+    heard = hear((*before, asked), hearing_of(inbound, persona))
+    return transcript.prepare(heard, persona.config.max_history + 1)
+
+
+def hearing_of(inbound: Inbound, persona: Persona) -> Hearing:
+    """Say how the words of people are read in this chat."""
+    context = persona.config.context
+    mentions = (f"@{persona.name}", *context.mentions)
+    return Hearing(context.injection, not inbound.is_direct, mentions)
+
+
+def place_of(inbound: Inbound) -> Place:
+    """Say where a message was said."""
+    address = inbound.address
+    return Place(
+        platform=inbound.platform,
+        connector=address.connector,
+        chat=address.chat,
+        thread=address.thread,
+        is_direct=inbound.is_direct,
+    )

@@ -1,0 +1,176 @@
+"""Who works here now: the agents of the settings, and those that were made since.
+
+A `Team` never changes; another takes its place. The roster itself is written by `staff`
+alone, and read by whatever starts anew: a branch of the tree, a turn, a conversation
+that wakes, the router. Who is up already is told by messages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from actors.persona import Persona
+from actors.rules import hired
+from actors.rules.hired import Terms
+from actors.rules.routes import RoutingTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from actors.config import AgentConfig
+    from actors.rules.hired import HiredAgent
+    from actors.staff_rows import Rows
+
+CONDUCTING = """\
+You lead these agents, and may make others, and change those that were made:
+[CREATE_AGENT]
+name: short-name
+description: one line for the others
+prompt: what it is told about itself
+[/CREATE_AGENT]
+[UPDATE_AGENT:short-name] with the lines that change [/UPDATE_AGENT]
+Further lines may be: model (one of: {models}), tools (of: {tools}; none unless you say
+so) and delegates, with commas between the names. Somebody whom you all work for is kept
+with [CREATE_CLIENT]: name, email, phone, notes. Do none of this unless a person asks
+for it. Made until now: {made}."""
+"""What a conductor is told of its tags."""
+
+
+@dataclass(frozen=True)
+class Hiring:
+    """What agents that are made are made from."""
+
+    terms: Terms = field(default_factory=Terms)
+    make: Callable[[str, AgentConfig], Persona] = Persona
+    """Looks up what settings name: tools, the time zone."""
+
+
+@dataclass(frozen=True)
+class Team:
+    """All agents, as they are at one moment."""
+
+    personas: Mapping[str, Persona]
+    """Also of those that only finish what they have begun."""
+
+    table: RoutingTable
+    """Names those that people can speak to."""
+
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Agents that were made and cannot run, with the reason."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name those that people can speak to."""
+        return tuple(self.table.agents.values())
+
+    @property
+    def leaving(self) -> frozenset[str]:
+        """Name those that only finish what they have begun."""
+        return frozenset(self.personas).difference(self.names)
+
+
+def make_team(
+    settled: Iterable[Persona],
+    routes: RoutingTable,
+    hiring: Hiring,
+    rows: Rows,
+    before: Mapping[str, Persona],
+) -> Team:
+    """Put together who works here.
+
+    Args:
+        settled: agents of the settings.
+        routes: of the settings.
+        hiring: what others are made from.
+        rows: those, and who is at rest.
+        before: personas until now: who has left still has to finish.
+    """
+    own = {persona.name: persona for persona in settled}
+    here = {name: each for name, each in own.items() if name not in rows.at_rest}
+    active = {
+        name: stored.agent
+        for name, stored in rows.agents.items()
+        if stored.agent.is_active and name not in own
+    }
+    known = {*here, *active}
+    left_out = dict.fromkeys(own.keys() & rows.agents.keys(), "the settings have one")
+    made: dict[str, Persona] = {}
+    for name, agent in active.items():
+        config = hired.settings_of(agent, hiring.terms, known)
+        if config is None:
+            left_out[name] = f"there is no model {agent.model!r} that it may have"
+        else:
+            made[name] = hiring.make(name, config)
+    present = here | made
+    table = RoutingTable(
+        agents={name.casefold(): name for name in present},
+        bindings=tuple(x for x in routes.bindings if x.binding.agent in present),
+        default_agent=routes.default_agent if routes.default_agent in present else "",
+    )
+    about = {name: each.config.description for name, each in present.items()}
+    agents = {name: rows.agents[name].agent for name in made}
+    personas = {
+        name: introduced(each, about, agents, hiring.terms)
+        for name, each in present.items()
+    }
+    return Team({**before, **personas}, table, left_out)
+
+
+def introduced(
+    persona: Persona,
+    about: Mapping[str, str],
+    made: Mapping[str, HiredAgent],
+    terms: Terms,
+) -> Persona:
+    """Tell an agent who the others are.
+
+    Args:
+        persona: the agent.
+        about: all agents, with what to come to each for.
+        made: those of them that conductors made: any conductor may hand them work.
+        terms: what they may have.
+    """
+    leads = persona.config.is_conductor and persona.name not in made
+    others = (*persona.config.delegates, *(made if leads else ()))
+    colleagues = {x: about[x] for x in others if x in about and x != persona.name}
+    conducting = ""
+    if leads and terms.hiring.who != "nobody":
+        conducting = CONDUCTING.format(
+            models=", ".join(terms.models_for(persona.name)) or "none",
+            tools=", ".join(terms.granted) or "none",
+            made=", ".join(made) or "nobody yet",
+        )
+    return replace(
+        persona,
+        colleagues=colleagues,
+        everybody=tuple(about),
+        conducting=conducting,
+    )
+
+
+class Roster:
+    """The team as it is now.
+
+    Args:
+        settled: agents of the settings.
+        routes: of the settings.
+    """
+
+    def __init__(self, settled: Iterable[Persona], routes: RoutingTable) -> None:
+        self.team = Team({each.name: each for each in settled}, routes)
+        """Replaced by `staff` alone."""
+
+    def persona(self, name: str) -> Persona:
+        """Give an agent as it is now; one that has left as it was."""
+        return self.team.personas[name]
+
+
+def is_alike(one: Persona, other: Persona) -> bool:
+    """Whether two personas are the same but for objects that were looked up anew."""
+    return (
+        one.config == other.config
+        and one.everybody == other.everybody
+        and dict(one.colleagues) == dict(other.colleagues)
+        and one.conducting == other.conducting
+    )

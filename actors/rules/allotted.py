@@ -1,0 +1,70 @@
+"""Who hears what, though the agents may change while messages are open; pure.
+
+The router looks at open messages again and again, should their session have been lost.
+A message that somebody has in hand must then go the same way as before: to an agent
+that is leaving and finishes it, and not to a new one of the name it happened to hold.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors.rules.routes import Outcome, Routed, route
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from actors.messages import Inbound
+    from actors.rules.routes import RoutingTable
+
+
+class Allotted:
+    """Routes by a table that may be replaced.
+
+    Args:
+        table: the first one.
+    """
+
+    def __init__(self, table: RoutingTable) -> None:
+        self._table = table
+        self._finishing: tuple[str, ...] = ()
+        self._kept: dict[str, Routed] = {}
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Names of all agents that may have something in hand."""
+        return (*self._table.agents.values(), *self._finishing)
+
+    def route(self, inbound: Inbound) -> Outcome:
+        """Decide who hears a message: as before, if it was decided before."""
+        return self._kept.get(inbound.id) or route(inbound, self._table)
+
+    def replace(
+        self,
+        table: RoutingTable,
+        finishing: Collection[str],
+        still_open: Iterable[Inbound],
+    ) -> None:
+        """Decide about new messages by another table.
+
+        Args:
+            table: the new one.
+            finishing: agents that are not in it, and end what they have begun.
+            still_open: all messages that are not settled.
+        """
+        there = {*table.agents.values(), *finishing}
+        kept: dict[str, Routed] = {}
+        for inbound in still_open:
+            outcome = self.route(inbound)
+            # Nobody has what nobody heard: it may be for somebody new.
+            if isinstance(outcome, Routed) and there.issuperset(outcome.agents):
+                kept[inbound.id] = outcome
+        self._table, self._finishing, self._kept = table, tuple(finishing), kept
+
+    def forget_all_but(self, still_open: Collection[str]) -> None:
+        """Forget the ways of messages that are settled by now.
+
+        Args:
+            still_open: ids of those that are not.
+        """
+        self._kept = {x: way for x, way in self._kept.items() if x in still_open}

@@ -1,0 +1,367 @@
+"""Sees that what was promised for later happens, once, when it is due.
+
+The shell of `rules/schedule.py` and `rules/arranging.py`. It sleeps until the next
+appointment and asks nobody in between. The clock on the wall may jump and a machine
+may be suspended, which no timer tells, so it never sleeps longer than `LOOK_EVERY`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from actors import names
+from actors.protocol import CloseDoor, Deliver, Route
+from actors.rules.agenda import Agenda, Known
+from actors.rules.appointing import Book
+from actors.rules.arranging import carry_out
+from actors.rules.keys import chat_partition
+from actors.rules.schedule import WENT_BACK, Appointment
+from actors.schedule_rows import KIND, PAGE, as_entry, of_owner, read
+from actors.scheduling import Arrange, Arranged, LookAgain, Scheduled, all_refused
+from actors.slots import Prepared, Slots
+from runtime.actor import Actor
+from runtime.errors import (
+    DuplicateError,
+    SequenceConflictError,
+    StoreError,
+)
+from runtime.logs import EventLog
+from runtime.mailbox import MailboxConfig
+from runtime.rows import Committed
+
+if TYPE_CHECKING:
+    from actors.rules.confirming import Outcome
+    from actors.services import Services
+    from runtime.entries import StoredEntry
+    from runtime.timers import Timer
+
+LOG = EventLog("schedule")
+
+# Chosen: a jump of the clock, or a night of the laptop's, is noticed within a minute.
+LOOK_EVERY = 60.0
+"""Seconds after which the clock is looked at again, at the latest."""
+
+AT_ONCE = 100
+"""Appointments that are begun before anybody else is heard."""
+
+RETRY = 5.0
+"""Seconds until something is tried again that the disk did not take."""
+
+PROMISED_FOR = 3600.0
+"""Seconds in which rows are looked for that were given out and not heard of again:
+whoever wanted to store them may have been killed right after it did."""
+
+
+OUT_OF_REACH = (ValueError, ArithmeticError)
+"""What reckoning with times and rules raises that another release, or a slip of the
+hand, may have written: one such row must not keep all others from their time."""
+
+
+class Tick(msgspec.Struct, frozen=True):
+    """A note to itself: something is due, or the clock is to be looked at."""
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """A note to itself: what became of the commit that carries out a slot."""
+
+    prepared: Prepared
+    outcome: Committed | Exception
+
+
+class Scheduler(Actor):
+    """Reminders, tasks, cron and heartbeats of all agents.
+
+    Takes: `Arrange` (asked), `Scheduled`, `LookAgain`, `CloseDoor`.
+    Sends: `Route` to the router for what is due; `Deliver` for what was given up.
+    Keeps: when each appointment is due; their texts stay in the store.
+    Fails: never by an appointment; on a disk that fails at its start, which its
+        supervisor tries again.
+    Ends: with the system.
+
+    Args:
+        services: store, clock, ids, counts, settings.
+        connectors: names of those that run; appointments of others wait for them.
+    """
+
+    mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=10_000)
+    deadline: ClassVar[float | None] = 120.0
+
+    def __init__(self, services: Services, connectors: frozenset[str]) -> None:
+        super().__init__()
+        self._services = services
+        self._connectors = connectors
+        self._slots = Slots(services)
+        self._agenda = Agenda()
+        self._timer: Timer | None = None
+        self._last_wall = services.clock.wall()
+        self._promised: dict[str, float] = {}
+        """Ids that were given out, and until when (monotonic) they are looked for."""
+
+        self._known_before: set[str] = set()
+        """Of which a slot turned out to have been accepted before."""
+
+        self._is_closed = not services.scheduler.is_on
+
+    async def on_start(self) -> None:
+        """Read what there is."""
+        await self._load()
+        self._arm()
+
+    async def on_receive(self, message: object) -> object:
+        """Take a wish, or see what is due."""
+        match message:
+            case Arrange():
+                return await self._arrange(message)
+            case Scheduled(ids=ids):
+                for name in ids:
+                    self._promised.pop(name, None)
+                await self._look_at(ids)
+            case Tick():
+                await self._tick()
+            case Stored():
+                self._stored(message)
+            case LookAgain():
+                await self._load_again()
+            case CloseDoor():
+                self._is_closed = True
+            case _:
+                return super().on_receive(message)
+        self._arm()
+        return None
+
+    # --- what there is --------------------------------------------------------------
+
+    async def _load(self) -> None:
+        """Read all appointments; reckon anew what was written in the future."""
+        known: dict[str, Known] = {}
+        after = ""
+        while True:
+            rows = await self._services.store.entries(KIND, None, after, PAGE)
+            for row in rows:
+                after = row.id
+                it = await self._turn_back(row)
+                if it is not None:
+                    known[row.id] = self._as_known(it)
+            if len(rows) < PAGE:
+                break
+        self._agenda.replace(known)
+        self._services.metrics.appointments(len(self._agenda))
+
+    async def _load_again(self) -> None:
+        try:
+            await self._load()
+        except StoreError as error:
+            LOG.warning("appointments not read yet", why=str(error))
+            self.after(RETRY, LookAgain())
+
+    async def _turn_back(self, row: StoredEntry) -> Appointment | None:
+        try:
+            commit = self._slots.turned_back(row)
+        except OUT_OF_REACH as error:
+            LOG.fault("appointment cannot be reckoned", error, appointment=row.id)
+            return None
+        if commit is None:
+            return read(row)
+        # Whoever was first has reckoned it anew.
+        with contextlib.suppress(SequenceConflictError):
+            await self._services.store.commit(commit)
+        LOG.warning("the clock went back; reckoned anew", appointment=row.id)
+        found = await self._services.store.entry(KIND, row.id)
+        return None if found is None else read(found)
+
+    async def _look_at(self, ids: tuple[str, ...]) -> None:
+        """Take up what was changed in these rows."""
+        try:
+            for name in ids:
+                self._note(name, await self._services.store.entry(KIND, name))
+        except StoreError as error:
+            LOG.warning("appointments not read yet", why=str(error))
+            self.after(RETRY, Scheduled(ids))
+
+    def _note(self, name: str, row: StoredEntry | None) -> None:
+        it = None if row is None else read(row)
+        if it is None:
+            self._agenda.drop(name)
+        else:
+            self._agenda.put(name, self._as_known(it))
+        self._services.metrics.appointments(len(self._agenda))
+
+    def _as_known(self, it: Appointment) -> Known:
+        is_here = it.address.connector in self._connectors
+        return Known(it.wakes if is_here else 0.0, it.agent, it.person)
+
+    # --- what is due -----------------------------------------------------------------
+
+    def _arm(self) -> None:
+        """Sleep until the next appointment."""
+        if self._timer is not None:
+            self._timer.cancel()
+        at = self._agenda.next_at()
+        wait = LOOK_EVERY
+        if at is not None and not self._is_closed:
+            wait = min(max(0.0, at - self._services.clock.wall()), LOOK_EVERY)
+        self._timer = self.after(wait, Tick())
+
+    async def _tick(self) -> None:
+        now = self._services.clock.wall()
+        went_back = now < self._last_wall - WENT_BACK
+        self._last_wall = now
+        if self._promised:
+            await self._look_for_promised()
+        if went_back:
+            await self._load_again()
+        if self._is_closed:
+            return
+        for name in self._agenda.take_due(now, AT_ONCE):
+            await self._begin(name)
+
+    async def _look_for_promised(self) -> None:
+        now = self._services.clock.monotonic()
+        ids = tuple(self._promised)
+        self._promised = {k: at for k, at in self._promised.items() if at > now}
+        await self._look_at(ids)
+
+    async def _begin(self, name: str) -> None:
+        """Carry out what is due of an appointment."""
+        store = self._services.store
+        try:
+            row = await store.entry(KIND, name)
+            if row is None:
+                self._agenda.drop(name)
+                return
+            looks = name in self._known_before
+            prepared = await self._slots.prepare(row, looks=looks)
+        except StoreError as error:
+            LOG.warning("appointment not begun yet", appointment=name, why=str(error))
+            self.after(RETRY, Scheduled((name,)))
+            return
+        except OUT_OF_REACH as error:
+            LOG.fault("appointment cannot be reckoned", error, appointment=name)
+            prepared = None
+        if prepared is None:
+            self._agenda.drop(name)
+            return
+        note, tell = self.note, self.tell
+        began_at = self._services.clock.monotonic()
+
+        def done(outcome: Committed | Exception) -> None:
+            # Why here: this actor may be killed before it is told; what is stored and
+            # not routed otherwise waits for the router to look.
+            if isinstance(outcome, Committed):
+                for inbound, number in zip(
+                    prepared.inbounds, outcome.accepted, strict=True
+                ):
+                    tell(names.ROUTER, Route(inbound, number, began_at))
+            note(Stored(prepared, outcome))
+
+        store.submit(prepared.commit, done)
+
+    def _stored(self, stored: Stored) -> None:
+        prepared, outcome = stored.prepared, stored.outcome
+        name = prepared.name
+        if isinstance(outcome, Committed):
+            self._known_before.discard(name)
+            self._count(prepared)
+            self._go_on(prepared)
+            return
+        if isinstance(outcome, DuplicateError):
+            self._known_before.add(name)
+            wait = 0.0
+        elif isinstance(outcome, SequenceConflictError):
+            wait = 0.0  # it was changed meanwhile
+        else:
+            wait = RETRY
+        tell = LOG.warning if wait else LOG.info
+        tell("appointment is looked at again", appointment=name, why=str(outcome))
+        self.after(wait, Scheduled((name,)))
+
+    def _go_on(self, prepared: Prepared) -> None:
+        after = prepared.woken.after
+        if after is None:
+            self._agenda.drop(prepared.name)
+            self._services.metrics.appointments(len(self._agenda))
+        else:
+            self._agenda.put(prepared.name, self._as_known(after))
+        for delivery in prepared.notes:
+            self.tell(names.connector(delivery.address.connector), Deliver(delivery))
+
+    def _count(self, prepared: Prepared) -> None:
+        metrics, woken = self._services.metrics, prepared.woken
+        kind = prepared.before.kind
+        now = self._services.clock.wall()
+        for due in woken.slots:
+            metrics.slot(kind, "fired")
+            metrics.late(now - due)
+            LOG.info(
+                "appointment is due",
+                appointment=prepared.name,
+                kind=kind,
+                late=round(now - due, 3),
+            )
+        for reason, count in woken.skipped:
+            metrics.slot(kind, reason, count)
+            LOG.info(
+                "appointment skipped",
+                appointment=prepared.name,
+                kind=kind,
+                reason=reason,
+                count=count,
+            )
+        if woken.is_given_up:
+            metrics.slot(kind, "paused")
+            LOG.warning("appointment paused: it fails", appointment=prepared.name)
+
+    # --- what is wanted --------------------------------------------------------------
+
+    async def _arrange(self, arrange: Arrange) -> Arranged:
+        origin, services = arrange.origin, self._services
+        try:
+            kept = await of_owner(services.store, origin.scope)
+        except StoreError as error:
+            LOG.warning("nothing can be arranged now", why=str(error))
+            return all_refused(arrange, "it cannot be stored now; try again later")
+        zone = services.find_zone(origin.zone)
+        if zone is None:
+            return all_refused(arrange, f"time zone {origin.zone!r} is not known")
+        account = services.account(origin.address.connector)
+        book = Book(
+            origin=origin,
+            zone=zone,
+            kept=kept,
+            counts=self._agenda.count(origin.person),
+            config=services.scheduler,
+            now=services.clock.wall(),
+            # Why backwards: the beginning of an id is its time, which many share;
+            # people tell appointments apart by the first characters.
+            new_id=lambda: services.ids.new()[::-1],
+            is_open=account.abilities.shows_asides,
+        )
+        results = tuple(
+            self._redacted(carry_out(book, wish)) for wish in arrange.wishes
+        )
+        part = chat_partition(origin.address.connector, origin.address.chat)
+        # Why no version is expected: a slot that is carried out meanwhile must not
+        # make somebody's answer fail. Should it stand in the row again, its name is
+        # known, and it is skipped.
+        changes = tuple(
+            as_entry(name, origin.scope, self._kept(it), part, None)
+            for name, it in book.changed.items()
+        )
+        until = services.clock.monotonic() + PROMISED_FOR
+        self._promised.update((each.id, until) for each in changes)
+        return Arranged(changes=changes, results=results)
+
+    def _redacted(self, outcome: Outcome) -> Outcome:
+        what = self._services.redact(outcome.what)
+        return msgspec.structs.replace(outcome, what=what)
+
+    def _kept(self, it: Appointment | None) -> Appointment | None:
+        if it is None:
+            return None
+        redact = self._services.redact
+        return msgspec.structs.replace(
+            it, text=redact(it.text), items=tuple(map(redact, it.items))
+        )

@@ -1,0 +1,207 @@
+"""`callboard people`: who is known, and whose accounts are one person's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from actors import people_rows
+from actors.people_rows import ALIAS, PERSON, Known
+from actors.redaction import Keep
+from actors.rules import identity
+from actors.rules.identity import Person
+from connectors.commands.database import database_options, find_database, json_option
+from connectors.commands.printing import complain, say, say_json, table, when
+from runtime import sqlite_mend
+from runtime.clock import SystemClock
+from runtime.errors import SequenceConflictError
+from runtime.ids import IdSource
+from runtime.sqlite_survey import survey
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from actors.rules.identity import Change
+
+FAILED = 1
+BY = "the command line"
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One person, as listed."""
+
+    id: str
+    name: str
+    language: str
+    model: str
+    aliases: tuple[str, ...]
+    proposals: tuple[str, ...]
+    """Accounts that may be theirs, by their names."""
+
+    changed_at: float
+    """Unix seconds."""
+
+
+class Rows:
+    """All rows of people, as they stood at one moment.
+
+    Args:
+        path: the database.
+    """
+
+    def __init__(self, path: Path) -> None:
+        with survey(path) as rows:
+            self.people = {each.id: each for each in rows.entries(PERSON)}
+            self.whose = {each.id: each.body.decode() for each in rows.entries(ALIAS)}
+
+    def of(self, account: str) -> Known:
+        """Give the person behind an account."""
+        return self.own(self.whose.get(account, account))
+
+    def own(self, person_id: str) -> Known:
+        """Give a person's own row."""
+        row = self.people.get(person_id)
+        if row is None:
+            return Known(Person(person_id))
+        return Known(people_rows.decoded(row), row.version)
+
+    def listed(self) -> list[Row]:
+        """List everybody who is nobody's alias."""
+        found: list[Row] = []
+        for row in self.people.values():
+            if row.id in self.whose:
+                continue
+            person = people_rows.decoded(row)
+            found.append(
+                Row(
+                    person.id,
+                    person.name,
+                    person.language,
+                    person.model,
+                    person.aliases,
+                    person.proposals,
+                    row.at,
+                )
+            )
+        return found
+
+
+@click.group()
+def command() -> None:
+    """Show who is known, and say whose accounts are one person's."""
+
+
+@command.command("list")
+@database_options
+@click.option("--proposed", is_flag=True, help="Only those who may have more accounts.")
+@json_option
+def list_(
+    config: Path | None, db: Path | None, *, proposed: bool, as_json: bool
+) -> None:
+    """List people with their accounts.
+
+    "MAYBE" are accounts on other platforms under a like name. Nobody is linked by that
+    alone: they say so themselves (/link), or you do (callboard people link).
+    """
+    rows = Rows(find_database(config, db)).listed()
+    if proposed:
+        rows = [each for each in rows if each.proposals]
+    if as_json:
+        say_json(rows)
+    elif not rows:
+        say("Nobody is known yet.")
+    else:
+        headers = ("PERSON", "NAME", "LANGUAGE", "MODEL", "ALSO", "MAYBE", "CHANGED")
+        for line in table(headers, map(cells, rows)):
+            say(line)
+
+
+@command.command()
+@database_options
+@click.argument("account")
+@click.argument("other")
+def link(config: Path | None, db: Path | None, account: str, other: str) -> int:
+    """Say that two accounts, each CONNECTOR/SENDER, are one person's.
+
+    They are known by the first one's id from then on. `unlink` takes it back.
+    """
+    refuse_unknown_shape(account, other)
+    path = find_database(config, db)
+    rows = Rows(path)
+    first, second = rows.of(account), rows.of(other)
+    change = identity.link(first.person, second.person)
+    if change is None:
+        complain(
+            f"nothing changed: {account} and {other} are one person already, or"
+            f" would have more than {identity.MOST_ALIASES + 1} accounts"
+        )
+        return FAILED
+    told = (other, "linked", f"with {first.person.id}, by {BY}")
+    return write(path, change, (first, second), told)
+
+
+@command.command()
+@database_options
+@click.argument("account")
+def unlink(config: Path | None, db: Path | None, account: str) -> int:
+    """Make an account, CONNECTOR/SENDER, somebody's of its own again."""
+    refuse_unknown_shape(account)
+    path = find_database(config, db)
+    rows = Rows(path)
+    found = rows.of(account)
+    aliases = found.person.aliases
+    heir = rows.own(aliases[0]) if aliases else None
+    change = identity.unlink(found.person, account, heir.person if heir else None)
+    if change is None:
+        complain(f"nothing changed: {account} is linked with nobody")
+        return FAILED
+    told = (account, "unlinked", f"from {found.person.id}, by {BY}")
+    return write(path, change, (found, heir) if heir else (found,), told)
+
+
+def write(
+    path: Path, change: Change, rows: tuple[Known, ...], told: tuple[str, str, str]
+) -> int:
+    """Store a change beside a running server; give the exit code."""
+    clock = SystemClock()
+    record = people_rows.as_told(IdSource(clock).new(), *told, Keep())
+    versions = {each.person.id: each.version for each in rows}
+    commit = people_rows.as_commit(change, versions, clock.wall(), (record,))
+    try:
+        sqlite_mend.write(path, commit)
+    except SequenceConflictError:
+        complain("somebody wrote to the same rows at the same moment; try again")
+        return FAILED
+    for person in change.people:
+        say(f"{person.id}: {', '.join(person.aliases) or 'no other account'}")
+    return 0
+
+
+def refuse_unknown_shape(*accounts: str) -> None:
+    """Check that accounts look like accounts.
+
+    Raises:
+        click.BadParameter: one does not.
+    """
+    for each in accounts:
+        connector, slash, sender = each.partition("/")
+        if not (connector and slash and sender):
+            raise click.BadParameter(
+                f"{each!r} is no account; write CONNECTOR/SENDER, as `callboard people"
+                " list` shows them"
+            )
+
+
+def cells(row: Row) -> tuple[object, ...]:
+    """Give what the table says of one person."""
+    return (
+        row.id,
+        row.name,
+        row.language,
+        row.model,
+        ", ".join(row.aliases),
+        ", ".join(row.proposals),
+        when(row.changed_at),
+    )

@@ -1,0 +1,292 @@
+"""`callboard prompt`: what an agent's model is told, layer by layer, and why."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+import msgspec
+import trio
+
+from actors.history import SCHEMA, History
+from actors.messages import Address, Inbound, Line, ModelRequest
+from actors.prompting import brief_of, put_together, transcript_of
+from actors.rules import prompt as rules
+from actors.rules import skills as skill_rules
+from actors.rules import transcript
+from actors.rules.briefing import Mode
+from actors.rules.fitting import estimate
+from actors.rules.keys import session_key
+from actors.rules.layers import Layer, tokens
+from connectors.commands import config_option, find_settings, tell_problems
+from connectors.commands.database import json_option
+from connectors.commands.printing import say, say_json, table
+from connectors.commands.replay import events_of
+from connectors.commands.running import private_files, redacting
+from connectors.commands.staffed import team_of
+from connectors.config import TerminalConfig
+from connectors.model_checks import find_zone
+from connectors.personas import read_persona
+from connectors.sandbox.kept import territory
+from connectors.sandbox.late import LateSandbox
+from connectors.settings import load_app
+from connectors.tool_sources import allotted, skills_of
+from connectors.toolbox import make_tools
+from runtime.clock import SystemClock
+from runtime.sqlite_browse import browse
+
+if TYPE_CHECKING:
+    from actors.messages import ToolSpec
+    from actors.persona import Persona
+    from connectors.config import AppConfig
+    from runtime.config import Settings
+
+MODES = ("conversation", "collaboration", "autonomous")
+HEADERS = ("LAYER", "TOKENS", "BUDGET", "FRESH", "WHY")
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """Which prompt is wanted."""
+
+    agent: str
+    words: str
+    chat: str
+    sender: str
+    is_group: bool
+    mode: Mode
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """All that would be sent."""
+
+    agent: str
+    mode: str
+    model: str
+    layers: tuple[Layer, ...]
+    system: str
+    summary: str
+    messages: tuple[Line, ...]
+    message_tokens: tuple[int, ...]
+    """Of each of these (F169)."""
+
+    tools: tuple[str, ...]
+    prompt_tokens: int
+    other_tokens: int
+    """Of messages and tools."""
+
+    room: int
+    """Tokens that there are for the prompt."""
+
+
+@click.command()
+@config_option
+@click.argument("agent")
+@click.option("--for", "words", default="", help="What somebody writes.")
+@click.option("--chat", default="", metavar="CONNECTOR/CHAT", help="Where.")
+@click.option("--sender", default="", metavar="ID", help="Who writes it.")
+@click.option("--group", "is_group", is_flag=True, help="The chat is a group.")
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    default=MODES[0],
+    show_default=True,
+    help="What the agent is asked for.",
+)
+@json_option
+def command(  # noqa: PLR0913  one for each option
+    config: Path | None,
+    agent: str,
+    words: str,
+    chat: str,
+    sender: str,
+    mode: str,
+    *,
+    is_group: bool,
+    as_json: bool,
+) -> None:
+    """Show what AGENT's model would be told, and why; nothing is asked or changed.
+
+    Reads the conversation from the database, if there is one. Servers of tools are
+    not started, so what they would add is not shown.
+    """
+    path = find_settings(config, Path.cwd(), may_fall_back=True).path
+    settings = load_app(path, os.environ)
+    for warning in settings.warnings:
+        tell_problems(warning, "warning: ")
+    team = team_of(settings.value)
+    agents = {name: each.config for name, each in team.personas.items()}
+    if agent not in agents:
+        text = f"there is no agent {agent!r}; known: {', '.join(agents)}"
+        raise click.BadParameter(text, param_hint="AGENT")
+    asked = Asked(
+        agent=agent,
+        words=words,
+        chat=chat,
+        sender=sender,
+        is_group=is_group,
+        mode=cast("Mode", mode),
+    )
+    config_of_all = msgspec.structs.replace(settings.value, agents=agents)
+    settings = replace(settings, value=config_of_all)
+    shown = shown_of(settings, asked, team.personas[agent])
+    if as_json:
+        say_json(shown)
+    else:
+        clean = redacting(settings).clean
+        say(clean("\n".join(told(shown))))
+
+
+def shown_of(settings: Settings[AppConfig], asked: Asked, persona: Persona) -> Shown:
+    """Put together what would be sent."""
+    config = settings.value
+    agent = config.agents[asked.agent]
+    zone = find_zone(agent.context.time_zone)
+    now = datetime.fromtimestamp(SystemClock().wall(), zone)
+    folder = agent.persona
+    if folder is not None:
+        persona = persona.as_read(read_persona(folder))
+    inbound = inbound_of(config, asked, now.timestamp())
+    specs = tuple(
+        each
+        for each in trio.run(tools_of, settings, asked.agent)
+        if rules.may_use(asked.mode, each.name)
+    )
+    standing, notes = skills_now(config, asked)
+    lines = transcript_of(inbound, history_of(config, inbound, asked), (), persona)
+    request = ModelRequest(
+        model=agent.model,
+        agent=asked.agent,
+        correlation_id="",
+        system="",
+        lines=lines,
+        tools=specs,
+    )
+    brief = msgspec.structs.replace(
+        brief_of(persona, inbound, now, specs),
+        standing=standing,
+        notes=notes,
+        mode=asked.mode,
+    )
+    built = put_together(brief, request)
+    others = estimate(request).input_tokens
+    return Shown(
+        agent=asked.agent,
+        mode=asked.mode,
+        model=agent.model,
+        layers=built.layers,
+        system=built.text,
+        summary=built.summary,
+        messages=lines,
+        message_tokens=tuple(tokens(line.text) for line in lines),
+        tools=tuple(each.name for each in specs),
+        prompt_tokens=built.tokens,
+        other_tokens=others,
+        room=rules.tokens_for(agent.context, others),
+    )
+
+
+def inbound_of(config: AppConfig, asked: Asked, now: float) -> Inbound:
+    """Make the message that is asked about.
+
+    Raises:
+        click.BadParameter: the settings have no such connector.
+    """
+    connector, _, chat = asked.chat.partition("/")
+    if not connector:
+        connector = next(iter(config.connectors), "")
+    elif connector not in config.connectors:
+        known = ", ".join(config.connectors)
+        text = f"there is no connector {connector!r}; known: {known}"
+        raise click.BadParameter(text, param_hint="--chat")
+    account = config.connectors.get(connector)
+    platform = type(account).__struct_config__.tag if account is not None else ""
+    sender = asked.sender
+    if not sender and isinstance(account, TerminalConfig):
+        sender = account.user
+    return Inbound(
+        id="prompt",
+        platform=str(platform),
+        platform_id="prompt",
+        address=Address(connector, chat or connector),
+        sender_id=sender,
+        sender_name=sender,
+        text=asked.words,
+        received_at=now,
+        is_direct=not asked.is_group,
+    )
+
+
+async def tools_of(settings: Settings[AppConfig], agent: str) -> list[ToolSpec]:
+    """Describe the agent's own tools; none is run."""
+    config = settings.value
+    land = territory(config, private_files(settings))
+    sandbox = LateSandbox(config.sandbox, land, lambda _standing: None)
+    async with AsyncExitStack() as stack:
+        own = make_tools(config, SystemClock(), sandbox, stack)
+        wanted = config.agents[agent].tools
+        return [own[name].spec for name in wanted if name in own]
+
+
+def skills_now(
+    config: AppConfig, asked: Asked
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Give what is told of skills: which there are, and those called for."""
+    if not config.skills.folders:
+        return (), ()
+    folders = allotted(config, skills_of(config))[asked.agent]
+    found = [folder.skill for folder in folders.values()]
+    if not found:
+        return (), ()
+    most = config.skills.most_triggered
+    called = skill_rules.triggered(asked.words, found, most)
+    return (skill_rules.catalogue(found),), tuple(map(skill_rules.unfolded, called))
+
+
+def history_of(config: AppConfig, inbound: Inbound, asked: Asked) -> tuple[Line, ...]:
+    """Read the conversation; nothing if there is no database, or no such one."""
+    path = Path(config.store.path)
+    if not path.is_file():
+        return ()
+    key = session_key(inbound, asked.agent, config.sessions.session_scope)
+    history = History(key.text, config.agents[asked.agent].max_history)
+    with browse(path) as browser:
+        snapshot = browser.snapshot(key.text)
+        if snapshot is not None and snapshot.schema == SCHEMA:
+            history.restore(snapshot.sequence, snapshot.body)
+        for event in events_of(browser, key.text):
+            if event.stream == key.text and event.sequence > history.version:
+                history.replay(event.sequence, event.kind, event.body, event.at)
+    return history.lines
+
+
+def told(shown: Shown) -> list[str]:
+    """Write it down for people."""
+    rows = [
+        (
+            layer.name,
+            layer.tokens,
+            "" if layer.budget is None else layer.budget,
+            "yes" if layer.is_fresh else "",
+            layer.why,
+        )
+        for layer in shown.layers
+    ]
+    lines = [
+        (
+            f"{shown.agent}, {shown.mode}, model {shown.model}:"
+            f" {shown.prompt_tokens:,} tokens of prompt (room for {shown.room:,}),"
+            f" {shown.other_tokens:,} of {len(shown.messages)} messages and"
+            f" {len(shown.tools)} tools"
+        ),
+        "",
+        *table(HEADERS, rows),
+    ]
+    for layer in shown.layers:
+        if layer.text:
+            lines += ["", f"--- {layer.name}", layer.text]
+    return [*lines, "", "--- messages", transcript.flat(shown.messages)]

@@ -1,0 +1,130 @@
+"""`callboard schedule list` and `show`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from actors.schedule_rows import SHOWN_ID
+from connectors.commands.database import database_options, find_database, json_option
+from connectors.commands.printing import (
+    first_words,
+    lasting,
+    moment,
+    say,
+    say_json,
+    table,
+    when,
+)
+from connectors.commands.scheduled import Row, all_rows, find_row
+from runtime.clock import SystemClock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEADERS = ("ID", "KIND", "AGENT", "CHAT", "NEXT", "IN", "REPEAT", "STATE", "TEXT")
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """One appointment, for programs."""
+
+    id: str
+    kind: str
+    agent: str
+    connector: str
+    chat: str
+    thread: str
+    sender_id: str
+    owner: str
+    text: str
+    items: tuple[str, ...]
+    repeat: str
+    zone: str
+    next_at: str | None
+    created_at: str | None
+    paused: str
+    fired: int
+    skipped: int
+    failures: int
+
+
+@click.command("list")
+@database_options
+@click.option("--agent", help="Only this agent's.")
+@json_option
+def list_appointments(
+    config: Path | None, db: Path | None, agent: str | None, *, as_json: bool
+) -> None:
+    """List appointments, the next one first."""
+    rows = all_rows(find_database(config, db))
+    rows = [row for row in rows if agent in {None, row.it.agent}]
+    if as_json:
+        say_json([shown(row) for row in rows])
+    elif not rows:
+        say("Nothing is scheduled.")
+    else:
+        now = SystemClock().wall()
+        for line in table(HEADERS, [cells(row, now) for row in rows]):
+            say(line)
+
+
+@click.command()
+@database_options
+@click.argument("prefix", metavar="ID")
+@json_option
+def show(config: Path | None, db: Path | None, prefix: str, *, as_json: bool) -> None:
+    """Show one appointment; of its ID the beginning is enough."""
+    found = shown(find_row(find_database(config, db), prefix))
+    if as_json:
+        say_json(found)
+        return
+    shown_as = {**msgspec.structs.asdict(found), "items": ", ".join(found.items)}
+    for name, text in shown_as.items():
+        if text not in {None, ""}:
+            say(f"{name + ':':<12}{text}")
+
+
+def shown(row: Row) -> Shown:
+    """Give an appointment as programs get it."""
+    it = row.it
+    return Shown(
+        id=row.id,
+        kind=it.kind,
+        agent=it.agent,
+        connector=it.address.connector,
+        chat=it.address.chat,
+        thread=it.address.thread,
+        sender_id=it.sender_id,
+        owner=row.owner,
+        text=it.text,
+        items=it.items,
+        repeat=it.repeat,
+        zone=it.zone,
+        next_at=moment(it.wakes),
+        created_at=moment(it.created_at),
+        paused=it.paused,
+        fired=it.fired,
+        skipped=it.skipped,
+        failures=it.failures,
+    )
+
+
+def cells(row: Row, now: float) -> tuple[object, ...]:
+    """Give what the table says of one appointment."""
+    it = row.it
+    state = f"paused ({it.paused})" if it.paused else "waits"
+    if it.failures and not it.paused:
+        state = f"failed {it.failures} times"
+    return (
+        row.id[:SHOWN_ID],
+        it.kind,
+        it.agent,
+        first_words(f"{it.address.connector}/{it.address.chat}", 32),
+        when(it.wakes),
+        lasting(max(0.0, it.wakes - now)) if it.wakes else "",
+        it.repeat or "once",
+        state,
+        first_words(it.text or "; ".join(it.items)),
+    )

@@ -1,0 +1,239 @@
+"""The tools `memory_search` and `save_memory`: what the agent knows of whoever asks.
+
+Whose memory is meant, the call's context says and nothing the model writes: in a direct
+chat the person's, in a group the group's. Nothing else can be searched or changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Protocol, cast
+
+import msgspec
+import pykka
+
+from actors import names
+from actors.errors import ChatError, ToolError
+from actors.messages import ToolResult, ToolSpec
+from actors.notes import KeepFact
+from actors.remembering import Consider, LookUp, Remembered, Source
+from actors.rules import scopes
+from actors.rules.keys import chat_partition
+from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
+from runtime.errors import KernelError
+from runtime.rows import Commit
+
+if TYPE_CHECKING:
+    from actors.messages import ToolCall, ToolContext
+    from actors.ports import Tool
+    from actors.remembering import Considered, Fact
+    from runtime.clock import Clock
+    from runtime.store import Store
+
+
+class Neighbour(Protocol):
+    """An actor, as far as these tools need one: `runtime.ref.ActorRef` is."""
+
+    def ask(self, message: object, *, timeout: float) -> Awaitable[object]:
+        """Send a message and get its answer."""
+        ...
+
+    def tell(self, message: object) -> object:
+        """Send a message."""
+        ...
+
+
+Find = Callable[[str], Neighbour | None]
+"""Gives the living actor of a name."""
+
+PATIENCE = 10.0
+"""Seconds that a memory may take to answer."""
+
+NOBODY = "this agent has no memory now; go on without"
+
+
+class SearchArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `memory_search` takes."""
+
+    query: Annotated[
+        str,
+        msgspec.Meta(
+            min_length=1,
+            max_length=1_000,
+            description="what to look for, in the words it was likely told in",
+        ),
+    ]
+    limit: Annotated[int, msgspec.Meta(ge=1, le=20, description="most facts")] = 5
+
+
+class SaveArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `save_memory` takes."""
+
+    text: Annotated[
+        str,
+        msgspec.Meta(
+            min_length=1, max_length=2_000, description="one fact, a whole sentence"
+        ),
+    ]
+    category: Annotated[
+        str,
+        msgspec.Meta(
+            max_length=64,
+            description="user_preference, project_context, learned_pattern; profile"
+            " and sticky are kept for ever",
+        ),
+    ] = "user_preference"
+
+
+class MemoryTool:
+    """What both tools share: the way to an agent's memory.
+
+    Args:
+        find: gives actors by name.
+        clock: the wall clock.
+    """
+
+    def __init__(self, find: Find, clock: Clock) -> None:
+        self._find = find
+        self._clock = clock
+
+    async def _ask(self, agent: str, asked: object) -> object:
+        """Ask an agent's memory.
+
+        Raises:
+            ToolError: it does not answer.
+        """
+        memory = self._find(names.memory(agent))
+        if memory is None:
+            raise ToolError(NOBODY)
+        try:
+            answer: object = await memory.ask(asked, timeout=PATIENCE)
+        except (pykka.Timeout, pykka.ActorDeadError, ChatError, KernelError) as error:
+            raise ToolError(f"{NOBODY} ({error})") from error
+        return answer
+
+
+class MemorySearchTool(MemoryTool):
+    """Searches what the agent knows of whoever asks."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What the model is told."""
+        return SEARCH
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Search; finding nothing is no error."""
+        try:
+            arguments = decode_arguments(call.arguments, SearchArguments)
+        except ArgumentsError as error:
+            return ToolResult(str(error), is_error=True)
+        asked = LookUp(
+            question=arguments.query,
+            scopes=readable(context),
+            now=self._clock.wall(),
+            limit=arguments.limit,
+        )
+        facts = cast("tuple[Fact, ...]", await self._ask(context.agent, asked))
+        return ToolResult("\n".join(map(shown, facts)) or "Nothing is known of that.")
+
+
+class SaveMemoryTool(MemoryTool):
+    """Has the agent remember a fact about whoever asks.
+
+    Args:
+        find: gives actors by name.
+        clock: the wall clock.
+        store: where it is kept.
+    """
+
+    def __init__(self, find: Find, clock: Clock, store: Store) -> None:
+        super().__init__(find, clock)
+        self._store = store
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What the model is told."""
+        return SAVE
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Remember; the result says what is really kept."""
+        try:
+            arguments = decode_arguments(call.arguments, SaveArguments)
+        except ArgumentsError as error:
+            return ToolResult(str(error), is_error=True)
+        now = self._clock.wall()
+        note = KeepFact(category=arguments.category, text=arguments.text)
+        asked = Consider(notes=(note,), source=source_of(context), now=now)
+        considered = cast("Considered", await self._ask(context.agent, asked))
+        (result,) = considered.results
+        if result.outcome == "refused":
+            return ToolResult(f"Not kept: {result.text}.", is_error=True)
+        try:
+            await self._store.commit(Commit(at=now, facts=considered.changes))
+        except KernelError as error:
+            raise ToolError(f"not kept: {error}") from error
+        memory = self._find(names.memory(context.agent))
+        if memory is not None:
+            memory.tell(Remembered(considered.changes))
+        word = "Kept" if result.outcome == "saved" else "Known already"
+        return ToolResult(f"{word}: {result.text}")
+
+
+SEARCH = ToolSpec(
+    "memory_search",
+    "Search what you remember about whoever you are talking to.",
+    schema_of(SearchArguments),
+    is_repeatable=True,
+    effect="read",
+)
+SAVE = ToolSpec(
+    "save_memory",
+    "Remember one fact for later conversations. No secrets, keys or phone numbers.",
+    schema_of(SaveArguments),
+    effect="write",
+)
+
+
+def accounts_of(context: ToolContext) -> tuple[str, ...]:
+    """Say who asks, by all accounts that are known; the first names the person."""
+    own = f"{context.address.connector}/{context.sender_id}"
+    return context.accounts or (own,)
+
+
+def readable(context: ToolContext) -> tuple[str, ...]:
+    """Say whose memory may be read for a call."""
+    if context.is_direct:
+        return (*map(scopes.person, accounts_of(context)), scopes.AGENT)
+    return (scopes.chat(context.address), scopes.AGENT)
+
+
+def source_of(context: ToolContext) -> Source:
+    """Say where what a call wants kept comes from, and where it belongs."""
+    address = context.address
+    return Source(
+        scope=readable(context)[0],
+        readable=readable(context),
+        part=chat_partition(address.connector, address.chat),
+        by="tool",
+        connector=address.connector,
+        chat=address.chat,
+        sender_id=context.sender_id,
+        message_id=context.correlation_id,
+    )
+
+
+def shown(fact: Fact) -> str:
+    """Write one fact down: when it was told, what it is, how well it fits."""
+    day = datetime.fromtimestamp(fact.created_at, UTC)
+    what = fact.category or fact.kind
+    return f"- [{day:%Y-%m-%d}, {what}, {fact.score:.2f}] {fact.text}"
+
+
+def memory_tools(find: Find, clock: Clock, store: Store) -> dict[str, Tool]:
+    """Make both tools, by name."""
+    tools: list[Tool] = [
+        MemorySearchTool(find, clock),
+        SaveMemoryTool(find, clock, store),
+    ]
+    return {tool.spec.name: tool for tool in tools}

@@ -1,0 +1,82 @@
+"""Proves that every log book keeps what the port `LogBook` promises."""
+
+from __future__ import annotations
+
+import stat
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from actors.errors import ToolError
+from connectors.log_book import MOST_OF_DAY, FileLogBook
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOON = 1_767_268_800.0  # 2026-01-01 12:00 UTC
+DAY = 86_400.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "memory"
+
+
+# Files are so small here that a test may wait for them.
+def content(folder: Path, day: str, agent: str = "bot") -> str:
+    return (folder / agent / "memory" / f"{day}.md").read_text(encoding="utf-8")
+
+
+async def test_entries_have_their_time_and_each_day_its_file(folder: Path) -> None:
+    book = FileLogBook(folder)
+    await book.append("bot", NOON, "first\nof two lines")
+    await book.append("bot", NOON + 60, "second ☕")
+    await book.append("bot", NOON + DAY, "third")
+    await book.append("cat", NOON, "its own")
+    assert content(folder, "2026-01-01") == (
+        "- [12:00] first of two lines\n- [12:01] second ☕\n"
+    )
+    assert content(folder, "2026-01-02") == "- [12:00] third\n"
+    assert content(folder, "2026-01-01", "cat") == "- [12:00] its own\n"
+
+
+async def test_nobody_else_may_read_them(folder: Path) -> None:
+    await FileLogBook(folder).append("bot", NOON, "secret")
+    file = folder / "bot" / "memory" / "2026-01-01.md"
+    assert mode(file) == 0o600
+    assert mode(file.parent) == 0o700
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+async def test_entries_at_once_are_all_there_and_whole(folder: Path) -> None:
+    book = FileLogBook(folder)
+    async with trio.open_nursery() as nursery:
+        for number in range(50):
+            nursery.start_soon(book.append, "bot", NOON, f"entry {number}")
+    lines = content(folder, "2026-01-01").splitlines()
+    assert sorted(lines) == sorted(f"- [12:00] entry {n}" for n in range(50))
+
+
+def block(folder: Path, how: str) -> None:
+    place = folder / "bot" / "memory"
+    if how == "no folder":
+        folder.write_text("in the way")
+        return
+    place.mkdir(parents=True)
+    file = place / "2026-01-01.md"
+    if how == "a link":
+        file.symlink_to("/dev/null")
+    elif how == "full":
+        with file.open("wb") as day:
+            day.truncate(MOST_OF_DAY)
+
+
+@pytest.mark.parametrize("how", ["no folder", "a link", "full"])
+async def test_what_cannot_be_written_is_told(folder: Path, how: str) -> None:
+    block(folder, how)
+    with pytest.raises(ToolError, match="cannot be written"):
+        await FileLogBook(folder).append("bot", NOON, "words")

@@ -1,0 +1,102 @@
+"""Proves that no store of facts takes what can never be stored, or never be asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runtime.errors import MisuseError, StoreUnavailableError
+from runtime.fact_rows import FactChange, FactListing, FactSearch, PutVector
+from runtime.rows import Commit
+from tests.store_engines import NAMES, make_engine
+from tests.store_rows import NOW, remembering
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+    from runtime.store import Store
+    from tests.store_engines import Engine
+
+ANNA = "person:cli/anna"
+
+
+@pytest.fixture(params=NAMES)
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
+    return make_engine(request.param, tmp_path)
+
+
+@pytest.fixture
+async def store(engine: Engine) -> AsyncGenerator[Store]:
+    store = await engine.open()
+    yield store
+    await store.aclose()
+
+
+async def change(store: Store, *changes: FactChange, at: float = NOW) -> None:
+    await store.commit(Commit(at=at, facts=changes))
+
+
+async def names(
+    store: Store, *scopes: str, agent: str = "bot", **filters: object
+) -> list[str]:
+    listing = FactListing(
+        agent=agent,
+        scopes=scopes or (ANNA,),
+        now=NOW,
+        **filters,  # type: ignore[arg-type]
+    )
+    return [row.id for row in await store.facts.listed(listing)]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        remembering("f", words=("Tea",)),
+        remembering("f", words=("two words",)),
+        remembering("f", words=('"*',)),
+        remembering("f", words=("",)),
+        remembering("f", words=("x" * 65,)),
+        remembering("f", words=("x",) * 2001),
+        remembering("f", text="\ud800"),
+        remembering("f", expires_at=float("nan")),
+        remembering("f", part=256),
+        PutVector(agent="bot", scope=ANNA, id="f", space="", vector=b"\x01"),
+        PutVector(agent="bot", scope=ANNA, id="f", space="s", vector=b""),
+        PutVector(agent="bot", scope=ANNA, id="f", space="s", vector=bytes(9000)),
+    ],
+)
+async def test_what_can_never_be_stored_is_misuse(
+    store: Store, bad: FactChange
+) -> None:
+    with pytest.raises(MisuseError):
+        await change(store, bad)
+    assert await names(store) == []
+
+
+async def test_questions_are_bounded(store: Store) -> None:
+    for limit, words in ((0, ()), (1001, ()), (1, ("w",) * 33), (1, ("a b",))):
+        search = FactSearch(
+            agent="bot",
+            scopes=(ANNA,),
+            kinds=("fact",),
+            words=words,
+            now=NOW,
+            limit=limit,
+        )
+        with pytest.raises(MisuseError):
+            await store.facts.search(search)
+    with pytest.raises(MisuseError):
+        await names(store, limit=0)
+    with pytest.raises(MisuseError):
+        await names(store, ids=tuple(map(str, range(1001))))
+    with pytest.raises(MisuseError):
+        await store.facts.prune(NOW, 0)
+
+
+async def test_a_closed_store_remembers_nothing(store: Store) -> None:
+    facts = store.facts
+    await store.aclose()
+    with pytest.raises(StoreUnavailableError):
+        await facts.counts("bot")

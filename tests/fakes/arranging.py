@@ -1,0 +1,65 @@
+"""Stands for a turn that wants something done later: asks, commits, tells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from actors import arrangement as carrier
+from actors.arrangement import tell_scheduled
+from actors.messages import Address
+from actors.rules.appointing import Origin
+from actors.schedule_rows import KIND, read
+from actors.scheduling import Arranged
+from runtime.actor import Actor
+from runtime.rows import Commit
+
+if TYPE_CHECKING:
+    from actors.rules.arranging import Wish
+    from actors.rules.confirming import Outcome
+    from actors.rules.schedule import Appointment
+    from runtime.system import ActorSystem
+    from tests.fakes.company import Cast
+
+ZOE = Origin(
+    scope="person:fake/zoe",
+    person="fake/zoe",
+    agent="anna",
+    address=Address("fake", "room"),
+    platform="fake",
+    sender_id="zoe",
+    sender_name="zoe",
+    agents=("anna", "ben"),
+)
+
+
+class Turn(Actor):
+    """Ends, and wants something done later."""
+
+    async def on_receive(self, message: Any) -> Any:
+        if isinstance(message, Arranged):
+            return tell_scheduled(self, message)
+        wishes, origin = message
+        return await carrier.arrange(self, wishes, origin)
+
+
+async def arrange(
+    system: ActorSystem, cast: Cast, *wishes: Wish, **origin: Any
+) -> tuple[Outcome, ...]:
+    """Do as a session does with what its answer wants done later."""
+    turn = system.spawn(Turn())
+    where = msgspec.structs.replace(ZOE, **origin)
+    arranged = await turn.ask((wishes, where), timeout=30.0)
+    commit = Commit(at=cast.clock.wall(), entries=arranged.changes)
+    await cast.store.commit(commit)
+    turn.tell(arranged)
+    turn.stop()
+    return tuple(arranged.results)
+
+
+async def kept(cast: Cast) -> dict[str, Appointment]:
+    """Give the appointments that the store holds."""
+    rows = await cast.store.entries(KIND)
+    found = {row.id: read(row) for row in rows}
+    return {name: it for name, it in found.items() if it is not None}

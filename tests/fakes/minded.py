@@ -1,0 +1,57 @@
+"""A company that remembers: everything real but platform, model, embedder and disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from actors import noting
+from actors.memory_config import MemoryConfig
+from actors.memory_kit import MemoryKit, MemoryMetrics
+from connectors.tools.memory import memory_tools
+from runtime.fact_rows import FactListing
+from tests.fakes.desked import Desked
+
+if TYPE_CHECKING:
+    from actors.ports import Embedder
+    from actors.services import Services
+    from runtime.ref import ActorRef
+    from runtime.system import ActorSystem
+
+
+@dataclass
+class Minded(Desked):
+    """A cast whose agents remember as those of a started company do."""
+
+    memory: MemoryConfig = field(default_factory=MemoryConfig)
+    embedder: Embedder | None = None
+    owners: tuple[str, ...] = ()
+    system: ActorSystem | None = None
+    """Set by whoever opens the company and wants the memory's tools to work."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        figures = MemoryMetrics(self.metrics)
+        self.kit = MemoryKit(self.memory, figures, self.embedder)
+
+    @property
+    def services(self) -> Services:
+        return replace(
+            super().services,
+            memory=self.kit,
+            remember=noting.remember,
+            owners=frozenset(self.owners),
+        )
+
+    def find(self, name: str) -> ActorRef | None:
+        return None if self.system is None else self.system.find(name)
+
+    def equip(self) -> None:
+        """Give out the tools of memory, on the rows of now."""
+        tools = memory_tools(self.find, self.clock, self.store)
+        self.tools = tuple(tools.values())
+
+    async def known(self, *scopes: str, agent: str = "anna") -> list[str]:
+        """Give what is remembered in some scopes, the oldest first."""
+        listing = FactListing(agent=agent, scopes=scopes, now=self.clock.wall())
+        return [x.text for x in reversed(await self.store.facts.listed(listing))]

@@ -1,0 +1,50 @@
+"""Finds what the runtime says to people: the texts that every catalogue must have."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from actors import desk, desk_people
+from actors.rules import commands, spans
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+ACTORS = Path(desk.__file__).parent
+FIELD = re.compile(r"\{(\w+)\}")
+
+
+def said() -> set[str]:
+    """Collect all that is looked up in a catalogue by its English words."""
+    found = {spec.meaning for spec in commands.COMMANDS.values()}
+    found |= {*desk.NOT_ALLOWED.values(), *desk_people.NOT_LINKED.values()}
+    found |= {text for _, *texts in spans.UNITS for text in texts}
+    for path in sorted(ACTORS.glob("desk*.py")):
+        module = importlib.import_module(f"actors.{path.stem}")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and is_say(node.func):
+                found |= texts_of(node.args[0], module)
+    return found
+
+
+def is_say(called: ast.expr) -> bool:
+    """Whether this is how a text is looked up."""
+    name = called.attr if isinstance(called, ast.Attribute) else None
+    return (called.id if isinstance(called, ast.Name) else name) == "say"
+
+
+def texts_of(given: ast.expr, module: ModuleType) -> set[str]:
+    """Give the text, if it stands there or has a name of its own."""
+    if isinstance(given, ast.Constant) and isinstance(given.value, str):
+        return {given.value}
+    value: object = getattr(module, given.id, "") if isinstance(given, ast.Name) else ""
+    return {value} if isinstance(value, str) and value else set()
+
+
+def fields(text: str) -> list[str]:
+    """Name the placeholders of a text."""
+    return sorted(FIELD.findall(text))

@@ -1,0 +1,208 @@
+"""Proves that every slot is carried out once or skipped, against counting by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+from zoneinfo import ZoneInfo
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from actors.messages import Address
+from actors.rules.recurrence import Rule
+from actors.rules.schedule import (
+    Appointment,
+    CatchUp,
+    Policy,
+    Previous,
+    slot_name,
+    turned_back,
+    wake,
+)
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+BERLIN = ZoneInfo("Europe/Berlin")
+START = 1_774_700_000.0  # a few hours before clocks go forward, March 2026
+REPEATS = ("daily", "every 90m", "30 2 * * *", "*/20 * * * *", "weekly")
+
+
+def make(repeat: str = "every 1h", **fields: object) -> Appointment:
+    anchor = START + 3600
+    due = Rule(repeat, anchor, BERLIN).next_after(START)
+    given = {
+        "kind": "task",
+        "agent": "anna",
+        "address": Address("fake", "room"),
+        "sender_id": "zoe",
+        "repeat": repeat,
+        "zone": "Europe/Berlin",
+        "anchor": anchor,
+        "next_due": due,
+    }
+    return msgspec.convert({**given, **fields}, Appointment)
+
+
+def policy(catch_up: CatchUp = "once", most: int = 10, failures: int = 3) -> Policy:
+    return Policy(catch_up, most, 60.0, failures)
+
+
+def slots_between(it: Appointment, zone: tzinfo, until: float) -> list[float]:
+    """Count by hand."""
+    found: list[float] = []
+    at = it.rule(zone).next_after(it.next_due - 1)
+    while at is not None and at <= until:
+        found.append(at)
+        at = it.rule(zone).next_after(at)
+    return found
+
+
+def test_before_its_time_nothing_is_done() -> None:
+    it = make()
+    woken = wake(it, it.next_due - 1, BERLIN, policy(), "none")
+    assert (woken.slots, woken.skipped, woken.after) == ((), (), it)
+
+
+def test_once_is_over_after_it_was_carried_out_however_late() -> None:
+    it = make("", next_due=START + 3600)
+    woken = wake(it, START + 9e6, BERLIN, policy("skip"), "none")
+    assert woken.slots == (START + 3600,)
+    assert woken.after is None
+
+
+@given(
+    repeat=st.sampled_from(REPEATS),
+    late=st.floats(0, 10 * 86_400),
+    catch_up=st.sampled_from(get_args(CatchUp)),
+    most=st.integers(1, 12),
+)
+def test_what_was_missed_is_made_up_for_as_the_settings_say(
+    repeat: str, late: float, catch_up: CatchUp, most: int
+) -> None:
+    it = make(repeat)
+    now = it.next_due + late
+    passed = slots_between(it, BERLIN, now)
+    woken = wake(it, now, BERLIN, policy(catch_up, most), "none")
+    kept = most if catch_up == "all" else 1
+    wanted = passed[-kept:]
+    if catch_up == "skip" and now - passed[-1] > 60:
+        wanted = []
+    assert list(woken.slots) == wanted
+    assert dict(woken.skipped).get("missed", 0) == len(passed) - len(wanted)
+    assert woken.after is not None
+    assert woken.after.next_due == it.rule(BERLIN).next_after(now)
+
+
+def test_a_heartbeat_is_never_made_up_for() -> None:
+    it = make("beat 30", kind="heartbeat", items=("oven",))
+    woken = wake(it, it.next_due + 600, BERLIN, policy("all"), "none")
+    assert (woken.slots, woken.skipped) == ((), (("missed", 1),))
+    woken = wake(it, it.next_due, BERLIN, policy("all"), "none")
+    assert woken.slots == (it.next_due,)
+
+
+def test_nothing_is_begun_that_is_not_done_yet_or_has_no_purpose() -> None:
+    it = make()
+    woken = wake(it, it.next_due, BERLIN, policy(), "open")
+    assert (woken.slots, woken.skipped) == ((), (("busy", 1),))
+    it = make("beat 30", kind="heartbeat")
+    woken = wake(it, it.next_due, BERLIN, policy(), "none")
+    assert (woken.slots, woken.skipped) == ((), (("empty", 1),))
+
+
+def test_after_enough_failures_it_rests() -> None:
+    it = make(failures=2, last_due=START)
+    woken = wake(it, it.next_due, BERLIN, policy(), "failed")
+    assert (woken.slots, woken.is_given_up) == ((), True)
+    assert woken.after is not None
+    assert (woken.after.paused, woken.after.wakes) == ("failures", 0.0)
+    woken = wake(it, it.next_due, BERLIN, policy(failures=0), "failed")
+    assert len(woken.slots) == 1
+
+
+def test_by_hand_it_is_carried_out_beside_its_times() -> None:
+    it = make(paused="by hand", run_at=START)
+    assert it.wakes == START
+    woken = wake(it, START + 1, BERLIN, policy(), "open")
+    assert woken.slots == (START,)
+    assert woken.after is not None
+    assert (woken.after.run_at, woken.after.next_due) == (0.0, it.next_due)
+
+
+def test_a_clock_that_went_back_brings_the_next_slot_nearer_never_further() -> None:
+    it = make(next_due=START + 30 * 86_400)
+    near = turned_back(it, START + 7200, BERLIN)
+    assert near.next_due == START + 10_800
+    assert turned_back(near, START + 7200, BERLIN) == near
+    once = make("", next_due=START + 9e6)
+    assert turned_back(once, START, BERLIN) == once
+
+
+class Clockwork(RuleBasedStateMachine):
+    """An appointment through jumps and stops; slots are told apart by their names."""
+
+    @initialize(
+        repeat=st.sampled_from(REPEATS), catch_up=st.sampled_from(get_args(CatchUp))
+    )
+    def begin(self, repeat: str, catch_up: CatchUp) -> None:
+        self.it = make(repeat)
+        self.policy = policy(catch_up)
+        self.now = START
+        self.seen = START
+        self.accepted: dict[str, float] = {}
+        self.went_back = False
+
+    def wake_now(self, previous: Previous = "none") -> None:
+        if self.it.wakes and self.it.wakes <= self.now:
+            woken = wake(self.it, self.now, BERLIN, self.policy, previous)
+            for due in woken.slots:
+                # After the clock went back, the index of the inbox refuses it.
+                name = slot_name("a", due)
+                assert self.went_back or name not in self.accepted
+                self.accepted.setdefault(name, self.now)
+                assert due <= self.now
+            assert woken.after is not None
+            self.it = woken.after
+        self.seen = max(self.seen, self.now)
+
+    @rule(seconds=st.floats(0, 30 * 86_400))
+    def time_passes(self, seconds: float) -> None:
+        """Also: the program stood, the machine slept, the clock jumped ahead."""
+        self.now += seconds
+        self.wake_now()
+
+    @rule(previous=st.sampled_from(get_args(Previous)))
+    def it_comes_due(self, previous: Previous) -> None:
+        self.now = max(self.now, self.it.next_due)
+        if self.it.failures < 2 or previous != "failed":
+            self.wake_now(previous)
+
+    @rule(seconds=st.floats(61, 30 * 86_400))
+    def the_clock_goes_back(self, seconds: float) -> None:
+        self.now = max(START, self.now - seconds)
+        self.it = turned_back(self.it, self.now, BERLIN)
+        self.seen = self.now
+        self.went_back = True
+
+    @invariant()
+    def the_next_slot_is_the_rules_next(self) -> None:
+        if hasattr(self, "it") and self.seen == self.now:
+            assert self.it.next_due > self.now
+            following = self.it.rule(BERLIN).next_after(self.now)
+            assert following is not None
+            assert self.it.next_due == following
+
+
+def test_jumps_of_the_clock_leave_no_slot_out_for_ever() -> None:
+    run_state_machine_as_test(
+        Clockwork, settings=settings(max_examples=60, stateful_step_count=30)
+    )

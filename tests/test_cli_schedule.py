@@ -1,0 +1,163 @@
+"""Proves what `callboard schedule` shows, and that it changes what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from actors.messages import Address
+from actors.rules.schedule import Appointment
+from actors.schedule_rows import as_entry
+from connectors.cli import run
+from connectors.commands.scheduled import all_rows
+from runtime.clock import SystemClock
+from runtime.rows import Commit
+from tests.desk import commit_to, write_database
+
+if TYPE_CHECKING:
+    from connectors.commands.scheduled import Row
+
+Output = pytest.CaptureFixture[str]
+
+ROSES, NEWS = "ROSES1234", "NEWS12345"
+
+
+def appointment(**fields: object) -> Appointment:
+    now = SystemClock().wall()
+    given: dict[str, object] = {
+        "kind": "reminder",
+        "agent": "anna",
+        "address": Address("cli", "kitchen"),
+        "sender_id": "sam",
+        "person": "cli/sam",
+        "text": "water the roses",
+        "anchor": now + 3600,
+        "next_due": now + 3600,
+    }
+    return Appointment(**{**given, **fields})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = write_database(tmp_path / "callboard.db")
+    now = SystemClock().wall()
+    daily = appointment(
+        kind="task",
+        text="sum up the news",
+        repeat="daily",
+        anchor=now - 900_000,
+        next_due=now - 80_000,
+        paused="failures",
+        failures=3,
+    )
+    rows = {ROSES: appointment(), NEWS: daily}
+    entries = tuple(
+        as_entry(name, "person:cli/sam", it, 7, 0) for name, it in rows.items()
+    )
+    commit_to(path, Commit(at=now, entries=entries))
+    return path
+
+
+def schedule(path: Path, *arguments: str) -> int:
+    return run(["schedule", arguments[0], "--db", str(path), *arguments[1:]])
+
+
+def rows(path: Path) -> dict[str, Row]:
+    return {row.id: row for row in all_rows(path)}
+
+
+def test_the_next_one_is_listed_first_and_what_rests_last(
+    path: Path, capsys: Output
+) -> None:
+    assert schedule(path, "list") == 0
+    header, first, last = capsys.readouterr().out.splitlines()
+    assert header.split() == [
+        "ID", "KIND", "AGENT", "CHAT", "NEXT", "IN", "REPEAT", "STATE", "TEXT",
+    ]  # fmt: skip
+    assert first.split()[:4] == ["ROSES1", "reminder", "anna", "cli/kitchen"]
+    assert "paused (failures)" in last
+    assert schedule(path, "list", "--agent", "ben") == 0
+    assert capsys.readouterr().out == "Nothing is scheduled.\n"
+
+
+def test_one_is_shown_with_all_there_is(path: Path, capsys: Output) -> None:
+    assert schedule(path, "show", "news", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["id"], shown["repeat"], shown["failures"]) == (NEWS, "daily", 3)
+    assert shown["next_at"] is None
+    assert schedule(path, "show", "rose") == 0
+    assert "text:       water the roses" in capsys.readouterr().out
+    assert schedule(path, "show", "none") == 1
+    assert "there is no appointment 'none'" in capsys.readouterr().err
+
+
+def test_a_paused_one_rests_and_goes_on_with_its_next_time(path: Path) -> None:
+    assert schedule(path, "pause", "ROSES") == 0
+    assert rows(path)[ROSES].it.paused == "by hand"
+    assert schedule(path, "resume", "ROSES") == 0
+    assert rows(path)[ROSES].it.paused == ""
+    assert schedule(path, "resume", "NEWS") == 0
+    it = rows(path)[NEWS].it
+    assert (it.paused, it.failures) == ("", 0)
+    assert it.next_due > SystemClock().wall()
+
+
+def test_run_is_beside_its_times(path: Path) -> None:
+    due = rows(path)[ROSES].it.next_due
+    assert schedule(path, "run", "ROSES") == 0
+    it = rows(path)[ROSES].it
+    assert 0 < it.run_at <= SystemClock().wall()
+    assert it.next_due == due
+
+
+def test_a_removed_one_is_gone(path: Path, capsys: Output) -> None:
+    assert schedule(path, "remove", "ROSES", "--yes") == 0
+    assert list(rows(path)) == [NEWS]
+    told = "ROSES1 (reminder: water the roses) is removed\n"
+    assert capsys.readouterr().out == told
+
+
+def test_one_is_added(path: Path, capsys: Output) -> None:
+    wanted = ("--agent", "anna", "--chat", "cli/kitchen", "--sender", "sam")
+    added = schedule(path, "add", *wanted, "--at", "in 20 minutes", "feed the cat")
+    assert added == 0
+    assert "feed the cat" in capsys.readouterr().out
+    assert schedule(path, "add", *wanted, "--repeat", "every 2h", "--task", "x") == 0
+    assert schedule(path, "add", *wanted, "--beat", "30", "the oven") == 0
+    found = [row.it for row in all_rows(path) if row.id not in {ROSES, NEWS}]
+    assert sorted((it.kind, it.repeat) for it in found) == [
+        ("cron", "every 2h"),
+        ("heartbeat", "beat 30"),
+        ("reminder", ""),
+    ]
+    assert {it.address for it in found} == {Address("cli", "kitchen")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "why"),
+    [
+        (("--chat", "cli/kitchen", "--at", "soon", "x"), 1, "no time that I can read"),
+        (("--chat", "kitchen", "--at", "in 1h", "x"), 2, "write CONNECTOR/CHAT"),
+        (("--chat", "cli/kitchen", "x"), 2, "--at, --repeat or --beat"),
+        (("--chat", "cli/x", "--at", "in 1h", "--zone", "Mars/X", "x"), 2, "not known"),
+    ],
+)
+def test_what_cannot_be_added_is_refused(
+    path: Path, arguments: tuple[str, ...], code: int, why: str, capsys: Output
+) -> None:
+    assert schedule(path, "add", "--agent", "anna", *arguments) == code
+    assert why in capsys.readouterr().err
+    assert len(rows(path)) == 2
+
+
+def test_names_are_checked_against_the_settings(path: Path, capsys: Output) -> None:
+    offline = str(Path(__file__).parent.parent / "config" / "offline.toml")
+    command = ["schedule", "add", "-c", offline, "--db", str(path), "--at", "in 1h"]
+    assert run([*command, "--agent", "nobody", "--chat", "terminal/you", "x"]) == 2
+    assert "there is no agent 'nobody'" in capsys.readouterr().err
+    assert run([*command, "--agent", "anna", "--chat", "moon/you", "x"]) == 2
+    assert "there is no connector 'moon'" in capsys.readouterr().err
+    assert run([*command, "--agent", "anna", "--chat", "terminal/you", "x"]) == 0
