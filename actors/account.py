@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from actors.messages import Abilities
+from actors.deliveries import Abilities
 from actors.rules.message_state import RetryPolicy
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ import msgspec
 
 from actors.carried import NOTHING, Carried, told
 from actors.chapters import Chapter, Reset
+from actors.deliveries import Delivery, Trouble
 from actors.handing import beside, hand_on_all
 from actors.ledger import Run
-from actors.messages import Delivery, Inbound, Line, Trouble, Usage
+from actors.messages import Inbound, Line, Usage
 from actors.rules import (
     markers,
     message_state,

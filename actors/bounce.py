@@ -34,7 +34,8 @@ from runtime.rows import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.messages import Delivery, Inbound
+    from actors.deliveries import Delivery
+    from actors.messages import Inbound
     from actors.services import Services
     from runtime.rows import Committed
 

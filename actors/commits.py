@@ -20,8 +20,9 @@ from runtime.rows import (
 
 if TYPE_CHECKING:
     from actors.answers import Answer, Aside
+    from actors.deliveries import Delivery
     from actors.history import Event, History
-    from actors.messages import Delivery, Inbound
+    from actors.messages import Inbound
     from actors.redaction import Keep
     from actors.rules import message_state
     from actors.services import Services

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from actors.persona import Persona
-    from actors.ports import Transport
     from actors.rules.routes import RoutingTable
     from actors.services import Services
+    from actors.transport import Transport
     from runtime.child import ChildSpec
 
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from actors import commits, knowing, names, records
+from actors.deliveries import Delivery
 from actors.errors import MessageRefusedError, OverloadedError, StoppingError
 from actors.ingress import Earlier, RefusedAttempt
-from actors.messages import Delivery, Inbound
+from actors.messages import Inbound
 from actors.open_messages import COUNT_AGAIN, COUNT_EVERY, OpenMessages, unanswered
 from actors.protocol import (
     CloseDoor,
@@ -346,7 +347,7 @@ def _note_refusal(outcome: object) -> None:
 
 
 class ConnectorIngress:
-    """What a transport holds of its connector; see `actors.ports.Ingress`.
+    """What a transport holds of its connector; see `actors.transport.Ingress`.
 
     Args:
         connector: the connector actor.

@@ -31,9 +31,9 @@ from runtime.mailbox import MailboxConfig
 from runtime.rows import Commit, NotSaid, Receipt, SendAttempt
 
 if TYPE_CHECKING:
-    from actors.messages import Delivery
-    from actors.ports import Transport
+    from actors.deliveries import Delivery
     from actors.services import Services
+    from actors.transport import Transport
 
 LOG = EventLog("courier")
 

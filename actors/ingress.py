@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.messages import Delivery, Inbound
+from actors.deliveries import Delivery
+from actors.messages import Inbound
 
 
 class RefusedAttempt(msgspec.Struct, frozen=True):

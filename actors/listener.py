@@ -14,7 +14,7 @@ from runtime.errors import StartError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.ports import Transport
+    from actors.transport import Transport
     from runtime.store import Store
 
 

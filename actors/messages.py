@@ -15,22 +15,6 @@ Role = Literal["user", "assistant", "tool"]
 Occasion = Literal["", "said", "reminder", "task", "cron", "heartbeat"]
 """Of what the runtime wrote itself: what was due; `said`: a reminder, as it was set."""
 
-Trouble = Literal[
-    "",
-    "busy",
-    "waiting",
-    "unavailable",
-    "refused",
-    "budget",
-    "timeout",
-    "broken",
-    "dropped",
-]
-"""Why somebody reads a notice instead of an answer: too much waits in this chat
-(`busy`); it will be tried again (`waiting`); the model cannot answer now
-(`unavailable`) or will not (`refused`); a budget is used up (`budget`); it took too
-long; something broke; the operator dropped it."""
-
 
 class Address(msgspec.Struct, frozen=True):
     """Where an answer goes; fixed when the message comes in."""
@@ -119,6 +103,17 @@ class Chain(msgspec.Struct, frozen=True):
     """How many tasks may still be handed on below this one, all in all."""
 
 
+class Quoted(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The message that another one replies to, as its platform shows it."""
+
+    text: str = ""
+    """Cut by the edge if it is long; nobody's order to anybody."""
+
+    sender_name: str = ""
+    agent: str = ""
+    """Name of the agent that said it; empty: somebody else did."""
+
+
 class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     """One message as it came in, the same shape from every platform."""
 
@@ -153,6 +148,21 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     reply_to: str = ""
     """The platform's id of the message this one replies to; empty if none."""
 
+    quoted: Quoted | None = None
+    """What that message says; None if the edge does not know, or there is none."""
+
+    mentions: tuple[str, ...] = ()
+    """Agents that the platform itself says are mentioned, by name."""
+
+    present: tuple[str, ...] = ()
+    """Agents that are in this chat, by name; empty: the edge does not know."""
+
+    roles: tuple[str, ...] = ()
+    """What the sender is on the platform, as it says (`admin`, …)."""
+
+    is_bot: bool = False
+    """Whether a program wrote it that is none of our agents."""
+
     attachments: tuple[Attachment, ...] = ()
     history: tuple[Line, ...] = ()
     """Earlier lines the edge brought along, oldest first (stateless HTTP clients)."""
@@ -182,96 +192,6 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
         """Take the message's own id for the correlation id unless one is given."""
         if not self.correlation_id:
             msgspec.structs.force_setattr(self, "correlation_id", self.id)
-
-
-class Abilities(msgspec.Struct, frozen=True):
-    """What a transport can do about deliveries."""
-
-    is_idempotent: bool = False
-    """Whether a delivery said twice under one id is seen once."""
-
-    can_look_up: bool = False
-    """Whether it can find out if a delivery was said (`Transport.look_up`)."""
-
-    max_part_chars: int = 0
-    """Most characters of one message; longer replies go out in parts. 0: any."""
-
-    pace: float = 0.0
-    """Least seconds between two messages in one chat."""
-
-    shows_typing: bool = False
-    """Whether it can show that somebody is writing (`Transport.show_typing`)."""
-
-    counts_answers: bool = False  # it waits for all: it is told of a `silence`, too
-    shows_asides: bool = True
-    """Whether people see what is said beside an answer. False where whoever asks
-    takes the first words for the answer: nothing is said there, and nobody asked."""
-
-
-class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """One message to a chat; a row of the outbox."""
-
-    id: str
-    """Unique and stable over retries: the platform's idempotency key."""
-
-    correlation_id: str
-    address: Address
-    agent: str
-    """Name under which it is said; empty for the runtime's own notices."""
-
-    text: str
-    reply_id: str = ""
-    """Which reply it is a part of: the same for its drafts and every attempt."""
-
-    part: int = 0
-    """Which part of its reply, from 0; a long reply goes out in several messages."""
-
-    reply_to: str = ""
-    """The platform's id of the message it answers."""
-
-    kind: Literal["reply", "notice", "silence"] = "reply"
-    is_aside: bool = False
-    """Said beside an answer that is still to come: which tool runs, what to approve."""
-
-    trouble: Trouble = ""
-    """What went wrong, if it tells of that instead of answering."""
-
-    is_root: bool = True
-    """False for what a further agent says to the same words, or on behalf of another
-    agent: the exchange is not over before the message's own answer has come."""
-
-    answers_left: int = 0
-    """How many more answers with this correlation id this one announces: one for
-    each delegation that it makes. An exchange is over when all have come."""
-
-    usage: Usage | None = None
-    """What the whole turn took, if its models told."""
-
-    retry_at: float = 0.0
-    """Unix seconds before which asking again could not end better; 0 if unknown."""
-
-
-class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of an answer that is still being written; never stored."""
-
-    correlation_id: str
-    reply_id: str = ""
-    """As in the deliveries that will say it."""
-
-    turn_id: str
-    address: Address
-    agent: str
-    text: str
-    """The new piece only, already through the sanitiser."""
-
-
-class Typing(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody begins to write an answer; never stored."""
-
-    correlation_id: str
-    reply_id: str
-    address: Address
-    agent: str
 
 
 class Usage(msgspec.Struct, frozen=True):

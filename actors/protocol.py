@@ -11,18 +11,10 @@ from typing import Literal
 import msgspec
 
 from actors.carried import NOTHING, Carried
+from actors.deliveries import Delivery, Draft, Trouble, Typing
 from actors.ingress import RefusedAttempt
 from actors.ledger import Spent
-from actors.messages import (
-    Delivery,
-    Draft,
-    Image,
-    Inbound,
-    Line,
-    Trouble,
-    Typing,
-    Usage,
-)
+from actors.messages import Image, Inbound, Line, Usage
 from actors.rules.actions import Delegation
 from actors.rules.approvals import OpenApproval
 from actors.rules.briefing import NO_FILES, Mode, PersonaFiles

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import names
-from actors.messages import Draft, Typing
+from actors.deliveries import Draft, Typing
 from actors.protocol import ShowDraft, ShowTyping
 from actors.rules.markers import cleaner
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import commits
-from actors.messages import Delivery, Inbound
+from actors.deliveries import Delivery
+from actors.messages import Inbound
 from actors.occasions import Times, as_inbound
 from actors.rules import schedule
 from actors.rules.schedule import Appointment, Policy, Previous, Woken

@@ -61,9 +61,9 @@ from runtime.supervisor import Supervisor, SupervisorConfig
 
 if TYPE_CHECKING:
     from actors.company import Company
-    from actors.ports import Transport
     from actors.roster import Roster
     from actors.services import Services
+    from actors.transport import Transport
 
 # Chosen: with the back-off below a child that always fails is started ten times in
 # its first minute and then once a minute, so it never takes its siblings along.

@@ -43,7 +43,8 @@ from runtime.watchdog import WatchdogConfig
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from actors.ports import Model, Transport
+    from actors.ports import Model
+    from actors.transport import Transport
     from benchmarks.people import Way
     from runtime.store import Store
 

@@ -9,26 +9,30 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from actors.messages import Abilities, Address, Inbound
+from actors.deliveries import Abilities
+from actors.messages import Address, Inbound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from actors.messages import Delivery, Draft, Typing
-    from actors.ports import Ingress
+    from actors.deliveries import Delivery, Draft, Typing
+    from actors.transport import Ingress
     from runtime.clock import Clock
 
 AT_ONCE = 64
 
 
 class Crowd:
-    """Implements `actors.ports.Transport`.
+    """Implements `actors.transport.Transport`.
 
     Args:
         connector: the name of its account.
         agent: whom they write to.
         clock: for the time on the messages.
     """
+
+    presence = None
+    """It can show nothing but messages."""
 
     def __init__(self, connector: str, agent: str, clock: Clock) -> None:
         self._connector = connector

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from actors.messages import Abilities, Address, Inbound
+from actors.deliveries import Abilities
+from actors.messages import Address, Inbound
 from benchmarks.stopwatch import now_ns
 
 if TYPE_CHECKING:
-    from actors.messages import Delivery, Draft, ModelAnswer, ModelRequest, Typing
-    from actors.ports import Ingress, Model, Speak
+    from actors.deliveries import Delivery, Draft, Typing
+    from actors.messages import ModelAnswer, ModelRequest
+    from actors.ports import Model, Speak
+    from actors.transport import Ingress
     from runtime.clock import Clock
 
 CONNECTOR = "people"
@@ -57,7 +60,7 @@ class TimedModel:
 
 
 class People:
-    """Implements `actors.ports.Transport`: so many chats, one person in each.
+    """Implements `actors.transport.Transport`: so many chats, one person in each.
 
     Args:
         chats: how many people write at once.
@@ -65,6 +68,9 @@ class People:
         agent: whom they write to.
         clock: for the time on the messages.
     """
+
+    presence = None
+    """It can show nothing but messages."""
 
     def __init__(self, chats: int, share: int, agent: str, clock: Clock) -> None:
         self.ways: dict[str, Way] = {}

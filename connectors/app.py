@@ -58,7 +58,8 @@ from runtime.system import ActorSystem, SystemConfig, open_system
 from runtime.watchdog import WatchdogConfig
 
 if TYPE_CHECKING:
-    from actors.ports import Tool, Transport
+    from actors.ports import Tool
+    from actors.transport import Transport
     from connectors.sandbox.runner import Sandbox
     from connectors.tool_sources import ToolSources
     from runtime.clock import Clock

@@ -8,7 +8,8 @@ import msgspec
 import trio
 
 from actors import names
-from actors.messages import Delivery, Inbound
+from actors.deliveries import Delivery
+from actors.messages import Inbound
 from actors.protocol import CloseDoor
 from runtime.errors import StoreError
 from runtime.logs import EventLog

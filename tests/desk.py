@@ -11,9 +11,10 @@ import trio
 from actors import commits, records
 from actors.answers import Answer
 from actors.config import LimitsConfig
+from actors.deliveries import Delivery
 from actors.history import History
 from actors.ledger import Run
-from actors.messages import Address, Delivery, Inbound, Line, ToolCall, Usage
+from actors.messages import Address, Inbound, Line, ToolCall, Usage
 from actors.metrics import LineMetrics
 from actors.rules import message_state
 from actors.rules.keys import session_key

@@ -10,7 +10,8 @@ import trio.testing
 
 from actors.account import Account
 from actors.answers import aside, notice
-from actors.messages import Abilities, Delivery, Usage
+from actors.deliveries import Abilities, Delivery
+from actors.messages import Usage
 from actors.protocol import (
     Deliver,
     Finished,

@@ -18,9 +18,10 @@ from actors.commits import (
     as_exchange,
     as_unheard,
 )
+from actors.deliveries import Delivery
 from actors.history import SCHEMA, SNAPSHOT_EVERY, Deferred, Exchanged, History
 from actors.ledger import Run
-from actors.messages import Delivery, Inbound, Line
+from actors.messages import Inbound, Line
 from actors.records import AuditRecord
 from actors.redaction import Keep
 from actors.rules import message_state

@@ -13,9 +13,9 @@ import trio.testing
 from actors import names
 from actors.commits import as_accept, as_enqueue
 from actors.connector import MOST_STORING, Connector, ConnectorIngress
+from actors.deliveries import Delivery, Draft
 from actors.errors import OverloadedError
 from actors.listener import Listener
-from actors.messages import Delivery, Draft
 from actors.protocol import (
     Deliver,
     Delivered,

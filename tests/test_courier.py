@@ -10,13 +10,13 @@ from msgspec import structs
 
 from actors.commits import as_enqueue
 from actors.courier import Courier
+from actors.deliveries import Abilities, Draft
 from actors.errors import (
     DeliveryBusyError,
     DeliveryError,
     DeliveryRefusedError,
     DeliveryUnknownError,
 )
-from actors.messages import Abilities, Draft
 from actors.protocol import Deliver, Delivered, Settled, ShowDraft
 from runtime.memory_store import MemoryStore
 from runtime.rows import Commit, Receipt
@@ -26,7 +26,7 @@ from tests.fakes.road import open_road
 from tests.puppet import virtual
 
 if TYPE_CHECKING:
-    from actors.messages import Delivery
+    from actors.deliveries import Delivery
     from actors.rules.sending import OnUnknown
     from runtime.store import Done
 

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 import trio
 
+from actors.deliveries import Delivery
 from actors.errors import DeliveryRefusedError
 from actors.ingress import Earlier
-from actors.messages import Delivery, Inbound
 from connectors.web.exchange import Exchange
 from connectors.web.server import HttpSettings
 from runtime.errors import StoreUnavailableError
@@ -20,7 +20,8 @@ from tests.fakes.web import open_channel
 from tests.test_openai_api import COMPLETIONS, Posting, body, content_of, error_of
 
 if TYPE_CHECKING:
-    from actors.messages import Trouble
+    from actors.deliveries import Trouble
+    from actors.messages import Inbound
     from tests.fakes.web import Channel
 
 KEY = {"idempotency-key": "k"}

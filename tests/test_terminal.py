@@ -12,8 +12,8 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.deliveries import Delivery, Draft
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, OverloadedError
-from actors.messages import Delivery, Draft, Inbound
 from actors.rules.speaking import Piece
 from connectors.chat.console import MOST_CHARACTERS, StandardConsole
 from connectors.chat.plain_text import Writer, make_safe
@@ -29,6 +29,8 @@ from tests.fakes.ingress import FakeIngress
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+
+    from actors.messages import Inbound
 
 PIPE = TerminalSettings(is_interactive=False)
 

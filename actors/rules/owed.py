@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from actors.messages import Delivery
+    from actors.deliveries import Delivery
 
 
 class Owed:

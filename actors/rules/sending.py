@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, assert_never
 import msgspec
 
 if TYPE_CHECKING:
-    from actors.messages import Abilities
+    from actors.deliveries import Abilities
 
 OnUnknown = Literal["resend", "hold"]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from actors.messages import Delivery, Draft
+    from actors.deliveries import Delivery, Draft
 
 Key = tuple[str, str]
 """Correlation id and agent of one answer."""

@@ -16,13 +16,14 @@ import msgspec
 import pykka
 import trio
 
+from actors.deliveries import Abilities, Delivery
 from actors.errors import (
     ChatError,
     DeliveryBusyError,
     DeliveryRefusedError,
     MessageRefusedError,
 )
-from actors.messages import Abilities, Address, Delivery, Inbound
+from actors.messages import Address, Inbound
 from actors.rules.owed import Owed
 from actors.rules.speaking import Speakers
 from connectors.chat.console import Console, Printer
@@ -33,9 +34,9 @@ from runtime.logs import EventLog
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from actors.messages import Draft, Typing
-    from actors.ports import Ingress
+    from actors.deliveries import Draft, Typing
     from actors.rules.speaking import Piece
+    from actors.transport import Ingress
     from runtime.clock import Clock
     from runtime.ids import IdSource
 
@@ -81,7 +82,7 @@ class TerminalSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TerminalTransport:
-    """The terminal as a chat account; implements `actors.ports.Transport`.
+    """The terminal as a chat account; implements `actors.transport.Transport`.
 
     Args:
         settings: who sits there and how it behaves.
@@ -89,6 +90,9 @@ class TerminalTransport:
         clock: the time of messages.
         ids: makes the ids of messages.
     """
+
+    presence = None
+    """It can show nothing but messages."""
 
     def __init__(
         self, settings: TerminalSettings, console: Console, clock: Clock, ids: IdSource

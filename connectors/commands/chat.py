@@ -27,7 +27,7 @@ from connectors.reloading import Reloading
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from actors.ports import Transport
+    from actors.transport import Transport
     from connectors.app import Parts
     from connectors.config import AppConfig
     from connectors.reloading import Source

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from actors.messages import Delivery
+from actors.deliveries import Delivery
 from actors.rules.keys import SessionKey
 from connectors import receipt_key
 from connectors.commands.database import database_options, find_database, json_option

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.deliveries import Delivery
 from actors.ledger import Run
-from actors.messages import Delivery, Usage
+from actors.messages import Usage
 from connectors.commands.printing import NONE, first_words, indented, moment
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from connectors.web.errors import ApiError, of_trouble
 from runtime.clock import SystemClock
 
 if TYPE_CHECKING:
+    from actors.deliveries import Delivery, Draft
     from actors.ingress import Earlier
-    from actors.messages import Delivery, Draft
     from actors.rules.speaking import Piece
 
 

@@ -16,8 +16,8 @@ import trio
 from starlette.responses import Response
 from starlette.routing import Route
 
+from actors.deliveries import Abilities
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
-from actors.messages import Abilities
 from connectors.crossing import BridgeError
 from connectors.web import openai_wire as wire
 from connectors.web.completions import Completions, Desk
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from actors.deliveries import Delivery, Draft, Typing
     from actors.ingress import Earlier
-    from actors.messages import Delivery, Draft, Inbound, Typing
-    from actors.ports import Ingress
+    from actors.messages import Inbound
+    from actors.transport import Ingress
     from connectors.bridge import Bridge
     from connectors.web.operations import Operations
     from connectors.web.server import HttpSettings
@@ -44,7 +45,7 @@ GONE = "the client has gone"
 
 
 class HttpTransport:
-    """The HTTP server as a chat account; implements `actors.ports.Transport`.
+    """The HTTP server as a chat account; implements `actors.transport.Transport`.
 
     Args:
         settings: where it listens and what a request may cost.
@@ -54,6 +55,9 @@ class HttpTransport:
         operations: what `/readyz` and `/metrics` show.
         clock: the time of messages and ids.
     """
+
+    presence = None
+    """It can show nothing but messages."""
 
     def __init__(
         self,

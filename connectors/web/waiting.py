@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from actors.messages import Delivery, Draft
+    from actors.deliveries import Delivery, Draft
     from connectors.web.exchange import Exchange
 
 

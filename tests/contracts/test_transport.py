@@ -1,4 +1,4 @@
-"""Every transport keeps the promises of `actors.ports.Transport`."""
+"""Every transport keeps the promises of `actors.transport.Transport`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import pytest
 import trio
 from msgspec import structs
 
+from actors.deliveries import Delivery, Draft
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, OverloadedError
-from actors.messages import Delivery, Draft, Inbound
 from runtime.errors import StoreUnavailableError
 from tests.fakes.stages import Stage, open_stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from actors.messages import Inbound
 
 ALL = pytest.mark.parametrize("name", ["fake", "terminal", "http"])
 

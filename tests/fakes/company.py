@@ -50,16 +50,13 @@ from tests.fakes.transport import FakeTransport
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
+    from actors.deliveries import Delivery, Draft
     from actors.ingress import Earlier, RefusedAttempt
-    from actors.messages import (
-        Delivery,
-        Draft,
-        Inbound,
-        ModelRequest,
-    )
-    from actors.ports import Ingress, MediaReader, Speak, Tool, ToolSource
+    from actors.messages import Inbound, ModelRequest
+    from actors.ports import MediaReader, Speak, Tool, ToolSource
     from actors.rules.sending import OnUnknown
     from actors.services import Rememberer
+    from actors.transport import Ingress
     from runtime.deadletters import DeadLetter
     from runtime.system import ActorSystem
 

@@ -8,7 +8,8 @@ from actors import names
 from actors.accounts import Accounts
 from actors.catalogue import of_one
 from actors.config import AgentConfig, LimitsConfig
-from actors.messages import Address, Delivery, Inbound
+from actors.deliveries import Delivery
+from actors.messages import Address, Inbound
 from actors.metrics import LineMetrics
 from actors.persona import Persona
 from actors.services import Services

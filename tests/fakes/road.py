@@ -26,7 +26,7 @@ from tests.puppet import virtual
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from actors.messages import Abilities
+    from actors.deliveries import Abilities
     from actors.rules.sending import OnUnknown
     from runtime.ref import ActorRef
     from runtime.testing import Probe

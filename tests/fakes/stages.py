@@ -20,7 +20,7 @@ from tests.fakes.web import Channel, open_channel
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from actors.ports import Transport
+    from actors.transport import Transport
 
 
 class Stage(Protocol):

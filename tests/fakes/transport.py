@@ -7,29 +7,25 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from actors.deliveries import Abilities, Delivery, Draft, Typing
 from actors.errors import ChatError, DeliveryBusyError, DeliveryRefusedError
-from actors.messages import (
-    Abilities,
-    Address,
-    Attachment,
-    Delivery,
-    Draft,
-    Inbound,
-    Typing,
-)
+from actors.messages import Address, Attachment, Inbound
 from runtime.errors import KernelError
 
 if TYPE_CHECKING:
-    from actors.ports import Ingress
+    from actors.transport import Ingress
 
 
 class FakeTransport:
-    """Implements `actors.ports.Transport` without any platform.
+    """Implements `actors.transport.Transport` without any platform.
 
     Args:
         name: of the connector account.
         agent: whom its people address; empty: routes decide.
     """
+
+    presence = None
+    """It can show nothing but messages."""
 
     def __init__(self, name: str = "fake", agent: str = "") -> None:
         self.name = name

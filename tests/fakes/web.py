@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from actors.messages import Delivery, Draft, Inbound
+from actors.deliveries import Delivery, Draft
 from connectors.bridge import Bridge
 from connectors.web.openai_api import HttpTransport
 from connectors.web.operations import Operations
@@ -17,6 +17,8 @@ from tests.fakes.ingress import FakeIngress
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+
+    from actors.messages import Inbound
 
 AGENTS = ("anna", "ben")
 

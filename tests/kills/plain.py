@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
+from actors.deliveries import Abilities
 from actors.errors import DeliveryBusyError, DeliveryUnknownError
-from actors.messages import Abilities, Address, Inbound
+from actors.messages import Address, Inbound
 from connectors.app import open_app, serving
 from connectors.commands.running import (
     hearing_signals,
@@ -32,8 +33,8 @@ from tests.kills.platform import Here, Say, Shown, ToBot, Took, Wrote, lines, se
 from tests.kills.victim import watch
 
 if TYPE_CHECKING:
-    from actors.messages import Delivery, Draft, Typing
-    from actors.ports import Ingress
+    from actors.deliveries import Delivery, Draft, Typing
+    from actors.transport import Ingress
     from connectors.app import MakeTransport, Parts
     from connectors.config import AppConfig
     from runtime.config import Settings
@@ -43,7 +44,7 @@ IN_DOUBT = re.compile(rb'deliveries\w*\{connector="plain",\w+="in_doubt"\} (\d+)
 
 
 class PlainTransport:
-    """Implements `actors.ports.Transport` for that platform.
+    """Implements `actors.transport.Transport` for that platform.
 
     Args:
         port: where it listens, on loopback.
@@ -51,6 +52,7 @@ class PlainTransport:
     """
 
     abilities = Abilities()
+    presence = None
 
     def __init__(self, port: int, parts: Parts) -> None:
         self._port = port

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.messages import Address, Delivery
+from actors.deliveries import Delivery
+from actors.messages import Address
 from actors.rules.owed import Owed
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.messages import Abilities
+from actors.deliveries import Abilities
 from actors.rules.sending import (
     FIRST_WAIT,
     GIVE_UP_AFTER,

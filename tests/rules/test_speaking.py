@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.messages import Address, Delivery, Draft
+from actors.deliveries import Delivery, Draft
+from actors.messages import Address
 from actors.rules.speaking import MOST_HELD, Piece, Speakers, missing_part
 
 if TYPE_CHECKING:

@@ -29,7 +29,8 @@ from tests.simulation.workload import CANARY, canary
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from actors.messages import Delivery, Draft, Inbound, ModelRequest, ToolContext
+    from actors.deliveries import Delivery, Draft
+    from actors.messages import Inbound, ModelRequest, ToolContext
     from actors.rules.routes import RoutingTable
     from runtime.kernel import Kernel
     from runtime.rows import Commit

@@ -8,13 +8,7 @@ import msgspec
 import trio
 
 from actors.errors import ModelBusyError, ModelRefusedError, ToolError
-from actors.messages import (
-    ModelAnswer,
-    ToolCall,
-    ToolContext,
-    ToolResult,
-    ToolSpec,
-)
+from actors.messages import ModelAnswer, ToolCall, ToolContext, ToolResult, ToolSpec
 from tests.fakes.company import FakeModel, Says, heard
 from tests.simulation.workload import CANARY
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.messages import Delivery, Inbound
+from actors.deliveries import Delivery
+from actors.messages import Inbound
 
 if TYPE_CHECKING:
     from runtime.rows import Commit

@@ -28,8 +28,8 @@ from tests.simulation.workload import Act
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.messages import Delivery, Draft
-    from actors.ports import Ingress
+    from actors.deliveries import Delivery, Draft
+    from actors.transport import Ingress
     from tests.simulation.checkers import Checkers
     from tests.simulation.faults import Faults
     from tests.simulation.trace import Trace

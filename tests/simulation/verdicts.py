@@ -11,7 +11,7 @@ from runtime.keyed import KeyedSupervisor
 from tests.simulation.ledger import RECEIVED, SETTLED
 
 if TYPE_CHECKING:
-    from actors.messages import Delivery
+    from actors.deliveries import Delivery
     from runtime.kernel import Kernel
     from runtime.rows import Counts
     from tests.simulation.checkers import Checkers

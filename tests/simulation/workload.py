@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.config import AgentConfig, LimitsConfig
-from actors.messages import Abilities
+from actors.deliveries import Abilities
 from actors.prompt_config import ContextConfig
 from actors.rules.message_state import RetryPolicy
 from actors.rules.sending import OnUnknown

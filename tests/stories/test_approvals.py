@@ -11,7 +11,7 @@ import trio.testing
 
 from actors.config import ApprovalConfig
 from actors.consent import NO_ANSWER
-from actors.messages import Abilities
+from actors.deliveries import Abilities
 from actors.session_config import SessionConfig
 from tests.fakes.company import (
     FakeModel,
@@ -25,7 +25,8 @@ from tests.fakes.company import (
 from tests.fakes.shell import OLGA, TIMEOUT, Office
 
 if TYPE_CHECKING:
-    from actors.messages import Delivery, ModelRequest
+    from actors.deliveries import Delivery
+    from actors.messages import ModelRequest
 
     Clock = trio.testing.MockClock
 

@@ -18,7 +18,7 @@ from tests.fakes.crashes import Death, Moment, MortalStore, run_through
 from tests.fakes.shell import Office
 
 if TYPE_CHECKING:
-    from actors.messages import Delivery
+    from actors.deliveries import Delivery
 
     Clock = trio.testing.MockClock
 

@@ -37,7 +37,8 @@ from tests.fakes.company import (
 
 if TYPE_CHECKING:
     from actors.catalogue import Catalogue
-    from actors.messages import Delivery, ModelRequest
+    from actors.deliveries import Delivery
+    from actors.messages import ModelRequest
     from actors.services import Services
     from runtime.system import ActorSystem
 

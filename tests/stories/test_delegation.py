@@ -27,7 +27,8 @@ from tests.fakes.company import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.messages import Delivery, ModelRequest
+    from actors.deliveries import Delivery
+    from actors.messages import ModelRequest
 
     Clock = trio.testing.MockClock
 

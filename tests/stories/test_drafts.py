@@ -10,7 +10,7 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.messages import Abilities, Delivery, Draft
+from actors.deliveries import Abilities, Delivery, Draft
 from runtime.testing import seeded_order
 from tests.fakes.company import Cast, FakeModel, Says, at_rest, open_company, until
 

@@ -11,7 +11,8 @@ from runtime.rows import Counts
 from tests.fakes.company import Cast, FakeModel, Platform, at_rest, open_company, until
 
 if TYPE_CHECKING:
-    from actors.messages import Delivery, ModelRequest
+    from actors.deliveries import Delivery
+    from actors.messages import ModelRequest
     from runtime.kernel import Kernel
 
     Clock = trio.testing.MockClock

@@ -9,8 +9,8 @@ import pytest
 import trio
 import trio.testing
 
+from actors.deliveries import Abilities, Delivery, Draft
 from actors.errors import DeliveryBusyError, DeliveryUnknownError
-from actors.messages import Abilities, Delivery, Draft
 from tests.fakes.company import (
     Cast,
     FakeModel,

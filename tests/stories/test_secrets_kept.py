@@ -28,7 +28,8 @@ from tests.fakes.summing import task_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from actors.messages import Delivery, Draft, ModelRequest
+    from actors.deliveries import Delivery, Draft
+    from actors.messages import ModelRequest
 
 Clock = trio.testing.MockClock
 

@@ -1,0 +1,162 @@
+"""What travels from agents to people, and across the port of chats.
+
+Frozen, like all messages: `actors/messages.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from actors.messages import Address, Usage
+
+Trouble = Literal[
+    "",
+    "busy",
+    "waiting",
+    "unavailable",
+    "refused",
+    "budget",
+    "timeout",
+    "broken",
+    "dropped",
+]
+"""Why somebody reads a notice instead of an answer: too much waits in this chat
+(`busy`); it will be tried again (`waiting`); the model cannot answer now
+(`unavailable`) or will not (`refused`); a budget is used up (`budget`); it took too
+long; something broke; the operator dropped it."""
+
+
+class Abilities(msgspec.Struct, frozen=True):
+    """What a transport can do about deliveries."""
+
+    is_idempotent: bool = False
+    """Whether a delivery said twice under one id is seen once."""
+
+    can_look_up: bool = False
+    """Whether it can find out if a delivery was said (`Transport.look_up`)."""
+
+    max_part_chars: int = 0
+    """Most characters of one message; longer replies go out in parts. 0: any."""
+
+    pace: float = 0.0
+    """Least seconds between two messages in one chat."""
+
+    shows_typing: bool = False
+    """Whether it can show that somebody is writing (`Transport.show_typing`)."""
+
+    typing_for: float = 0.0
+    """Seconds after which the platform stops showing it by itself; 0: it never does,
+    and need not be told again."""
+
+    draft_pace: float = 0.0
+    """Least seconds between two edits of one message, where `Presence` edits."""
+
+    counts_answers: bool = False  # it waits for all: it is told of a `silence`, too
+    shows_asides: bool = True
+    """Whether people see what is said beside an answer. False where whoever asks
+    takes the first words for the answer: nothing is said there, and nobody asked."""
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """One message to a chat; a row of the outbox."""
+
+    id: str
+    """Unique and stable over retries: the platform's idempotency key."""
+
+    correlation_id: str
+    address: Address
+    agent: str
+    """Name under which it is said; empty for the runtime's own notices."""
+
+    text: str
+    reply_id: str = ""
+    """Which reply it is a part of: the same for its drafts and every attempt."""
+
+    part: int = 0
+    """Which part of its reply, from 0; a long reply goes out in several messages."""
+
+    reply_to: str = ""
+    """The platform's id of the message it answers."""
+
+    kind: Literal["reply", "notice", "silence"] = "reply"
+    is_aside: bool = False
+    """Said beside an answer that is still to come: which tool runs, what to approve."""
+
+    trouble: Trouble = ""
+    """What went wrong, if it tells of that instead of answering."""
+
+    is_root: bool = True
+    """False for what a further agent says to the same words, or on behalf of another
+    agent: the exchange is not over before the message's own answer has come."""
+
+    answers_left: int = 0
+    """How many more answers with this correlation id this one announces: one for
+    each delegation that it makes. An exchange is over when all have come."""
+
+    usage: Usage | None = None
+    """What the whole turn took, if its models told."""
+
+    retry_at: float = 0.0
+    """Unix seconds before which asking again could not end better; 0 if unknown."""
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of an answer that is still being written; never stored."""
+
+    correlation_id: str
+    reply_id: str = ""
+    """As in the deliveries that will say it."""
+
+    turn_id: str
+    address: Address
+    agent: str
+    text: str
+    """The new piece only, already through the sanitiser."""
+
+
+class Typing(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody begins to write an answer; never stored."""
+
+    correlation_id: str
+    reply_id: str
+    address: Address
+    agent: str
+
+
+class Edit(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that was said before is to read otherwise."""
+
+    id: str
+    """Unique and stable over retries: the platform's idempotency key."""
+
+    correlation_id: str
+    address: Address
+    agent: str
+    """Under whose name it was said."""
+
+    receipt: str
+    """The platform's id of the message."""
+
+    text: str
+    """All that it is to read from now on."""
+
+    is_last: bool = False
+    """Whether this is the answer itself; before, a draft of it."""
+
+
+class Reaction(msgspec.Struct, frozen=True, kw_only=True):
+    """A small sign at somebody's message, as `👀`; never stored."""
+
+    correlation_id: str
+    address: Address
+    agent: str
+    message: str
+    """The platform's id of the message."""
+
+    sign: str
+    """One emoji."""
+
+    instead_of: str = ""
+    """The sign of the same agent that it takes the place of; empty: of none."""
