@@ -1,20 +1,18 @@
 """One account on a platform: what comes in is stored first, what goes out once.
 
-Steps 2 and 9 of a message's way; `ConnectorIngress` is what the transport holds.
+Steps 2 and 9 of a message's way; `intake.py` is what the transport holds.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
 from actors import commits, knowing, names, records
-from actors.deliveries import Delivery
 from actors.errors import MessageRefusedError, OverloadedError, StoppingError
-from actors.ingress import Earlier, RefusedAttempt
+from actors.intake import read_delivery
 from actors.messages import Inbound
 from actors.open_messages import COUNT_AGAIN, COUNT_EVERY, OpenMessages, unanswered
 from actors.protocol import (
@@ -35,22 +33,20 @@ from actors.rules import priority, secrets
 from runtime.actor import Actor
 from runtime.errors import (
     DuplicateError,
-    MailboxFullError,
     StoreError,
     StoreUnavailableError,
 )
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 from runtime.messages import Keyed
-from runtime.ref import UNANSWERED
 from runtime.reply import Reply
 from runtime.rows import Commit, Committed, StoredDelivery
 
 if TYPE_CHECKING:
+    from actors.deliveries import Delivery
+    from actors.ingress import RefusedAttempt
     from actors.messages import Address
     from actors.services import Services
-    from runtime.ref import ActorRef
-    from runtime.store import Store
 
 LOG = EventLog("connector")
 
@@ -318,7 +314,7 @@ class Connector(Actor):
                 return
             for row in rows:
                 after = row.number
-                delivery = _read(row)
+                delivery = read_delivery(row)
                 if delivery is not None:
                     self._deliver(read_deliver(delivery, row))
             if len(rows) < PAGE:
@@ -344,58 +340,3 @@ def read_deliver(delivery: Delivery, row: StoredDelivery) -> Deliver:
 def _note_refusal(outcome: object) -> None:
     if isinstance(outcome, Exception):
         LOG.warning("refused attempt not on record", why=str(outcome))
-
-
-class ConnectorIngress:
-    """What a transport holds of its connector; see `actors.transport.Ingress`.
-
-    Args:
-        connector: the connector actor.
-        store: knows what was accepted earlier.
-    """
-
-    def __init__(self, connector: ActorRef, store: Store) -> None:
-        self._connector = connector
-        self._store = store
-
-    async def accept(self, inbound: Inbound) -> bool:
-        """Store a message; see the port."""
-        try:
-            return bool(await self._connector.ask(Receive(inbound)))
-        except MailboxFullError as error:
-            raise OverloadedError(
-                "too many messages at once; try again in a moment"
-            ) from error
-        except UNANSWERED as error:
-            raise OverloadedError(
-                "the message was not confirmed; try again in a moment"
-            ) from error
-
-    async def earlier(self, connector: str, platform_id: str) -> Earlier | None:
-        """Tell what became of a message; see the port."""
-        found = await self._store.answered(connector, platform_id)
-        if found is None:
-            return None
-        row = found.message
-        is_settled = row.state not in {"accepted", "running"}
-        said = (_read(each) for each in found.deliveries)
-        return Earlier(
-            inbound=msgspec.json.decode(row.body, type=Inbound),
-            outcome=f"{row.state}:{row.reason}" if is_settled else "",
-            deliveries=tuple(each for each in said if each is not None),
-        )
-
-    def refuse(self, attempt: RefusedAttempt) -> None:
-        """Have a refused attempt put on record; see the port."""
-        # A full mailbox makes it a dead letter, which is counted.
-        with contextlib.suppress(MailboxFullError, *UNANSWERED):
-            self._connector.tell(Refuse(attempt))
-
-
-def _read(row: StoredDelivery) -> Delivery | None:
-    try:
-        return msgspec.json.decode(row.body, type=Delivery)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        # Left as it is: a later release may read it, and it keeps no other waiting.
-        LOG.fault("delivery cannot be read", error, delivery=row.id)
-        return None

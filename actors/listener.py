@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from actors import names
-from actors.connector import ConnectorIngress
+from actors.intake import ConnectorIngress
 from runtime.actor import Actor
 from runtime.errors import StartError
 

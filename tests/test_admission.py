@@ -14,9 +14,10 @@ import trio.testing
 from actors import names
 from actors.commits import as_accept, as_enqueue
 from actors.config import LimitsConfig
-from actors.connector import MOST_REFUSALS, Connector, ConnectorIngress
+from actors.connector import MOST_REFUSALS, Connector
 from actors.errors import MessageRefusedError, OverloadedError, StoppingError
 from actors.ingress import RefusedAttempt
+from actors.intake import ConnectorIngress
 from actors.open_messages import COUNT_AGAIN
 from actors.protocol import CloseDoor, Deliver, Route, Settled
 from actors.records import AuditRecord

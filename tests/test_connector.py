@@ -12,9 +12,10 @@ import trio.testing
 
 from actors import names
 from actors.commits import as_accept, as_enqueue
-from actors.connector import MOST_STORING, Connector, ConnectorIngress
+from actors.connector import MOST_STORING, Connector
 from actors.deliveries import Delivery, Draft
 from actors.errors import OverloadedError
+from actors.intake import ConnectorIngress
 from actors.listener import Listener
 from actors.protocol import (
     Deliver,

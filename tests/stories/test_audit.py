@@ -13,9 +13,10 @@ import trio.testing
 from actors import names
 from actors.catalogue import of_one
 from actors.config import AgentConfig, AuditConfig
-from actors.connector import MOST_REFUSALS, ConnectorIngress
+from actors.connector import MOST_REFUSALS
 from actors.errors import ModelBusyError, ModelRefusedError
 from actors.ingress import RefusedAttempt
+from actors.intake import ConnectorIngress
 from actors.ledger import Spent
 from actors.messages import Usage
 from actors.records import AuditRecord, ConversationRecord, UsageRecord
