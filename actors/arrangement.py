@@ -1,7 +1,7 @@
 """How a turn, or a session, has later things arranged: asks the scheduler, in time.
 
-What it gets back goes into the commit of its answer. `tell_scheduled` comes after
-that commit.
+What it gets back goes into the commit of its answer; after that the scheduler is told
+that it is durable (`outgoing.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from actors import names
 from actors.rules import scopes
 from actors.rules.appointing import Origin
 from actors.rules.arranging import Wish
-from actors.scheduling import Arrange, Arranged, Scheduled, all_refused
+from actors.scheduling import Arrange, Arranged, all_refused
 from runtime.errors import KernelError
 from runtime.logs import EventLog
 from runtime.ref import UNANSWERED
@@ -81,10 +81,3 @@ async def arrange(actor: Actor, wishes: tuple[Wish, ...], origin: Origin) -> Arr
     except (*UNANSWERED, KernelError) as error:
         LOG.warning("the scheduler gave no answer", why=str(error))
         return all_refused(request, NOBODY)
-
-
-def tell_scheduled(actor: Actor, arranged: Arranged) -> None:
-    """Tell the scheduler that what it gave is durable."""
-    if arranged.changes:
-        ids = tuple(each.id for each in arranged.changes)
-        actor.tell(names.SCHEDULER, Scheduled(ids))

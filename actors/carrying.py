@@ -1,7 +1,8 @@
 """Has carried out what a model asks for in its answer, as far as it may be.
 
-Nothing is done here. Whoever is responsible for a family of marks decides, and gives
-what the commit of the answer has to store; in the order of F235.
+Whoever is responsible for a family of marks decides, and gives what the commit of the
+answer has to store; in the order of F235. Only what is no worse for being done twice
+is done at once: how somebody wishes to be answered, and the operator's own files.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import trio
 from actors import arrangement, knowing, names, noting
 from actors.acquaintance import ChangePerson
 from actors.carried import NOTHING, Carried, joined
-from actors.conducting import conduct
+from actors.conducting import LATER, conduct
 from actors.jotting import jot
 from actors.rules import actions, languages, markers
 from actors.rules.approvals import person as account_of
@@ -43,7 +44,6 @@ WITHIN = 20.0
 """Seconds that all of it may take."""
 
 THE_REST = "the rest of it"
-LATER = "nobody could do it just now; try again"
 
 
 async def carry_out(
@@ -89,8 +89,7 @@ async def _gather(
     outcomes = (*jotted.retold(notes, noted.outcomes), *jotted.outcomes)
     parts.append(msgspec.structs.replace(noted, outcomes=outcomes))
     wishes = arrangement.wishes_of(wants)
-    staffing = [each for each in wants if isinstance(each, actions.Conducting)]
-    if hires := tuple(each for each in staffing if each not in wishes):
+    if hires := tuple(each for each in wants if isinstance(each, actions.Staffing)):
         parts.append(await conduct(hires, inbound, persona, services, turn))
     if wishes:
         origin = arrangement.origin_of(inbound, persona, person.id)

@@ -22,7 +22,7 @@ from runtime.ref import UNANSWERED
 if TYPE_CHECKING:
     from actors.messages import Inbound
     from actors.persona import Persona
-    from actors.rules.actions import Conducting
+    from actors.rules.actions import Staffing
     from actors.services import Services
     from runtime.actor import Actor
 
@@ -32,10 +32,11 @@ LOG = EventLog("staff")
 DECIDED_WITHIN = 5.0
 
 LATER = "nobody could do it just now; try again"
+"""Why nothing came of what somebody should have decided."""
 
 
 async def conduct(
-    wishes: tuple[Conducting, ...],
+    wishes: tuple[Staffing, ...],
     inbound: Inbound,
     persona: Persona,
     services: Services,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 MarkerFamily = Literal[
     "memory",
@@ -22,19 +22,7 @@ MarkerFamily = Literal[
 ]
 """Marks that are allowed together; each is explained in `rules/tags.py`."""
 
-UNLESS_TOLD: tuple[MarkerFamily, ...] = (
-    "memory",
-    "state",
-    "delegation",
-    "forget",
-    "language",
-    "personality",
-    "reward",
-    "lesson",
-    "schedule",
-    "heartbeat",
-    "project",
-    "skill",
-    "bug",
+UNLESS_TOLD: tuple[MarkerFamily, ...] = tuple(
+    family for family in get_args(MarkerFamily) if family != "purge"
 )
 """All but what cannot be undone."""

@@ -76,7 +76,6 @@ class Persona:
             families.add("conductor")
         return Egress(
             families=frozenset(families),
-            carried=tags.CARRIED,
             hides_narration=config.hide_narration,
             opens_envelopes=config.json_answers,
         )
@@ -91,7 +90,7 @@ class Persona:
             idle.add("project")
         if not self.remembers:
             idle |= tags.REMEMBERING
-        return (self.egress.families & tags.CARRIED) - idle
+        return self.egress.families - idle
 
     def delegation_limits(self, max_hops: int) -> DelegationLimits:
         """Say what the loop guard must know of this agent."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from actors.company import Company
     from actors.roster import Team
-    from actors.rules.actions import Conducting
+    from actors.rules.actions import Staffing
     from actors.rules.hired import Client
     from actors.rules.hiring import Decided, Maker
     from runtime.child import ChildSpec
@@ -147,7 +147,7 @@ class Staff(Actor):
 
     # --- what conductors wish -------------------------------------------------------
 
-    async def _conduct(self, wishes: tuple[Conducting, ...], maker: Maker) -> Conducted:
+    async def _conduct(self, wishes: tuple[Staffing, ...], maker: Maker) -> Conducted:
         """Decide about the wishes of one answer; nothing is changed yet.
 
         Raises:

@@ -6,7 +6,7 @@ import msgspec
 
 from actors.persona import Persona
 from actors.protocol import Route
-from actors.rules.actions import Conducting
+from actors.rules.actions import Staffing
 from actors.rules.hiring import Maker
 from actors.rules.routes import RoutingTable
 
@@ -14,7 +14,7 @@ from actors.rules.routes import RoutingTable
 class Conduct(msgspec.Struct, frozen=True):
     """To `staff`, asked: what becomes of these wishes? See `staff_rows.Conducted`."""
 
-    wishes: tuple[Conducting, ...]
+    wishes: tuple[Staffing, ...]
     maker: Maker
 
 

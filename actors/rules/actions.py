@@ -221,7 +221,10 @@ MAX_MINUTES = 43_200
 Remembering = SaveFact | SetState | AddReward | AddLesson | SetPersonality | PurgeFacts
 """Carried out first, in the order of the text."""
 
-Conducting = CreateAgent | UpdateAgent | CreateCron | CreateHeartbeat | CreateClient
+Staffing = CreateAgent | UpdateAgent | CreateClient
+"""What `staff` carries out."""
+
+Conducting = Staffing | CreateCron | CreateHeartbeat
 """Carried out next; only a conductor's."""
 
 Arranging = (

@@ -16,8 +16,6 @@ from actors.rules.actions import (
     AgentFields,
     CreateAgent,
     CreateClient,
-    CreateCron,
-    CreateHeartbeat,
     UpdateAgent,
 )
 from actors.rules.confirming import Outcome
@@ -26,7 +24,7 @@ from actors.rules.hired import Client, HiredAgent, Terms
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from actors.rules.actions import Conducting
+    from actors.rules.actions import Staffing
 
 MOST_AT_ONCE = 8
 """Wishes of one answer that are carried out."""
@@ -109,7 +107,7 @@ class Hiring:
         self._made: dict[str, HiredAgent] = {}
         self._new_clients: dict[str, Client] = {}
 
-    def decide(self, wishes: Iterable[Conducting]) -> Decided:
+    def decide(self, wishes: Iterable[Staffing]) -> Decided:
         """Decide about all, in their order."""
         refused = fault_of(self._maker, self._terms)
         outcomes: list[Outcome] = []
@@ -123,7 +121,7 @@ class Hiring:
             outcomes.append(outcome)
         return Decided(self._made, self._new_clients, tuple(outcomes))
 
-    def _on(self, wish: Conducting) -> Outcome:
+    def _on(self, wish: Staffing) -> Outcome:
         match wish:
             case CreateAgent(slug=slug, fields=fields):
                 return self._make(slug, fields)
@@ -131,8 +129,6 @@ class Hiring:
                 return self._change(slug, fields)
             case CreateClient():
                 return self._client(wish)
-            case CreateCron() | CreateHeartbeat():
-                return _no(name_of(wish), "appointments are not kept here")
             case _:
                 assert_never(wish)
 
@@ -230,17 +226,13 @@ def filled(agent: HiredAgent, fields: AgentFields) -> HiredAgent:
     return msgspec.structs.replace(agent, **changes)
 
 
-def name_of(wish: Conducting) -> str:
+def name_of(wish: Staffing) -> str:
     """Say what a wish is about."""
     match wish:
         case CreateAgent(slug=name) | UpdateAgent(slug=name):
             return name
         case CreateClient(name=name):
             return name
-        case CreateCron(name=name):
-            return name or "an appointment"
-        case CreateHeartbeat(agent=agent):
-            return agent or "a heartbeat"
         case _:
             assert_never(wish)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.rules.tags import CARRIED, Family
+from actors.rules.tags import Family
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -141,7 +141,6 @@ def told(
         mark
         for mark in MARKS
         if mark.family in families
-        and mark.family in CARRIED
         and (mode != "collaboration" or mark.family == "memory")
         and not (mark.family == "memory" and SAVE in tools)
     ]

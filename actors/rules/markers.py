@@ -41,7 +41,6 @@ DropReason = (
     | Literal[
         "too_many",
         "not_allowed",
-        "no_carrier",
         "stray_end",
         "tool_call",
         "thinking",
@@ -64,7 +63,6 @@ _EXPLANATIONS: dict[DropReason, str] = {
     "quoted": "it stood in code, as an example does",
     "too_many": "one answer may hold {most} {what}s",
     "not_allowed": "this agent may not do that",
-    "no_carrier": "nothing here does that",
 }
 """What people are told."""
 
@@ -79,9 +77,6 @@ class Egress(msgspec.Struct, frozen=True):
 
     families: frozenset[tags.Family] = frozenset(tags.FAMILIES)
     """Which marks it may use."""
-
-    carried: frozenset[tags.Family] = frozenset(tags.FAMILIES)
-    """Which somebody carries out."""
 
     hides_narration: bool = False
     """Whether lines go in which it tells what it will look up (F262)."""
@@ -259,8 +254,6 @@ class _Found:
         is_delegation = isinstance(found, Delegation)
         if family not in self._egress.families:
             self._drop(block, "not_allowed")
-        elif family not in self._egress.carried:
-            self._drop(block, "no_carrier")
         elif not self._left[is_delegation]:
             self._drop(block, "too_many")
         else:

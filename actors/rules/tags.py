@@ -23,10 +23,6 @@ the role, and to no list."""
 
 FAMILIES: tuple[Family, ...] = (*get_args(MarkerFamily), "conductor")
 
-CARRIED: frozenset[Family] = frozenset(FAMILIES)
-"""Families that somebody carries out. Marks of the others are taken out, too, and
-people are told that nothing came of them."""
-
 REMEMBERING: frozenset[Family] = frozenset(
     {"lesson", "memory", "purge", "reward", "state"}
 )

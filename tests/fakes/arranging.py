@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from actors import arrangement as carrier
-from actors.arrangement import tell_scheduled
+from actors import names
 from actors.messages import Address
 from actors.rules.appointing import Origin
 from actors.schedule_rows import KIND, read
-from actors.scheduling import Arranged
+from actors.scheduling import Arranged, Scheduled
 from runtime.actor import Actor
 from runtime.rows import Commit
 
@@ -39,7 +39,9 @@ class Turn(Actor):
 
     async def on_receive(self, message: Any) -> Any:
         if isinstance(message, Arranged):
-            return tell_scheduled(self, message)
+            ids = tuple(each.id for each in message.changes)
+            self.tell(names.SCHEDULER, Scheduled(ids))
+            return None
         wishes, origin = message
         return await carrier.arrange(self, wishes, origin)
 

@@ -17,7 +17,6 @@ from actors.rules.actions import (
     AgentFields,
     CreateAgent,
     CreateClient,
-    CreateCron,
     UpdateAgent,
 )
 from actors.rules.hired import HiredAgent, Terms, settings_of
@@ -26,7 +25,7 @@ from actors.rules.hiring import MOST_AT_ONCE, Hiring, Maker
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from actors.rules.actions import Conducting
+    from actors.rules.actions import Staffing
     from actors.rules.hiring import Decided
 
 MAKER = Maker(
@@ -70,7 +69,7 @@ wishes = st.lists(
 
 
 def decide(
-    *wanted: Conducting,
+    *wanted: Staffing,
     maker: Maker = MAKER,
     terms: Terms = TERMS,
     agents: Iterable[HiredAgent] = (),
@@ -91,7 +90,7 @@ def carl(**said: Any) -> HiredAgent:
 
 @given(wanted=wishes)
 def test_whatever_is_wished_nobody_has_what_is_not_granted(
-    wanted: list[Conducting],
+    wanted: list[Staffing],
 ) -> None:
     decided = decide(*wanted)
     assert len(decided.outcomes) == len(wanted)
@@ -116,7 +115,7 @@ def test_whatever_is_wished_nobody_has_what_is_not_granted(
 
 @given(wanted=wishes, fault=st.integers(0, 3))
 def test_nobody_but_a_conductor_at_an_owners_own_words_makes_anything(
-    wanted: list[Conducting], fault: int
+    wanted: list[Staffing], fault: int
 ) -> None:
     makers = [
         msgspec.structs.replace(MAKER, is_conductor=False),
@@ -173,10 +172,9 @@ def test_a_stored_row_runs_by_the_settings_of_today(agent: HiredAgent) -> None:
         (make(prompt="x" * 8_001), "8001 characters"),
         (UpdateAgent("anna", AgentFields(prompt="x")), "only they change it"),
         (CreateClient("***"), "no name"),
-        (CreateCron("every 2h", "x", name="tea"), "not kept here"),
     ],
 )
-def test_what_is_refused_says_why(wish: Conducting, why: str) -> None:
+def test_what_is_refused_says_why(wish: Staffing, why: str) -> None:
     [outcome] = decide(wish).outcomes
     assert outcome.kind == "refused"
     assert why in outcome.why

@@ -167,7 +167,7 @@ def test_actions_come_in_the_order_in_which_they_are_carried_out() -> None:
 
 
 def test_what_an_agent_may_not_do_is_hidden_dropped_and_told() -> None:
-    egress = Egress(families=frozenset({"memory"}), carried=frozenset({"memory"}))
+    egress = Egress(families=frozenset({"memory"}))
     text = (
         "Hi.\nPURGE_FACTS\n[CREATE_AGENT]name: b[/CREATE_AGENT]\n[STATE:a] b [/STATE]"
     )
@@ -178,16 +178,6 @@ def test_what_an_agent_may_not_do_is_hidden_dropped_and_told() -> None:
         "PURGE_FACTS was not carried out: this agent may not do that.\n"
         "CREATE_AGENT was not carried out: this agent may not do that."
     )
-
-
-def test_what_nobody_carries_out_is_told_unless_nobody_was_promised_it() -> None:
-    egress = Egress(carried=frozenset())
-    parsed = parse("SCHEDULE: a | b\n[MEMORY:a] b [/MEMORY]", "assistant", egress)
-    assert parsed.notice == "SCHEDULE was not carried out: nothing here does that."
-    assert parsed.tally() == [
-        ("schedule", "no_carrier", 1),
-        ("memory", "no_carrier", 1),
-    ]
 
 
 def test_actions_are_bounded_and_the_rest_is_counted() -> None:
