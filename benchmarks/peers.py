@@ -17,6 +17,7 @@ MODULES = {
     "pykka-threads": "benchmarks.peer_pykka",
     "trio-channel": "benchmarks.peer_trio",
     "autogen-core": "benchmarks.peer_autogen",
+    "autogen-core, openai": "benchmarks.peer_autogen_http",
     "xoscar": "benchmarks.peer_xoscar",
     "vendor-sdks": "benchmarks.peer_vendors",
 }
