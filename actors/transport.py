@@ -78,8 +78,8 @@ class Presence(Protocol):
 class Transport(Protocol):
     """One account on a chat platform, terminal or HTTP listener.
 
-    Implemented by `connectors/chat/terminal.py` and `connectors/web/openai_api.py`;
-    all pass `tests/contracts/test_transport.py`.
+    Implemented by `connectors/chat/terminal.py`, `connectors/chat/playing.py` and
+    `connectors/web/openai_api.py`; all pass `tests/contracts/test_transport.py`.
     """
 
     @property

@@ -36,6 +36,7 @@ COMMANDS = {
     ),
     "doctor": ("connectors.commands.doctor", "Look at this machine; say what to do."),
     "people": ("connectors.commands.people", "Show who is known; link accounts."),
+    "play": ("connectors.commands.play", "Play a room from a file, without a network."),
     "prompt": ("connectors.commands.prompt", "Show what an agent's model is told."),
     "queue": ("connectors.commands.queue", "Look at messages; retry or drop them."),
     "records": ("connectors.commands.records", "Compare records with the journal."),

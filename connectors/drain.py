@@ -70,14 +70,17 @@ class Drain:
         left = -1
         with trio.move_on_after(within):
             # The store is changed by everybody, other programs included.
-            while left := await self._count():  # noqa: ASYNC110
+            while left := await self.under_way():  # noqa: ASYNC110
                 await trio.sleep(LOOK_EVERY)
         if left:
             LOG.warning("not all was answered", left=left, within=within)
         return not left
 
-    async def _count(self) -> int:
-        """Count what is under way, at least; a disk that fails counts as one."""
+    async def under_way(self) -> int:
+        """Count what is under way, at least; a disk that fails counts as one.
+
+        It may be called while the doors are open, too.
+        """
         try:
             return await self._unanswered() + await self._unsaid()
         except StoreError as error:
@@ -116,7 +119,8 @@ class Drain:
         """
         if row.connector not in self._connectors:
             return False
-        # Bounded: with the doors closed, only what those inside hand on is added.
+        # Bounded: with the doors closed, only what those inside hand on is added; with
+        # them open, by what a play has lines.
         key = (kind.__name__, row.number)
         known = self._can_read.get(key)
         if known is None:

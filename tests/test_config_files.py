@@ -30,8 +30,12 @@ if TYPE_CHECKING:
     from msgspec.structs import FieldInfo
 
 CONFIG = Path(__file__).parent.parent / "config"
-SCRIPTS = {"offline_script.toml", "prices.toml"}  # rules and prices, not settings
-FILES = sorted(path for path in CONFIG.glob("*.toml") if path.name not in SCRIPTS)
+SCRIPTS = {"prices.toml"}  # and `*_script.toml`: prices and rules, not settings
+FILES = sorted(
+    path
+    for path in CONFIG.rglob("*.toml")
+    if path.name not in SCRIPTS and not path.stem.endswith("_script")
+)
 SECRETS = {
     "ANTHROPIC_API_KEY": "sk-ant-for-this-test",
     "GEMINI_API_KEY": "gemini-for-this-test",

@@ -88,7 +88,7 @@ def test_the_transcript_is_what_the_program_says(tmp_path: Path) -> None:
     assert shown
     for transcript in shown:
         arguments = [
-            str(readme.ROOT / word) if word.endswith(".toml") else word
+            str(readme.ROOT / word) if word.endswith((".toml", ".txt")) else word
             for word in transcript.arguments
         ]
         typed = "".join(f"{line}\n" for line in transcript.typed)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from actors.messages import Inbound
 
-ALL = pytest.mark.parametrize("name", ["fake", "terminal", "http"])
+ALL = pytest.mark.parametrize("name", ["fake", "terminal", "room", "http"])
 
 
 def answer(inbound: Inbound, text: str, agent: str = "anna", left: int = 0) -> Delivery:

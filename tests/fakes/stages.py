@@ -9,6 +9,8 @@ import httpx
 import trio
 import trio.testing
 
+from connectors.chat.play_file import Cue
+from connectors.chat.playing import PlayingTransport, RoomSettings
 from connectors.chat.terminal import TerminalSettings, TerminalTransport
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
@@ -18,7 +20,7 @@ from tests.fakes.transport import FakeTransport
 from tests.fakes.web import Channel, open_channel
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
     from actors.transport import Transport
 
@@ -113,6 +115,37 @@ class TerminalStage:
         await self.console.wait_change()
 
 
+class PlayingStage:
+    """A room that is played, with one person in it."""
+
+    can_repeat = False
+
+    def __init__(self) -> None:
+        clock = SystemClock()
+        self.console = FakeConsole()
+        self.transport = PlayingTransport(
+            RoomSettings(agents=("anna", "ben")), self.console, clock, IdSource(clock)
+        )
+        self.ingress = FakeIngress()
+        self.listening = trio.CancelScope()
+        self.ended = trio.Event()
+        self._handed_in: list[trio.Event] = []
+
+    async def write(self, text: str, key: str = "") -> None:
+        assert not key
+        cue = Cue(len(self._handed_in) + 1, "Zoe", text)
+        self._handed_in.append(self.transport.put(cue))
+
+    def acknowledged(self) -> int:
+        return sum(each.is_set() for each in self._handed_in)
+
+    def shown(self) -> str:
+        return self.console.screen
+
+    async def wait_change(self) -> None:
+        await self.console.wait_change()
+
+
 class HttpStage:
     """The HTTP channel on a real socket, with a client that streams."""
 
@@ -186,7 +219,12 @@ async def open_stage(name: str) -> AsyncGenerator[Stage]:
             yield HttpStage(channel, nursery)
             nursery.cancel_scope.cancel()
         return
-    stage = FakeStage() if name == "fake" else TerminalStage()
+    stages: dict[str, Callable[[], Stage]] = {
+        "fake": FakeStage,
+        "room": PlayingStage,
+        "terminal": TerminalStage,
+    }
+    stage = stages[name]()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(listen, stage)
         await trio.testing.wait_all_tasks_blocked()

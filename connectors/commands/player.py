@@ -1,0 +1,138 @@
+"""Plays a room: has people speak in their order, and tells what nobody answered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from connectors.chat.play_file import Wait
+from connectors.chat.playing import LINE
+from connectors.commands.job import STATES, agent_of, read_inbound
+from connectors.commands.printing import table
+from runtime.rows import MAX_ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from connectors.chat.play_file import Cue, Play
+    from connectors.chat.playing import PlayingTransport
+    from connectors.drain import Drain
+    from runtime.rows import StoredMessage
+    from runtime.sqlite_browse import Browser
+    from runtime.sqlite_survey import Survey
+
+# Chosen: short beside any answer, long beside the look into the store.
+LOOK_EVERY = 0.02
+
+HEADERS = ("LINE", "FROM", "FOR", "STATE", "WHY", "WORDS")
+
+WHY = {
+    "not_addressed": "not_addressed: no agent was meant",
+    "unknown_agent": "unknown_agent: nobody has this name",
+    "busy": "busy: too much waited",
+    "silent": "silent: the agent chose to say nothing",
+    "stopped": "stopped: somebody said /stop",
+}
+"""What some reasons mean; others speak for themselves."""
+
+NOT_YET = "still under way when the play was over"
+
+
+class Player:
+    """Has each line said when it is its turn.
+
+    Args:
+        play: what is said.
+        room: where.
+        drain: tells whether anybody still works at an answer.
+        pace: seconds between two lines; None: the next is said when all is quiet.
+        patience: most seconds until all must be quiet.
+    """
+
+    def __init__(
+        self,
+        play: Play,
+        room: PlayingTransport,
+        drain: Drain,
+        pace: float | None,
+        patience: float,
+    ) -> None:
+        self._play = play
+        self._room = room
+        self._drain = drain
+        self._pace = pace
+        self._patience = patience
+
+    async def run(self) -> None:
+        """Play from the first line to the last, and until all is quiet."""
+        is_first = True
+        for step in self._play.steps:
+            if isinstance(step, Wait):
+                await trio.sleep(step.seconds)
+                continue
+            if not is_first:
+                await self._wait_turn(step)
+            is_first = False
+            await self._room.say(step)
+        await self._wait_until(lambda: False)
+
+    async def _wait_turn(self, cue: Cue) -> None:
+        room = self._room
+        if self._pace is not None:
+            await trio.sleep(self._pace)
+        elif cue.text.startswith("/stop"):
+            # It stops nothing before an answer has begun.
+            await self._wait_until(lambda: room.has_begun)
+        elif cue.text.startswith(("/approve", "/deny")):
+            await self._wait_until(lambda: room.was_asked)
+        elif not cue.is_at_once:
+            await self._wait_until(lambda: False)
+
+    async def _wait_until(self, is_so: Callable[[], bool]) -> None:
+        """Wait until something is so, or all is quiet, or patience is at its end."""
+        with trio.move_on_after(self._patience) as scope:
+            # The store is changed by everybody.
+            while not is_so() and await self._drain.under_way():  # noqa: ASYNC110
+                await trio.sleep(LOOK_EVERY)
+        if scope.cancelled_caught:
+            text = f"not quiet within {self._patience:g} s; going on all the same"
+            self._room.notice(text)
+
+
+def unanswered(
+    browser: Browser, survey: Survey, connector: str, since: float
+) -> Iterator[str]:
+    """Tell which messages nobody answered, and why, as the store has it.
+
+    Args:
+        browser: of the database.
+        survey: of the same; where it is looked up who was to answer.
+        connector: name of the room's account.
+        since: Unix seconds; what came in before is not told.
+    """
+    rows = browser.messages(newest_first=False, limit=MAX_ROWS)
+    mine = [row for row in rows if row.connector == connector and row.at >= since]
+    found = [row for row in mine if row.state != "replied" or row.reason == "silent"]
+    if not found:
+        yield f"All {len(mine)} messages were answered."
+        return
+    yield f"Not answered, of {len(mine)} messages:"
+    yield from table(HEADERS, [_cells(row, survey) for row in found])
+
+
+def _cells(row: StoredMessage, survey: Survey) -> tuple[object, ...]:
+    is_open = row.state in STATES["pending"] + STATES["running"]
+    why = NOT_YET if is_open else WHY.get(row.reason, row.reason)
+    inbound = read_inbound(row)
+    if inbound is None:
+        return (None, None, None, row.state, why, None)
+    asker = inbound.chain.agents[-2:-1]
+    return (
+        inbound.platform_fields.get(LINE),
+        asker[0] if asker else inbound.sender_name,
+        agent_of(row, inbound, survey),
+        row.state,
+        why,
+        inbound.text,
+    )
