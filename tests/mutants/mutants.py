@@ -1,7 +1,8 @@
 """Mistakes that the tests must find: each a line of ours, made wrong on purpose.
 
 The first fourteen are the classes that lost, doubled or leaked messages in systems of
-this kind; the rest are this program's own promises about durable turns.
+this kind; the rest are this program's own promises: about durable turns, tools and
+rooms.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class Mutant(NamedTuple):
 
 
 STORE = ("tests/contracts", "tests/test_sqlite_store.py")
+SIMULATION = ("tests/simulation",)
 
 MUTANTS = (
     Mutant(
@@ -225,5 +227,27 @@ MUTANTS = (
         "FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC\n",
         "FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC\n",
         ("tests/test_workspace.py",),
+    ),
+    Mutant(
+        "tasks handed on without a limit",
+        "actors/rules/loop_guard.py",
+        "    if len(path) > limits.max_hops:\n",
+        "    if False:\n",
+        SIMULATION,
+    ),
+    Mutant(
+        "one conversation for all rooms",
+        "actors/rules/keys.py",
+        "        chat=inbound.address.chat,\n",
+        '        chat="",\n',
+        SIMULATION,
+    ),
+    Mutant(
+        "small talk in rooms answered",
+        "actors/rules/routes.py",
+        "    if not inbound.is_direct:\n"
+        '        return Verdict("default", (), "only for direct chats")\n',
+        "",
+        SIMULATION,
     ),
 )

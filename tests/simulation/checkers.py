@@ -8,6 +8,7 @@ I4   a word that belongs to one conversation appears in no other
 I5   no queue is longer than its bound, and every refusal is said
 I6   at rest nothing is kept: no session, no courier, no entry of a map, no timer
 I7   a poisonous message is given up, and its neighbours go on
+R1 to R3 are about rooms: `room_checkers.py`
 I12  received = replied + dropped + cancelled + dead, by rows and by metrics
 
 Those that can be judged at once are here; `verdicts.py` has those at the end.
@@ -24,6 +25,7 @@ import trio
 
 from actors.rules.routes import Routed, route
 from tests.simulation.ledger import Ledger, Message
+from tests.simulation.room_checkers import RoomCheckers
 from tests.simulation.workload import CANARY, canary
 
 if TYPE_CHECKING:
@@ -93,6 +95,7 @@ class Checkers:
         self.cut_at = -2.0
         """When a process died last."""
 
+        self.rooms = RoomCheckers(plan, self.ledger, trace)
         self._tried: dict[str, int] = {}
         self.died_at = -1.0
         """When an actor died last, other than with its process."""
@@ -116,13 +119,21 @@ class Checkers:
         """Remember whose words these are."""
         address = inbound.address
         self._chats[inbound.id] = (address.connector, address.chat)
-        self._owners[inbound.id] = canary(
-            address.connector,
-            address.chat,
+        self._owners[inbound.id] = self.owner_of(inbound)
+
+    def owner_of(self, inbound: Inbound) -> str:
+        """Give the word that only the conversation of a message may know."""
+        return canary(
+            inbound.address.connector,
+            inbound.address.chat,
             inbound.sender_id,
             is_direct=inbound.is_direct,
             scope=self._plan.sessions.session_scope,
         )
+
+    def owner(self, correlation_id: str) -> str:
+        """Give the same of what a platform handed in."""
+        return self._owners[correlation_id]
 
     def acknowledged(self, connector: str, platform_id: str) -> None:
         """Note that a platform will not hand this in again."""
@@ -139,6 +150,7 @@ class Checkers:
             if len(same) > 1:
                 text = f"{platform_id} was accepted {len(same)} times"
                 self._trace.violate("I2", text, *same)
+        self.rooms.committed(commit)
         for settle in commit.settles:
             message = self.ledger.messages[settle.inbox_id]
             if len(message.ends) > 1:

@@ -6,10 +6,12 @@ way in which such promises are broken; the checker that must notice is named wit
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.rules.routes import Binding, routing_table
 from runtime.rows import Committed
 from tests.simulation.disk import SimulatedStore
 from tests.simulation.edges import SimulatedModel
@@ -17,6 +19,7 @@ from tests.simulation.faults import FaultClass
 from tests.simulation.world import Parts
 
 if TYPE_CHECKING:
+    from actors.company import Company
     from actors.messages import ModelRequest
     from runtime.rows import Commit, StoredDelivery, StoredMessage
     from runtime.store import Done
@@ -92,6 +95,19 @@ class IndiscreetModel(SimulatedModel):
         return f"{words}, as I told somebody: {told[:80]}"
 
 
+def talkative(company: Company) -> Company:
+    """Have an agent answer all that is said in rooms."""
+    agents = company.routes.agents.values()
+    table = routing_table(agents, [Binding("anna", chat="g*")], "anna")
+    return replace(company, routes=table)
+
+
+def deaf(company: Company) -> Company:
+    """Have an agent hear nothing that is meant for it."""
+    heard = tuple(each for each in company.personas if each.name != "ben")
+    return replace(company, personas=heard)
+
+
 # Chosen: longer than three attempts take; what is lost need not be waited for longer.
 SOON = 900.0
 
@@ -121,6 +137,12 @@ CONTROLS: dict[str, Control] = {
     ),
     "answers the newest first": Control(
         Parts(store=BackwardStore), frozenset({"crash", "send_slow"}), "I3"
+    ),
+    "answers what is meant for nobody": Control(
+        Parts(tamper=talkative), frozenset[FaultClass](), "R3"
+    ),
+    "does not hear who is meant": Control(
+        Parts(tamper=deaf), frozenset[FaultClass](), "R2"
     ),
     "repeats words elsewhere": Control(
         Parts(model=IndiscreetModel), frozenset[FaultClass](), "I4"

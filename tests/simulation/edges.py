@@ -13,11 +13,14 @@ from tests.fakes.company import FakeModel, Says, heard
 from tests.simulation.workload import CANARY
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from actors.messages import ModelRequest
     from actors.ports import Speak
     from tests.simulation.checkers import Checkers
     from tests.simulation.faults import Faults
     from tests.simulation.trace import Trace
+    from tests.simulation.workload import Habit
 
 # Chosen: far longer than any turn may take.
 HANGS = 10_000.0
@@ -52,6 +55,8 @@ class SimulatedModel(FakeModel):
         self._checkers = checkers
         self._trace = trace
         self._agents = agents
+        self.habits: Mapping[str, Habit] = {}
+        """By agent; the world sets it."""
 
     async def answer(self, request: ModelRequest, speak: Speak) -> ModelAnswer:
         self._trace.note("prompt", request.correlation_id, request.agent)
@@ -81,6 +86,9 @@ class SimulatedModel(FakeModel):
     def _good(self, request: ModelRequest) -> Says:
         dice = self._faults.dice
         text = self.words_for(request)
+        habit = self.habits.get(request.agent, "")
+        if habit and not request.conversation.endswith("/condense"):
+            return self._stubborn(request, habit, text)
         roll = dice.random()
         pause = dice.choice((0.0, 0.03, 0.5))
         tools = [spec.name for spec in request.tools]
@@ -91,6 +99,22 @@ class SimulatedModel(FakeModel):
             text = f"{text} [DELEGATE:{target}] look at {text} [/DELEGATE]"
         cut = len(text) // 2
         return Says(text, after=pause, pieces=(text[:cut], text[cut:]), pause=pause)
+
+    def _stubborn(self, request: ModelRequest, habit: Habit, text: str) -> Says:
+        """Do what it always does."""
+        dice = self._faults.dice
+        target = dice.choice([each for each in self._agents if each != request.agent])
+        may_call = any(spec.name == "delegate" for spec in request.tools)
+        pause = dice.choice((0.0, 0.03))
+        if habit == "calls" and may_call:
+            arguments = msgspec.json.encode({"agent": target, "task": text})
+            return Says(calls=(ToolCall("call-0", "delegate", arguments),), after=pause)
+        said = {
+            "hands_on": f"{text} [DELEGATE:{target}] you do {text} [/DELEGATE]",
+            "mentions": f"@{target} what do you say? {text}",
+            "silent": "NO_REPLY",
+        }
+        return Says(said.get(habit, text), after=pause)
 
     def _calls(self, tools: list[str]) -> tuple[ToolCall, ...]:
         dice = self._faults.dice

@@ -20,7 +20,7 @@ from actors.errors import (
     DeliveryUnknownError,
     MessageRefusedError,
 )
-from actors.messages import Address, Inbound
+from actors.messages import Address, Inbound, Quoted
 from runtime.errors import KernelError
 from tests.fakes.company import BrokenPlatformError, Platform
 from tests.simulation.workload import Act
@@ -74,6 +74,12 @@ class SimulatedPlatform(Platform):
         self._handed_in = 0
         self._is_to_break = False
         self._seen: set[str] = set()
+        self._last: dict[str, Delivery] = {}
+        """By conversation: what people saw last of an agent."""
+
+        self._replied: dict[int, Delivery | None] = {}
+        """By number of an act: to what it replies, the same each time."""
+
         self.crash: Callable[[str], object] = str
         """Ends the process at once; the world sets it."""
 
@@ -86,7 +92,10 @@ class SimulatedPlatform(Platform):
         """Have a person write, or the platform hand in once more what one wrote."""
         event = Event(act)
         kind = "again" if again else "wrote"
-        self._trace.note(kind, event.platform_id, f"{act.chat}/{act.sender} {act.text}")
+        words = f"{act.chat}/{act.sender} {act.text}"
+        if act.is_reply:
+            words = f"{words} (a reply)"
+        self._trace.note(kind, event.platform_id, words)
         self._events.append(event)
         self._note_change()
 
@@ -169,7 +178,18 @@ class SimulatedPlatform(Platform):
             is_direct=act.is_direct,
         )
         self._checkers.handed_in(inbound)
-        return inbound
+        return self._as_reply(act, inbound) if act.is_reply else inbound
+
+    def _as_reply(self, act: Act, inbound: Inbound) -> Inbound:
+        """Have it reply to what an agent said last in the same conversation."""
+        last = self._last.get(self._checkers.owner(inbound.id))
+        said = self._replied.setdefault(act.number, last)
+        if said is None:
+            return inbound
+        quoted = Quoted(text=said.text, sender_name=said.agent, agent=said.agent)
+        return msgspec.structs.replace(
+            inbound, reply_to=f"receipt-{said.id}", quoted=quoted
+        )
 
     # --- out ----------------------------------------------------------------------
 
@@ -224,6 +244,8 @@ class SimulatedPlatform(Platform):
         chat = delivery.address.chat
         self._trace.note("shown", delivery.id, f"{chat} {delivery.agent}: {text!r}")
         self._checkers.shown(self.name, delivery)
+        if delivery.agent:
+            self._last[self._checkers.owner(delivery.correlation_id)] = delivery
 
     def _error(self) -> Exception:
         if self._faults.dice.random() < 0.2:

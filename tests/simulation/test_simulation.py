@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import random  # noqa: TID251  seeded
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ import pytest
 from trio.testing import MockClock
 
 from tests.simulation.controls import CONTROLS
+from tests.simulation.rooms import CHATS, EVERY, FIRST, HABITS, plan_for
 from tests.simulation.run import Outcome, run_seed
 from tests.simulation.world import FORGOTTEN
 
@@ -86,6 +89,36 @@ def test_a_patient_run_waits_an_hour_and_is_right() -> None:
         assert not outcome.violations, explain(outcome)
     assert len(ends) == len(PATIENT_SEEDS)
     assert min(ends) > FORGOTTEN
+
+
+def test_rooms_are_as_large_as_they_may_be_and_as_small() -> None:
+    plans = [plan_for(seed, random.Random(seed)) for seed in range(2, 900, EVERY)]  # noqa: S311
+    agents = {len(plan.agents) for plan in plans}
+    people = {len({act.sender for act in plan.acts}) for plan in plans}
+    assert (min(agents), max(agents)) == (2, 8)
+    assert min(people) == 1
+    assert max(people) > 15
+    assert all(act.chat in CHATS for plan in plans for act in plan.acts)
+    habits = {habit for plan in plans for habit in plan.habits.values()}
+    assert habits == {*HABITS}
+
+
+def test_in_rooms_happens_what_is_judged_there() -> None:
+    seen: Counter[str] = Counter()
+
+    def look(world: World) -> None:
+        limits = world.plan.limits
+        for message in world.checkers.ledger.messages.values():
+            inbound, (end, *_) = message.inbound, message.ends
+            seen["reply"] += inbound.quoted is not None
+            seen["long"] += len(inbound.chain.agents) == limits.max_hops + 1
+            seen["copy"] += inbound.copy_of > 0
+            seen[":".join(end)] += 1
+
+    for seed in range(FIRST, 40, EVERY):
+        assert not run_seed(seed, only=frozenset(), look=look).violations
+    wanted = {"reply", "long", "copy", "dropped:not_addressed", "replied:silent"}
+    assert not wanted - {what for what, count in seen.items() if count > 5}, seen
 
 
 def test_different_seeds_give_different_runs() -> None:

@@ -40,6 +40,7 @@ def judge_rows(checkers: Checkers, counts: Counts, trace: Trace) -> None:
     if by_state != ledger.inbox():
         trace.violate("I12", f"the store counts {by_state}, not {ledger.inbox()}")
     _judge_answers(checkers, trace)
+    checkers.rooms.judge()
 
 
 def _judge_ends(checkers: Checkers, trace: Trace) -> None:
@@ -51,6 +52,8 @@ def _judge_ends(checkers: Checkers, trace: Trace) -> None:
     for delivery_id, said in ledger.said.items():
         if len(said.receipts) != 1:
             trace.violate("I1", f"{delivery_id} has {said.receipts}", delivery_id)
+        elif said.delivery.kind == "silence":
+            continue  # only platforms that count answers hear of it
         elif said.receipts == ["sent"] and delivery_id not in checkers.showings:
             trace.violate("I1", f"{delivery_id} was sent, not shown", delivery_id)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from actors.rules.keys import SessionScope
 
-AGENTS = ("anna", "ben", "carl", "dora")
+AGENTS = ("anna", "ben", "carl", "dora", "emil", "fay", "gus", "hana")
+"""All that there may be; but in rooms no more than the first four are."""
+
 PLATFORMS = ("alpha", "beta")
 CHATS = ("d1", "d2", "g1", "g2")
 """The same ids on both platforms, so that a key without the connector is found out;
@@ -27,6 +29,10 @@ those with a `g` are groups."""
 
 SENDERS = ("zoe", "yan", "xia")
 CANARY = re.compile(r"«[^»\s]*»")  # cut lines may end in half of one
+
+Habit = Literal["", "hands_on", "calls", "mentions", "silent"]
+"""What an agent's model always does: hand on by a tag or by a tool, speak to another
+agent, or say nothing; empty: what comes to its mind."""
 
 COMMANDS = ("/stop", "/stop", "/stop", "/help", "/new", "/nothing")
 
@@ -42,6 +48,8 @@ class Act(msgspec.Struct, frozen=True):
     chat: str
     sender: str
     text: str
+    is_reply: bool = False
+    """Whether it replies to what an agent said last in its conversation, if any did."""
 
     @property
     def is_direct(self) -> bool:
@@ -68,6 +76,9 @@ class Plan(msgspec.Struct, frozen=True):
     compaction: CompactionConfig
     hooked: frozenset[str]
     """Platforms that hand in messages side by side, as webhooks do."""
+
+    habits: dict[str, Habit] = {}
+    """By agent; who is not named has none."""
 
 
 def canary(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random  # noqa: TID251  the one place where a seed becomes dice
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 import trio
 
+from actors.company import Company
 from actors.metrics import LineMetrics
 from actors.rules.routes import routing_table
 from runtime.ids import IdSource
@@ -23,8 +26,9 @@ from tests.simulation.faults import Faults
 from tests.simulation.life import Life, SlipError
 from tests.simulation.operator import Operator
 from tests.simulation.platform import SimulatedPlatform
+from tests.simulation.rooms import plan_for
 from tests.simulation.trace import Trace
-from tests.simulation.workload import PLATFORMS, plan_of
+from tests.simulation.workload import PLATFORMS
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -56,13 +60,31 @@ FORGOTTEN = 3900.0
 CALM = 120.0
 
 
+def as_it_is(company: Company) -> Company:
+    """Change nothing."""
+    return company
+
+
 class Parts(msgspec.Struct, frozen=True):
     """What a run is made of; `controls.py` replaces one by a broken one."""
 
     store: type[SimulatedStore] = SimulatedStore
     model: type[SimulatedModel] = SimulatedModel
+    tamper: Callable[[Company], Company] = as_it_is
+    """Given the company before it starts."""
+
     liveness: float = LIVENESS
     """Seconds after the faults in which all must come to rest."""
+
+
+@dataclass
+class SimulatedCast(Cast):
+    """A cast whose company may be tampered with."""
+
+    tamper: Callable[[Company], Company] = as_it_is
+
+    def company(self) -> Company:
+        return self.tamper(super().company())
 
 
 class JumpingClock(TrioClock):
@@ -91,7 +113,7 @@ class World:
         only: frozenset[FaultClass] | None = None,
     ) -> None:
         self._parts = parts = parts or Parts()
-        self.plan = plan = plan_of(_dice(seed, "people"))
+        self.plan = plan = plan_for(seed, _dice(seed, "people"))
         self.dice = _dice(seed, "world")
         self.trace = trace = Trace(trio.current_time)
         self.faults = faults = Faults(_dice(seed, "faults"), plan.span, only)
@@ -109,9 +131,12 @@ class World:
         self.clock = JumpingClock()
         self.operator = Operator(self)
         self.metrics = CountingMetrics(self._slip)
-        self.cast = Cast(
+        model = parts.model(faults, checkers, trace, tuple(plan.agents))
+        model.habits = plan.habits
+        self.cast = SimulatedCast(
             agents=plan.agents,
-            model=parts.model(faults, checkers, trace, tuple(plan.agents)),
+            tamper=parts.tamper,
+            model=model,
             tools=(LookupTool(faults, checkers, trace),),
             limits=plan.limits,
             sessions=plan.sessions,
