@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from actors.messages import Inbound
     from actors.persona import Persona
+    from actors.ports import Notebook
     from actors.rules.actions import Action
     from actors.rules.confirming import OutcomeKind
     from actors.services import Services
@@ -141,17 +142,17 @@ async def jot(
     return Jotted(tuple(outcomes), tuple(switches))
 
 
-async def project_text(states: Iterable[Stated], services: Services) -> str:
+async def project_text(states: Iterable[Stated], notebook: Notebook | None) -> str:
     """Give what the operator wrote of the active project; empty: there is none.
 
     Args:
         states: what memory has for a message, the newest first.
-        services: the notebook.
+        notebook: knows the projects; None: there are none.
     """
     name = next((each.text for each in states if each.key == PROJECT), "")
-    if not name or services.notebook is None:
+    if not name or notebook is None:
         return ""
-    found = await services.notebook.read_project(name)
+    found = await notebook.read_project(name)
     if found.why:
         LOG.warning("project not read", project=name, why=found.why)
     return found.text

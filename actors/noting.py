@@ -100,12 +100,13 @@ def source_of(inbound: Inbound, person: Person, services: Services) -> Source:
 
 def readable(inbound: Inbound, person: Person, services: Services) -> tuple[str, ...]:
     """Name the scopes that may be read where this was said."""
-    if inbound.is_direct:
-        return (*person.scopes, scopes.AGENT)
     kit = services.memory
-    is_shared = kit is not None and kit.config.person_in_groups
-    own = person.scopes if is_shared else ()
-    return (scopes.chat(inbound.address), *own, scopes.AGENT)
+    return scopes.reading(
+        inbound.address,
+        person.accounts,
+        is_direct=inbound.is_direct,
+        person_in_groups=kit is not None and kit.config.person_in_groups,
+    )
 
 
 async def consider(

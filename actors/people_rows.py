@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from actors.redaction import Keep
     from actors.rules.identity import Change
     from runtime.entries import StoredEntry
-    from runtime.store import Store
+    from runtime.store import Entries
 
 PERSON = "person"
 ALIAS = "alias"
@@ -36,7 +36,7 @@ class Known(msgspec.Struct, frozen=True):
     version: int = 0
 
 
-async def whose(store: Store, account: str) -> str:
+async def whose(store: Entries, account: str) -> str:
     """Give the id of the person that an account belongs to: mostly its own.
 
     Raises:
@@ -46,7 +46,7 @@ async def whose(store: Store, account: str) -> str:
     return account if row is None else row.body.decode()
 
 
-async def read(store: Store, account: str) -> Known:
+async def read(store: Entries, account: str) -> Known:
     """Read who is behind an account; a stranger has a name for nothing else.
 
     Raises:
@@ -55,7 +55,7 @@ async def read(store: Store, account: str) -> Known:
     return await own(store, await whose(store, account))
 
 
-async def own(store: Store, person_id: str) -> Known:
+async def own(store: Entries, person_id: str) -> Known:
     """Read a person's own row, whoever that account is linked with.
 
     Raises:
@@ -67,7 +67,7 @@ async def own(store: Store, person_id: str) -> Known:
     return Known(decoded(row), row.version)
 
 
-async def alike(store: Store, name: str, most: int) -> tuple[Person, ...]:
+async def alike(store: Entries, name: str, most: int) -> tuple[Person, ...]:
     """Read people whose names begin as this one does.
 
     Raises:

@@ -17,7 +17,6 @@ from actors.rules.hygiene import clean
 if TYPE_CHECKING:
     from actors.messages import Image, Inbound, ToolSpec
     from actors.persona import Persona
-    from actors.protocol import StartTurn
     from actors.room import Room
 
 
@@ -84,7 +83,11 @@ class Prompting:
         room = self.room
         if not self._shown or self._history is not room.history:
             self._history = room.history
-            window = window_of(start, room, self._persona)
+            window = window_of(
+                (start.inbound, start.images),
+                (room.history, room.max_chars),
+                self._persona,
+            )
             self._shown, self._left_out = window.lines, window.left_out
         request = ModelRequest(
             model="",  # whoever is asked has its own name for it
@@ -137,26 +140,23 @@ def brief_of(
     )
 
 
-def window_of(start: StartTurn, room: Room, persona: Persona) -> transcript.Window:
-    """Give what a model is shown of a conversation with the question (F179)."""
-    inbound = start.inbound
-    asked = Line("user", inbound.text, name=inbound.sender_name, images=start.images)
-    before = transcript.without_stale(room.history)
-    heard = hear((*before, asked), hearing_of(inbound, persona))
-    return transcript.window(heard, persona.config.max_history + 1, room.max_chars)
-
-
-def transcript_of(
-    inbound: Inbound,
-    history: tuple[Line, ...],
-    images: tuple[Image, ...],
+def window_of(
+    question: tuple[Inbound, tuple[Image, ...]],
+    earlier: tuple[tuple[Line, ...], int],
     persona: Persona,
-) -> tuple[Line, ...]:
-    """Give the conversation and the question, as a model may see them (F179)."""
+) -> transcript.Window:
+    """Give what a model is shown of a conversation with the question (F179).
+
+    Args:
+        question: the message and its pictures.
+        earlier: the conversation before it, and how many characters of it are shown.
+        persona: who answers.
+    """
+    (inbound, images), (history, max_chars) = question, earlier
     asked = Line("user", inbound.text, name=inbound.sender_name, images=images)
     before = transcript.without_stale(history)
     heard = hear((*before, asked), hearing_of(inbound, persona))
-    return transcript.prepare(heard, persona.config.max_history + 1)
+    return transcript.window(heard, persona.config.max_history + 1, max_chars)
 
 
 def hearing_of(inbound: Inbound, persona: Persona) -> Hearing:

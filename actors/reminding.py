@@ -17,7 +17,8 @@ from runtime.logs import EventLog
 from runtime.ref import UNANSWERED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from datetime import tzinfo
 
     from actors.messages import Inbound
     from actors.persona import Persona
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from actors.rules.identity import Person
     from actors.services import Services
     from runtime.actor import Actor
+    from runtime.store import Entries
+
+    Kept = tuple[Entries, Callable[[str], tzinfo | None]]
 
 LOG = EventLog("memory")
 
@@ -48,6 +52,32 @@ async def remind(
     recalled = await _recall(inbound, person, (persona, services, turn))
     if recalled.relevant:
         turn.tell(names.memory(persona.name), WereOfUse(recalled.relevant))
+    return memories_of(
+        inbound,
+        person,
+        recalled,
+        project=await project_text(recalled.states, services.notebook),
+        tasks=await _tasks(inbound, person, persona, services),
+    )
+
+
+def memories_of(
+    inbound: Inbound,
+    person: Person,
+    recalled: Recalled,
+    *,
+    project: str,
+    tasks: tuple[Entry, ...],
+) -> Memories:
+    """Put together what a prompt is told of memory.
+
+    Args:
+        inbound: what is answered.
+        person: who wrote it.
+        recalled: what the agent knows that goes with it.
+        project: what the operator wrote of the active project.
+        tasks: what is to come, if the words are about such things.
+    """
     return Memories(
         sticky=entries(recalled.sticky),
         relevant=entries(recalled.relevant),
@@ -57,8 +87,8 @@ async def remind(
         outcomes=entries(recalled.outcomes),
         summaries=tuple(fact.text for fact in reversed(recalled.summaries)),
         logs=tuple(fact.text for fact in recalled.logs),
-        project=await project_text(recalled.states, services),
-        tasks=await _tasks(inbound, person, persona, services),
+        project=project,
+        tasks=tasks,
         language=person.language if person.is_language_chosen else "",
     )
 
@@ -92,13 +122,10 @@ async def _recall(
 async def _tasks(
     inbound: Inbound, person: Person, persona: Persona, services: Services
 ) -> tuple[Entry, ...]:
-    """List what is to come, if the words are about such things (F141)."""
-    config = persona.config
-    if "schedule" not in config.markers or not speaks_of(inbound.text, "scheduling"):
-        return ()
-    scope = scopes.writing(inbound.address, person.id, is_direct=inbound.is_direct)
     try:
-        lines = await listed(services.store, scope, services.find_zone)
+        return await tasks_of(
+            inbound, person, persona, (services.store, services.find_zone)
+        )
     except StoreError as error:
         LOG.warning(
             "appointments not read",
@@ -106,7 +133,21 @@ async def _tasks(
             why=str(error),
         )
         return ()
-    return tuple(Entry(line) for line in lines)
+
+
+async def tasks_of(
+    inbound: Inbound, person: Person, persona: Persona, kept: Kept
+) -> tuple[Entry, ...]:
+    """List what is to come, if the words are about such things (F141).
+
+    Raises:
+        StoreError: the disk fails.
+    """
+    config = persona.config
+    if "schedule" not in config.markers or not speaks_of(inbound.text, "scheduling"):
+        return ()
+    scope = scopes.writing(inbound.address, person.id, is_direct=inbound.is_direct)
+    return tuple(Entry(line) for line in await listed(kept[0], scope, kept[1]))
 
 
 def _wishes(person: Person, inbound: Inbound) -> tuple[Entry, ...]:

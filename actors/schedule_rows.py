@@ -13,7 +13,7 @@ from runtime.logs import EventLog
 
 if TYPE_CHECKING:
     from runtime.entries import StoredEntry
-    from runtime.store import Store
+    from runtime.store import Entries
 
 LOG = EventLog("schedule")
 
@@ -53,7 +53,7 @@ def read(row: StoredEntry) -> Appointment | None:
         return None
 
 
-async def of_owner(store: Store, owner: str) -> dict[str, Appointment]:
+async def of_owner(store: Entries, owner: str) -> dict[str, Appointment]:
     """Read the appointments of a person or a group, by id.
 
     Raises:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from actors.rules.schedule import Appointment
-    from runtime.store import Store
+    from runtime.store import Entries
 
 MOST_SHOWN = 20
 SHOWN = 80
@@ -20,7 +20,7 @@ SHOWN = 80
 
 
 async def listed(
-    store: Store,
+    store: Entries,
     scope: str,
     find_zone: Callable[[str], tzinfo | None],
     most: int = MOST_SHOWN,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from runtime import sqlite_facts
 from runtime.facts import (
@@ -15,19 +15,32 @@ from runtime.facts import (
 from runtime.texts import refuse_half_character
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import apsw
+
     from runtime.fact_rows import FactListing, FactLists, FactSearch, Found, StoredFact
-    from runtime.sqlite_jobs import JobQueue
+
+T = TypeVar("T")
+
+
+class Jobs(Protocol):
+    """Has work done on a connection: `sqlite_jobs.JobQueue` in a thread of its own."""
+
+    async def call(self, work: Callable[[apsw.Connection], T], size: int = 0) -> T:
+        """Have it done, and give what it gives."""
+        ...
 
 
 class SqliteFacts:
     """Facts in a file; see `runtime.facts.Facts` for what may be relied on.
 
     Args:
-        reading: the queue of the thread that reads.
-        writing: the queue of the thread that writes.
+        reading: who has it read.
+        writing: who has it written.
     """
 
-    def __init__(self, reading: JobQueue, writing: JobQueue) -> None:
+    def __init__(self, reading: Jobs, writing: Jobs) -> None:
         self._reading = reading
         self._writing = writing
 

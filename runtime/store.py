@@ -40,7 +40,28 @@ Done = Callable[[Committed | Exception], object]
 """Told what became of a commit."""
 
 
-class Store(Protocol):
+class Entries(Protocol):
+    """Reads entries: all that those need who only look somebody or something up."""
+
+    async def entry(self, kind: str, name: str) -> StoredEntry | None:
+        """Give one entry; None if there is none."""
+        ...
+
+    async def entries(
+        self, kind: str, owner: str | None = None, after: str = "", limit: int = 1000
+    ) -> tuple[StoredEntry, ...]:
+        """Give entries of a kind in the order of their ids.
+
+        Args:
+            kind: which ones.
+            owner: only this one's; None for all.
+            after: the id of the last one seen; empty from the first.
+            limit: most rows to give.
+        """
+        ...
+
+
+class Store(Entries, Protocol):
     """Durable rows: inbox, journal, outbox, records, facts.
 
     Implemented by `runtime/memory_store.py` (start there) and
@@ -165,23 +186,6 @@ class Store(Protocol):
             at: only those written at these Unix seconds or later,
             number: but of those written right then only numbers above this one. To
                 read on, give both of the last record.
-            limit: most rows to give.
-        """
-        ...
-
-    async def entry(self, kind: str, name: str) -> StoredEntry | None:
-        """Give one entry; None if there is none."""
-        ...
-
-    async def entries(
-        self, kind: str, owner: str | None = None, after: str = "", limit: int = 1000
-    ) -> tuple[StoredEntry, ...]:
-        """Give entries of a kind in the order of their ids.
-
-        Args:
-            kind: which ones.
-            owner: only this one's; None for all.
-            after: the id of the last one seen; empty from the first.
             limit: most rows to give.
         """
         ...

@@ -165,15 +165,15 @@ async def test_without_a_notebook_all_is_refused() -> None:
     wants = (ReportBug("x"), LEARN, ActivateProject("fair"))
     found = await jot(wants, words(), BEN, served(None))
     assert [each.kind for each in found.outcomes] == ["refused"] * 3
-    assert await project_text((Entry("Fair", "project"),), served(None)) == ""
+    assert await project_text((Entry("Fair", "project"),), None) == ""
 
 
 async def test_the_text_of_the_active_project_is_found() -> None:
     services = served(booked())
     states = (Entry("calm", "mood"), Entry("Fair", "project"), Entry("x", "project"))
-    assert await project_text(states, services) == "in May"
-    assert await project_text((Entry("../x", "project"),), services) == ""
-    assert await project_text((), services) == ""
+    assert await project_text(states, services.notebook) == "in May"
+    assert await project_text((Entry("../x", "project"),), services.notebook) == ""
+    assert await project_text((), services.notebook) == ""
 
 
 async def test_memory_keeps_the_project_until_it_is_off(
@@ -188,4 +188,4 @@ async def test_memory_keeps_the_project_until_it_is_off(
         ):
             await bed.remember(*(await jotted(book, wanted)).notes)
             states = (await bed.recall("what next?")).states
-            assert await project_text(states, served(book)) == text
+            assert await project_text(states, book) == text

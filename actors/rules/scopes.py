@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from actors.messages import Address
 
 AGENT = "agent"
@@ -41,7 +43,7 @@ def writing(address: Address, person_id: str, *, is_direct: bool) -> str:
 
 def reading(
     address: Address,
-    person_id: str,
+    persons: Iterable[str],
     *,
     is_direct: bool,
     person_in_groups: bool = False,
@@ -50,12 +52,12 @@ def reading(
 
     Args:
         address: where the answer goes.
-        person_id: who asks.
+        persons: who asks: the ids of all accounts of theirs.
         is_direct: whether nobody else reads the answer.
         person_in_groups: whether in a group, too, it is known what the asking person
             told in private (F145); everybody there can hear it then.
     """
+    own = tuple(map(person, persons))
     if is_direct:
-        return (person(person_id), AGENT)
-    own = (person(person_id),) if person_in_groups else ()
-    return (chat(address), *own, AGENT)
+        return (*own, AGENT)
+    return (chat(address), *(own if person_in_groups else ()), AGENT)

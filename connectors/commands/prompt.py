@@ -15,7 +15,7 @@ import trio
 
 from actors.history import SCHEMA, History
 from actors.messages import Address, Inbound, Line, ModelRequest
-from actors.prompting import brief_of, put_together, transcript_of
+from actors.prompting import brief_of, put_together, window_of
 from actors.rules import prompt as rules
 from actors.rules import skills as skill_rules
 from actors.rules import transcript
@@ -25,7 +25,8 @@ from actors.rules.keys import session_key
 from actors.rules.layers import Layer, tokens
 from connectors.commands import config_option, find_settings, tell_problems
 from connectors.commands.database import json_option
-from connectors.commands.printing import say, say_json, table
+from connectors.commands.printing import say, say_json, table, when
+from connectors.commands.remembered import Remembered, newest_chat, remembered
 from connectors.commands.replay import events_of
 from connectors.commands.running import private_files, redacting
 from connectors.commands.staffed import team_of
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 MODES = ("conversation", "collaboration", "autonomous")
 HEADERS = ("LAYER", "TOKENS", "BUDGET", "FRESH", "WHY")
+MEMORY_HEADERS = ("FOR", "SCOPE", "KIND", "SCORE", "TOLD", "FACT")
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,13 +84,21 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     room: int
     """Tokens that there are for the prompt."""
 
+    memory: Remembered
+    """Whose memory was read, and what it gave."""
+
 
 @click.command()
 @config_option
 @click.argument("agent")
 @click.option("--for", "words", default="", help="What somebody writes.")
 @click.option("--chat", default="", metavar="CONNECTOR/CHAT", help="Where.")
-@click.option("--sender", default="", metavar="ID", help="Who writes it.")
+@click.option(
+    "--sender",
+    default="",
+    metavar="[CONNECTOR/]ID",
+    help="Who writes it; whose memory is read.",
+)
 @click.option("--group", "is_group", is_flag=True, help="The chat is a group.")
 @click.option(
     "--mode",
@@ -111,8 +121,10 @@ def command(  # noqa: PLR0913  one for each option
 ) -> None:
     """Show what AGENT's model would be told, and why; nothing is asked or changed.
 
-    Reads the conversation from the database, if there is one. Servers of tools are
-    not started, so what they would add is not shown.
+    Reads the conversation and the memory from the database, if there is one, beside a
+    server that may be running on it. Without --chat the conversation is the newest one
+    that --sender had in private. Servers of tools are not started, and no embedder is
+    asked over the network, so what they would add is not shown.
     """
     path = find_settings(config, Path.cwd(), may_fall_back=True).path
     settings = load_app(path, os.environ)
@@ -157,19 +169,26 @@ def shown_of(settings: Settings[AppConfig], asked: Asked, persona: Persona) -> S
         if rules.may_use(asked.mode, each.name)
     )
     standing, notes = skills_now(config, asked)
-    lines = transcript_of(inbound, history_of(config, inbound, asked), (), persona)
+    history = history_of(config, inbound, asked)
+    seen = window_of(
+        (inbound, ()), (history.lines, config.compaction.max_chars), persona
+    )
+    known = remembered(config, inbound, persona)
     request = ModelRequest(
         model=agent.model,
         agent=asked.agent,
         correlation_id="",
         system="",
-        lines=lines,
+        lines=seen.lines,
         tools=specs,
     )
     brief = msgspec.structs.replace(
         brief_of(persona, inbound, now, specs),
         standing=standing,
         notes=notes,
+        memories=known.memories,
+        summaries=tuple(each.text for each in history.summaries),
+        left_out=seen.left_out + history.earlier,
         mode=asked.mode,
     )
     built = put_together(brief, request)
@@ -181,12 +200,13 @@ def shown_of(settings: Settings[AppConfig], asked: Asked, persona: Persona) -> S
         layers=built.layers,
         system=built.text,
         summary=built.summary,
-        messages=lines,
-        message_tokens=tuple(tokens(line.text) for line in lines),
+        messages=seen.lines,
+        message_tokens=tuple(tokens(line.text) for line in seen.lines),
         tools=tuple(each.name for each in specs),
         prompt_tokens=built.tokens,
         other_tokens=others,
         room=rules.tokens_for(agent.context, others),
+        memory=known,
     )
 
 
@@ -194,20 +214,28 @@ def inbound_of(config: AppConfig, asked: Asked, now: float) -> Inbound:
     """Make the message that is asked about.
 
     Raises:
-        click.BadParameter: the settings have no such connector.
+        click.BadParameter: the settings have no such connector, or two are named.
     """
     connector, _, chat = asked.chat.partition("/")
+    theirs, slash, rest = asked.sender.partition("/")
+    # An id may hold a slash, too: only a connector's name before it is one.
+    is_whole = bool(slash) and theirs in config.connectors
+    sender = rest if is_whole else asked.sender
+    if is_whole and connector not in ("", theirs):
+        text = f"{asked.sender!r} is no account on {connector!r}, which --chat names"
+        raise click.BadParameter(text, param_hint="--sender")
     if not connector:
-        connector = next(iter(config.connectors), "")
+        connector = theirs if is_whole else next(iter(config.connectors), "")
     elif connector not in config.connectors:
         known = ", ".join(config.connectors)
         text = f"there is no connector {connector!r}; known: {known}"
         raise click.BadParameter(text, param_hint="--chat")
     account = config.connectors.get(connector)
     platform = type(account).__struct_config__.tag if account is not None else ""
-    sender = asked.sender
     if not sender and isinstance(account, TerminalConfig):
         sender = account.user
+    if not (chat or asked.is_group):
+        chat = newest_chat(config, asked.agent, connector, sender)
     return Inbound(
         id="prompt",
         platform=str(platform),
@@ -247,13 +275,13 @@ def skills_now(
     return (skill_rules.catalogue(found),), tuple(map(skill_rules.unfolded, called))
 
 
-def history_of(config: AppConfig, inbound: Inbound, asked: Asked) -> tuple[Line, ...]:
-    """Read the conversation; nothing if there is no database, or no such one."""
+def history_of(config: AppConfig, inbound: Inbound, asked: Asked) -> History:
+    """Read the conversation; an empty one if there is no database, or no such one."""
     path = Path(config.store.path)
-    if not path.is_file():
-        return ()
     key = session_key(inbound, asked.agent, config.sessions.session_scope)
     history = History(key.text, config.agents[asked.agent].max_history)
+    if not path.is_file():
+        return history
     with browse(path) as browser:
         snapshot = browser.snapshot(key.text)
         if snapshot is not None and snapshot.schema == SCHEMA:
@@ -261,7 +289,7 @@ def history_of(config: AppConfig, inbound: Inbound, asked: Asked) -> tuple[Line,
         for event in events_of(browser, key.text):
             if event.stream == key.text and event.sequence > history.version:
                 history.replay(event.sequence, event.kind, event.body, event.at)
-    return history.lines
+    return history
 
 
 def told(shown: Shown) -> list[str]:
@@ -285,8 +313,33 @@ def told(shown: Shown) -> list[str]:
         ),
         "",
         *table(HEADERS, rows),
+        *told_of_memory(shown.memory),
     ]
     for layer in shown.layers:
         if layer.text:
             lines += ["", f"--- {layer.name}", layer.text]
     return [*lines, "", "--- messages", transcript.flat(shown.messages)]
+
+
+def told_of_memory(memory: Remembered) -> list[str]:
+    """Say whose memory was read, and what it gave."""
+    lines: list[str] = []
+    if memory.accounts:
+        also = ", ".join(memory.accounts[1:])
+        lines += ["", f"memory of {memory.person}" + (f", also {also}" if also else "")]
+    if memory.scopes:
+        lines.append(f"read: {', '.join(memory.scopes)}")
+    if memory.missed:
+        lines.append(f"not all of it: {memory.missed}")
+    rows = [
+        (
+            fact.layer,
+            fact.scope,
+            fact.category or fact.kind,
+            f"{fact.score:.2f}",
+            when(fact.told_at),
+            fact.text,
+        )
+        for fact in memory.facts
+    ]
+    return [*lines, *(table(MEMORY_HEADERS, rows) if rows else ())]

@@ -28,9 +28,9 @@ def test_nobody_reads_where_another_writes_in_private(
     address: Address, zoe: str, sam: str, *, is_direct: bool
 ) -> None:
     private = scopes.writing(address, zoe, is_direct=True)
-    reads = scopes.reading(address, sam, is_direct=is_direct)
+    reads = scopes.reading(address, (sam,), is_direct=is_direct)
     assert (private in reads) == (zoe == sam and is_direct)
-    assert private not in scopes.reading(address, zoe, is_direct=False)
+    assert private not in scopes.reading(address, (zoe,), is_direct=False)
 
 
 @given(address=addresses, zoe=people)
@@ -39,9 +39,9 @@ def test_what_is_told_somewhere_is_read_there_and_the_agents_own_everywhere(
 ) -> None:
     for is_direct in (True, False):
         own = scopes.writing(address, zoe, is_direct=is_direct)
-        reads = scopes.reading(address, zoe, is_direct=is_direct)
+        reads = scopes.reading(address, (zoe,), is_direct=is_direct)
         assert own == reads[0] != scopes.AGENT == reads[-1]
-    both = scopes.reading(address, zoe, is_direct=False, person_in_groups=True)
+    both = scopes.reading(address, (zoe,), is_direct=False, person_in_groups=True)
     assert both == (scopes.chat(address), scopes.person(zoe), scopes.AGENT)
 
 
