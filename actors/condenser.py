@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import trio
 
-from actors import names
+from actors import names, noting
 from actors.calling import Answered, Calling, Whose
 from actors.condensing import Condense, Condensed
 from actors.errors import ChatError
+from actors.forgetting import Said, lines_since, mark_of
 from actors.ledger import Run, total
 from actors.messages import Line, ModelRequest
 from actors.ports import Noted
@@ -120,21 +121,27 @@ class Condensation:
         self._began_at = services.clock.monotonic()
         self._answers = 0
         self._summary = ""
+        self._mark = ""
+        """Of the last forgetting."""
+
         self._remembered: tuple[FactChange, ...] = ()
         self.failure = ""
         """Why something that is wanted is not there, in one bounded word."""
 
     async def run(self) -> None:
         """Find the facts, then sum up."""
-        if self._order.wants_facts and self._services.remember is not None:
-            tags = compaction.memory_tags(await self._ask(compaction.FACTS))
+        lines = self._order.lines
+        fresh = await self._unforgotten()
+        if self._order.wants_facts and fresh and self._services.remember is not None:
+            tags = compaction.memory_tags(await self._ask(compaction.FACTS, fresh))
             await self._remember("facts", tags)
         if self._order.wants_summary:
-            found = compaction.summary_of(await self._ask(compaction.SUMMARY))
+            found = compaction.summary_of(await self._ask(compaction.SUMMARY, lines))
             self._summary = redacted(self._services.redact(found))
             if not self._summary:
                 self.failure = self.failure or "empty"
-            await self._remember("summary", self._summary)
+            if len(fresh) == len(lines):  # else it tells of what is to stay forgotten
+                await self._remember("summary", self._summary)
 
     def result(self) -> Condensed:
         """Say what came of it, and what it took."""
@@ -146,11 +153,33 @@ class Condensation:
             failure=self.failure,
         )
 
-    async def _ask(self, instruction: str) -> str:
-        """Have the transcript read; give the answer, empty if there is none."""
+    async def _unforgotten(self) -> tuple[Line, ...]:
+        """Give the lines that may be remembered; none, if nobody can say which."""
+        order, services = self._order, self._services
+        if services.remember is None:
+            return order.lines
+        said = Said(
+            stream=order.conversation,
+            version=order.version,
+            lines=order.lines,
+            newer=order.newer,
+        )
+        try:
+            whose = await noting.scopes_of(self._condenser, order.conversation)
+            self._mark = await mark_of(services.store, self._persona.name, whose)
+            return await lines_since(services.store, said, self._mark)
+        except (*UNANSWERED, KernelError, ChatError) as error:
+            self.failure = "memory"
+            LOG.warning(
+                "nothing was remembered", agent=self._persona.name, why=str(error)
+            )
+            return ()
+
+    async def _ask(self, instruction: str, lines: tuple[Line, ...]) -> str:
+        """Have a transcript read; give the answer, empty if there is none."""
         for halves in range(MOST_HALVES):
             room = compaction.MOST_TRANSCRIPT_CHARS >> halves
-            request = self._request(instruction, room)
+            request = self._request(instruction, lines, room)
             said = await self._calling.ask(request, self._model)
             if isinstance(said, Answered):
                 self._answers += 1
@@ -171,9 +200,11 @@ class Condensation:
             why=said.text,
         )
 
-    def _request(self, instruction: str, room: int) -> ModelRequest:
+    def _request(
+        self, instruction: str, lines: tuple[Line, ...], room: int
+    ) -> ModelRequest:
         order = self._order
-        text = self._services.redact(compaction.script(order.lines, room))
+        text = self._services.redact(compaction.script(lines, room))
         return ModelRequest(
             model="",  # whoever is asked has its own name for it
             agent=self._persona.name,
@@ -195,6 +226,7 @@ class Condensation:
             conversation=order.conversation,
             sender_id=order.sender_id,
             text=text,
+            since=self._mark,
         )
         try:
             self._remembered += await remember(self._services, self._condenser, noted)

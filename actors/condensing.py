@@ -36,6 +36,12 @@ class Condense(msgspec.Struct, frozen=True, kw_only=True):
 
     correlation_id: str
     lines: tuple[Line, ...]
+    newer: int = 0
+    """How many lines the conversation has after these."""
+
+    version: int = 0
+    """Number of the journal's last event when it had these."""
+
     wants_facts: bool
     wants_summary: bool
     within: float

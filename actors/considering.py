@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.forgetting import marked
 from actors.notes import Forget, KeepFact, Note
 from actors.remembering import Considered, NoteResult, Source
 from actors.rules import notes as rules
+from actors.rules.forgetting import is_forgotten
 from actors.rules.index_words import question_words
 from actors.rules.scopes import is_persons
 from actors.rules.secrets import redacted
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from actors.memory_config import MemoryConfig
     from actors.remembering import Consider
+    from runtime.entries import Entry
     from runtime.fact_rows import FactChange, StoredFact
     from runtime.facts import Facts
     from runtime.ids import IdSource
@@ -36,6 +39,8 @@ MOST_OF_KIND = 500
 
 MOST_ROOM = 100
 """Facts looked at to find one that may go."""
+
+FORGOTTEN = "what was said before is to stay forgotten"
 
 LASTING = ("sticky", "profile")
 """Categories that never give way."""
@@ -66,25 +71,37 @@ class Considering:
         self._ids = ids
         self._redact = redact
         self._changes: list[FactChange] = []
+        self._entries: list[Entry] = []
         self._making_room: Counter[tuple[str, str]] = Counter()
         self._going: set[str] = set()
         """Ids of what this answer has forgotten, or has give way."""
 
-    async def consider(self, asked: Consider) -> Considered:
+    async def consider(self, asked: Consider, mark: str = "") -> Considered:
         """Go through the notes in their order.
+
+        Args:
+            asked: the notes, and where they come from.
+            mark: of the last forgetting in that scope; empty: there was none.
 
         Raises:
             runtime.errors.StoreError: what is known cannot be read.
         """
         results: list[NoteResult] = []
         most = self._config.max_notes
+        is_over = is_forgotten(asked.source.as_of, mark)
         for number, note in enumerate(asked.notes):
             if number >= most:
                 text = f"one answer may hold {most} notes"
                 results.append(refused(rules.Refusal("too_many", text)))
+            elif is_over and not isinstance(note, Forget):
+                results.append(refused(rules.Refusal("forgotten", FORGOTTEN)))
             else:
                 results.append(await self._judge(note, asked.source, asked.now))
-        return Considered(changes=tuple(self._changes), results=tuple(results))
+        return Considered(
+            changes=tuple(self._changes),
+            entries=tuple(self._entries),
+            results=tuple(results),
+        )
 
     async def _judge(self, note: Note, source: Source, now: float) -> NoteResult:
         if isinstance(note, Forget):
@@ -225,6 +242,9 @@ class Considering:
                 keys=note.keys,
             )
         )
+        if note.is_asked:
+            mark = source.as_of or self._ids.new()
+            self._entries += marked(self._agent, scopes, source.part, mark)
         ids = tuple([fact.id for fact in there])
         self._going.update(ids)
         return NoteResult(outcome="forgotten", ids=ids, count=len(ids))

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors.desk_question import Told
+from actors.forgetting import marked
 from actors.rules import scopes as scope_names
+from actors.rules.keys import chat_partition
 from runtime.fact_rows import FactListing, ForgetFacts
 from runtime.rows import Commit
 
@@ -71,15 +73,23 @@ async def forget_facts(asked: Question, ids: tuple[str, ...]) -> Told:
     named = {each.lower() for each in ids}
     found = await known(asked)
     gone = [each.id for each in found if not ids or short(each.id) in named]
-    if not gone:
-        return Told(say("There was nothing to forget."))
+    nothing = Told(say("There was nothing to forget."))
+    if ids and not gone:
+        return nothing
     # Without ids also what is not listed: rewards, and what the disk has beyond.
     change = ForgetFacts(
         agent=asked.persona.name,
         scopes=scopes(asked),
         ids=tuple(gone) if ids else (),
     )
-    await services.store.commit(Commit(at=services.clock.wall(), facts=(change,)))
+    address, agent = asked.inbound.address, asked.persona.name
+    part = chat_partition(address.connector, address.chat)
+    marks = marked(agent, change.scopes, part, asked.inbound.id)
+    commit = Commit(at=services.clock.wall(), facts=(change,), entries=marks)
+    await services.store.commit(commit)
+    # Also with nothing there yet: what was said shall not be found worth keeping.
+    if not gone:
+        return nothing
     return Told(say("Forgotten: {count}").format(count=len(gone)))
 
 

@@ -133,6 +133,8 @@ class Lifespan(TurnTaker):
             sender_id=work.sender_id,
             correlation_id=work.correlation_id or work.id,
             lines=lines,
+            newer=len(work.lines) - len(lines) if work.what == "compaction" else 0,
+            version=self._history.version,
             wants_facts=True,
             wants_summary=work.what != "flush",
             within=within,

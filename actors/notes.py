@@ -65,6 +65,9 @@ class Forget(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[FactKind, ...] = ()
     categories: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    is_asked: bool = False
+    """Whether somebody asked for it: of what was said before, nothing is remembered
+    any more."""
 
 
 Note = KeepFact | SetState | LearnLesson | CountReward | Summarise | KeepLog | Forget

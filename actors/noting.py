@@ -53,6 +53,9 @@ CONSIDERED_WITHIN = 5.0
 PURGED: tuple[FactKind, ...] = ("fact", "state", "lesson", "outcome", "summary", "log")
 """What `PURGE_FACTS` forgets: all that is kept of whoever asked (F258)."""
 
+BEFORE_ALL = "0"
+"""Older than any id."""
+
 LATER = "memory could not be asked just now; say it again"
 OFF = "nothing is remembered here"
 
@@ -77,7 +80,7 @@ def notes_of(wants: Iterable[Action], own: tuple[str, ...] = ()) -> tuple[Note, 
             case actions.AddLesson(domain=domain, rule=rule):
                 notes.append(LearnLesson(domain, rule))
             case actions.PurgeFacts():
-                notes.append(Forget(kinds=PURGED, scopes=own))
+                notes.append(Forget(kinds=PURGED, scopes=own, is_asked=True))
             case _:
                 pass  # somebody else's
     return tuple(notes)
@@ -95,6 +98,7 @@ def source_of(inbound: Inbound, person: Person, services: Services) -> Source:
         chat=address.chat,
         sender_id=inbound.sender_id,
         message_id=inbound.id,
+        as_of=inbound.id,
     )
 
 
@@ -119,6 +123,8 @@ async def consider(
     persona, services, turn = asker
     kit = services.memory
     saved = None if kit is None else auto_saved(inbound, kit.config)
+    if any(isinstance(note, Forget) and note.is_asked for note in notes):
+        saved = None  # least of all the words that ask for it
     if saved is not None:
         key, text = saved
         notes = (*notes, KeepFact(category="conversation", text=text, key=key))
@@ -128,7 +134,11 @@ async def consider(
     told = zip(notes, considered.results, strict=True)
     most = len(notes) - (saved is not None)  # nobody asked for the words to be kept
     outcomes = [outcome_of(note, result) for note, result in told]
-    return Carried(facts=considered.changes, outcomes=tuple(outcomes[:most]))
+    return Carried(
+        facts=considered.changes,
+        entries=considered.entries,
+        outcomes=tuple(outcomes[:most]),
+    )
 
 
 async def ask(
@@ -202,22 +212,15 @@ async def remember(
         ChatError: it cannot be kept now.
     """
     key = parse_key(noted.conversation)
-    address = Address(key.connector, key.chat, key.thread)
-    person = Person(f"{key.connector}/{noted.sender_id}")
-    people = asker.find(names.PEOPLE)
-    if key.sender and people is not None:
-        found: object = await people.ask(
-            FindPerson(f"{key.connector}/{key.sender}"), timeout=CONSIDERED_WITHIN
-        )
-        person = found if isinstance(found, Person) else person
-    place = scopes.person(person.id) if key.sender else scopes.chat(address)
+    whose = await scopes_of(asker, noted.conversation)
     source = Source(
-        scope=place,
-        readable=(place,),
+        scope=whose[0],
+        readable=whose,
         part=chat_partition(key.connector, key.chat),
         connector=key.connector,
         chat=key.chat,
         sender_id=noted.sender_id,
+        as_of=noted.since or BEFORE_ALL,
     )
     if noted.kind == "facts":
         notes = notes_of(markers.parse(noted.text, "assistant").actions)
@@ -229,3 +232,29 @@ async def remember(
     if any(each.reason == "unanswered" for each in considered.results):
         raise ChatError(LATER)
     return considered.changes
+
+
+async def scopes_of(asker: Actor, conversation: str) -> tuple[str, ...]:
+    """Say where what is found in a conversation belongs, as with its answers' notes.
+
+    Of a person's, the scopes of their further accounts come after it.
+
+    Args:
+        asker: on whose behalf others are asked.
+        conversation: the session's key.
+
+    Raises:
+        ChatError: nobody can say whose it is now; `KernelError` or those of an `ask`
+            that is not answered, too.
+    """
+    key = parse_key(conversation)
+    address = Address(key.connector, key.chat, key.thread)
+    if not key.sender:
+        return (scopes.chat(address),)
+    person = Person(f"{key.connector}/{key.sender}")
+    people = asker.find(names.PEOPLE)
+    if people is not None:
+        wanted = FindPerson(person.id)
+        found: object = await people.ask(wanted, timeout=CONSIDERED_WITHIN)
+        person = found if isinstance(found, Person) else person
+    return person.scopes

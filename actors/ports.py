@@ -109,6 +109,10 @@ class Noted:
     text: str
     """Without secrets, and without any marker but memory tags."""
 
+    since: str = ""
+    """Mark of the last forgetting before the words it was found in; see
+    `rules/forgetting.py`."""
+
 
 class Transcriber(Protocol):
     """Writes down what somebody says in a recording.

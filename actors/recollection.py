@@ -8,6 +8,7 @@ import msgspec
 
 from actors import names
 from actors.considering import Considering
+from actors.forgetting import mark_of
 from actors.recalling import Recalling
 from actors.remembering import Consider, Considered, LookUp, Recall
 from runtime.actor import Actor
@@ -107,7 +108,12 @@ class Recollection(Actor):
             services.ids,
             services.redact,
         )
-        considered = await considering.consider(asked)
+        source = asked.source
+        mark = ""
+        if source.as_of:
+            whose = (source.scope, *source.readable)
+            mark = await mark_of(services.store, self._agent, whose)
+        considered = await considering.consider(asked, mark)
         for note, result in zip(asked.notes, considered.results, strict=True):
             outcome = f"refused:{result.reason}" if result.reason else result.outcome
             self._kit.metrics.note(self._agent, type(note).__name__, outcome)

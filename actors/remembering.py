@@ -15,6 +15,7 @@ import msgspec
 from actors import names
 from actors.notes import Note
 from actors.rules.needs import Need
+from runtime.entries import Entry
 from runtime.fact_rows import FactChange
 
 if TYPE_CHECKING:
@@ -110,6 +111,9 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     chat: str = ""
     sender_id: str = ""
     message_id: str = ""
+    as_of: str = ""
+    """Id of the message whose words it rests on, or of what was before them all: if
+    something was forgotten since, nothing is remembered. Empty: whatever was."""
 
 
 class Consider(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,6 +144,9 @@ class Considered(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be committed, and what each note will have come to."""
 
     changes: tuple[FactChange, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    """What is written down of a forgetting."""
+
     results: tuple[NoteResult, ...] = ()
     """One for each note, in order."""
 

@@ -220,6 +220,7 @@ def source_of(context: ToolContext) -> Source:
         chat=address.chat,
         sender_id=context.sender_id,
         message_id=context.correlation_id,
+        as_of=context.correlation_id,
     )
 
 

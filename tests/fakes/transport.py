@@ -13,6 +13,8 @@ from actors.messages import Address, Attachment, Inbound
 from runtime.errors import KernelError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from actors.transport import Ingress
 
 
@@ -48,6 +50,9 @@ class FakeTransport:
         self.error: Exception | None = None
         """Raised by delivering, as long as it is set."""
 
+        self.new_id: Callable[[], str] | None = None
+        """Makes the ids of messages; None: counted up, which does not tell when."""
+
         self._written: deque[Inbound] = deque()
         self._changed = trio.Event()
         self._is_listening = False
@@ -65,7 +70,7 @@ class FakeTransport:
     ) -> Inbound:
         """Have a person write; the same `key` twice is the same message again."""
         self._count += 1
-        new_id = f"{self.name}-{self._count}"
+        new_id = self.new_id() if self.new_id else f"{self.name}-{self._count}"
         inbound = Inbound(
             id=new_id,
             correlation_id=new_id,
