@@ -9,6 +9,7 @@ from actors.deliveries import Abilities
 from actors.rules.message_state import RetryPolicy
 
 if TYPE_CHECKING:
+    from actors.rules.admission import Policy
     from actors.rules.sending import OnUnknown
 
 
@@ -24,3 +25,6 @@ class Account:
 
     on_unknown: OnUnknown = "resend"
     """What is done about a delivery that may have been said before a crash."""
+
+    policy: Policy | None = None
+    """Who may write; None: whoever its edge lets in."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from actors import commits, knowing, names, records
+from actors import commits, gatekeeper, knowing, names, records
 from actors.errors import MessageRefusedError, OverloadedError, StoppingError
 from actors.intake import read_delivery
 from actors.messages import Inbound
@@ -136,7 +136,7 @@ class Connector(Actor):
         """Take a message in, or hand one out."""
         match message:
             case Receive(inbound=inbound):
-                self._receive(inbound)
+                return self._receive(inbound)
             case Accepting():
                 self._accepted(message)
             case Deliver():
@@ -175,19 +175,33 @@ class Connector(Actor):
 
     # --- in -----------------------------------------------------------------------
 
-    def _receive(self, inbound: Inbound) -> None:
+    def _receive(self, inbound: Inbound) -> bool | None:
         """Store a message; its asker is answered when that is durable.
+
+        Returns:
+            False if the sender is not let in: nothing is kept, and the platform may
+            be acknowledged. Else it is answered later.
 
         Raises:
             OverloadedError: too much is on its way to the disk, or unanswered.
             StoppingError: the runtime is about to end.
-            MessageRefusedError: it is too long.
+            MessageRefusedError: it is too long, or its sender waits, and is refused.
         """
+        if self._is_closed:
+            self._services.metrics.message(self._name, "stopping")
+            raise StoppingError("Callboard is being stopped; try again in a moment")
+        decision = gatekeeper.decide(inbound, self._services)
+        attempt = gatekeeper.turn_away(self, inbound, decision)
+        if attempt is not None:
+            self._refuse(attempt)
+            gatekeeper.refuse_aloud(decision)
+            return False
+        self._store(inbound)
+        return None
+
+    def _store(self, inbound: Inbound) -> None:
         services = self._services
         began_at = services.clock.monotonic()
-        if self._is_closed:
-            services.metrics.message(self._name, "stopping")
-            raise StoppingError("Callboard is being stopped; try again in a moment")
         if self._storing >= MOST_STORING or self._open.is_full:
             services.metrics.message(self._name, "overloaded")
             raise OverloadedError("too many messages at once; try again in a moment")
@@ -267,9 +281,10 @@ class Connector(Actor):
         """Put on record that somebody was not let in, unless that is a flood."""
         services, now = self._services, self._services.clock.monotonic()
         services.metrics.message(self._name, "unauthorised")
+        services.metrics.refusal(self._name, attempt.reason)
         is_flood = len(self._refusals) == MOST_REFUSALS and self._refusals[0] > now - 60
         if is_flood:
-            return  # counted; the log of the edge has a line for each
+            return  # counted
         self._refusals.append(now)
         body = records.AuditRecord(
             channel=self._name,

@@ -8,6 +8,7 @@ import msgspec
 
 from actors import names
 from actors.acquaintance import ForgetPeople
+from actors.guests import ReadGuests
 from actors.protocol import DrainOutbox, TakeUp
 from actors.records import AUDIT
 from actors.scheduling import LookAgain
@@ -44,7 +45,8 @@ class Keeper(Actor):
     """Looks after the store, which is opened before the tree and closed after it.
 
     Takes: nothing.
-    Sends: `ForgetPeople` to `people`, `ReadStaff` to `staff`, `TakeUp` to the router,
+    Sends: `ForgetPeople` to `people`, `ReadGuests` to `pairing`, `ReadStaff` to
+        `staff`, `TakeUp` to the router,
         `LookAgain` to the scheduler and `DrainOutbox` to the connectors when another
         program, such as `callboard queue retry`, has written into the store.
     Keeps: nothing.
@@ -121,6 +123,7 @@ class Keeper(Actor):
         if was_changed:
             LOG.info("another program changed the store")
             self._pass_on(names.PEOPLE, ForgetPeople())
+            self._pass_on(names.PAIRING, ReadGuests())
             self._pass_on(names.STAFF, ReadStaff())
             self._pass_on(names.ROUTER, TakeUp())
             self._pass_on(names.SCHEDULER, LookAgain())

@@ -42,6 +42,16 @@ class LineMetrics:
             "Messages by connector and what became of them.",
             ("connector", "outcome"),
         )
+        self._refusals = metrics.counter(
+            "callboard_refusals",
+            "Messages and requests that were not let in, by connector and reason.",
+            ("connector", "reason"),
+        )
+        self._pairings = metrics.counter(
+            "callboard_pairings",
+            "Requests to be let in, by what became of them.",
+            ("outcome",),
+        )
         self._turns = metrics.counter(
             "callboard_turns", "Turns by agent and outcome.", ("agent", "outcome")
         )
@@ -179,6 +189,14 @@ class LineMetrics:
     def message(self, connector: str, outcome: str) -> None:
         """Count what became of a message."""
         self._messages.add(1, connector, outcome)
+
+    def refusal(self, connector: str, reason: str) -> None:
+        """Count somebody who was not let in."""
+        self._refusals.add(1, connector, reason)
+
+    def pairing(self, outcome: str) -> None:
+        """Count what became of a request to be let in, or of a code."""
+        self._pairings.add(1, outcome)
 
     def turn(self, agent: str, outcome: str) -> None:
         """Count a turn that ended."""

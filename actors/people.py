@@ -20,8 +20,9 @@ from actors.acquaintance import (
     UnlinkAccount,
 )
 from actors.rules import identity, languages
+from actors.rules.codes import CODE_BYTES
 from actors.rules.identity import LONGEST_NAME, LONGEST_PERSONALITY
-from actors.rules.link_codes import CODE_BYTES, HOLDS_FOR, LinkCodes, Redeemed
+from actors.rules.link_codes import HOLDS_FOR, LinkCodes, Redeemed
 from actors.rules.recent import Recent
 from actors.rules.secrets import redacted
 from runtime.actor import Actor

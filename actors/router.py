@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from actors import answers, commits, names
+from actors import answers, commits, gatekeeper, names
 from actors.messages import Inbound
 from actors.protocol import (
     Deliver,
@@ -261,7 +261,8 @@ class Router(Actor):
         if asking:
             self._hear(unheard, asking)
             return
-        outcome = self._allotted.route(inbound)
+        found = self._allotted.route(inbound)
+        outcome = gatekeeper.permitted(found, inbound, services)
         if isinstance(outcome, Unrouted):
             self._nobody(inbound, outcome)
         elif len(outcome.agents) == 1:

@@ -10,8 +10,10 @@ from actors.account import Account
 from actors.acquaintance import Acquaintances
 from actors.approval_board import ApprovalBoard
 from actors.config import ApprovalConfig, AuditConfig, ToolCallConfig
+from actors.guests import GuestList
 from actors.people_config import CommandsConfig, PeopleConfig
 from actors.redaction import Keep
+from actors.rules.agent_access import EVERYBODY, AgentAccess
 from actors.rules.approvals import Terms
 from actors.rules.approvals import person as account_of
 from actors.rules.voice import Voices
@@ -92,6 +94,12 @@ class Services:
     approvers: frozenset[str] = frozenset()
     """Who may approve any tool call, each as `connector/sender_id`: the owners, and
     whoever sits at this machine's terminal."""
+
+    guests: GuestList = field(default_factory=GuestList)
+    """Whom owners have let in."""
+
+    agent_access: AgentAccess = EVERYBODY
+    """Who may use which agent."""
 
     tool_calls: ToolCallConfig = field(default_factory=ToolCallConfig)
     approvals: ApprovalConfig = field(default_factory=ApprovalConfig)

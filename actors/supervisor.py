@@ -5,6 +5,7 @@ callboard
 ├── limiter              how many turns run at once
 ├── models               which account is asked, and what may be spent
 ├── people               who everybody is
+├── pairing              who was let in, and who asks to be
 ├── staff                which agents there are
 ├── bounce               answers for what nobody handled
 ├── edges …              what the edges bring along (the asyncio loop)
@@ -46,6 +47,7 @@ from actors.keeper import Keeper
 from actors.limiter import Limiter
 from actors.listener import Listener
 from actors.memory import MOST_OPEN, Memory
+from actors.pairing import Pairing
 from actors.people import People
 from actors.recollection import Recollection
 from actors.router import Router
@@ -97,6 +99,7 @@ def tree(company: Company) -> Supervisor:
         ChildSpec(name="limiter", start=lambda: Limiter(most)),
         ChildSpec(name="models", start=lambda: Accounts(services, company.catalogue())),
         ChildSpec(name="people", start=lambda: People(services)),
+        ChildSpec(name="pairing", start=lambda: Pairing(services)),
         ChildSpec(name="staff", start=lambda: Staff(company, branch)),
         ChildSpec(name="bounce", start=lambda: Bounce(services)),
         *company.edges,

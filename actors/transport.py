@@ -21,8 +21,9 @@ class Ingress(Protocol):
         """Store a message; acknowledge it to the platform only after this returns.
 
         Returns:
-            False if this (connector, platform_id) was accepted before; the platform
-            may be acknowledged all the same.
+            False if nothing new was stored: this (connector, platform_id) was
+            accepted before, or whoever wrote it is not let in. The platform may be
+            acknowledged all the same.
 
         Raises:
             OverloadedError: not confirmed; tell the sender to try again. Handed in

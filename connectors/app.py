@@ -23,11 +23,14 @@ from actors.company import Company
 from actors.letters import is_owed_an_answer
 from actors.metrics import LineMetrics
 from actors.persona import Persona
+from actors.rules.admission import policy
+from actors.rules.agent_access import agent_access
 from actors.rules.message_state import RetryPolicy
 from actors.rules.routes import Binding, routing_table
 from actors.services import Services
 from actors.supervisor import tree
 from connectors import receipt_key
+from connectors.access_checks import access_of
 from connectors.bridge import Bridge
 from connectors.config import (
     AppConfig,
@@ -172,6 +175,7 @@ async def open_app(
             audit=config.audit,
             owners=frozenset(config.owners),
             approvers=approvers(config),
+            agent_access=agent_access(config.access, approvers(config)),
             tool_calls=config.tool_calls,
             approvals=config.approvals,
             permissions=config.permissions,
@@ -314,7 +318,13 @@ def _accounts(
         on_unknown = (
             settings.on_unknown if isinstance(settings, TerminalConfig) else "resend"
         )
-        accounts[name] = Account(transport.abilities, retries, on_unknown)
+        access = access_of(settings)
+        accounts[name] = Account(
+            transport.abilities,
+            retries,
+            on_unknown,
+            None if access is None else policy(access, config.owners),
+        )
     return accounts
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from actors.access_config import AccessConfig, AgentAccessConfig
 from actors.config import (
     AgentConfig,
     ApprovalConfig,
@@ -98,6 +99,10 @@ class HttpConfig(
     max_connections: Count = 512
     """Connections held at once; further ones are told to try again."""
 
+    access: AccessConfig | None = None
+    """Whose messages are taken in, by their `user`; unset: everybody's who has the
+    key. What a client says of its user is believed."""
+
 
 class LogConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """What goes to standard error."""
@@ -159,6 +164,7 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
         default_factory=dict[str, ConnectorConfig]
     )
     agent_defaults: AgentConfig = field(default_factory=AgentConfig)
+    access: tuple[AgentAccessConfig, ...] = ()
     agents: dict[Name, AgentConfig] = field(default_factory=dict[str, AgentConfig])
     routes: tuple[RouteConfig, ...] = ()
     mcp_servers: dict[ServerName, McpServerConfig] = field(

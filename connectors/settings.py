@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 from actors.rules.prompt import DELEGATE
 from actors.rules.skills import USE_SKILL
 from actors.rules.tool_names import JOINT, SERVER
+from connectors.access_checks import check_access
 from connectors.config import (
     AppConfig,
     HttpConfig,
@@ -148,6 +149,7 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     yield from check_notebook(app)
     yield from check_people(app)
     yield from check_connectors(app)
+    yield from check_access(app)
 
 
 def check_consent(app: AppConfig) -> Iterator[Complaint]:

@@ -15,6 +15,7 @@ from actors import (
     bounce,
     lifespan,
     outgoing,
+    pairing,
     room,
     turn,
     turn_taker,
@@ -24,7 +25,7 @@ from actors.approval_board import ApprovalBoard
 from actors.calling import NOBODY, TOO_LONG
 from actors.messages import Address, Chain, Inbound
 from actors.protocol import Failed
-from actors.rules import classify, loop_guard, markers, stopping, tries
+from actors.rules import agent_access, classify, loop_guard, markers, stopping, tries
 from actors.rules import turn as turn_rules
 from actors.rules.approvals import OpenApproval, Refused, Terms
 from actors.rules.budget import Budget, Limit, refusal
@@ -86,6 +87,8 @@ def constants() -> list[str]:
     texts += [lifespan.NEW_DAY, lifespan.LONG_AGO.format(time="2 hours")]
     texts += [room.CUT_SHORT.format(count=12), TOO_LONG]
     texts += [f"{each}: {TOO_LONG}" for each in (turn_rules.TOO_LONG, SEES_NOTHING)]
+    texts += [pairing.LET_IN, pairing.CODE.format(code="1234-ABCD", minutes=10)]
+    texts += [agent_access.TEXT.format(agents="ops")]
     return [*texts, NOBODY, *tries.NEUTRAL.values()]
 
 

@@ -72,6 +72,11 @@ COMMANDS: dict[str, Spec] = {
     "status": Spec("", "show the model, this conversation, and how long this runs"),
     "cost": Spec("", "show what the models cost", "owners"),
     "queue": Spec("", "show which messages wait", "owners"),
+    "pair": Spec(
+        "[approve CODE|deny CODE|revoke ACCOUNT]",
+        "show who asks to be let in; let somebody in, or not, by their code",
+        "owners",
+    ),
     "approve": Spec(
         "ID [always]", "let a tool run: /approve 3F, or /approve 3F always"
     ),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from actors.messages import Inbound
 
 RuleName = Literal["addressed", "delegated", "mention", "binding", "default"]
-Reason = Literal["unknown_agent", "not_addressed", "no_default_agent"]
+Reason = Literal["unknown_agent", "not_addressed", "no_default_agent", "not_permitted"]
 
 # A name begins after anything but a word's character, so that the @ of a mail
 # address is no mention, and ends where letters, digits, _ and - end.

@@ -5,11 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.rules.codes import MOST_TRIES, TRIES_WITHIN
 from actors.rules.link_codes import (
     HOLDS_FOR,
     MOST_CODES,
-    MOST_TRIES,
-    TRIES_WITHIN,
     LinkCodes,
     Redeemed,
 )

@@ -1,0 +1,84 @@
+"""Asks at a connector's door who may write, and after routing who may use an agent.
+
+The shell of `rules/admission.py` and `rules/agent_access.py`. Nothing that somebody
+wrote who is not let in is stored, logged or handed on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors import names
+from actors.errors import MessageRefusedError, OverloadedError
+from actors.guests import Knock
+from actors.ingress import RefusedAttempt
+from actors.rules import agent_access
+from actors.rules.admission import Admit, Pair, admit
+from actors.rules.approvals import person
+from actors.rules.routes import Routed, Unrouted
+
+if TYPE_CHECKING:
+    from actors.messages import Inbound
+    from actors.rules.admission import Decision
+    from actors.rules.routes import Outcome
+    from actors.services import Services
+    from runtime.actor import Actor
+
+PAIRING = "pairing"
+"""The reason on record where a stranger may ask to be let in."""
+
+NOT_LET_IN = "you may not write here; ask whoever runs this to let you in"
+
+
+def decide(inbound: Inbound, services: Services) -> Decision:
+    """Decide whether a message is taken in.
+
+    Raises:
+        OverloadedError: whom owners have let in is not known yet; try again.
+    """
+    account = services.account(inbound.address.connector)
+    if account.policy is None:
+        return admit(inbound, None)
+    decision = admit(
+        inbound,
+        account.policy,
+        is_paired=person(inbound) in services.guests,
+        waits=account.abilities.counts_answers,
+    )
+    if not (isinstance(decision, Admit) or services.guests.is_read):
+        raise OverloadedError("this is starting; try again in a moment")
+    return decision
+
+
+def turn_away(
+    actor: Actor, inbound: Inbound, decision: Decision
+) -> RefusedAttempt | None:
+    """Give what is put on record of who is not let in; None: they are.
+
+    A stranger who may ask to be let in is handed on without their words.
+    """
+    if isinstance(decision, Admit):
+        return None
+    if isinstance(decision, Pair):
+        account, address = person(inbound), inbound.address
+        actor.tell(names.PAIRING, Knock(account, inbound.sender_name, address))
+    reason = PAIRING if isinstance(decision, Pair) else decision.reason
+    return RefusedAttempt(reason, inbound.sender_id, inbound.address.chat)
+
+
+def refuse_aloud(decision: Decision) -> None:
+    """Tell who waits for an answer that they are not let in.
+
+    Raises:
+        MessageRefusedError: they wait.
+    """
+    if not isinstance(decision, Admit | Pair) and decision.is_told:
+        raise MessageRefusedError(NOT_LET_IN)
+
+
+def permitted(outcome: Outcome, inbound: Inbound, services: Services) -> Outcome:
+    """Leave out the agents that whoever wrote a message may not use."""
+    left = agent_access.permitted(outcome, inbound, services.agent_access)
+    if isinstance(left, Unrouted) and isinstance(outcome, Routed):
+        services.metrics.refusal(inbound.address.connector, left.reason)
+    return left

@@ -1,0 +1,166 @@
+"""What must fit together in who may write, and to whom; asked by `settings.py`.
+
+A slip here shuts people out, or lets them in: what contradicts itself is a mistake,
+what only shuts everybody out is warned of, with what to do.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from actors.rules.globs import globs, is_wild
+from connectors.config import HttpConfig, TerminalConfig
+from connectors.model_checks import unknown
+from runtime.config import Complaint, close_to
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from actors.access_config import AccessConfig
+    from connectors.config import AppConfig, ConnectorConfig
+    from connectors.model_checks import Way
+
+PATTERNS = ("allowed", "allowed_roles", "denied", "allowed_chats")
+MOST_CHARS = 256
+
+
+def access_of(connector: ConnectorConfig) -> AccessConfig | None:
+    """Say who may write by a connector; None: whoever its edge lets in."""
+    return None if isinstance(connector, TerminalConfig) else connector.access
+
+
+def check_access(app: AppConfig) -> Iterator[Complaint]:
+    """Check who may write by each connector, and who may use which agent."""
+    for name, connector in app.connectors.items():
+        access = access_of(connector)
+        if access is not None:
+            way: Way = ("connectors", name, "access")
+            yield from check_patterns(way, name, access)
+            yield from check_denied(way, access, owners_of(name, app))
+            yield from check_people(way, access, owners_of(name, app))
+            yield from check_groups(way, access)
+            if access.people == "pairing" and isinstance(connector, HttpConfig):
+                hint = 'list them (people = "listed"), or give each a key of its own'
+                text = "nobody can be told a code over HTTP"
+                yield Complaint((*way, "people"), text, hint)
+    yield from check_agent_access(app)
+
+
+def owners_of(connector: str, app: AppConfig) -> frozenset[str]:
+    """Give the ids of the owners who write by a connector."""
+    parted = (each.partition("/") for each in app.owners)
+    return frozenset(sender for name, _, sender in parted if name == connector)
+
+
+def check_patterns(way: Way, name: str, access: AccessConfig) -> Iterator[Complaint]:
+    """Complain of patterns that can fit nobody as they are written."""
+    for field in PATTERNS:
+        given: tuple[str, ...] = getattr(access, field)
+        for index, pattern in enumerate(given):
+            place = (*way, field, index)
+            if not pattern.strip() or pattern != pattern.strip():
+                text = f"{pattern!r} fits nobody"
+                yield Complaint(
+                    place, text, "write an id, or a pattern, without blanks"
+                )
+            elif len(pattern) > MOST_CHARS:
+                text = f"this pattern has {len(pattern)} characters"
+                yield Complaint(place, text, f"{MOST_CHARS} are enough for any id")
+            elif pattern.startswith(f"{name}/"):
+                text = f"{pattern!r} names the connector, which is {name!r} anyway"
+                hint = f"write {pattern.removeprefix(name + '/')!r}"
+                yield Complaint(place, text, hint)
+            elif pattern in given[:index]:
+                yield Complaint(place, f"{pattern!r} stands here twice", "take one out")
+
+
+def check_denied(
+    way: Way, access: AccessConfig, owners: frozenset[str]
+) -> Iterator[Complaint]:
+    """Complain of denying whom another setting lets in, or everybody."""
+    for index, pattern in enumerate(access.denied):
+        place = (*way, "denied", index)
+        if pattern in access.allowed:
+            text = f"{pattern!r} is both allowed and denied"
+            yield Complaint(place, text, "take it out of one of the two")
+        elif pattern and set(pattern) == {"*"}:
+            text = "everybody is denied"
+            hint = 'take it out; people = "listed" lets in nobody who is not listed'
+            yield Complaint(place, text, hint)
+        for owner in owners:
+            if globs((pattern,)).fit(owner):
+                text = f"{pattern!r} denies {owner!r}, an owner, who may always write"
+                yield Complaint(place, text, "take it out, or the owner")
+
+
+def check_people(
+    way: Way, access: AccessConfig, owners: frozenset[str]
+) -> Iterator[Complaint]:
+    """Complain of lists that mean nothing; warn if nobody may write."""
+    if access.code_again_after > access.code_for:
+        text = "a code is told again only after it has ceased to hold"
+        hint = f"at most {access.code_for:g}, as code_for"
+        yield Complaint((*way, "code_again_after"), text, hint)
+    if access.people == "anyone":
+        for field in ("allowed", "allowed_roles"):
+            if getattr(access, field):
+                text = f'{field} means nothing where people = "anyone"'
+                yield Complaint(
+                    (*way, field), text, 'take it out, or people = "listed"'
+                )
+    elif access.people == "listed" and is_nobody(access):
+        who = "nobody but owners" if owners else "nobody"
+        text = f'{who} may write here: people = "listed", and nobody is listed'
+        hint = (
+            'set allowed = ["…"], or people = "pairing" to let people in by a code,'
+            ' or people = "anyone"'
+        )
+        yield Complaint((*way, "people"), text, hint, is_warning=True)
+
+
+def is_nobody(access: AccessConfig) -> bool:
+    """Whether no list lets anybody in, in no chat."""
+    is_open = access.groups == "handle" and access.group_people == "everyone"
+    return not (access.allowed or access.allowed_roles or is_open)
+
+
+def check_groups(way: Way, access: AccessConfig) -> Iterator[Complaint]:
+    """Complain of what is said of groups that are not handled."""
+    if access.groups == "drop":
+        if access.allowed_chats != ("*",):
+            text = 'allowed_chats means nothing where groups = "drop"'
+            yield Complaint((*way, "allowed_chats"), text, 'groups = "handle"')
+        if access.group_people == "everyone":
+            text = 'group_people means nothing where groups = "drop"'
+            yield Complaint((*way, "group_people"), text, 'groups = "handle"')
+    elif not access.allowed_chats:
+        text = "no group is allowed"
+        yield Complaint((*way, "allowed_chats"), text, 'write groups = "drop"')
+
+
+def check_agent_access(app: AppConfig) -> Iterator[Complaint]:
+    """Check that each rule can fit something, and is not hidden by one before."""
+    everything: list[int] = []
+    for index, rule in enumerate(app.access):
+        way: Way = ("access", index)
+        if everything:
+            text = f"this is never asked: rule {everything[0] + 1} fits everything"
+            yield Complaint(way, text, "put it before that one, or take it out")
+        yield from check_named((*way, "agent"), rule.agent, app.agents)
+        yield from check_named((*way, "connector"), rule.connector, app.connectors)
+        for field in ("chat", "sender", "role"):
+            if not getattr(rule, field).strip():
+                text = f"an empty {field} fits nothing"
+                yield Complaint((*way, field), text, 'write "*" for any')
+        if {rule.agent, rule.connector, rule.chat, rule.sender, rule.role} == {"*"}:
+            everything.append(index)
+
+
+def check_named(way: Way, pattern: str, known: Collection[str]) -> Iterator[Complaint]:
+    """Complain of a pattern that fits none of the names there are."""
+    what = str(way[-1])
+    if not is_wild(pattern):
+        yield from unknown(way, what, pattern, known)
+    elif not any(fnmatchcase(each, pattern) for each in known):
+        yield Complaint(way, f"no {what} fits {pattern!r}", close_to(pattern, known))
