@@ -185,7 +185,8 @@ class Connector(Actor):
         Raises:
             OverloadedError: too much is on its way to the disk, or unanswered.
             StoppingError: the runtime is about to end.
-            MessageRefusedError: it is too long, or its sender waits, and is refused.
+            SenderRefusedError: the sender is not let in, and waits for an answer.
+            MessageRefusedError: it is too long.
         """
         if self._is_closed:
             self._services.metrics.message(self._name, "stopping")

@@ -9,6 +9,7 @@ ChatError
 ├── OverloadedError            too much in flight; try again
 ├── StoppingError              the runtime is about to end; try again after its start
 ├── MessageRefusedError        this message will never be taken; change it
+│   └── SenderRefusedError     nor any other of this sender's, as things are
 └── DeliveryError              the platform did not take a message
     ├── DeliveryBusyError      try again; may know after how many seconds
     ├── DeliveryUnknownError   asked, and nobody knows whether it was said
@@ -122,6 +123,10 @@ class StoppingError(ChatError):
 
 class MessageRefusedError(ChatError):
     """This message will never be taken as it is; nothing was stored."""
+
+
+class SenderRefusedError(MessageRefusedError):
+    """Whoever wrote it may not write here; nothing was stored."""
 
 
 class DeliveryError(ChatError):

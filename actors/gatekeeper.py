@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors import names
-from actors.errors import MessageRefusedError, OverloadedError
+from actors.errors import OverloadedError, SenderRefusedError
 from actors.guests import Knock
 from actors.ingress import RefusedAttempt
 from actors.rules import agent_access
@@ -70,10 +70,10 @@ def refuse_aloud(decision: Decision) -> None:
     """Tell who waits for an answer that they are not let in.
 
     Raises:
-        MessageRefusedError: they wait.
+        SenderRefusedError: they wait.
     """
     if not isinstance(decision, Admit | Pair) and decision.is_told:
-        raise MessageRefusedError(NOT_LET_IN)
+        raise SenderRefusedError(NOT_LET_IN)
 
 
 def permitted(outcome: Outcome, inbound: Inbound, services: Services) -> Outcome:

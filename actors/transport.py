@@ -29,7 +29,8 @@ class Ingress(Protocol):
             OverloadedError: not confirmed; tell the sender to try again. Handed in
                 again under the same `platform_id` it counts once.
             StoppingError: nothing was stored; the runtime is about to end.
-            MessageRefusedError: nothing was stored, and trying again cannot help.
+            MessageRefusedError: nothing was stored, and trying again cannot help. Of
+                these, SenderRefusedError only where `abilities.counts_answers`.
             runtime.errors.StoreUnavailableError: nothing was stored.
         """
         ...

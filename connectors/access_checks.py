@@ -30,6 +30,16 @@ def access_of(connector: ConnectorConfig) -> AccessConfig | None:
     return None if isinstance(connector, TerminalConfig) else connector.access
 
 
+def approvers(config: AppConfig) -> frozenset[str]:
+    """Say who may approve any tool call: owners, and whoever sits at the terminal."""
+    terminals = {
+        f"{name}/{connector.user}"
+        for name, connector in config.connectors.items()
+        if isinstance(connector, TerminalConfig)
+    }
+    return frozenset(terminals).union(config.owners)
+
+
 def check_access(app: AppConfig) -> Iterator[Complaint]:
     """Check who may write by each connector, and who may use which agent."""
     for name, connector in app.connectors.items():
@@ -88,10 +98,9 @@ def check_denied(
             text = "everybody is denied"
             hint = 'take it out; people = "listed" lets in nobody who is not listed'
             yield Complaint(place, text, hint)
-        for owner in owners:
-            if globs((pattern,)).fit(owner):
-                text = f"{pattern!r} denies {owner!r}, an owner, who may always write"
-                yield Complaint(place, text, "take it out, or the owner")
+        elif denied := [each for each in sorted(owners) if globs((pattern,)).fit(each)]:
+            text = f"{pattern!r} denies {denied[0]!r}, an owner, who may always write"
+            yield Complaint(place, text, "take it out, or the owner")
 
 
 def check_people(

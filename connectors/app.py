@@ -30,7 +30,7 @@ from actors.rules.routes import Binding, routing_table
 from actors.services import Services
 from actors.supervisor import tree
 from connectors import receipt_key
-from connectors.access_checks import access_of
+from connectors.access_checks import access_of, approvers
 from connectors.bridge import Bridge
 from connectors.config import (
     AppConfig,
@@ -227,16 +227,6 @@ def http_transport(name: str, config: HttpConfig) -> MakeTransport:
         )
 
     return make
-
-
-def approvers(config: AppConfig) -> frozenset[str]:
-    """Say who may approve any tool call: owners, and whoever sits at the terminal."""
-    terminals = {
-        f"{name}/{connector.user}"
-        for name, connector in config.connectors.items()
-        if isinstance(connector, TerminalConfig)
-    }
-    return frozenset(terminals).union(config.owners)
 
 
 def serving(config: AppConfig) -> dict[str, MakeTransport]:

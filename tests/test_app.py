@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
+import httpx
 import msgspec
 import pytest
 
@@ -54,6 +55,26 @@ async def test_a_start_that_fails_gives_back_what_it_took(tmp_path: Path) -> Non
 async def test_a_terminal_is_not_served(tmp_path: Path) -> None:
     config = load(tmp_path, more='[connectors.tty]\nkind = "terminal"')
     assert [*serving(config)] == ["http"]
+
+
+LISTED = SECOND + '\n[connectors.second.access]\nallowed = ["sam"]'
+
+
+async def test_only_users_that_are_listed_are_answered(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    config = load(tmp_path, more=LISTED.format(port=port))
+    url = f"http://127.0.0.1:{port}/v1/chat/completions"
+    answers: list[httpx.Response] = []
+    async with open_app(config, serving(config)) as app, httpx.AsyncClient() as client:
+        for user in ("sam", "eve", ""):
+            messages = [{"role": "user", "content": "hello"}]
+            body = {"model": "anna", "messages": messages, "user": user}
+            answers.append(await client.post(url, json=body))
+        text = app.metrics.render().decode()
+    assert [each.status_code for each in answers] == [200, 403, 403]
+    assert answers[1].json()["error"]["code"] == "not_admitted"
+    assert 'connector="second",reason="unknown_sender"} 2.0' in text
 
 
 SHELL = '[agents.kit]\nprompt = "You are Kit."\ntools = ["run_shell"]'

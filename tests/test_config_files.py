@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import pytest
 
+from actors import access_config as access
 from actors import config as domain
 from actors import prompt_config as prompts
 from actors import schedule_config as later
@@ -47,12 +48,12 @@ SECRETS = {
 
 # A setting that is unset by default: `# key = value`, not indented, no sentence.
 UNSET = re.compile(r"^# ([a-z_]+ = .+)$", re.MULTILINE)
-NEEDED = {"script", "model", "agent", "kind", "scope"}
+NEEDED = {"script", "model", "agent", "kind", "scope", "may_use"}
 """Settings without a default; default.toml shows an example of each."""
 
 EXAMPLES = {"hard_usd"}
 """Unset by default; default.toml shows one of several of which one is needed."""
-EITHER = {"command"}
+EITHER = {"command", "allowed"}
 """Settings of which one or the other is needed; default.toml shows one."""
 
 Table = dict[str, object]
@@ -105,6 +106,8 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (models.OllamaModelConfig, found["models"]["ollama"]),
         (edges.TerminalConfig, found["connectors"]["terminal"]),
         (edges.HttpConfig, found["connectors"]["http"]),
+        (access.AccessConfig, cast("Table", found["connectors"]["http"]["access"])),
+        (access.AgentAccessConfig, cast("list[Table]", found["access"])[0]),
         (further.McpServerConfig, found["mcpServers"]["files"]),
         (further.SkillsConfig, cast("Table", found["skills"])),
         (notebook.NotebookConfig, cast("Table", found["notebook"])),
@@ -177,7 +180,7 @@ def test_what_default_toml_gives_an_example_of_is_marked_as_needed() -> None:
     for kind, table in tables(default_text()):
         needed = set(table) - set(defaults(kind))
         assert needed <= NEEDED | names(AppConfig), kind.__name__
-    assert default_text().count("# Needed: ") == 7
+    assert default_text().count("# Needed: ") == 8
 
 
 def test_default_toml_has_a_reason_above_every_setting() -> None:

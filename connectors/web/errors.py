@@ -17,6 +17,7 @@ from actors.errors import (
     ChatError,
     MessageRefusedError,
     OverloadedError,
+    SenderRefusedError,
     StoppingError,
     UnknownAgentError,
 )
@@ -168,7 +169,7 @@ def translate(error: Exception) -> ApiError:
         case UnknownAgentError():
             return unknown_model(error.name, error.known)
         case MessageRefusedError():
-            return ApiError(400, str(error), code="message_refused", param="messages")
+            return refused_message(error)
         case OverloadedError():
             return ApiError(429, str(error), code="overloaded", retry_after=RETRY_SOON)
         case StoppingError():
@@ -183,6 +184,13 @@ def translate(error: Exception) -> ApiError:
                 code="unavailable",
                 retry_after=RETRY_LATER,
             )
+
+
+def refused_message(error: MessageRefusedError) -> ApiError:
+    """Say to a client that nothing of this kind is taken, or of this user."""
+    if isinstance(error, SenderRefusedError):
+        return ApiError(403, str(error), code="not_admitted", param="user")
+    return ApiError(400, str(error), code="message_refused", param="messages")
 
 
 def of_trouble(trouble: str, text: str, seconds: float | None = None) -> ApiError:
