@@ -29,10 +29,6 @@ class GuestList:
         """Whether the store has been read: until then nobody is surely a stranger."""
         return self._is_read
 
-    def __len__(self) -> int:
-        """Say how many there are."""
-        return len(self._accounts)
-
     def __contains__(self, account: str) -> bool:
         """Whether an account was let in."""
         return account in self._accounts

@@ -154,6 +154,21 @@ def test_the_settings_explain_who_may_write(
     assert why in shown
 
 
+def test_whom_an_owner_let_in_is_explained_too(db: Path, capsys: Shown) -> None:
+    folder = db.parent
+    (folder / "rules.toml").write_text("", encoding="utf-8")
+    path = folder / "callboard.toml"
+    path.write_text(SETTINGS.replace("http", "chat").replace('"chat"\n[', '"http"\n['))
+    assert pairing(db, "approve", "AAAABBBB") == 0
+    assert pairing(db, "list") == 0
+    assert "the command line" in capsys.readouterr().out
+    where = ["-c", str(path), "--db", str(db), "--json"]
+    assert run(["pairing", "explain", *where, "chat/eve", "--role", "admin"]) == 0
+    told = msgspec.json.decode(capsys.readouterr().out)
+    assert (told["outcome"], told["reason"]) == ("admitted", "paired")
+    assert told["verdicts"][-1]["outcome"] == "admit"
+
+
 def test_what_cannot_be_explained_is_refused(tmp_path: Path, capsys: Shown) -> None:
     (tmp_path / "rules.toml").write_text("", encoding="utf-8")
     path = tmp_path / "callboard.toml"

@@ -334,7 +334,6 @@ async def test_a_stream_that_fails_half_way_raises_in_the_official_client() -> N
     [
         (errors.OverloadedError("full"), 429, "overloaded", "1"),
         (errors.MessageRefusedError("too long"), 400, "message_refused", None),
-        (errors.SenderRefusedError("who are you"), 403, "not_admitted", None),
         (StoreUnavailableError("disk full"), 503, "unavailable", "5"),
         (errors.UnknownAgentError("anna", ("ben",)), 404, "model_not_found", None),
     ],

@@ -29,10 +29,6 @@ class Globs(msgspec.Struct, frozen=True):
             return text
         return next((way for way, each in self.patterns if each.match(text)), "")
 
-    def __bool__(self) -> bool:
-        """Whether there are any."""
-        return bool(self.exact)
-
 
 def globs(patterns: Iterable[str]) -> Globs:
     """Make patterns ready for matching."""

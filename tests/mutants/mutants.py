@@ -250,4 +250,26 @@ MUTANTS = (
         "",
         SIMULATION,
     ),
+    Mutant(
+        "strangers let in",
+        "actors/rules/admission.py",
+        '    return Refuse("unknown_sender", waits, tuple(verdicts))\n',
+        '    return Admit("listed", tuple(verdicts))\n',
+        ("tests/rules/test_admission.py", "tests/stories/test_strangers.py"),
+    ),
+    Mutant(
+        "a stranger's words taken in all the same",
+        "actors/connector.py",
+        "            gatekeeper.refuse_aloud(decision)\n            return False\n",
+        "            gatekeeper.refuse_aloud(decision)\n",
+        ("tests/stories/test_strangers.py",),
+    ),
+    Mutant(
+        "one agent a way round to another",
+        "actors/router.py",
+        "        outcome = gatekeeper.permitted(found, inbound, services)\n",
+        "        outcome = found if inbound.chain.agents else gatekeeper.permitted(\n"
+        "            found, inbound, services\n        )\n",
+        ("tests/stories/test_strangers.py",),
+    ),
 )

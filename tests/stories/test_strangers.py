@@ -79,7 +79,7 @@ async def test_a_stranger_is_let_in_by_an_owner_over_restarts(
         assert cast.model.requests == []
     cast.restart()
     async with open_company(autojump_clock, cast):
-        assert code in await only(cast, "/pair", "boss")
+        assert code in await only(cast, "/pair@anna", "boss")
         told = await only(cast, f"/pair approve {code.lower()}", "boss")
         assert "fake/eve may write" in told
         assert "have been let in" in cast.platform.said("with-eve")[-1]
@@ -257,3 +257,14 @@ async def test_no_other_agent_is_a_way_round(autojump_clock: Clock) -> None:
 
 def test_settings_of_the_story_are_the_defaults() -> None:
     assert (PAIRING.max_codes, PAIRING.codes_per_minute) == (20, 10)
+
+
+async def test_what_an_owner_says_wrongly_is_explained(autojump_clock: Clock) -> None:
+    cast = make_cast()
+    async with open_company(autojump_clock, cast):
+        assert "Nobody asks" in await only(cast, "/pair list", "boss")
+        assert "Say /pair" in await only(cast, "/pair aprove", "boss")
+        assert "Nobody waits" in await only(cast, "/pair revoke fake/eve", "boss")
+        await code_of(cast)
+        cast.platform.is_direct = False
+        assert "it names people" in await only(cast, "/pair@anna", "boss")
