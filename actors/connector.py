@@ -287,6 +287,13 @@ class Connector(Actor):
         if is_flood:
             return  # counted
         self._refusals.append(now)
+        LOG.info(
+            "message refused",
+            channel=self._name,
+            chat=attempt.chat,
+            sender=attempt.sender_id,
+            reason=attempt.reason,
+        )
         body = records.AuditRecord(
             channel=self._name,
             chat=attempt.chat,
