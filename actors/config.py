@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from actors.group_config import GroupConfig, RouteActivation
 from actors.marker_config import UNLESS_TOLD, MarkerFamily
 from actors.prompt_config import ContextConfig
 
@@ -119,6 +120,8 @@ class AgentConfig(Struct, frozen=True, forbid_unknown_fields=True):
     routing: RoutingConfig = field(default_factory=RoutingConfig)
 
     context: ContextConfig = field(default_factory=ContextConfig)
+
+    groups: GroupConfig = field(default_factory=GroupConfig)
 
     is_conductor: bool = False
     """Whether what it hands on comes before what other agents hand on, and whether its
@@ -240,20 +243,31 @@ class PermissionConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RouteConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which agent answers where.
+    """Whose chats are whose.
 
-    The first route that fits a message counts. Before all routes comes an agent
-    that the message names itself; after them, in direct chats, the default agent.
+    The first route that fits a message counts. In direct chats its agent answers,
+    unless the message names another one itself; where no route fits, the default agent
+    does. In a group it says whose the chat is: whether its agent answers there, the
+    agent's `groups` say, and others there only answer when they are called.
     """
 
     agent: str
-    """Name of the agent that hears what fits."""
+    """Name of the agent."""
 
     connector: str = "*"
     """Name of a connector; `*` stands for anything, also inside a name."""
 
     chat: str = "*"
     """The platform's id of a chat; `*` stands for anything, also inside an id."""
+
+    kind: Literal["any", "direct", "group"] = "any"
+    """Which chats it is for: all, those with one person, or groups."""
+
+    roles: tuple[str, ...] = ()
+    """What the writer must be on the platform, one of these; empty: anybody fits."""
+
+    activation: RouteActivation = "agent"
+    """When its agent answers in these groups; `agent`: as the agent's `groups` say."""
 
 
 class BudgetConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -159,6 +159,16 @@ class LineMetrics:
             "callboard_commits", "Commits that became durable, in groups.", ()
         )
 
+        self._activations = metrics.counter(
+            "callboard_group_messages",
+            "Messages of groups by why an agent answers, or why none does.",
+            ("reason",),
+        )
+        self._checks = metrics.counter(
+            "callboard_group_checks",
+            "Questions to a model whom a message is for, by kind and outcome.",
+            ("kind", "outcome"),
+        )
         self._appointments = metrics.gauge(
             "callboard_appointments", "Appointments that are kept."
         )
@@ -173,6 +183,14 @@ class LineMetrics:
             (),
             (*SECONDS, 3600, 86_400),
         )
+
+    def activation(self, reason: str, count: int = 1) -> None:
+        """Count why a message of a group is answered, or is not."""
+        self._activations.add(count, reason)
+
+    def check(self, kind: str, outcome: str) -> None:
+        """Count what came of asking whom a message is for."""
+        self._checks.add(1, kind, outcome)
 
     def appointments(self, count: int) -> None:
         """Show how many appointments there are."""

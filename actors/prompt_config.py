@@ -86,9 +86,6 @@ class ContextConfig(Struct, frozen=True, forbid_unknown_fields=True):
     language: str = ""
     """In which it answers, as `German`; empty: in that of whoever writes."""
 
-    mentions: tuple[str, ...] = ()
-    """How it is called in groups, beside `@name`; left out of what the model reads."""
-
     injection: Literal["off", "mark", "refuse"] = "mark"
     """What is done about words of people that try to change its instructions: nothing;
     their marks are broken and they are marked; such a message is not answered."""

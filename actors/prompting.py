@@ -162,7 +162,7 @@ def window_of(
 def hearing_of(inbound: Inbound, persona: Persona) -> Hearing:
     """Say how the words of people are read in this chat."""
     context = persona.config.context
-    mentions = (f"@{persona.name}", *context.mentions)
+    mentions = (f"@{persona.name}", *persona.config.groups.mention_patterns)
     return Hearing(context.injection, not inbound.is_direct, mentions)
 
 

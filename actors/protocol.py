@@ -45,6 +45,17 @@ class Route(msgspec.Struct, frozen=True):
     """Monotonic seconds when it came in; 0 if this process does not know."""
 
 
+class Replied(msgspec.Struct, frozen=True):
+    """To the router: an agent answered somebody in a group; that is stored."""
+
+    inbound: Inbound
+    """What it answered."""
+
+    agent: str
+    at: float
+    """Unix seconds."""
+
+
 class TakeUp(msgspec.Struct, frozen=True):
     """To the router: look for stored messages that nobody answers."""
 

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 from actors.persona import Persona
 from actors.rules import hired
 from actors.rules.hired import Terms
-from actors.rules.routes import RoutingTable
+from actors.rules.routes import RoutingTable, group_of, with_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from actors.config import AgentConfig
     from actors.rules.hired import HiredAgent
+    from actors.rules.routes import Group
     from actors.staff_rows import Rows
 
 CONDUCTING = """\
@@ -108,6 +109,7 @@ def make_team(
         bindings=tuple(x for x in routes.bindings if x.binding.agent in present),
         default_agent=routes.default_agent if routes.default_agent in present else "",
     )
+    table = with_groups(table, groups_of(present))
     about = {name: each.config.description for name, each in present.items()}
     agents = {name: rows.agents[name].agent for name in made}
     personas = {
@@ -115,6 +117,14 @@ def make_team(
         for name, each in present.items()
     }
     return Team({**before, **personas}, table, left_out)
+
+
+def groups_of(personas: Mapping[str, Persona]) -> dict[str, Group]:
+    """Say how each agent behaves in groups."""
+    return {
+        name: group_of(each.config.groups, each.config.description)
+        for name, each in personas.items()
+    }
 
 
 def introduced(
@@ -158,7 +168,8 @@ class Roster:
     """
 
     def __init__(self, settled: Iterable[Persona], routes: RoutingTable) -> None:
-        self.team = Team({each.name: each for each in settled}, routes)
+        personas = {each.name: each for each in settled}
+        self.team = Team(personas, with_groups(routes, groups_of(personas)))
         """Replaced by `staff` alone."""
 
     def persona(self, name: str) -> Persona:

@@ -1,4 +1,4 @@
-"""Who hears a message: the shell of `rules/routes.py`."""
+"""Who hears a message: the shell of `rules/routes.py` and `rules/activation.py`."""
 
 from __future__ import annotations
 
@@ -8,33 +8,44 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from actors import answers, commits, gatekeeper, names
-from actors.messages import Inbound
+from actors.hearing import Hearing, split, without_copies
 from actors.protocol import (
     Deliver,
     DrainOutbox,
     Hear,
+    Replied,
     Route,
     Settled,
     StopCaused,
     TakeUp,
 )
-from actors.rules.allotted import Allotted
+from actors.router_notes import (
+    HandOn,
+    LookBack,
+    ReplaceDue,
+    Settling,
+    Splitting,
+    TakeUpDue,
+    TryAgain,
+)
+from actors.rules.activation import Heard
 from actors.rules.backlog import Backlog
 from actors.rules.keys import session_key
-from actors.rules.message_state import Past
 from actors.rules.routes import Unrouted
 from actors.staffing import ReplaceTable
-from actors.unheard import Unheard, place, read_back, read_open
+from actors.unheard import Unheard, place, read_back, read_open, tell_found
 from runtime.actor import Actor
 from runtime.errors import DuplicateError, StoreUnavailableError
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 from runtime.messages import Keyed
-from runtime.rows import Commit, Committed
+from runtime.rows import Commit
 
 if TYPE_CHECKING:
     from actors.answers import Answer
-    from actors.rules.routes import Routed, RoutingTable
+    from actors.messages import Inbound
+    from actors.rules.message_state import Past
+    from actors.rules.routes import Outcome, RoutingTable
     from actors.services import Services
     from runtime.rows import SettledState, StoredMessage
 
@@ -62,51 +73,16 @@ HAND_ON_EVERY = 0.1
 """Seconds between two goes."""
 
 
-class Settling(msgspec.Struct, frozen=True):
-    """A note to itself: what became of a commit that settled a message."""
-
-    answer: answers.Answer
-    outcome: Committed | Exception
-
-
-class Splitting(msgspec.Struct, frozen=True):
-    """A note to itself: what became of the copies for further agents."""
-
-    copies: tuple[Inbound, ...]
-    past: Past
-    """Of the first of them."""
-
-    outcome: Committed | Exception
-
-
-class HandOn(msgspec.Struct, frozen=True):
-    """A note to itself: hand out more of what was taken up."""
-
-
-class TakeUpDue(msgspec.Struct, frozen=True):
-    """A note to itself: whoever asked for it is up by now."""
-
-
-class ReplaceDue(msgspec.Struct, frozen=True):
-    """A note to itself: open messages can be read by now, and the table replaced."""
-
-
-class TryAgain(msgspec.Struct, frozen=True):
-    """A note to itself: the disk may take it now."""
-
-    message: Settling | Splitting
-
-
 class Router(Actor):
     """Hands each message to the sessions of the agents that hear it.
 
     Takes: `Route`, from connectors and, for what agents hand on, from sessions;
-        `TakeUp` from whoever was restarted; `StopCaused` from sessions; `ReplaceTable`
-        from `staff`.
+        `Replied` and `StopCaused` from sessions; `TakeUp` from whoever was restarted;
+        `ReplaceTable` from `staff`.
     Sends: `Hear` and `StopCaused` to sessions; `Deliver` or `Settled` about what
         nobody hears.
-    Keeps: its table, what waits behind a message that several agents hear, and what
-        was taken up until all of it is handed out.
+    Keeps: its table, whom agents answered lately, what waits behind a message that
+        several agents hear, and what was taken up until all of it is handed out.
     Fails: never by a message.
     Ends: with the system. When it starts, it routes again what was accepted and
         never settled.
@@ -118,7 +94,8 @@ class Router(Actor):
         self, table: RoutingTable, connectors: frozenset[str], services: Services
     ) -> None:
         super().__init__()
-        self._allotted = Allotted(table)
+        self._hearing = Hearing(table, services)
+        self._allotted = self._hearing.allotted
         self._connectors = connectors
         self._services = services
         self._newest: ReplaceTable | None = None
@@ -135,7 +112,8 @@ class Router(Actor):
     async def on_start(self) -> None:
         """Route again what an earlier process accepted and did not settle."""
         self.every(SWEEP_EVERY, TakeUp())
-        tell(await self._take_up(), self._connectors)
+        await self._hearing.read()
+        tell_found(await self._take_up(), self._connectors)
 
     def on_receive(self, message: object) -> object:
         """Route, or go on after a commit."""
@@ -144,6 +122,20 @@ class Router(Actor):
                 self._hear_of(Unheard(inbound, number, arrived_at=at))
             case StopCaused():
                 self._stop_caused(message)
+            case Replied():
+                self._hearing.answered(message)
+            case TakeUp() | TakeUpDue() | HandOn():
+                return self._on_taken_up(message)
+            case LookBack(unheard=unheard):
+                return self._look_back(unheard)
+            case ReplaceTable() | ReplaceDue():
+                return self._replace_table(message)
+            case _:
+                self._on_commit(message)
+        return None
+
+    def _on_taken_up(self, message: TakeUp | TakeUpDue | HandOn) -> object:
+        match message:
             case TakeUp():
                 self._take_up_soon()
             case TakeUpDue():
@@ -151,10 +143,6 @@ class Router(Actor):
             case HandOn():
                 self._is_handing_on = False
                 self._hand_on()
-            case ReplaceTable() | ReplaceDue():
-                return self._replace_table(message)
-            case _:
-                self._on_commit(message)
         return None
 
     def _on_commit(self, message: object) -> None:
@@ -180,6 +168,7 @@ class Router(Actor):
 
     async def _take_up_again(self) -> None:
         self._is_taking_up = False
+        self._hearing.sweep()
         # Before: what was stored goes out before what is said next in the same chat.
         for name in self._connectors:
             self.tell(names.connector(name), DrainOutbox())
@@ -261,14 +250,56 @@ class Router(Actor):
         if asking:
             self._hear(unheard, asking)
             return
-        found = self._allotted.route(inbound)
-        outcome = gatekeeper.permitted(found, inbound, services)
-        if isinstance(outcome, Unrouted):
-            self._nobody(inbound, outcome)
-        elif len(outcome.agents) == 1:
-            self._hear(unheard, outcome.agents[0])
+        if self._hearing.must_look_back(unheard):
+            self._hold(inbound)
+            self.note(LookBack(unheard))
         else:
-            self._several(unheard, outcome)
+            self._decide(unheard)
+
+    async def _look_back(self, unheard: Unheard) -> None:
+        """Decide about what an earlier process took in, and may have decided about."""
+        try:
+            unheard = await self._hearing.look_back(unheard)
+        except StoreUnavailableError as error:
+            LOG.warning("copies not looked for yet", why=str(error))
+            self.after(RETRY_COMMIT, LookBack(unheard))
+        else:
+            self._decide(unheard)
+
+    def _decide(self, unheard: Unheard) -> None:
+        outcome = self._hearing.decide(unheard)
+        if isinstance(outcome, Heard):
+            unsaid = {each.agent: each.check == "relevance" for each in outcome.asking}
+            outcome = self._hearing.decide(unheard, unsaid)
+        if not isinstance(outcome, Heard):
+            self._carry_out(unheard, outcome)
+
+    def _carry_out(self, unheard: Unheard, outcome: Outcome) -> None:
+        """Have those hear it who are to hear it, and go on with its chat."""
+        inbound, copied = unheard.inbound, unheard.copied
+        outcome = gatekeeper.permitted(outcome, inbound, self._services)
+        if isinstance(outcome, Unrouted):
+            self._nobody(inbound, outcome.reason, outcome.text)
+        elif len(agents := [x for x in outcome.agents if x not in copied]) > 1:
+            self._several(unheard, tuple(agents))
+            return  # its chat goes on when the copies are stored
+        elif agents:
+            self._hear(without_copies(unheard), agents[0])
+        else:
+            self._nobody(inbound, "copied", "")
+        self._release(inbound)
+
+    def _hold(self, inbound: Inbound) -> None:
+        """Let what comes next in a chat wait, so that all hear it in one order."""
+        self._held_back.setdefault(commits.chat_stream(inbound), [])
+
+    def _release(self, inbound: Inbound) -> None:
+        """Go on with a chat, if it was held."""
+        for held in self._held_back.pop(commits.chat_stream(inbound), ()):
+            if isinstance(held, StopCaused):
+                self._stop_caused(held)
+            else:
+                self._route(held)
 
     def _hear(self, unheard: Unheard, agent: str) -> None:
         inbound = unheard.inbound
@@ -288,27 +319,10 @@ class Router(Actor):
             key = session_key(stop.by, agent, scope).text
             self.tell(names.sessions(agent), Keyed(key, stop, may_wake=False))
 
-    def _several(self, unheard: Unheard, routed: Routed) -> None:
-        """Give each further agent a stored copy of its own to answer and settle.
-
-        What comes meanwhile in the same chat waits, so that every agent hears all in
-        one order.
-        """
-        inbound = unheard.inbound
-        first, *further = routed.agents
-        copies = tuple(
-            msgspec.structs.replace(
-                inbound,
-                id=self._services.ids.new(),
-                platform_id=f"{inbound.platform_id}+{agent}",
-                agent=agent,
-                copy_of=unheard.number,
-            )
-            for agent in further
-        )
-        original = msgspec.structs.replace(inbound, agent=first, others=len(copies))
-        self._held_back[commits.chat_stream(inbound)] = []
-        self._store_copies((original, *copies), unheard.past)
+    def _several(self, unheard: Unheard, agents: tuple[str, ...]) -> None:
+        """Give each further agent a stored copy of its own to answer and settle."""
+        self._hold(unheard.inbound)
+        self._store_copies(split(unheard, agents, self._services), unheard.past)
 
     def _store_copies(self, copies: tuple[Inbound, ...], past: Past) -> None:
         now = self._services.clock.wall()
@@ -335,25 +349,19 @@ class Router(Actor):
         self._hear(Unheard(first, past=split.past), first.agent)
         for inbound in further:
             self._hear(Unheard(inbound), inbound.agent)
-        for held in self._held_back.pop(commits.chat_stream(first), ()):
-            if isinstance(held, StopCaused):
-                self._stop_caused(held)
-            else:
-                self._route(held)
+        self._release(first)
 
-    def _nobody(self, inbound: Inbound, unrouted: Unrouted) -> None:
+    def _nobody(self, inbound: Inbound, reason: str, text: str) -> None:
         """Settle what nobody hears; tell the sender where one waits."""
-        settled: tuple[SettledState, str] = ("dropped", unrouted.reason)
+        settled: tuple[SettledState, str] = ("dropped", reason)
         LOG.info(
-            "message dropped",
-            correlation_id=inbound.correlation_id,
-            reason=unrouted.reason,
+            "message dropped", correlation_id=inbound.correlation_id, reason=reason
         )
         # In a group most messages are for nobody here; but who was promised an answer,
         # to a delegation or a mention, is told.
         is_own = not inbound.chain.agents and inbound.id == inbound.correlation_id
         if inbound.is_direct or not is_own:
-            self._store(answers.notice(inbound, unrouted.text, settled))
+            self._store(answers.notice(inbound, text, settled))
         else:
             self._store(answers.Answer(inbound=inbound, settled=settled))
 
@@ -382,16 +390,3 @@ class Router(Actor):
             if not answer.deliveries:
                 reason = ":".join(answer.settled)
                 self.tell(connector, Settled(answer.inbound, reason))
-
-
-def tell(found: Counter[str], running: frozenset[str]) -> None:
-    """Say in the log what an earlier process left, and what of it is left alone."""
-    for connector, count in found.items():
-        if connector in running:
-            LOG.info("messages taken up again", connector=connector, count=count)
-        else:
-            LOG.warning(
-                "messages left alone: their connector is not running",
-                connector=connector,
-                count=count,
-            )

@@ -241,7 +241,7 @@ class Staff(Actor):
             was = before.personas.get(name)
             if was is not None and not is_alike(was, persona):
                 self._pass_on(names.sessions(name), ToAwake(Renewed(persona)))
-        if (team.names, team.leaving) != (before.names, before.leaving):
+        if (team.table, team.leaving) != (before.table, before.leaving):
             self._tell_router(team)
         for name in team.leaving - before.leaving:
             self._let_go(name)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
-from actors import answers, attachments, attempt, names
+from actors import answers, attachments, attempt, names, reply_windows
 from actors.attempt import Attempt
 from actors.chapters import Reset
 from actors.consent import Beside, Consent
@@ -178,7 +178,7 @@ class TurnTaker(Actor):
                 sender_id=inbound.sender_id,
             )
             answer = msgspec.structs.replace(answer, ends=ends)
-        self._put(answer)
+        self._put(reply_windows.opened(answer, persona))
 
     def _failed(self, current: Attempt, failed: Failed, run: Run) -> None:
         now = self._services.clock.wall()
@@ -231,6 +231,10 @@ class TurnTaker(Actor):
         connector = inbound.address.connector
         if concluded.is_own and answer.put_off is None:
             self._services.metrics.message(connector, answer.settled[0])
+            now = self._services.clock.wall()
+            replied = reply_windows.told(answer, self._persona.name, now)
+            if replied is not None:
+                self.tell(names.ROUTER, replied)
         elif concluded.was_waited_for and not concluded.is_own:
             self.tell(names.connector(connector), DrainOutbox())
         if concluded.was_waited_for and answer.put_off is None:

@@ -11,6 +11,8 @@ from actors.rules.message_state import Past
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
+    from collections import Counter
+
     from runtime.rows import StoredMessage
     from runtime.store import Store
 
@@ -30,6 +32,12 @@ class Unheard(msgspec.Struct, frozen=True):
     past: Past = UNTRIED
     arrived_at: float = 0.0
     """Monotonic seconds when it came in; 0 if an earlier process took it in."""
+
+    at: float = 0.0
+    """Unix seconds at which it was stored; 0: just now."""
+
+    copied: frozenset[str] = frozenset()
+    """Agents that have a stored copy of it, as far as somebody has looked."""
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -81,7 +89,7 @@ def read_back(row: StoredMessage) -> tuple[Unheard, ...]:
         # Left as it is: a later release may read it, and it keeps nobody else.
         LOG.fault("message cannot be read", error, message=row.id)
         return ()
-    return (Unheard(inbound, row.number, as_past(row)),)
+    return (Unheard(inbound, row.number, as_past(row), at=row.at),)
 
 
 def as_past(row: StoredMessage) -> Past:
@@ -93,3 +101,16 @@ def as_past(row: StoredMessage) -> Past:
         due_at=row.due_at,
         was_read=True,
     )
+
+
+def tell_found(found: Counter[str], running: frozenset[str]) -> None:
+    """Say in the log what an earlier process left, and what of it is left alone."""
+    for connector, count in found.items():
+        if connector in running:
+            LOG.info("messages taken up again", connector=connector, count=count)
+        else:
+            LOG.warning(
+                "messages left alone: their connector is not running",
+                connector=connector,
+                count=count,
+            )

@@ -273,7 +273,14 @@ def _company(
         routes=routing_table(
             config.agents,
             [
-                Binding(route.agent, route.connector, route.chat)
+                Binding(
+                    route.agent,
+                    route.connector,
+                    route.chat,
+                    route.kind,
+                    route.roles,
+                    route.activation,
+                )
                 for route in config.routes
             ],
             config.default_agent,

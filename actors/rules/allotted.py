@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from actors.rules.routes import Outcome, Routed, route
+from actors.rules.activation import NOTHING_KNOWN, Heard, Situation, judge, outcome_of
+from actors.rules.routes import Outcome, Routed, is_for_activation, route
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -35,9 +36,37 @@ class Allotted:
         """Names of all agents that may have something in hand."""
         return (*self._table.agents.values(), *self._finishing)
 
-    def route(self, inbound: Inbound) -> Outcome:
-        """Decide who hears a message: as before, if it was decided before."""
-        return self._kept.get(inbound.id) or route(inbound, self._table)
+    @property
+    def table(self) -> RoutingTable:
+        """Give what is gone by now."""
+        return self._table
+
+    def knows(self, message_id: str) -> bool:
+        """Whether it is kept in mind who hears a message."""
+        return message_id in self._kept
+
+    def route(
+        self, inbound: Inbound, situation: Situation = NOTHING_KNOWN
+    ) -> Outcome | Heard:
+        """Decide who hears a message: as before, if it was decided before.
+
+        Returns:
+            `Heard` if a model is to be asked first; what it says goes into the
+            situation.
+        """
+        kept = self._kept.get(inbound.id)
+        if kept is not None:
+            return kept
+        if not is_for_activation(inbound):
+            return route(inbound, self._table)
+        heard = judge(inbound, self._table, situation)
+        if heard.asking:
+            return heard
+        outcome = outcome_of(heard)
+        if isinstance(outcome, Routed):
+            # Looked at again, it could come out otherwise while somebody answers it.
+            self._kept[inbound.id] = outcome
+        return outcome
 
     def replace(
         self,

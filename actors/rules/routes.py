@@ -1,4 +1,4 @@
-"""Which agents hear a message.
+"""Whose chats are whose, and who hears what is said to one agent.
 
 Pure and total: every message gets exactly one outcome, and every outcome carries
 the verdict of each rule, so that it can be explained later. The rules in order:
@@ -6,10 +6,13 @@ the verdict of each rule, so that it can be explained later. The rules in order:
 1. `addressed`: the edge named an agent (`model` over HTTP).
 2. `delegated`: an agent asked another; the chain's last name is the one asked.
 3. `mention`: `@name` of known agents, in the order of the text, or `/command@name`.
-4. `binding`: the first binding of the settings that fits connector and chat.
+4. `binding`: the first binding of the settings that fits connector, chat, kind of chat
+   and the sender's roles.
 5. `default`: the default agent, in direct chats only.
 
-A group's message that no rule takes is not for us (F038, F039).
+In a group only the first two decide. Of everything else the bindings say whose the chat
+is, and `activation.py` asks each agent there by itself whether it answers: routes
+choose the candidates, activation decides (F038, F042).
 """
 
 from __future__ import annotations
@@ -20,15 +23,26 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from actors.group_config import GroupConfig, RouteActivation
+from actors.rules.classify import fold
 from actors.rules.near import did_you_mean, near_misses
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from actors.messages import Inbound
 
-RuleName = Literal["addressed", "delegated", "mention", "binding", "default"]
-Reason = Literal["unknown_agent", "not_addressed", "no_default_agent", "not_permitted"]
+RuleName = Literal[
+    "addressed", "delegated", "mention", "binding", "default", "activation"
+]
+Reason = Literal[
+    "unknown_agent",
+    "not_addressed",
+    "no_default_agent",
+    "not_permitted",
+    "bot",
+    "bot_rounds",
+]
 
 # A name begins after anything but a word's character, so that the @ of a mail
 # address is no mention, and ends where letters, digits, _ and - end.
@@ -48,6 +62,15 @@ class Binding(msgspec.Struct, frozen=True):
     chat: str = "*"
     """Glob over the platform's id of the chat, case-sensitive."""
 
+    kind: Literal["any", "direct", "group"] = "any"
+    """Which chats it is for."""
+
+    roles: tuple[str, ...] = ()
+    """What the sender must be there, one of these; empty: anything."""
+
+    activation: RouteActivation = "agent"
+    """When the agent answers in such a group; `agent`: as it does elsewhere."""
+
 
 class CompiledBinding(msgspec.Struct, frozen=True):
     """A binding ready for matching."""
@@ -55,6 +78,20 @@ class CompiledBinding(msgspec.Struct, frozen=True):
     binding: Binding
     connector: re.Pattern[str]
     chat: re.Pattern[str]
+
+
+class Group(msgspec.Struct, frozen=True):
+    """How one agent behaves in groups; made by `group_of`."""
+
+    config: GroupConfig = GroupConfig()
+    about: str = ""
+    """One line: what to come to it for."""
+
+    called: tuple[str, ...] = ()
+    """Its mention patterns, folded."""
+
+
+NO_GROUP = Group()
 
 
 class RoutingTable(msgspec.Struct, frozen=True):
@@ -66,6 +103,10 @@ class RoutingTable(msgspec.Struct, frozen=True):
     bindings: tuple[CompiledBinding, ...] = ()
     default_agent: str = ""
     """Answers direct chats that no other rule takes; empty: nobody does."""
+
+    groups: dict[str, Group] = {}
+    """By the agent's name; one that is missing behaves as by default. Not to be
+    changed."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -86,6 +127,8 @@ class Routed(msgspec.Struct, frozen=True):
 
     rule: RuleName
     verdicts: tuple[Verdict, ...]
+    reasons: tuple[str, ...] = ()
+    """Why, for each of them, if activation decided."""
 
 
 class Unrouted(msgspec.Struct, frozen=True):
@@ -101,6 +144,16 @@ class Unrouted(msgspec.Struct, frozen=True):
 
 
 Outcome = Routed | Unrouted
+
+
+def group_of(config: GroupConfig, about: str = "") -> Group:
+    """Make ready how an agent behaves in groups."""
+    return Group(config, about, tuple(fold(each) for each in config.mention_patterns))
+
+
+def with_groups(table: RoutingTable, groups: Mapping[str, Group]) -> RoutingTable:
+    """Give a table that knows how its agents behave in groups."""
+    return msgspec.structs.replace(table, groups=dict(groups))
 
 
 def routing_table(
@@ -126,8 +179,13 @@ def routing_table(
     return RoutingTable(by_name, compiled, default_agent)
 
 
+def is_for_activation(inbound: Inbound) -> bool:
+    """Whether several may hear it, each by a reason of its own."""
+    return not (inbound.is_direct or inbound.agent or inbound.chain.agents)
+
+
 def route(inbound: Inbound, table: RoutingTable) -> Outcome:
-    """Decide who hears a message."""
+    """Decide who hears a message that is for one agent, or in a direct chat."""
     delegate = inbound.chain.agents[-1] if inbound.chain.agents else ""
     target = inbound.agent or delegate
     verdicts = (
@@ -175,8 +233,11 @@ def _by_name(
     return Verdict(rule, (agent,), f"{agent!r} is named")
 
 
-def _by_mention(text: str, table: RoutingTable) -> Verdict:
+def mentioned(text: str, table: RoutingTable) -> tuple[str, ...]:
+    """Name the known agents that a text mentions, in its order, each once."""
     found: dict[str, None] = {}
+    if "@" not in text:
+        return ()
     commanded = _COMMANDED.match(text)
     for match in [commanded] if commanded else _MENTION.finditer(text):
         word = match[1].casefold()
@@ -184,17 +245,55 @@ def _by_mention(text: str, table: RoutingTable) -> Verdict:
         agent = table.agents.get(word) or table.agents.get(word.rstrip("-"))
         if agent is not None:
             found[agent] = None
-    agents = tuple(found)
+    return tuple(found)
+
+
+def _by_mention(text: str, table: RoutingTable) -> Verdict:
+    agents = mentioned(text, table)
     why = f"mentions {', '.join(agents)}" if agents else "mentions no known agent"
     return Verdict("mention", agents, why)
 
 
-def _by_binding(inbound: Inbound, table: RoutingTable) -> Verdict:
+def fitting(
+    inbound: Inbound, table: RoutingTable, there: Iterable[str] | None = None
+) -> tuple[int, Binding] | None:
+    """Give the first route that fits a message, with its number from 1.
+
+    Args:
+        inbound: the message.
+        table: its routes.
+        there: only routes to these agents; None: to any.
+    """
     address = inbound.address
     for number, rule in enumerate(table.bindings, start=1):
-        if rule.connector.match(address.connector) and rule.chat.match(address.chat):
-            why = f"route {number} fits ({rule.binding.connector}, {rule.binding.chat})"
-            return Verdict("binding", (rule.binding.agent,), why)
+        binding = rule.binding
+        is_there = there is None or binding.agent in there
+        if (
+            is_there
+            and rule.connector.match(address.connector)
+            and rule.chat.match(address.chat)
+            and _fits_people(binding, inbound)
+        ):
+            return number, binding
+    return None
+
+
+def _fits_people(binding: Binding, inbound: Inbound) -> bool:
+    """Tell whether a route is for such a chat, and for such a sender."""
+    if binding.kind != "any" and (binding.kind == "direct") != inbound.is_direct:
+        return False
+    return not binding.roles or not set(binding.roles).isdisjoint(inbound.roles)
+
+
+def told_of(number: int, binding: Binding) -> str:
+    """Name a route for people."""
+    return f"route {number} fits ({binding.connector}, {binding.chat})"
+
+
+def _by_binding(inbound: Inbound, table: RoutingTable) -> Verdict:
+    found = fitting(inbound, table)
+    if found is not None:
+        return Verdict("binding", (found[1].agent,), told_of(*found))
     return Verdict("binding", (), f"none of {len(table.bindings)} routes fits")
 
 

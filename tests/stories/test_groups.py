@@ -1,0 +1,67 @@
+"""Proves how three agents and two people share a room, over restarts, too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors.config import AgentConfig
+from actors.group_config import GroupConfig
+from tests.fakes.company import Cast, Platform, at_rest, open_company
+
+if TYPE_CHECKING:
+    import trio.testing
+
+
+def room(**settings: GroupConfig) -> Cast:
+    groups = {name: GroupConfig() for name in ("anna", "ben", "carl")} | settings
+    agents = {name: AgentConfig(groups=each) for name, each in groups.items()}
+    return Cast(agents=agents, platform=Platform(is_direct=False))
+
+
+async def say(cast: Cast, text: str, sender: str = "zoe", chat: str = "room") -> None:
+    cast.platform.write(text, sender=sender, chat=chat)
+    await at_rest(cast)
+
+
+def answers(cast: Cast) -> list[str]:
+    return [each.split(" heard ")[0] for each in cast.platform.said()]
+
+
+async def test_small_talk_is_left_alone_and_who_is_called_answers(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    cast = room(ben=GroupConfig(mention_patterns=("benny",)))
+    async with open_company(autojump_clock, cast):
+        await say(cast, "lovely weather")
+        assert cast.platform.said() == []
+        await say(cast, "@anna is it?", "max")
+        await say(cast, "and benny?")
+        assert answers(cast) == ["anna: anna", "ben: ben"]
+        await say(cast, "@carl @anna and you two?", "max")
+    assert sorted(answers(cast)[2:]) == ["anna: anna", "carl: carl"]
+    assert await cast.inbox() == {"dropped": 1, "replied": 4}
+
+
+async def test_who_was_answered_goes_on_without_a_call_over_a_restart(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    cast = room()
+    async with open_company(autojump_clock, cast):
+        await say(cast, "@anna hello")
+        await say(cast, "and today?")
+        await say(cast, "nobody asked me", "max")
+        await say(cast, "@ben look here")
+        await say(cast, "elsewhere", chat="hall")
+        assert answers(cast) == ["anna: anna", "anna: anna", "ben: ben"]
+    cast.restart()
+    async with open_company(autojump_clock, cast):
+        await trio.sleep(200)
+        await say(cast, "@carl only you")
+        await say(cast, "all three?")
+        assert answers(cast)[3] == "carl: carl"
+        assert sorted(answers(cast)[4:]) == ["anna: anna", "ben: ben", "carl: carl"]
+        await trio.sleep(301)
+        await say(cast, "anybody?")
+    assert len(answers(cast)) == 7

@@ -1,0 +1,169 @@
+"""Proves that in a group those hear a message who have a reason, also over restarts."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import trio
+import trio.testing
+
+from actors import names
+from actors.group_config import GroupConfig
+from actors.protocol import Replied, Route, TakeUp
+from actors.router import SWEEP_EVERY, Router
+from actors.rules.routes import group_of, routing_table, with_groups
+from actors.rules.windows import KIND
+from runtime.entries import Entry
+from runtime.memory_store import MemoryStore
+from runtime.rows import Commit, Settle
+from tests.fakes.company import EPOCH
+from tests.fakes.neighbours import make_services, of_kind, probe, words
+from tests.puppet import virtual
+from tests.test_router import Crossing, stored
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from actors.messages import Inbound
+
+Clock = trio.testing.MockClock
+WINDOW = "anna/fake/room//zoe"
+
+
+def group(text: str = "hello", number: int = 1, **fields: Any) -> Inbound:
+    return words(text, number, is_direct=False, **fields)
+
+
+@asynccontextmanager
+async def open_room(
+    clock: Clock, store: MemoryStore, **settings: dict[str, Any]
+) -> AsyncGenerator[Crossing]:
+    async with virtual(clock) as system:
+        here = ("anna", "ben")
+        probes = {name: probe(system, names.sessions(name)) for name in here}
+        probes["connector"] = probe(system, names.connector("fake"))
+        groups = {
+            name: group_of(GroupConfig(**each)) for name, each in settings.items()
+        }
+        table = with_groups(routing_table(here), groups)
+        router = Router(table, frozenset({"fake"}), make_services(store))
+        yield Crossing(system.spawn(router, name=names.ROUTER), probes)
+
+
+def ids(heard: dict[str, list[Inbound]]) -> dict[str, list[str]]:
+    return {
+        name: [each.correlation_id for each in found] for name, found in heard.items()
+    }
+
+
+async def test_who_was_answered_need_not_call_again_for_a_while(
+    autojump_clock: Clock,
+) -> None:
+    async with open_room(autojump_clock, MemoryStore()) as crossing:
+        crossing.router.tell(Replied(group(), "anna", EPOCH))
+        crossing.router.tell(Route(group("and now?", 2)))
+        crossing.router.tell(Route(group("and I?", 3, sender_id="max")))
+        await trio.sleep(299)
+        crossing.router.tell(Route(group("still?", 4)))
+        await trio.sleep(2)
+        crossing.router.tell(Route(group("too late", 5)))
+        assert ids(await crossing.heard()) == {"anna": ["m2", "m4"], "ben": []}
+
+
+async def open_window(store: MemoryStore, at: float) -> None:
+    entry = Entry(kind=KIND, id=WINDOW, owner="anna", part=0, body=b"{}")
+    await store.commit(Commit(at=at, entries=(entry,)))
+
+
+async def test_windows_are_read_at_the_start_and_taken_away_when_over(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    await open_window(store, EPOCH - 60)
+    damaged = Entry(kind=KIND, id="nonsense", owner="", part=0, body=b"{}")
+    await store.commit(Commit(at=1.0, entries=(damaged,)))
+    async with open_room(autojump_clock, store) as crossing:
+        crossing.router.tell(Route(group("and now?", 2)))
+        assert ids(await crossing.heard())["anna"] == ["m2"]
+        await trio.sleep(240 + SWEEP_EVERY + 5)
+        assert [row.id for row in await store.entries(KIND)] == ["nonsense"]
+
+
+async def test_what_was_decided_goes_the_same_way_though_the_window_is_over(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    await stored(store, group("and now?", 2))
+    async with open_room(autojump_clock, store) as crossing:
+        await crossing.heard()
+    store = store.reopened()
+    await stored(store, group("and now?", 3))
+    await open_window(store, EPOCH)
+    async with open_room(autojump_clock, store) as crossing:
+        await crossing.heard()
+        crossing.router.tell(Route(group("and now?", 3), 1))
+        await trio.sleep(600)
+        crossing.router.tell(TakeUp())
+        await trio.sleep(5)
+        heard = ids(await crossing.heard())["anna"]
+    assert set(heard) == {"m3"}
+    assert (await store.counts()).inbox == {"accepted": 1, "dropped": 1}
+
+
+async def test_who_has_a_copy_from_before_hears_the_original_no_more(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    await stored(store, group("@anna @ben hi"))
+    async with open_room(autojump_clock, store) as crossing:
+        await trio.sleep(1)
+        (copy,) = (await crossing.heard())["ben"]
+    await store.commit(Commit(at=2.0, settles=(Settle(copy.id, "replied"),)))
+    async with open_room(autojump_clock, store.reopened()) as crossing:
+        await trio.sleep(1)
+        heard = await crossing.heard()
+    assert heard["ben"] == []
+    assert [(each.id, each.others) for each in heard["anna"]] == [("m1", 1)]
+
+
+async def test_if_only_they_are_left_nobody_hears_the_original(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    await stored(store, group("@anna @ben hi"))
+    async with open_room(autojump_clock, store) as crossing:
+        await trio.sleep(1)
+        (copy,) = (await crossing.heard())["ben"]
+    store, never = store.reopened(), {"activation": "never"}
+    async with open_room(autojump_clock, store, anna=never) as again:
+        await trio.sleep(1)
+        heard = await again.heard()
+    assert heard == {"anna": [], "ben": [copy]}
+    assert (await store.counts()).inbox == {"dropped": 1, "accepted": 1}
+
+
+async def test_a_hundred_agents_who_are_silent_cost_one_row(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    many = tuple(f"agent-{number}" for number in range(100))
+    inbound = group("small talk", present=many)
+    await stored(store, inbound)
+    async with virtual(autojump_clock) as system:
+        services = make_services(store)
+        router = Router(routing_table(many), frozenset({"fake"}), services)
+        system.spawn(router, name=names.ROUTER)
+        await trio.sleep(1)
+    assert (await store.counts()).inbox == {"dropped": 1}
+
+
+async def test_what_comes_next_in_a_chat_waits_for_what_is_looked_up(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    await stored(store, *(group("@anna hi", number) for number in (1, 2)))
+    async with open_room(autojump_clock, store) as crossing:
+        crossing.router.tell(Route(group("@anna hi", 3)))
+        assert ids(await crossing.heard())["anna"] == ["m1", "m2", "m3"]
+    assert not of_kind(crossing.connector, Route)
