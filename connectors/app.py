@@ -26,7 +26,7 @@ from actors.persona import Persona
 from actors.rules.admission import policy
 from actors.rules.agent_access import agent_access
 from actors.rules.message_state import RetryPolicy
-from actors.rules.routes import Binding, routing_table
+from actors.rules.routes import binding_of, routing_table
 from actors.services import Services
 from actors.supervisor import tree
 from connectors import receipt_key
@@ -272,17 +272,7 @@ def _company(
         transports=made,
         routes=routing_table(
             config.agents,
-            [
-                Binding(
-                    route.agent,
-                    route.connector,
-                    route.chat,
-                    route.kind,
-                    route.roles,
-                    route.activation,
-                )
-                for route in config.routes
-            ],
+            map(binding_of, config.routes),
             config.default_agent,
         ),
         services=replace(

@@ -30,6 +30,7 @@ from actors.rules.near import did_you_mean, near_misses
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from actors.config import RouteConfig
     from actors.messages import Inbound
 
 RuleName = Literal[
@@ -144,6 +145,18 @@ class Unrouted(msgspec.Struct, frozen=True):
 
 
 Outcome = Routed | Unrouted
+
+
+def binding_of(route: RouteConfig) -> Binding:
+    """Take a route as the settings have it."""
+    return Binding(
+        agent=route.agent,
+        connector=route.connector,
+        chat=route.chat,
+        kind=route.kind,
+        roles=route.roles,
+        activation=route.activation,
+    )
 
 
 def group_of(config: GroupConfig, about: str = "") -> Group:

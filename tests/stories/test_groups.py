@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
+import trio.testing
 
 from actors.config import AgentConfig
 from actors.group_config import GroupConfig
 from tests.fakes.company import Cast, Platform, at_rest, open_company
-
-if TYPE_CHECKING:
-    import trio.testing
 
 
 def room(**settings: GroupConfig) -> Cast:
