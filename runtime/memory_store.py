@@ -144,12 +144,29 @@ class MemoryStore:
         refuse_half_character(connector + platform_id)
         await self._enter()
         name = self._rows.dedup.get((connector, platform_id))
-        if name is None:
-            return None
+        return None if name is None else self._answered(self._rows.inbox[name])
+
+    def _answered(self, message: StoredMessage) -> Answered:
         found = (
-            row for row in self._rows.outbox.values() if row.correlation_id == name
+            row
+            for row in self._rows.outbox.values()
+            if row.correlation_id == message.id
         )
-        return Answered(self._rows.inbox[name], tuple(islice(found, MAX_ROWS)))
+        return Answered(message, tuple(islice(found, MAX_ROWS)))
+
+    async def exchanges(
+        self, stream: str, before: int = 0, limit: int = 100
+    ) -> tuple[Answered, ...]:
+        """Give messages of a stream with what became of each; see the port."""
+        refuse_limit(limit)
+        refuse_half_character(stream)
+        await self._enter()
+        found = (
+            row
+            for row in reversed(self._rows.inbox.values())
+            if row.stream == stream and (not before or row.number < before)
+        )
+        return tuple(self._answered(row) for row in islice(found, limit))
 
     async def undelivered(
         self, connector: str | None = None, after: int = 0, limit: int = 1000

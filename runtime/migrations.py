@@ -314,12 +314,18 @@ def step_5_facts(db: apsw.Connection) -> None:
     """)
 
 
+def step_6_streams(db: apsw.Connection) -> None:
+    """Have the messages of one stream found."""
+    db.execute("CREATE INDEX inbox_stream ON inbox(stream)")
+
+
 MIGRATIONS: Sequence[Migration] = (
     step_1_inbox_journal_outbox,
     step_2_attempts_snapshots_records,
     step_3_events_of_messages,
     step_4_entries,
     step_5_facts,
+    step_6_streams,
 )
 
 

@@ -41,6 +41,8 @@ UNSETTLED = f"""SELECT {MESSAGE} FROM inbox INDEXED BY inbox_open
     WHERE settled_at IS NULL AND number > ? ORDER BY number LIMIT ?"""
 MESSAGE_OF = f"""SELECT {MESSAGE} FROM inbox
     WHERE connector = ? AND platform_id = ?"""
+MESSAGES_OF = f"""SELECT {MESSAGE} FROM inbox INDEXED BY inbox_stream
+    WHERE stream = ? AND number < ? ORDER BY number DESC LIMIT ?"""
 CORRELATED = f"""SELECT {DELIVERY} FROM outbox INDEXED BY outbox_correlation
     WHERE correlation_id = ? ORDER BY number LIMIT {MAX_ROWS}"""
 UNDELIVERED = f"""SELECT {DELIVERY} FROM outbox INDEXED BY outbox_open
@@ -110,6 +112,18 @@ def answered(db: apsw.Connection, connector: str, platform_id: str) -> Answered 
             message = StoredMessage(*row)
             found = Answered(message, correlated(db, message.id))
     return found
+
+
+def exchanges(
+    db: apsw.Connection, stream: str, before: int, limit: int
+) -> tuple[Answered, ...]:
+    """Read messages of a stream and their deliveries, as of one moment."""
+    found: list[Answered] = []
+    with db:
+        for row in list(db.execute(MESSAGES_OF, (stream, before or NEVER, limit))):
+            message = StoredMessage(*row)
+            found.append(Answered(message, correlated(db, message.id)))
+    return tuple(found)
 
 
 def correlated(db: apsw.Connection, correlation_id: str) -> tuple[StoredDelivery, ...]:

@@ -195,6 +195,16 @@ class SqliteStore:
             partial(sqlite_reads.answered, connector=connector, platform_id=platform_id)
         )
 
+    async def exchanges(
+        self, stream: str, before: int = 0, limit: int = 100
+    ) -> tuple[Answered, ...]:
+        """Give messages of a stream with what became of each; see the port."""
+        refuse_limit(limit)
+        refuse_half_character(stream)
+        return await self._reader.jobs.call(
+            partial(sqlite_reads.exchanges, stream=stream, before=before, limit=limit)
+        )
+
     async def undelivered(
         self, connector: str | None = None, after: int = 0, limit: int = 1000
     ) -> tuple[StoredDelivery, ...]:

@@ -151,6 +151,18 @@ class Store(Entries, Protocol):
         """Give what became of the message with this dedup key; None: not known."""
         ...
 
+    async def exchanges(
+        self, stream: str, before: int = 0, limit: int = 100
+    ) -> tuple[Answered, ...]:
+        """Give messages of a stream with what became of each, the newest first.
+
+        Args:
+            stream: theirs, `Accept.stream`.
+            before: only numbers below this one; 0 from the newest.
+            limit: most messages to give.
+        """
+        ...
+
     async def undelivered(
         self, connector: str | None = None, after: int = 0, limit: int = 1000
     ) -> tuple[StoredDelivery, ...]:

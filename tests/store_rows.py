@@ -24,7 +24,12 @@ NOW = 1_700_000_000.0
 
 
 def heard(
-    name: str, *, connector: str = "cli", platform_id: str = "", priority: int = 5
+    name: str,
+    *,
+    connector: str = "cli",
+    platform_id: str = "",
+    priority: int = 5,
+    stream: str = "session/anna",
 ) -> Accept:
     """Make a message to accept."""
     return Accept(
@@ -32,7 +37,7 @@ def heard(
         connector=connector,
         platform_id=platform_id or name,
         part=7,
-        stream="session/anna",
+        stream=stream,
         body=repr(name).encode(),
         at=NOW,
         priority=priority,

@@ -272,3 +272,22 @@ async def test_what_was_under_way_is_so_after_a_restart(engine: Engine) -> None:
         ("sending", 3)
     ]
     await second.aclose()
+
+
+async def test_messages_of_a_stream_come_newest_first_with_what_became_of_them(
+    store: Store,
+) -> None:
+    rows = [heard(f"m{number}", stream="cli/room") for number in range(1, 4)]
+    other = heard("other", stream="cli/hall")
+    await store.commit(Commit(at=NOW, accepts=(*rows, other)))
+    said = (saying("d1", correlation_id="m2"), saying("d2", correlation_id="m2"))
+    await store.commit(Commit(at=NOW, deliveries=said))
+    found = await store.exchanges("cli/room")
+    assert [each.message.id for each in found] == ["m3", "m2", "m1"]
+    assert [row.id for each in found for row in each.deliveries] == ["d1", "d2"]
+    assert found[1].message.body == b"'m2'"
+    older = await store.exchanges("cli/room", before=3, limit=1)
+    assert [each.message.id for each in older] == ["m2"]
+    assert await store.exchanges("nowhere") == ()
+    with pytest.raises(MisuseError):
+        await store.exchanges("cli/room", limit=0)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from runtime.rows import (
+        Answered,
         Commit,
         Committed,
         Counts,
@@ -106,6 +107,12 @@ class MortalStore(MemoryStore):
     ) -> tuple[StoredMessage, ...]:
         await self.live()
         return await super().unsettled(after, limit)
+
+    async def exchanges(
+        self, stream: str, before: int = 0, limit: int = 100
+    ) -> tuple[Answered, ...]:
+        await self.live()
+        return await super().exchanges(stream, before, limit)
 
     async def undelivered(
         self, connector: str | None = None, after: int = 0, limit: int = 1000

@@ -19,7 +19,13 @@ from runtime.rows import Committed
 from tests.simulation.ledger import words_of
 
 if TYPE_CHECKING:
-    from runtime.rows import Commit, StoredDelivery, StoredEvent, StoredMessage
+    from runtime.rows import (
+        Answered,
+        Commit,
+        StoredDelivery,
+        StoredEvent,
+        StoredMessage,
+    )
     from runtime.store import Done
     from tests.simulation.checkers import Checkers
     from tests.simulation.faults import Faults
@@ -170,6 +176,13 @@ class SimulatedStore(MemoryStore):
         """Read, if the disk lets it; see the port."""
         self._disk.refuse_reading()
         return await super().unsettled(after, limit)
+
+    async def exchanges(
+        self, stream: str, before: int = 0, limit: int = 100
+    ) -> tuple[Answered, ...]:
+        """Read, if the disk lets it; see the port."""
+        self._disk.refuse_reading()
+        return await super().exchanges(stream, before, limit)
 
     async def undelivered(
         self, connector: str | None = None, after: int = 0, limit: int = 1000
