@@ -20,7 +20,7 @@ from tests.fakes.transport import FakeTransport
 from tests.fakes.web import Channel, open_channel
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from actors.transport import Transport
 
@@ -143,7 +143,17 @@ class PlayingStage:
         return self.console.screen
 
     async def wait_change(self) -> None:
-        await self.console.wait_change()
+        """Wait until something is printed, or was handed in."""
+        waits = [each.wait for each in self._handed_in if not each.is_set()]
+        async with trio.open_nursery() as nursery:
+            for wait in (self.console.wait_change, *waits):
+                nursery.start_soon(self._end, wait, nursery.cancel_scope)
+
+    async def _end(
+        self, wait: Callable[[], Awaitable[object]], scope: trio.CancelScope
+    ) -> None:
+        await wait()
+        scope.cancel()
 
 
 class HttpStage:
