@@ -38,6 +38,12 @@ def test_a_play_says_who_is_there_and_who_says_what() -> None:
     assert check_agents(play, AGENTS, "x").agents == ("anna", "Bob")
 
 
+def test_people_may_be_something_on_their_platform() -> None:
+    play = read_play("people: Ada (admin staff), Grace, Eve ()\nAda: hi", "x")
+    assert play.people == ("Ada", "Grace", "Eve")
+    assert play.roles == {"Ada": ("admin", "staff"), "Eve": ()}
+
+
 def test_without_headings_everybody_is_there() -> None:
     play = check_agents(read_play("Ada: hi", "x"), AGENTS, "x")
     assert (play.people, play.agents, play.room) == (("Ada",), AGENTS, "")

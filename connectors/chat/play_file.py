@@ -2,7 +2,7 @@
 
     # What follows a hash at the beginning of a line is for readers.
     room: kitchen                 (its name as a chat; else the file's name)
-    people: Ada, Grace            (else: whoever speaks)
+    people: Ada (admin), Grace    (else: whoever speaks; what they are on the platform)
     agents: anna, bob             (those present; else: all of the settings)
     settings: kitchen.toml        (beside this file; `--config` comes first)
 
@@ -42,6 +42,7 @@ WAIT = re.compile(r"wait\s+(\S+?)\s*(?:s|seconds?)?")
 SPEECH = re.compile(r"([^\s:()][^:()]*?)\s*(?:\(([^()]*)\))?\s*:(.*)")
 REPLY = re.compile(r"reply to\s+(\S.*)")
 AT_ONCE = "at once"
+PERSON = re.compile(r"([^()]*?)\s*\(([^()]*)\)")
 
 NOT_READ = "this cannot be read"
 FORMS = "write `Ada: words`, `Ada (reply to anna): words`, or `wait 2`"
@@ -82,6 +83,9 @@ class Play(msgspec.Struct, frozen=True):
 
     agents: tuple[str, ...] = ()
     """Those present; empty: all that there are."""
+
+    roles: dict[str, tuple[str, ...]] = {}
+    """By person: what they are on the platform. Not to be changed."""
 
     settings: str = ""
     """As it stands in the file; empty: it names none."""
@@ -163,6 +167,7 @@ class _Reader:
         self._steps: list[Step] = []
         self._heads: dict[str, str] = {}
         self._lines: dict[str, int] = {}
+        self._roles: dict[str, tuple[str, ...]] = {}
         self._problems: list[SettingsError] = []
         self._may_go_on = False
 
@@ -203,6 +208,7 @@ class _Reader:
             room=self._heads.get("room", ""),
             people=tuple(dict.fromkeys((*people, *(cue.speaker for cue in cues)))),
             agents=self._names("agents"),
+            roles=self._roles,
             settings=self._heads.get("settings", ""),
             lines=self._lines,
         )
@@ -224,10 +230,20 @@ class _Reader:
         elif not value:
             self.complain(number, f"`{name}:` says nothing")
         else:
-            self._heads[name], self._lines[name] = value, number
+            kept = self._without_roles(value) if name == "people" else value
+            self._heads[name], self._lines[name] = kept, number
             names = self._names(name)
             if len({each.casefold() for each in names}) < len(names):
                 self.complain(number, f"`{name}:` names somebody twice")
+
+    def _without_roles(self, people: str) -> str:
+        names: list[str] = []
+        for person in people.split(","):
+            match = PERSON.fullmatch(person.strip())
+            names.append(match[1] if match else person)
+            if match:
+                self._roles[match[1]] = tuple(match[2].split())
+        return ",".join(names)
 
     def _take_wait(self, number: int, given: str) -> None:
         try:

@@ -16,7 +16,6 @@ from actors.errors import (
     ChatError,
     DeliveryBusyError,
     DeliveryRefusedError,
-    MessageRefusedError,
 )
 from actors.messages import Address, Inbound, Quoted
 from actors.rules.speaking import Piece
@@ -55,6 +54,9 @@ class RoomSettings(msgspec.Struct, frozen=True, kw_only=True):
     agents: tuple[str, ...] = ()
     """Names of the agents that are in it."""
 
+    roles: dict[str, tuple[str, ...]] = {}
+    """By person: what they are on the platform."""
+
 
 class Last(msgspec.Struct, frozen=True):
     """What somebody said last."""
@@ -88,6 +90,9 @@ class PlayingTransport:
         self._delivered: deque[str] = deque(maxlen=MOST_KNOWN)
         self._last: dict[str, Last] = {}
         """By name, case-folded; of the few that are in the room."""
+
+        self.refused: list[tuple[Cue, str]] = []
+        """What was not taken in, and why; no more than there are lines in a file."""
 
         self._changed = trio.Event()
         self._has_ended = False
@@ -147,13 +152,17 @@ class PlayingTransport:
         said = Quoted(text=cue.text, sender_name=cue.speaker)
         self._last[cue.speaker.casefold()] = Last(inbound.platform_id, said)
         try:
-            await ingress.accept(inbound)
+            if not await ingress.accept(inbound):
+                self._refuse(cue, f"{cue.speaker} is not let in here")
         except (ChatError, KernelError) as error:
             LOG.warning("message not taken", line=cue.line, error=str(error))
-            is_final = isinstance(error, MessageRefusedError)
-            self.notice(f"not taken{'' if is_final else ' now'}: {error}")
+            self._refuse(cue, str(error))
         # What came before an answer to it is printed before whatever comes next.
         await self._printer.put("").wait()
+
+    def _refuse(self, cue: Cue, why: str) -> None:
+        self.refused.append((cue, why))
+        self.notice(f"not taken: {why}")
 
     def _inbound(self, cue: Cue) -> Inbound:
         new_id = self._ids.new()
@@ -173,6 +182,7 @@ class PlayingTransport:
             reply_to="" if to is None else to.receipt,
             quoted=None if to is None else to.quoted,
             present=self._settings.agents,
+            roles=self._settings.roles.get(cue.speaker, ()),
             platform_fields={LINE: str(cue.line)},
         )
 

@@ -20,7 +20,7 @@ from connectors.chat.console import StandardConsole
 from connectors.chat.play_file import Play, check_agents, read_play
 from connectors.chat.playing import PlayingTransport, RoomSettings
 from connectors.commands import config_option
-from connectors.commands.player import Player, unanswered
+from connectors.commands.player import Played, Player, unanswered
 from connectors.commands.printing import say
 from connectors.commands.running import (
     calm_collector,
@@ -121,10 +121,11 @@ def command(  # noqa: PLR0913, PLR0917  one for each option
         show = Show(play, connector, pace, patience)
         with database(db) as path:
             since = SystemClock().wall()
-            trio.run(perform, source, show, path)
+            room = trio.run(perform, source, show, path)
+            played = Played(connector, since, tuple(room.refused))
             with browse(path) as browser, survey(path) as rows:
                 say()
-                for line in unanswered(browser, rows, connector, since):
+                for line in unanswered(browser, rows, played):
                     say(line)
 
 
@@ -157,14 +158,21 @@ def database(given: Path | None) -> Generator[Path]:
         yield Path(folder) / DATABASE
 
 
-async def perform(source: Source, show: Show, path: Path) -> None:
-    """Run the company until the play is over, or somebody ends it."""
+async def perform(source: Source, show: Show, path: Path) -> PlayingTransport:
+    """Run the company until the play is over, or somebody ends it; give the room.
+
+    Raises:
+        OSError: nobody reads any more.
+    """
     config, redact = source.settings.value, source.redactor.clean
     store = msgspec.structs.replace(config.store, path=str(path))
     config = msgspec.structs.replace(config, store=store)
     private, name = private_files(source.settings), show.connector
     settings = RoomSettings(
-        connector=name, chat=show.play.room, agents=show.play.agents
+        connector=name,
+        chat=show.play.room,
+        agents=show.play.agents,
+        roles=show.play.roles,
     )
     console = StandardConsole(io.StringIO(), sys.stdout)
     rooms: list[PlayingTransport] = []
@@ -184,3 +192,4 @@ async def perform(source: Source, show: Show, path: Path) -> None:
             raise error
 
     await hearing_signals(run)
+    return rooms[-1]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import trio
 
-from connectors.chat.play_file import Wait
+from connectors.chat.play_file import Cue, Wait
 from connectors.chat.playing import LINE
 from connectors.commands.job import STATES, agent_of, read_inbound
 from connectors.commands.printing import table
 from runtime.rows import MAX_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from connectors.chat.play_file import Cue, Play
+    from connectors.chat.play_file import Play
     from connectors.chat.playing import PlayingTransport
     from connectors.drain import Drain
     from runtime.rows import StoredMessage
@@ -100,25 +101,48 @@ class Player:
             self._room.notice(text)
 
 
-def unanswered(
-    browser: Browser, survey: Survey, connector: str, since: float
-) -> Iterator[str]:
+class Played(msgspec.Struct, frozen=True):
+    """What was played."""
+
+    connector: str
+    """Name of the room's account."""
+
+    since: float
+    """Unix seconds; what came in before is none of it."""
+
+    refused: tuple[tuple[Cue, str], ...] = ()
+    """What was not taken in, and why: the store knows nothing of it."""
+
+
+def unanswered(browser: Browser, survey: Survey, played: Played) -> Iterator[str]:
     """Tell which messages nobody answered, and why, as the store has it.
 
     Args:
         browser: of the database.
         survey: of the same; where it is looked up who was to answer.
-        connector: name of the room's account.
-        since: Unix seconds; what came in before is not told.
+        played: which messages are meant.
     """
-    rows = browser.messages(newest_first=False, limit=MAX_ROWS)
-    mine = [row for row in rows if row.connector == connector and row.at >= since]
-    found = [row for row in mine if row.state != "replied" or row.reason == "silent"]
-    if not found:
-        yield f"All {len(mine)} messages were answered."
+    rows = [
+        row
+        for row in browser.messages(newest_first=False, limit=MAX_ROWS)
+        if row.connector == played.connector and row.at >= played.since
+    ]
+    found = [row for row in rows if row.state != "replied" or row.reason == "silent"]
+    cells: list[tuple[object, ...]] = [_cells(row, survey) for row in found]
+    cells += [
+        (str(cue.line), cue.speaker, None, "refused", why, cue.text)
+        for cue, why in played.refused
+    ]
+    count = len(rows) + len(played.refused)
+    if not cells:
+        yield f"All {count} messages were answered."
         return
-    yield f"Not answered, of {len(mine)} messages:"
-    yield from table(HEADERS, [_cells(row, survey) for row in found])
+    yield f"Not answered, of {count} messages:"
+    yield from table(HEADERS, sorted(cells, key=_line))
+
+
+def _line(cells: Sequence[object]) -> int:
+    return int(str(cells[0] or 0))
 
 
 def _cells(row: StoredMessage, survey: Survey) -> tuple[object, ...]:

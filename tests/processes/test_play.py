@@ -94,6 +94,20 @@ def test_who_replies_is_shown_with_whom(tmp_path: Path) -> None:
     assert "Ada (to anna)> thanks\n" in done.out
 
 
+def test_whoever_is_not_let_in_is_told_so_and_stands_in_the_list(
+    tmp_path: Path,
+) -> None:
+    access = 'access = { allowed_roles = ["admin"], group_people = "admitted" }'
+    settings = write_settings(tmp_path, http=access)
+    text = "people: Ada (admin), Eve\nAda: @anna hi\nEve: @anna hi\n"
+    (tmp_path / "room.txt").write_text(text, encoding="utf-8")
+    options = ("--config", settings.name, "--connector", "http")
+    done = run("play", "room.txt", *options, folder=tmp_path)
+    assert "Ada> @anna hi\nanna> you said hi\nEve> @anna hi\n* not taken: " in done.out
+    assert "Not answered, of 2 messages:" in done.out
+    assert "3     Eve   -    refused  Eve is not let in here  @anna hi" in done.out
+
+
 def test_a_database_that_is_named_is_kept(tmp_path: Path) -> None:
     done = play(tmp_path, "Ada: hi\n", "--db", "callboard.db", "--connector", "http")
     assert done.code == 0
