@@ -30,7 +30,7 @@ from actors.rules.tries import Tries
 from actors.rules.turn import FailureKind, ModelFailed
 from actors.saying import Said, resume_of
 from runtime.errors import KernelError
-from runtime.logs import EventLog
+from runtime.logs import EventLog, Quoted
 from runtime.ref import UNANSWERED
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ class Calling:
                 account=backend.account,
                 model=backend.model,
                 kind=error.kind,
-                why=str(error),
+                why=Quoted(error),
             )
             raise
         finally:

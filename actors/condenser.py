@@ -25,7 +25,7 @@ from actors.rules.keys import parse_key
 from actors.rules.secrets import redacted
 from runtime.actor import Actor
 from runtime.errors import KernelError
-from runtime.logs import EventLog
+from runtime.logs import EventLog, Quoted
 from runtime.ref import UNANSWERED
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class Condensation:
             correlation_id=self._order.correlation_id,
             agent=self._persona.name,
             kind=said.kind,
-            why=said.text,
+            why=Quoted(said.text),
         )
 
     def _request(

@@ -159,7 +159,8 @@ class AuditConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The record of who asked what, and what was answered."""
 
     texts: bool = True
-    """Whether the words are kept; who, when, how long and how it ended always are."""
+    """Whether the words are kept, here and in the log; who, when, how long and how it
+    ended always are."""
 
     keep_days: Annotated[float, Meta(gt=0, le=36_500)] = 90.0
     """Days until a record is removed."""

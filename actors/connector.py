@@ -36,7 +36,7 @@ from runtime.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from runtime.logs import EventLog
+from runtime.logs import EventLog, Quoted
 from runtime.mailbox import MailboxConfig
 from runtime.messages import Keyed
 from runtime.reply import Reply
@@ -264,7 +264,7 @@ class Connector(Actor):
             channel=self._name,
             chat=inbound.address.chat,
             sender=inbound.sender_name,
-            text=secrets.excerpt(inbound.text),
+            text=Quoted(secrets.excerpt(inbound.text)),
         )
 
     async def _count_open(self) -> None:

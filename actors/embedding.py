@@ -10,7 +10,7 @@ from actors.errors import ModelBusyError, ModelRefusedError
 from runtime.actor import Actor
 from runtime.errors import StoreError
 from runtime.fact_rows import PutVector
-from runtime.logs import EventLog
+from runtime.logs import EventLog, Quoted
 from runtime.rows import Commit
 
 if TYPE_CHECKING:
@@ -131,14 +131,17 @@ class Embedding(Actor):
                 "a fact has no vector and is found by its words only",
                 agent=self._agent,
                 fact=row.id,
-                why=str(error),
+                why=Quoted(error),
             )
         return True
 
     def _try_later(self, why: str, seconds: float | None) -> None:
         wait = min(max(seconds or self._wait, FIRST_WAIT), LONGEST_WAIT)
         LOG.warning(
-            "facts wait for their vectors", agent=self._agent, why=why, seconds=wait
+            "facts wait for their vectors",
+            agent=self._agent,
+            why=Quoted(why),
+            seconds=wait,
         )
         self._wait = min(self._wait * 2, LONGEST_WAIT)
         self._is_waiting = True

@@ -16,7 +16,7 @@ from actors.rules import actions
 from actors.rules.approvals import person as account_of
 from actors.rules.confirming import Outcome
 from actors.rules.secrets import redacted
-from runtime.logs import EventLog
+from runtime.logs import EventLog, Quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -154,7 +154,7 @@ async def project_text(states: Iterable[Stated], notebook: Notebook | None) -> s
         return ""
     found = await notebook.read_project(name)
     if found.why:
-        LOG.warning("project not read", project=name, why=found.why)
+        LOG.warning("project not read", project=Quoted(name), why=found.why)
     return found.text
 
 

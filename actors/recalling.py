@@ -14,7 +14,7 @@ from actors.rules.recall import DAY, STICKY, Asked, chosen, ranked, shortened
 from runtime.errors import StoreError
 from runtime.fact_rows import FactListing, FactSearch, Found, StoredFact
 from runtime.facts import refuse_nameless
-from runtime.logs import EventLog
+from runtime.logs import EventLog, Quoted
 
 if TYPE_CHECKING:
     from actors.memory_kit import MemoryKit
@@ -85,7 +85,7 @@ class Recalling:
             self._missed.append(f"not all was read within {within:g} s")
         missed = "; ".join(self._missed)
         if missed:
-            LOG.warning("recall incomplete", agent=self._agent, why=missed)
+            LOG.warning("recall incomplete", agent=self._agent, why=Quoted(missed))
         return self._whole(found, missed), outcome
 
     @staticmethod

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Literal, TextIO
 
 import msgspec
 
+from runtime.errors import KernelError
 from runtime.log_lines import LineHandler, PacedHandler
 
 if TYPE_CHECKING:
@@ -55,6 +56,15 @@ LEVELS = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
+
+
+class Quoted(str):
+    """What somebody said, or may have: words of people, or of what may quote them.
+
+    As a field it is left out of every line where no words may stand (`writing`).
+    """
+
+    __slots__ = ()
 
 
 class EventLog:
@@ -147,11 +157,21 @@ class LineFormatter(logging.Formatter):
     Args:
         shape: `text` for eyes, `json` for machines.
         redactor: what takes secrets out.
+        has_words: whether what people say may stand in it. If not, `Quoted` fields are
+            left out; and of errors but the kernel's and the system's their texts, which
+            may hold anything, so that class and place must do.
     """
 
-    def __init__(self, shape: Literal["text", "json"], redactor: Redactor) -> None:
+    def __init__(
+        self,
+        shape: Literal["text", "json"],
+        redactor: Redactor,
+        *,
+        has_words: bool = True,
+    ) -> None:
         super().__init__()
         self._redactor = redactor
+        self._has_words = has_words
         self._write = json_line if shape == "json" else text_line
 
     def format(self, record: logging.LogRecord) -> str:
@@ -165,14 +185,24 @@ class LineFormatter(logging.Formatter):
         }
         given: Mapping[str, Value] = getattr(record, FIELDS, {})
         for name, value in given.items():
+            if isinstance(value, Quoted) and not self._has_words:
+                continue
             # A field may not pass for one of the four above.
             fields[f"{name}_" if name in fields else name] = clean(value)
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
-            trace = "".join(traceback.format_exception(error))
-            fields["error"] = clean(f"{type(error).__name__}: {error}", LONGEST_TEXT)
+            said, trace = self._of_error(error)
+            fields["error"] = clean(said, LONGEST_TEXT)
             fields["traceback"] = clean(trace, LONGEST_TEXT)
         return self._redactor.clean(self._write(fields))
+
+    def _of_error(self, error: BaseException) -> tuple[str, str]:
+        """Tell what an error is, and where it was raised."""
+        kind = type(error).__name__
+        if self._has_words:
+            return f"{kind}: {error}", "".join(traceback.format_exception(error))
+        said = f"{kind}: {error}" if isinstance(error, KernelError | OSError) else kind
+        return said, "".join(traceback.format_tb(error.__traceback__))
 
 
 @contextmanager
@@ -183,6 +213,7 @@ def writing(
     redactor: Redactor | None = None,
     stream: TextIO | None = None,
     pace: float = 0.0,
+    has_words: bool = True,
 ) -> Generator[None]:
     """Write this program's events, and libraries' warnings, while open.
 
@@ -193,10 +224,13 @@ def writing(
         stream: where to; None is standard error.
         pace: seconds that a line below a warning may wait for others; 0 writes each
             at once.
+        has_words: whether what people say may stand in lines; see `LineFormatter`.
     """
     target = sys.stderr if stream is None else stream
     handler = PacedHandler(target, pace) if pace else LineHandler(target)
-    handler.setFormatter(LineFormatter(shape, redactor or Redactor()))
+    handler.setFormatter(
+        LineFormatter(shape, redactor or Redactor(), has_words=has_words)
+    )
     root, ours = logging.getLogger(), logging.getLogger(ROOT)
     before = (root.level, ours.level)
     root.addHandler(handler)

@@ -74,7 +74,11 @@ def loaded(
     redactor = redacting(settings)
     log = settings.value.log
     with writing(
-        level=log_level or log.level, shape=log.format, redactor=redactor, pace=log.pace
+        level=log_level or log.level,
+        shape=log.format,
+        redactor=redactor,
+        pace=log.pace,
+        has_words=settings.value.audit.texts,
     ):
         yield Source(settings, partial(load_app, found.path, os.environ), redactor)
 

@@ -18,7 +18,7 @@ from mcp_types import jsonrpc_message_adapter as messages
 from actors.rules.foreign import one_line
 from connectors.mcp.errors import ServerLostError
 from connectors.mcp.gate import Lines
-from runtime.logs import EventLog
+from runtime.logs import EventLog, Quoted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -191,7 +191,7 @@ async def log_complaints(server: str, program: Confined) -> None:
             for line in lines[:left]:
                 left -= 1
                 words = one_line(line.decode(errors="replace"), LONGEST_COMPLAINT)
-                LOG.info("server complains", server=server, line=words)
+                LOG.info("server complains", server=server, line=Quoted(words))
             if left <= 0:
                 LOG.info("server complains too much; no more is shown", server=server)
     except (trio.BrokenResourceError, trio.ClosedResourceError):

@@ -24,7 +24,7 @@ from connectors.models.cli_output import Output, read_output, trouble
 from connectors.models.cli_prompt import full_prompt, short_prompt
 from connectors.sandbox.plan import Confinement, SandboxError
 from runtime.errors import KernelError
-from runtime.logs import EventLog
+from runtime.logs import EventLog, Quoted
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -159,7 +159,7 @@ class CliModel:
                 if error.kind in PASSES_ON:
                     raise
                 LOG.info(
-                    "session of a program lost", program=self._name, why=str(error)
+                    "session of a program lost", program=self._name, why=Quoted(error)
                 )
         prompt = full_prompt(request, images)
         return await self._run(request, home, prompt, "", taken)
@@ -248,7 +248,7 @@ class CliModel:
         said = self._without_secrets(ended.stderr.decode("utf-8", "replace").strip())
         if said:
             shown = said[:MAX_COMPLAINT]
-            LOG.warning("a program complained", program=self._name, said=shown)
+            LOG.warning("a program complained", program=self._name, said=Quoted(shown))
         return said
 
     def _without_secrets(self, text: str) -> str:

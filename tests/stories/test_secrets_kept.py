@@ -19,6 +19,7 @@ from actors.config import AgentConfig, LimitsConfig
 from actors.people_config import CommandsConfig
 from actors.rules.keys import parse_key
 from actors.session_config import CompactionConfig
+from runtime.logs import LineFormatter, Redactor
 from runtime.testing import seeded_order
 from tests.fakes.company import FakeModel, Platform, at_rest, open_company
 from tests.fakes.gossip import TOKEN, gossip, secrets, token, whole
@@ -121,9 +122,14 @@ class Written(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
         self.lines: list[str] = []
+        self.wordless: list[str] = []
+        """What is written where `audit.texts` is off."""
+
+        self._without = LineFormatter("text", Redactor(), has_words=False)
 
     def emit(self, record: logging.LogRecord) -> None:
         self.lines.append(f"{record.getMessage()} {record.__dict__}")
+        self.wordless.append(self._without.format(record))
 
 
 @pytest.fixture
@@ -168,6 +174,8 @@ def test_nobody_hears_what_others_told(
     for line in filter(TOKEN.search, written.lines):
         assert line.startswith("message received")  # as somebody wrote it
         assert len(secrets(line)) == 1
+    assert len(written.wordless) == len(written.lines)
+    assert not any(map(TOKEN.search, written.wordless))
     check_that_it_could_fail(cast)
 
 
