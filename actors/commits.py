@@ -78,6 +78,7 @@ def as_event(answer: Answer) -> Exchanged | Deferred:
         reason=answer.settled[1],
         run=answer.run,
         resume=answer.resume,
+        is_group=not inbound.is_direct,
     )
 
 

@@ -165,7 +165,9 @@ class Condensation:
             newer=order.newer,
         )
         try:
-            whose = await noting.scopes_of(self._condenser, order.conversation)
+            whose = await noting.scopes_of(
+                self._condenser, order.conversation, is_group=order.is_group
+            )
             self._mark = await mark_of(services.store, self._persona.name, whose)
             return await lines_since(services.store, said, self._mark)
         except (*UNANSWERED, KernelError, ChatError) as error:
@@ -226,6 +228,7 @@ class Condensation:
             conversation=order.conversation,
             sender_id=order.sender_id,
             text=text,
+            is_group=order.is_group,
             since=self._mark,
         )
         try:

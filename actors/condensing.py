@@ -35,6 +35,9 @@ class Condense(msgspec.Struct, frozen=True, kw_only=True):
     """On whose account it stands."""
 
     correlation_id: str
+    is_group: bool = False
+    """Whether others read along."""
+
     lines: tuple[Line, ...]
     newer: int = 0
     """How many lines the conversation has after these."""

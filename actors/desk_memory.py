@@ -1,7 +1,8 @@
 """Commands about what is remembered: `/memory` and `/forget` (F094, F099, F102).
 
 In a direct chat they are about the person, by all accounts of theirs; in a group
-about the chat, since all of it read the answer.
+about the chat, since all of it read the answer, or about what the person said there,
+where each has a conversation of their own.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ async def forget_facts(asked: Question, ids: tuple[str, ...]) -> Told:
         ids: which ones, as `short` gives them; none: all.
     """
     say, services = asked.say, asked.services
-    if not asked.inbound.is_direct and not asked.is_owner:
+    if not (asked.is_owner or all(map(scope_names.is_persons, scopes(asked)))):
         return Told(say("In a group, only those who run this company may do that."))
     named = {each.lower() for each in ids}
     found = await known(asked)
@@ -121,4 +122,6 @@ def scopes(asked: Question) -> tuple[str, ...]:
     address = asked.inbound.address
     if asked.inbound.is_direct:
         return asked.person.scopes
-    return (scope_names.chat(address),)
+    services = asked.services
+    member = scope_names.member_of(asked.inbound, services.sessions.session_scope)
+    return (scope_names.chat(address, member),)

@@ -68,6 +68,9 @@ class Exchanged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     resume: str = ""
     """By which the model may go on where this left off (F217)."""
 
+    is_group: bool = False
+    """Whether others read along; releases before it was told took none for one."""
+
 
 class Deferred(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Event `deferred`: a turn failed and will be begun again."""
@@ -104,6 +107,9 @@ class Conversation(msgspec.Struct, frozen=True, omit_defaults=True):
     is_closed: bool = False
     """Whether it has ended; the next words begin another one."""
 
+    is_group: bool = False
+    """Whether others read along."""
+
     def plus(self, lines: tuple[Line, ...], at: float) -> Conversation:
         """Count further lines."""
         was = Conversation(resets=self.resets) if self.is_closed else self
@@ -119,8 +125,9 @@ class Conversation(msgspec.Struct, frozen=True, omit_defaults=True):
     def after(self, event: Event, at: float) -> Conversation:
         """Count an event."""
         match event:
-            case Exchanged(lines=lines):
-                return self.plus(lines, at) if lines else self
+            case Exchanged(lines=lines, is_group=is_group):
+                more = self.plus(lines, at) if lines else self
+                return msgspec.structs.replace(more, is_group=is_group)
             case Compacted(outcome=outcome, tokens_after=tokens):
                 if outcome == "kept":
                     return self

@@ -132,6 +132,7 @@ class Lifespan(TurnTaker):
             conversation=self._history.stream,
             sender_id=work.sender_id,
             correlation_id=work.correlation_id or work.id,
+            is_group=self._history.counted.is_group,
             lines=lines,
             newer=len(work.lines) - len(lines) if work.what == "compaction" else 0,
             version=self._history.version,

@@ -293,6 +293,9 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     accounts: tuple[str, ...] = ()
     """The sender's, the first names the person; none: `connector/sender_id`."""
 
+    member: str = ""
+    """In a group where each has a conversation of their own: whose this one is."""
+
 
 class ToolResult(msgspec.Struct, frozen=True):
     """What a tool gives back; untrusted text."""

@@ -90,7 +90,12 @@ def source_of(inbound: Inbound, person: Person, services: Services) -> Source:
     """Say where an answer's notes come from, and where they belong."""
     address = inbound.address
     return Source(
-        scope=scopes.writing(address, person.id, is_direct=inbound.is_direct),
+        scope=scopes.writing(
+            address,
+            person.id,
+            is_direct=inbound.is_direct,
+            member=scopes.member_of(inbound, services.sessions.session_scope),
+        ),
         readable=readable(inbound, person, services),
         part=chat_partition(address.connector, address.chat),
         is_owner=account_of(inbound) in services.owners and not inbound.chain.agents,
@@ -109,6 +114,7 @@ def readable(inbound: Inbound, person: Person, services: Services) -> tuple[str,
         inbound.address,
         person.accounts,
         is_direct=inbound.is_direct,
+        member=scopes.member_of(inbound, services.sessions.session_scope),
         person_in_groups=kit is not None and kit.config.person_in_groups,
     )
 
@@ -212,7 +218,7 @@ async def remember(
         ChatError: it cannot be kept now.
     """
     key = parse_key(noted.conversation)
-    whose = await scopes_of(asker, noted.conversation)
+    whose = await scopes_of(asker, noted.conversation, is_group=noted.is_group)
     source = Source(
         scope=whose[0],
         readable=whose,
@@ -234,14 +240,18 @@ async def remember(
     return considered.changes
 
 
-async def scopes_of(asker: Actor, conversation: str) -> tuple[str, ...]:
+async def scopes_of(
+    asker: Actor, conversation: str, *, is_group: bool
+) -> tuple[str, ...]:
     """Say where what is found in a conversation belongs, as with its answers' notes.
 
-    Of a person's, the scopes of their further accounts come after it.
+    After it come those by which it is forgotten, too: of a person's further accounts,
+    of a member's group.
 
     Args:
         asker: on whose behalf others are asked.
         conversation: the session's key.
+        is_group: whether others read along.
 
     Raises:
         ChatError: nobody can say whose it is now; `KernelError` or those of an `ask`
@@ -251,6 +261,8 @@ async def scopes_of(asker: Actor, conversation: str) -> tuple[str, ...]:
     address = Address(key.connector, key.chat, key.thread)
     if not key.sender:
         return (scopes.chat(address),)
+    if is_group:
+        return (scopes.chat(address, key.sender), scopes.chat(address))
     person = Person(f"{key.connector}/{key.sender}")
     people = asker.find(names.PEOPLE)
     if people is not None:

@@ -109,6 +109,9 @@ class Noted:
     text: str
     """Without secrets, and without any marker but memory tags."""
 
+    is_group: bool = False
+    """Whether others read along in that conversation."""
+
     since: str = ""
     """Mark of the last forgetting before the words it was found in; see
     `rules/forgetting.py`."""

@@ -22,7 +22,8 @@ class SessionConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds without a message before a conversation is put to sleep."""
 
     session_scope: Literal["chat", "sender"] = "chat"
-    """In a group: one conversation for the chat, or one for each person in it."""
+    """In a group: one conversation for the chat, or one for each person in it; so is
+    what is remembered of it, see `rules/scopes.py`."""
 
     resume_within: Annotated[float, Meta(ge=0, le=31_536_000)] = 86_400.0
     """Seconds after its last answer in which a model that keeps the conversation itself

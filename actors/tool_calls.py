@@ -20,6 +20,7 @@ from actors.rules import (
     commands,
     loop_guard,
     prompt,
+    scopes,
     tool_notice,
     tool_receipt,
     tool_results,
@@ -182,6 +183,7 @@ class ToolCalls:
             else commands.skill_named(inbound.text, self._persona.skills),
             is_direct=inbound.is_direct,
             accounts=() if known is None else known.accounts,
+            member=scopes.member_of(inbound, self._services.sessions.session_scope),
         )
 
     def doubt(

@@ -4,6 +4,13 @@ Pure. A scope is a text: `person:<connector>/<sender>` (or the id that several s
 accounts are linked under), `chat:<connector>/<chat>/<thread>` for groups, and `agent`
 for what an agent knows wherever it is. What a person tells in private is not read in a
 group, where others would hear it.
+
+One rule for all that writes, be it marks, tools, or what is found when a conversation
+is gone through: what is said in private belongs to the person, what is said in a group
+to the group. Where each sender in a group has a conversation of their own
+(`sessions.session_scope = "sender"`), it belongs to that *member*: to the sender, in
+that group (`chat:…/<sender>`). Not to the person, who would then either not be reminded
+of it there, or of what they told in private.
 """
 
 from __future__ import annotations
@@ -13,10 +20,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from actors.messages import Address
+    from actors.messages import Address, Inbound
+    from actors.rules.keys import SessionScope
 
 AGENT = "agent"
 """What an agent knows in every chat; only owners and settings write it."""
+
+_SLASHES = 2
 
 
 def person(person_id: str) -> str:
@@ -26,19 +36,33 @@ def person(person_id: str) -> str:
 
 def is_persons(scope: str) -> bool:
     """Whether a scope is one person's alone, and no group's."""
-    return scope.startswith("person:")
+    # A group's has three parts, a member's a fourth one; no part holds a slash.
+    return scope.startswith("person:") or scope.count("/") > _SLASHES
 
 
-def chat(address: Address) -> str:
-    """Name a group's scope; two different ones never have the same name."""
+def chat(address: Address, member: str = "") -> str:
+    """Name a group's scope, or a member's in it; no two have the same name."""
     # Source: RFC 6901 (JSON Pointer) 3; a chat's id may hold any character.
-    parts = (address.connector, address.chat, address.thread)
+    own = (member,) if member else ()
+    parts = (address.connector, address.chat, address.thread, *own)
     return f"chat:{'/'.join(p.replace('~', '~0').replace('/', '~1') for p in parts)}"
 
 
-def writing(address: Address, person_id: str, *, is_direct: bool) -> str:
-    """Say where what is told here belongs: to the person, or to the group."""
-    return person(person_id) if is_direct else chat(address)
+def member_of(inbound: Inbound, scope: SessionScope) -> str:
+    """Name whoever has a conversation of their own in a group; empty: nobody has.
+
+    Args:
+        inbound: what was said.
+        scope: `sessions.session_scope`.
+    """
+    return "" if inbound.is_direct or scope != "sender" else inbound.sender_id
+
+
+def writing(
+    address: Address, person_id: str, *, is_direct: bool, member: str = ""
+) -> str:
+    """Say where what is told here belongs: to the person, the group, or its member."""
+    return person(person_id) if is_direct else chat(address, member)
 
 
 def reading(
@@ -46,6 +70,7 @@ def reading(
     persons: Iterable[str],
     *,
     is_direct: bool,
+    member: str = "",
     person_in_groups: bool = False,
 ) -> tuple[str, ...]:
     """Say whose memory may be read here, the nearest first.
@@ -54,10 +79,12 @@ def reading(
         address: where the answer goes.
         persons: who asks: the ids of all accounts of theirs.
         is_direct: whether nobody else reads the answer.
+        member: as `member_of` gives it.
         person_in_groups: whether in a group, too, it is known what the asking person
             told in private (F145); everybody there can hear it then.
     """
     own = tuple(map(person, persons))
     if is_direct:
         return (*own, AGENT)
-    return (chat(address), *(own if person_in_groups else ()), AGENT)
+    here = (chat(address, member), chat(address))[not member :]
+    return (*here, *(own if person_in_groups else ()), AGENT)

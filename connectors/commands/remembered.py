@@ -111,6 +111,7 @@ async def _read(
             inbound.address,
             person.accounts,
             is_direct=inbound.is_direct,
+            member=scopes.member_of(inbound, config.sessions.session_scope),
             person_in_groups=config.memory.person_in_groups,
         )
         recalled, missed = await _recall(store, config, (inbound, persona.name, names))

@@ -203,9 +203,12 @@ def accounts_of(context: ToolContext) -> tuple[str, ...]:
 
 def readable(context: ToolContext) -> tuple[str, ...]:
     """Say whose memory may be read for a call."""
-    if context.is_direct:
-        return (*map(scopes.person, accounts_of(context)), scopes.AGENT)
-    return (scopes.chat(context.address), scopes.AGENT)
+    return scopes.reading(
+        context.address,
+        accounts_of(context),
+        is_direct=context.is_direct,
+        member=context.member,
+    )
 
 
 def source_of(context: ToolContext) -> Source:

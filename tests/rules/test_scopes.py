@@ -45,6 +45,19 @@ def test_what_is_told_somewhere_is_read_there_and_the_agents_own_everywhere(
     assert both == (scopes.chat(address), scopes.person(zoe), scopes.AGENT)
 
 
+@given(address=addresses, other=addresses, zoe=parts, sam=parts)
+def test_a_members_words_are_theirs_alone_and_only_there(
+    address: Address, other: Address, zoe: str, sam: str
+) -> None:
+    own = scopes.writing(address, "x/zoe", is_direct=False, member=zoe)
+    reads = scopes.reading(other, ("x/sam",), is_direct=False, member=sam)
+    is_the_groups = not zoe
+    assert (own in reads) == (address == other and (is_the_groups or zoe == sam))
+    assert scopes.is_persons(own) == bool(zoe)
+    assert own not in scopes.reading(address, ("x/zoe",), is_direct=True)
+    assert reads[-2:] == (scopes.chat(other), scopes.AGENT)
+
+
 @pytest.mark.parametrize(
     ("question", "wanted"),
     [
