@@ -28,7 +28,7 @@ from actors.config import (
     PermissionConfig,
     ToolCallConfig,
 )
-from actors.errors import ChatError, DeliveryBusyError
+from actors.errors import DeliveryBusyError
 from actors.letters import is_owed_an_answer
 from actors.messages import ModelAnswer, ToolCall, Usage
 from actors.metrics import LineMetrics
@@ -40,19 +40,18 @@ from actors.schedule_config import SchedulerConfig
 from actors.services import Services
 from actors.session_config import CompactionConfig, SessionConfig
 from actors.supervisor import tree
-from runtime.errors import KernelError
 from runtime.ids import IdSource
 from runtime.memory_store import MemoryStore
 from runtime.metrics import Metrics
 from runtime.testing import Reports, open_test_system
+from tests.fakes.noting import Noting
 from tests.fakes.transport import FakeTransport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from actors.deliveries import Delivery, Draft
-    from actors.ingress import Earlier, RefusedAttempt
-    from actors.messages import Inbound, ModelRequest
+    from actors.messages import ModelRequest
     from actors.ports import MediaReader, Speak, Tool, ToolSource
     from actors.rules.sending import OnUnknown
     from actors.services import Rememberer
@@ -169,13 +168,14 @@ class Platform(FakeTransport):
         self.shown: list[Draft | Delivery] = []
         """Drafts and deliveries in the order in which people saw them."""
 
-        self._in_hand: Inbound | None = None
+        self._noting: Noting | None = None
 
     async def listen(self, ingress: Ingress) -> None:
         """Hand in what people write; what was not acknowledged comes again."""
-        if self._in_hand is not None:
-            self._written.appendleft(self._in_hand)
-        await super().listen(Noting(self, ingress))
+        if self._noting is not None and self._noting.in_hand is not None:
+            self._written.appendleft(self._noting.in_hand)
+        self._noting = Noting(ingress)
+        await super().listen(self._noting)
 
     async def deliver(self, delivery: Delivery) -> str:
         await trio.lowlevel.checkpoint()
@@ -206,35 +206,6 @@ class Platform(FakeTransport):
             for each in self.deliveries
             if each.address.chat == chat
         ]
-
-
-class Noting:
-    """An ingress that notes what is being handed in, should it be cut off.
-
-    Args:
-        platform: where to note it.
-        ingress: the connector's.
-    """
-
-    def __init__(self, platform: Platform, ingress: Ingress) -> None:
-        self._platform = platform
-        self._ingress = ingress
-
-    async def accept(self, inbound: Inbound) -> bool:
-        self._platform._in_hand = inbound
-        try:
-            accepted = await self._ingress.accept(inbound)
-        except (ChatError, KernelError):
-            self._platform._in_hand = None
-            raise
-        self._platform._in_hand = None
-        return accepted
-
-    async def earlier(self, connector: str, platform_id: str) -> Earlier | None:
-        return await self._ingress.earlier(connector, platform_id)
-
-    def refuse(self, attempt: RefusedAttempt) -> None:
-        self._ingress.refuse(attempt)
 
 
 class BrokenPlatformError(Exception):

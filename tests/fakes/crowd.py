@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import trio
-import trio.testing
 
 from actors.config import AgentConfig, LimitsConfig
 from actors.people_config import CommandsConfig
@@ -22,7 +21,7 @@ from tests.fakes.minded import Minded
 from tests.fakes.summing import task_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable
 
     from actors.deliveries import Delivery, Draft
     from actors.messages import ModelRequest
@@ -109,7 +108,7 @@ class Written(logging.Handler):
 
 
 @contextmanager
-def catching() -> Iterator[Written]:
+def catching() -> Generator[Written]:
     """Give all lines of the log, also those that nobody would write down."""
     handler, root = Written(), logging.getLogger()
     before = root.level
