@@ -57,7 +57,21 @@ NAMED = re.compile(
 )
 ADDRESS = re.compile(r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{1,100}):[^\s@/]{1,200}@")
 LONG = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{32,}={0,2}(?![A-Za-z0-9+/_-])")
-DIGITS = re.compile(r"(?<![\w.,/-])(?:\+|00)?\(?\d[\d\s().\-/]{6,24}\d(?![\w])")
+DIGITS = re.compile(
+    r"(?<![\w.,/-])(?:\+|00)?\(?\d(?:[\d\s()\-/]|\.(?!\.)){6,24}\d(?![\w])"
+)
+# Source: RFC 9562 4, the text of a UUID; its beginning is often all that is written.
+UUID = re.compile(
+    r"(?=[\d-]*[a-fA-F])[\da-fA-F]{8}(?:-[\da-fA-F]{4}){1,3}(?:-[\da-fA-F]{1,12})?(?!\w)"
+)
+# Two in a hundred short hashes have no letter; then only what they are called tells.
+CALLED_HASH = re.compile(
+    r"(?i:\b(?:commit|hash|sha-?\d{0,3}|rev|revision|checksum|digest|u?uid|guid|blob"
+    r"|tree)(?: id)?[:=#]? ?)\Z"
+)
+MOST_CALLED = 24
+"""Characters before a number that are looked at for what it is called."""
+
 DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:\s.*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}(?:\s.*)?"
     r"|\d{4}\s*-\s*\d{4}"
@@ -106,15 +120,28 @@ def _number(match: re.Match[str]) -> str:
     """Tell a phone or card number from a date, a sum and a short number."""
     text = match[0]
     digits = [int(c) for c in text if c.isdigit()]
+    if is_name_of_thing(match):
+        return text
     if 13 <= len(digits) <= 19 and _is_card(digits):
         return CARD
     bare = text.strip()
     if DATE.fullmatch(bare) or GROUPED.fullmatch(bare):
         return text
     is_international = bare.startswith(("+", "00"))
-    is_phone = 7 <= len(digits) <= 15 and (is_international or len(digits) >= 8)
+    # Source: ITU-T E.164 6: 15 digits, without what is dialled before them.
+    most = 15 + 2 * bare.startswith(("00", "(00")) + ("(0)" in bare)
+    is_phone = 7 <= len(digits) <= most and (is_international or len(digits) >= 8)
     # Why also seven digits in groups: local numbers, as 555-0123 with an area code.
     return PHONE if is_phone or (len(digits) == 7 and not bare.isdigit()) else text
+
+
+def is_name_of_thing(match: re.Match[str]) -> bool:
+    """Whether digits are (part of) a hash or a UUID."""
+    start, text = match.start(), match.string
+    if UUID.match(text, start):
+        return True
+    before = text[max(0, start - MOST_CALLED) : start]
+    return match[0].isdigit() and CALLED_HASH.search(before) is not None
 
 
 def _is_card(digits: list[int]) -> bool:

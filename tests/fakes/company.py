@@ -321,17 +321,6 @@ async def open_company(
 ) -> AsyncGenerator[ActorSystem]:
     """Run a company in time that jumps, until the block ends; then stop it in order."""
     assert clock.autojump_threshold == 0
-    async with running_company(cast) as system:
-        yield system
-
-
-@asynccontextmanager
-async def running_company(cast: Cast) -> AsyncGenerator[ActorSystem]:
-    """Run a company until the block ends; then stop it in order.
-
-    With a store that has threads, time must not jump by itself: waiting for a thread
-    looks as if nothing were to be done.
-    """
     async with open_test_system(cast.reports) as system:
         await system.start_root(tree(cast.company()), names.ROOT)
         system.dead_letters.observe(partial(bounce, system))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import string
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.rules.secrets import MOST_LOGGED, SHOWN, excerpt, redacted
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 # Put together here, so that no scanner takes this file for a leak.
 MIXED = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF"
@@ -68,6 +72,55 @@ def test_phone_numbers_are_taken_out(phone: str, around: str) -> None:
 @pytest.mark.parametrize("text", HARMLESS)
 def test_what_is_no_secret_stays(text: str) -> None:
     assert redacted(text) == text
+
+
+@given(
+    hashes=st.lists(st.text("0123456789abcdef", min_size=7, max_size=31), min_size=1),
+    joint=st.sampled_from([", ", "..", "...", " and ", "\n"]),
+    around=st.sampled_from(["{}", "since {}.", "({})", "HEAD is now at {} Mend it"]),
+)
+def test_a_commit_is_no_phone_number(
+    hashes: list[str], joint: str, around: str
+) -> None:
+    lettered = [each for each in hashes if not each.isdigit()]
+    text = around.format(joint.join(lettered))
+    assert redacted(text) == text
+
+
+@given(
+    number=st.integers(10**6, 10**12), word=st.sampled_from(["commit", "sha:", "rev"])
+)
+def test_what_is_called_a_commit_is_none_either(number: int, word: str) -> None:
+    text = f"the {word} {number} broke it"
+    assert redacted(text) == text
+
+
+@given(one=st.uuids(), length=st.sampled_from([13, 18, 23, 36]))
+def test_a_uuid_is_no_phone_number(one: UUID, length: int) -> None:
+    text = f"see {str(one)[:length]}, please"
+    clean = redacted(text)
+    is_lettered = any(c.isalpha() for c in str(one)[:length])
+    assert not is_lettered or "[phone]" not in clean
+    assert clean in (text, "see [key], please") or not is_lettered
+
+
+digits = "0123456789"
+
+
+@given(
+    start=st.sampled_from(["+49 ", "+1 (", "0049 ", "(0", "0", "+34", "+82-"]),
+    groups=st.lists(st.text(digits, min_size=3, max_size=4), min_size=3, max_size=3),
+    joint=st.sampled_from([" ", "-", " / ", ".", ""]),
+    around=st.sampled_from(["{}", "call {} now", "tel: {}.", "{}...9 pm", "({})"]),
+)
+def test_a_phone_number_goes_in_every_usual_format(
+    start: str, groups: list[str], joint: str, around: str
+) -> None:
+    first = groups[0] + (")" if "(" in start else "")
+    text = around.format(start + joint.join((first, *groups[1:])))
+    clean = redacted(text)
+    assert sum(c.isdigit() for c in clean) <= 1
+    assert "[phone]" in clean or "[card]" in clean
 
 
 @pytest.mark.parametrize(

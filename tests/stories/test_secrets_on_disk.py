@@ -9,6 +9,7 @@ scheduled.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import apsw
@@ -16,15 +17,17 @@ import pytest
 import trio
 import trio.testing
 
+from actors import names
 from actors.memory_config import MemoryConfig
 from actors.rules.keys import parse_key
+from actors.supervisor import tree
 from connectors.models.hashing_embedder import HashingEmbedder
 from runtime.fact_rows import FactSearch
 from runtime.sqlite_file import SqliteFile, SqliteOptions
 from runtime.sqlite_reader import reader
 from runtime.sqlite_store import SqliteStore
-from runtime.testing import seeded_order
-from tests.fakes.company import at_rest, running_company
+from runtime.testing import open_test_system, seeded_order
+from tests.fakes.company import at_rest, bounce
 from tests.fakes.crowd import (
     catching,
     check_figures,
@@ -66,7 +69,9 @@ async def play_part(cast_: Minded, people: int, rounds: range, file: Path) -> No
     cast_.equip()
     clock = cast("Clock", trio.lowlevel.current_clock())
     try:
-        async with running_company(cast_) as system:
+        async with open_test_system(cast_.reports) as system:
+            await system.start_root(tree(cast_.company()), names.ROOT)
+            system.dead_letters.observe(partial(bounce, system))
             await live(cast_, people, rounds, system)
             clock.jump(1_300)  # what was scheduled is due
             await at_rest(cast_)
