@@ -22,7 +22,7 @@ from runtime.sqlite_browse import find
 from runtime.sqlite_file import SqliteFile, SqliteOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterable
     from pathlib import Path
 
     from runtime.rows import Commit, StoredMessage
@@ -173,9 +173,32 @@ def write(path: Path, commit: Commit) -> None:
         SequenceConflictError: an entry was changed since it was read.
         StoreError: see `runtime.sqlite_file.SqliteFile.open_existing`.
     """
+    write_all(path, (commit,))
+
+
+def write_all(path: Path, commits: Iterable[Commit]) -> int:
+    """Store many units, all of them or none, also should the process be killed.
+
+    Args:
+        path: the database.
+        commits: what to store; taken one by one, so that they need not be held at
+            once. What they raise, too, leaves nothing behind.
+
+    Returns:
+        How many there were.
+
+    Raises:
+        SequenceConflictError: an entry was changed since it was read, or a stream is
+            not where it was expected to be.
+        StoreError: see `runtime.sqlite_file.SqliteFile.open_existing`.
+    """
+    count = 0
     with mending(path) as db:
         epoch: int = db.execute(EPOCH).get or 0
-        sqlite_rows.write(db, commit, epoch)
+        for commit in commits:
+            sqlite_rows.write(db, commit, epoch)
+            count += 1
+    return count
 
 
 def refused(what: str, state: str, reasons: dict[str, str]) -> Mended:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 
+from actors.redaction import Keep
 from connectors.cli import run
+from connectors.commands.conversations import commits_of
 from connectors.commands.transcript_file import read_file, written
 from runtime.sqlite_browse import browse
+from runtime.sqlite_file import SqliteFile
+from runtime.sqlite_mend import write_all
+from runtime.sqlite_store import SqliteStore
 from tests.desk import STREAM, write_database
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from runtime.rows import Commit
 
 Output = pytest.CaptureFixture[str]
 
@@ -40,6 +50,43 @@ def test_there_and_back_it_is_the_same(path: Path, tmp_path: Path) -> None:
     )
     assert told == retold
     assert run(["records", "check", "--db", str(path)]) == 0
+
+
+def test_an_import_that_is_cut_off_leaves_nothing_and_may_be_done_again(
+    path: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "out.jsonl"
+    assert call(path, "export", STREAM, "--out", str(file)) == 0
+    with file.open("rb") as lines:
+        dated = read_file(lines, "out.jsonl")
+
+    def cut_off() -> Iterator[Commit]:
+        yield from islice(commits_of(ELSEWHERE, dated, Keep()), len(dated) - 1)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_all(path, cut_off())
+    with browse(path) as browser:
+        assert browser.events(ELSEWHERE) == ()
+    assert call(path, "import", str(file), "--as", ELSEWHERE) == 0
+    assert run(["records", "check", "--db", str(path)]) == 0
+
+
+async def test_while_a_server_runs_nothing_is_imported(
+    path: Path, tmp_path: Path, capsys: Output
+) -> None:
+    file = tmp_path / "out.jsonl"
+    assert (
+        await trio.to_thread.run_sync(call, path, "export", STREAM, "--out", str(file))
+        == 0
+    )
+    store = await SqliteStore.open(SqliteFile(path))
+    try:
+        given = (path, "import", str(file), "--as", ELSEWHERE)
+        assert await trio.to_thread.run_sync(call, *given) == 1
+    finally:
+        await store.aclose()
+    assert "is in use by another callboard" in capsys.readouterr().err
 
 
 def test_each_line_is_a_message(path: Path, capsys: Output) -> None:

@@ -132,3 +132,10 @@ def test_a_long_conversation_is_told_to_its_end(tmp_path: Path, capsys: Output) 
     assert run(["replay", "--db", str(path), "x"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert (len(lines), lines[-1].split()[-1]) == (2500, "kind2499")
+
+
+@given(at=st.floats() | st.integers(-(10**30), 10**30))
+def test_whatever_time_is_stored_something_is_written(at: float) -> None:
+    assert when(at)
+    assert lasting(at)
+    assert (moment(at) is None) == (not at)

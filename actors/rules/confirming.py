@@ -117,7 +117,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """How many were forgotten, or minutes."""
 
     similar: tuple[Similar, ...] = ()
-    """Tasks that were there before; people may want only one."""
+    """Tasks that were there before; people may want only one. The first is told."""
 
 
 class Translate(Protocol):
@@ -151,12 +151,14 @@ def confirm(
     """
     told = [each for each in outcomes if tells_all or each.kind not in QUIET]
     lines: list[str] = []
+    warned: set[Similar] = set()
     for each in told[:MAX_TOLD]:
         lines.append(_line(each, translate))
-        lines += [
-            "  " + translate("similar", what=_short(x.what), when=_short(x.when))
-            for x in each.similar[:3]
-        ]
+        # One is enough to make somebody look, and of each it is said once.
+        if new := [x for x in each.similar if x not in warned]:
+            what, when = _short(new[0].what), _short(new[0].when)
+            lines.append("  " + translate("similar", what=what, when=when))
+            warned.update(each.similar)
     if len(told) > MAX_TOLD:
         lines.append(translate("more", count=len(told) - MAX_TOLD))
     return "\n".join(lines)

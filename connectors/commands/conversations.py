@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 import msgspec
-import trio
 
 from actors.chapters import Compacted, Flushed, Reset
 from actors.history import History
@@ -22,18 +21,20 @@ from connectors.commands.printing import say
 from connectors.commands.records import keeping
 from connectors.commands.replay import events_of, find_conversation
 from connectors.commands.transcript_file import read_file, written
+from runtime import sqlite_mend
 from runtime.clock import SystemClock
 from runtime.errors import MisuseError
 from runtime.ids import IdSource
 from runtime.sqlite_browse import browse
 from runtime.sqlite_file import SqliteFile
-from runtime.sqlite_store import SqliteStore
-from runtime.sqlite_survey import survey
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from actors.history import Event
     from actors.redaction import Keep
     from connectors.commands.transcript_file import Dated
+    from runtime.rows import Commit
 
 # Only what snapshots are cut to depends on it, and a session cuts anew.
 MAX_HISTORY = 100
@@ -93,32 +94,39 @@ def import_(config: Path | None, db: Path | None, file: Path, name: str) -> None
         raise click.UsageError(str(error)) from error
     with file.open("rb") as lines:
         dated = read_file(lines, str(file))
-    trio.run(store_all, path, name, dated, keeping(settings))
+    store_all(path, name, dated, keeping(settings))
     say(f"{name}: {len(dated):,} events read from {file}")
 
 
-async def store_all(path: Path, stream: str, dated: list[Dated], keep: Keep) -> None:
+def store_all(path: Path, stream: str, dated: list[Dated], keep: Keep) -> None:
     """Store the events of a new conversation, with all that follows from them.
+
+    All or nothing: what is cut off can simply be done again.
 
     Raises:
         MisuseError: there is such a conversation already.
         runtime.errors.StoreError: there is no such database, a server uses it, or the
             disk fails.
     """
-    with survey(path):  # else a database would be made, or brought up to date
-        pass
-    store = await SqliteStore.open(SqliteFile(path))
-    try:
-        if await store.read(stream, limit=1):
+    with browse(path) as browser:
+        if browser.events(stream, limit=1):
             raise MisuseError(f"there is a conversation {stream!r} already")
-        history, ids = History(stream, MAX_HISTORY), IdSource(SystemClock())
-        for each in dated:
-            event = as_another(each.event, ids.new())
-            await store.commit(as_journal((event,), history, each.at, keep))
-            history.take(history.version + 1, event, each.at)
+    lock = SqliteFile(
+        path
+    ).lock()  # a server may have it open, and nothing of it stored
+    try:
+        sqlite_mend.write_all(path, commits_of(stream, dated, keep))
     finally:
-        with trio.CancelScope(shield=True):
-            await store.aclose()
+        lock.release()
+
+
+def commits_of(stream: str, dated: list[Dated], keep: Keep) -> Iterator[Commit]:
+    """Make the commits of a new conversation, one for each of its events."""
+    history, ids = History(stream, MAX_HISTORY), IdSource(SystemClock())
+    for each in dated:
+        event = as_another(each.event, ids.new())
+        yield as_journal((event,), history, each.at, keep)
+        history.take(history.version + 1, event, each.at)
 
 
 def as_another(event: Event, new_id: str) -> Event:

@@ -6,6 +6,7 @@ show becomes a question mark.
 
 from __future__ import annotations
 
+import math
 import sys
 import unicodedata
 from datetime import UTC, datetime
@@ -53,10 +54,17 @@ def say_json(value: object, *, is_line: bool = False) -> None:
 
 
 def when(at: float, precision: Precision = "seconds") -> str:
-    """Write Unix seconds in ISO 8601, local with offset; 0 is `-`."""
+    """Write Unix seconds in ISO 8601, local with offset; 0 is `-`.
+
+    What has no date, as a time in a damaged row may be, is written as the number it is.
+    """
     if not at:
         return NONE
-    return datetime.fromtimestamp(at, UTC).astimezone().isoformat(timespec=precision)
+    try:
+        there = datetime.fromtimestamp(at, UTC).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return f"{at:g} s"
+    return there.isoformat(timespec=precision)
 
 
 def moment(at: float) -> str | None:
@@ -67,7 +75,7 @@ def moment(at: float) -> str | None:
 def lasting(seconds: float) -> str:
     """Write roughly how long: `3d`, `2h`, `45s`."""
     for unit, length in UNITS:
-        if seconds >= length:
+        if length <= seconds < math.inf:
             return f"{int(seconds // length)}{unit}"
     return "0s"
 

@@ -229,9 +229,16 @@ def source_of(context: ToolContext) -> Source:
 
 def shown(fact: Fact) -> str:
     """Write one fact down: when it was told, what it is, how well it fits."""
-    day = datetime.fromtimestamp(fact.created_at, UTC)
     what = fact.category or fact.kind
-    return f"- [{day:%Y-%m-%d}, {what}, {fact.score:.2f}] {fact.text}"
+    return f"- [{day_of(fact.created_at)}, {what}, {fact.score:.2f}] {fact.text}"
+
+
+def day_of(at: float) -> str:
+    """Write the date of Unix seconds; of a damaged row's there may be none."""
+    try:
+        return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
+    except (ValueError, OverflowError, OSError):
+        return "no date"
 
 
 def memory_tools(find: Find, clock: Clock, store: Store) -> dict[str, Tool]:

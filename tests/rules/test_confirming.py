@@ -37,7 +37,7 @@ def test_every_outcome_is_one_bounded_line(
 ) -> None:
     text = confirm(done, tells_all=tells_all)
     told = [each for each in done if tells_all or each.kind not in QUIET]
-    most = sum(1 + min(3, len(each.similar)) for each in told[:MAX_TOLD])
+    most = sum(1 + bool(each.similar) for each in told[:MAX_TOLD])
     assert len(text.splitlines()) <= most + 1
     assert len(text) <= (most + 1) * 700
     assert bool(text) == bool(told)
@@ -85,3 +85,26 @@ def test_words_come_from_the_translation() -> None:
         return f"{key}:{values.get('what', '')}"
 
     assert confirm((Outcome(kind="cancelled", what="x"),), german) == "✓ cancelled:x"
+
+
+@given(
+    similar=st.lists(
+        st.lists(st.sampled_from("abcd"), max_size=4, unique=True), max_size=MAX_TOLD
+    )
+)
+def test_of_what_is_similar_one_is_told_for_each_thing_and_once(
+    similar: list[list[str]],
+) -> None:
+    outcomes = [
+        Outcome(
+            kind="scheduled",
+            what=str(number),
+            similar=tuple(Similar(name, "") for name in names),
+        )
+        for number, names in enumerate(similar)
+    ]
+    lines = confirm(tuple(outcomes)).splitlines()
+    warnings = [line for line in lines if line.startswith("  ")]
+    assert len(lines) - len(warnings) == len(outcomes)
+    assert len(set(warnings)) == len(warnings) <= len(outcomes)
+    assert bool(warnings) == any(similar)
