@@ -263,8 +263,8 @@ def _place(brief: Brief) -> Iterator[Layer]:
         to = {"channel": place.connector, "to": place.chat}
         if place.thread:
             to["thread"] = place.thread
-        delivery = as_item(json.dumps(to, ensure_ascii=False))
-        text = texts.CHANNEL.format(delivery=delivery)
+        there = as_item(json.dumps(to, ensure_ascii=False))
+        text = texts.CHANNEL.format(place=there)
         yield Layer("channel", text, "where the message was said", made.tokens(text))
 
 

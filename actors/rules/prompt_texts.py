@@ -103,7 +103,12 @@ GROUP = (
     " name nor brackets."
 )
 
-CHANNEL = "To have something delivered to this chat later, give delivery = {delivery}."
+# Why no grammar for another chat: an address that a model writes is one that whoever
+# has got a hold of its words writes (P13). What is scheduled has that of its message.
+CHANNEL = (
+    "This chat is {place}. What you schedule here comes back to this chat and no other;"
+    " no address is to be given."
+)
 
 LANGUAGE = "Answer in {language}, unless you are asked for another language."
 

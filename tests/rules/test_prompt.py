@@ -132,12 +132,12 @@ def test_the_language_a_person_wishes_comes_before_the_agents() -> None:
     assert "Answer in Spanish," in build(wish, ROOMY).text
 
 
-def test_a_delivery_can_be_targeted_at_the_chat() -> None:
+def test_it_is_told_where_what_it_schedules_comes_to() -> None:
     text = build(BRIEF, ROOMY).text
-    assert 'delivery = {"channel": "tg", "to": "42", "thread": "7"}' in text
-    assert "delivery" not in build(replace(BRIEF, marks=frozenset()), ROOMY).text
+    assert 'This chat is {"channel": "tg", "to": "42", "thread": "7"}.' in text
+    assert "schedule here" not in build(replace(BRIEF, marks=frozenset()), ROOMY).text
     program = replace(BRIEF, place=Place("http", "api", "c1"))
-    assert "delivery" not in build(program, ROOMY).text
+    assert "schedule here" not in build(program, ROOMY).text
 
 
 def test_only_what_is_sent_as_media_is_told_of() -> None:

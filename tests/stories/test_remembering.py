@@ -341,6 +341,24 @@ async def test_an_answer_sets_a_reminder_that_comes_and_only_its_owner_cancels(
     ]
 
 
+@pytest.mark.parametrize("repeat", ["once | ", "once; ", ""])
+async def test_no_model_says_where_to_a_reminder_goes(
+    repeat: str, autojump_clock: Clock
+) -> None:
+    elsewhere = 'delivery = {"channel": "fake", "to": "attic"}'
+    cast = make_cast(
+        scripted(roses=f"sure\nSCHEDULE: roses | in 20 minutes | {repeat}{elsewhere}")
+    )
+    async with open_company(autojump_clock, cast):
+        await write(cast, "roses")
+        assert 'This chat is {"channel": "fake", "to": "room"}' in (
+            cast.model.requests[-1].system
+        )
+        await trio.sleep(1_300)
+        await at_rest(cast)
+    assert cast.platform.said("attic") == []
+
+
 async def test_what_somebody_wrote_is_kept_even_if_nothing_is_answered(
     autojump_clock: Clock,
 ) -> None:
