@@ -46,14 +46,12 @@ def check_access(app: AppConfig) -> Iterator[Complaint]:
         access = access_of(connector)
         if access is not None:
             way: Way = ("connectors", name, "access")
+            owners, is_http = owners_of(name, app), isinstance(connector, HttpConfig)
             yield from check_patterns(way, name, access)
-            yield from check_denied(way, access, owners_of(name, app))
-            yield from check_people(way, access, owners_of(name, app))
+            yield from check_denied(way, access, owners)
+            yield from check_people(way, access)
+            yield from check_nobody(way, access, owners, can_pair=not is_http)
             yield from check_groups(way, access)
-            if access.people == "pairing" and isinstance(connector, HttpConfig):
-                hint = 'list them (people = "listed"), or give each a key of its own'
-                text = "nobody can be told a code over HTTP"
-                yield Complaint((*way, "people"), text, hint)
     yield from check_agent_access(app)
 
 
@@ -103,29 +101,32 @@ def check_denied(
             yield Complaint(place, text, "take it out, or the owner")
 
 
-def check_people(
-    way: Way, access: AccessConfig, owners: frozenset[str]
-) -> Iterator[Complaint]:
-    """Complain of lists that mean nothing; warn if nobody may write."""
+def check_people(way: Way, access: AccessConfig) -> Iterator[Complaint]:
+    """Complain of what means nothing beside another setting."""
     if access.code_again_after > access.code_for:
         text = "a code is told again only after it has ceased to hold"
         hint = f"at most {access.code_for:g}, as code_for"
         yield Complaint((*way, "code_again_after"), text, hint)
-    if access.people == "anyone":
-        for field in ("allowed", "allowed_roles"):
-            if getattr(access, field):
-                text = f'{field} means nothing where people = "anyone"'
-                yield Complaint(
-                    (*way, field), text, 'take it out, or people = "listed"'
-                )
+    for field in ("allowed", "allowed_roles"):
+        if access.people == "anyone" and getattr(access, field):
+            text = f'{field} means nothing where people = "anyone"'
+            yield Complaint((*way, field), text, 'take it out, or people = "listed"')
+
+
+def check_nobody(
+    way: Way, access: AccessConfig, owners: frozenset[str], *, can_pair: bool
+) -> Iterator[Complaint]:
+    """Warn if nobody may write, and refuse codes where nobody can be told one."""
+    place = (*way, "people")
+    if access.people == "pairing" and not can_pair:
+        hint = 'list them (people = "listed"), or give each a key of its own'
+        yield Complaint(place, "nobody can be told a code over HTTP", hint)
     elif access.people == "listed" and is_nobody(access):
         who = "nobody but owners" if owners else "nobody"
         text = f'{who} may write here: people = "listed", and nobody is listed'
-        hint = (
-            'set allowed = ["…"], or people = "pairing" to let people in by a code,'
-            ' or people = "anyone"'
-        )
-        yield Complaint((*way, "people"), text, hint, is_warning=True)
+        codes = ' or people = "pairing" to let people in by a code,' * can_pair
+        hint = f'set allowed = ["…"],{codes} or people = "anyone"'
+        yield Complaint(place, text, hint, is_warning=True)
 
 
 def is_nobody(access: AccessConfig) -> bool:

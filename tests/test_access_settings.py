@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from actors.access_config import AccessConfig
+from connectors.access_checks import check_nobody
 from connectors.settings import load_app
 from runtime.errors import SettingsError
 
@@ -132,7 +134,7 @@ def test_where_nobody_may_write_that_is_warned_of(tmp_path: Path, owners: str) -
     text = BASE.replace('owners = ["http/boss"]\n', owners)
     [warning] = loaded(tmp_path, text + 'people = "listed"\n').warnings
     assert ("nobody but owners" in warning.text) == bool(owners)
-    assert 'people = "pairing"' in warning.hint
+    assert warning.hint == 'set allowed = ["…"], or people = "anyone"'
     assert (warning.line, warning.column) == (FIRST - (not owners), 10)
 
 
@@ -141,3 +143,14 @@ def test_where_nobody_may_write_that_is_warned_of(tmp_path: Path, owners: str) -
 )
 def test_where_somebody_may_write_nothing_is_said(tmp_path: Path, text: str) -> None:
     assert loaded(tmp_path, BASE + text).warnings == ()
+
+
+def test_where_people_can_be_told_a_code_that_is_proposed() -> None:
+    found = check_nobody((), AccessConfig(), frozenset(), can_pair=True)
+    [warning] = found
+    assert warning.is_warning
+    assert 'people = "pairing"' in warning.hint
+    pairing = AccessConfig(people="pairing")
+    assert not [*check_nobody((), pairing, frozenset(), can_pair=True)]
+    in_groups = AccessConfig(group_people="everyone")
+    assert not [*check_nobody((), in_groups, frozenset(), can_pair=True)]

@@ -26,6 +26,7 @@ from actors.guests import (
     RevokeGuest,
 )
 from actors.intake import ConnectorIngress
+from actors.keeper import Keeper
 from actors.messages import Address
 from actors.pairing import Pairing
 from actors.protocol import Deliver
@@ -220,6 +221,25 @@ async def test_rows_that_cannot_be_read_are_read_until_they_can(
         assert not gate.services.guests.is_read
         await trio.sleep(3)
         assert gate.services.guests.is_read
+
+
+class SharedStore(MemoryStore):
+    """Another program has just written into it."""
+
+    async def was_changed_outside(self) -> bool:
+        await trio.lowlevel.checkpoint()
+        return True
+
+
+async def test_a_running_server_looks_when_another_program_wrote(
+    autojump_clock: Clock,
+) -> None:
+    store = SharedStore()
+    async with virtual(autojump_clock) as system:
+        gate = probe(system, names.PAIRING)
+        system.spawn(Keeper(store, make_services(store).clock), name=names.KEEPER)
+        await trio.sleep(3)
+    assert ReadGuests() in gate.received
 
 
 async def test_a_row_of_another_release_is_nobody_s(autojump_clock: Clock) -> None:
