@@ -269,15 +269,16 @@ def reply(
     run: Run | None = None,
 ) -> Answer:
     """Take a model's text apart: words for people, work for other agents."""
+    if inbound.chain.turns:
+        persona = persona.spoken_to()
     parsed = markers.parse(finished.text, "assistant", persona.egress)
     for family, outcome, count in parsed.tally():
         services.metrics.mark(persona.name, family, outcome, count)
     if parsed.is_withheld and not finished.delegations:
         return silence(inbound, asked, finished, persona, parsed.controls, run)
-    wanted = (*finished.delegations, *parsed.delegations)
     carried = finished.carried
     persona = beside(persona, carried)
-    handed, refusals = hand_on_all(inbound, wanted, persona, services)
+    handed, refusals = hand_on_all(inbound, finished, parsed, persona, services)
     notices = [parsed.notice, *refusals] if parsed.notice else refusals
     notices = [*told(carried), *notices]
     most_chars = services.limits.max_reply_chars

@@ -347,6 +347,7 @@ class Attempt:
             resume=known.resume,
             conversation=known.steps.rpartition("/")[0],
             may_have_steps=self.held.state.may_have_steps,
+            mode="visible" if self.inbound.chain.turns else "conversation",
         )
         session.tell(names.agent(self._persona.name), start)
         connector = self.inbound.address.connector

@@ -326,7 +326,8 @@ class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How often work may be handed on, counted from a person's message."""
 
     max_delegations: Annotated[int, Meta(ge=0, le=1_000)] = 16
-    """Tasks that one message of a person may cause to be handed on, all in all."""
+    """Tasks that one message of a person may cause to be handed on, and questions that
+    agents may ask each other because of it, all in all."""
 
     turn_timeout: Seconds = 300.0
     """Seconds one turn may take, tools and model included, of an agent that has no

@@ -7,48 +7,170 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.rules import loop_guard, priority
+from actors.messages import Chain
+from actors.rules import addressed, loop_guard, priority
+from runtime.logs import EventLog
 
 if TYPE_CHECKING:
     from actors.carried import Carried
-    from actors.messages import Chain, Inbound
+    from actors.messages import Inbound
     from actors.persona import Persona
+    from actors.protocol import Finished
     from actors.rules.actions import Delegation
+    from actors.rules.markers import Parsed
     from actors.services import Services
+
+LOG = EventLog("session")
 
 
 def hand_on_all(
     inbound: Inbound,
-    wanted: tuple[Delegation, ...],
+    finished: Finished,
+    parsed: Parsed,
     persona: Persona,
     services: Services,
 ) -> tuple[list[Inbound], list[str]]:
-    """Give the messages for other agents, and why some were not written."""
+    """Give the messages for other agents, and why some were not written.
+
+    Args:
+        inbound: what is answered.
+        finished: the answer, and what was ruled on it before.
+        parsed: its text, taken apart.
+        persona: whose answer it is.
+        services: settings, ids and counts.
+    """
+    wanted = (*finished.delegations, *parsed.delegations)
+    open_to = addressed.heard_by(
+        parsed, inbound, persona, services.collaboration, services.agent_access
+    )
     is_own = not inbound.chain.agents
     left = services.limits.max_delegations if is_own else inbound.chain.left
-    granted, each = loop_guard.share(left, len(wanted))
-    handed: list[Inbound] = []
-    refusals: list[str] = []
-    for number, delegation in enumerate(wanted[:granted]):
-        verdict = may_hand_on(inbound, delegation, persona, services)
-        if isinstance(verdict, loop_guard.Refused):
-            services.metrics.delegation(persona.name, verdict.reason)
-            refusals.append(verdict.text)
-        else:
-            services.metrics.delegation(persona.name, "ok")
-            chain = msgspec.structs.replace(verdict.chain, left=each)
-            handed_on = _hand_on(inbound, delegation.task, chain, number, services)
-            rank = priority.of_delegation(
-                inbound.priority, is_by_conductor=persona.config.is_conductor
-            )
-            handed.append(msgspec.structs.replace(handed_on, priority=rank))
+    left = max(0, left - finished.consulted)
+    granted, each = loop_guard.share(left, len(wanted) + len(open_to))
+    handing = Handing(inbound, finished, persona, services, each)
+    for delegation in wanted[:granted]:
+        handing.delegate(delegation)
     if granted < len(wanted):
         services.metrics.delegation(persona.name, "max_delegations")
         most = services.limits.max_delegations
-        refusals.append(
-            f"Delegation stopped: one message may cause {most} delegations."
+        handing.refusals.append(loop_guard.spent(most).text)
+    room = max(0, granted - len(wanted))
+    for number, target in enumerate(open_to):
+        handing.call(target, parsed.visible, has_room=number < room)
+    return handing.handed, handing.refusals
+
+
+class Handing:
+    """What comes of one answer for other agents.
+
+    Args:
+        inbound: what is answered.
+        finished: the answer.
+        persona: whose it is.
+        services: settings, ids and counts.
+        each: how much each of the others may hand on in its turn.
+    """
+
+    def __init__(
+        self,
+        inbound: Inbound,
+        finished: Finished,
+        persona: Persona,
+        services: Services,
+        each: int,
+    ) -> None:
+        self._inbound = inbound
+        self._kept_apart = frozenset(finished.kept_apart)
+        self._persona = persona
+        self._services = services
+        self._each = each
+        self._number = 0
+        self.handed: list[Inbound] = []
+        self.refusals: list[str] = []
+
+    def delegate(self, delegation: Delegation) -> None:
+        """Hand a task on, or say why not."""
+        services, name = self._services, self._persona.name
+        verdict = may_hand_on(self._inbound, delegation, self._persona, services)
+        if (
+            isinstance(verdict, loop_guard.Allowed)
+            and verdict.target in self._kept_apart
+        ):
+            verdict = loop_guard.to_pause(name, verdict.target)
+        if isinstance(verdict, loop_guard.Refused):
+            self._number += 1
+            services.metrics.delegation(name, verdict.reason)
+            self.refusals.append(verdict.text)
+            return
+        services.metrics.delegation(name, "ok")
+        self._hand_on(delegation.task, verdict.chain)
+
+    def call(self, target: str, words: str, *, has_room: bool) -> None:
+        """Have an agent hear the answer that calls it, or be silent about it.
+
+        Args:
+            target: who is called.
+            words: what people see of the answer.
+            has_room: whether the message's budget has anything left.
+        """
+        inbound, services, name = self._inbound, self._services, self._persona.name
+        if any(each.agent == target for each in self.handed):
+            return  # it hears of it already
+        chain = inbound.chain
+        is_last = chain.agents[-1:] == (name,)
+        path = chain.agents if is_last else (*chain.agents, name)
+        config = services.collaboration
+        outcome: str = addressed.may_speak(chain, config, services.clock.wall())
+        if outcome == "ok" and not has_room:
+            outcome = "max_delegations"
+        if outcome == "ok" and target in self._kept_apart:
+            outcome = "max_rounds"
+        services.metrics.collaboration(name, "visible", outcome)
+        if outcome != "ok":
+            # Why nothing is said: nobody was promised an answer, and the room has heard
+            # enough of them.
+            LOG.info(
+                "agent not called",
+                correlation_id=inbound.correlation_id,
+                source=name,
+                target=target,
+                reason=outcome,
+            )
+            return
+        self._hand_on(
+            words,
+            Chain(
+                agents=(*path, target), deadline=chain.deadline, turns=chain.turns + 1
+            ),
         )
-    return handed, refusals
+
+    def _hand_on(self, task: str, chain: Chain) -> None:
+        """Make the message that the other hears; its reply address is the same."""
+        source, target = chain.agents[-2:]
+        inbound, services = self._inbound, self._services
+        is_by_conductor = self._persona.config.is_conductor
+        self.handed.append(
+            msgspec.structs.replace(
+                inbound,
+                id=services.ids.new(),
+                # Why not the new id: handed on again after a crash, it is still the
+                # same.
+                platform_id=f"{inbound.id}>{self._number}",
+                sender_name=source,
+                text=task,
+                received_at=services.clock.wall(),
+                agent=target,
+                attachments=(),
+                history=(),
+                chain=msgspec.structs.replace(chain, left=self._each),
+                others=0,
+                copy_of=0,
+                priority=priority.of_delegation(
+                    inbound.priority, is_by_conductor=is_by_conductor
+                ),
+            )
+        )
+        self._number += 1
 
 
 def may_hand_on(
@@ -62,32 +184,6 @@ def may_hand_on(
     now = services.clock.wall()
     return loop_guard.may_delegate(
         inbound.chain, persona.name, delegation.agent, limits, now
-    )
-
-
-def _hand_on(
-    inbound: Inbound,
-    task: str,
-    chain: Chain,
-    number: int,
-    services: Services,
-) -> Inbound:
-    """Make the message that the other agent hears; its reply address is the same."""
-    source, target = chain.agents[-2:]
-    return msgspec.structs.replace(
-        inbound,
-        id=services.ids.new(),
-        # Why not the new id: handed on again after a crash, it is still the same.
-        platform_id=f"{inbound.id}>{number}",
-        sender_name=source,
-        text=task,
-        received_at=services.clock.wall(),
-        agent=target,
-        attachments=(),
-        history=(),
-        chain=chain,
-        others=0,
-        copy_of=0,
     )
 
 

@@ -102,6 +102,10 @@ class Chain(msgspec.Struct, frozen=True):
     left: int = 0
     """How many tasks may still be handed on below this one, all in all."""
 
+    turns: int = 0
+    """Which answer of agents to each other in the open this asks for, from 1; 0: it is
+    a task, or a person's message."""
+
 
 class Quoted(msgspec.Struct, frozen=True, omit_defaults=True):
     """The message that another one replies to, as its platform shows it."""

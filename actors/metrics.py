@@ -139,6 +139,11 @@ class LineMetrics:
             "Tasks handed on by an agent, and refusals by reason.",
             ("agent", "outcome"),
         )
+        self._collaborations = metrics.counter(
+            "callboard_collaboration",
+            "What agents asked each other, by agent, way and what became of it.",
+            ("agent", "way", "outcome"),
+        )
         self._marks = metrics.counter(
             "callboard_marks",
             "Marks in the text of an agent, by family, and what became of them.",
@@ -285,6 +290,10 @@ class LineMetrics:
     def delegation(self, agent: str, outcome: str) -> None:
         """Count a task handed on, or why it was not."""
         self._delegations.add(1, agent, outcome)
+
+    def collaboration(self, agent: str, way: str, outcome: str) -> None:
+        """Count what one agent wanted of another, by `consult` or in the open."""
+        self._collaborations.add(1, agent, way, outcome)
 
     def mark(self, agent: str, family: str, outcome: str, count: int = 1) -> None:
         """Count what an agent asked for in its text, and why nothing came of it."""

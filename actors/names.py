@@ -13,6 +13,7 @@ AGENTS = f"{ROOT}/agents"
 ROUTER = f"{ROOT}/router"
 BOUNCE = f"{ROOT}/bounce"
 SCHEDULER = f"{ROOT}/scheduler"
+COLLABORATION = f"{ROOT}/collaboration"
 
 
 def agent(name: str) -> str:
@@ -33,6 +34,11 @@ def turns(agent_name: str) -> str:
 def condensers(agent_name: str) -> str:
     """Name the supervisor of who sums up an agent's conversations."""
     return f"{ROOT}/agents/{agent_name}/condensers"
+
+
+def consultants(agent_name: str) -> str:
+    """Name the supervisor of who answers an agent's colleagues behind the scenes."""
+    return f"{ROOT}/agents/{agent_name}/consultants"
 
 
 def connector(name: str) -> str:

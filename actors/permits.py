@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from actors.protocol import AskLeave, Leave
 from actors.resting import LOST, Resting
-from actors.rules import permissions, tool_notice
+from actors.rules import permissions, safe_tools, tool_notice
+from actors.rules.briefing import SPOKEN_TO
 from actors.steps import LeaveNoted
 
 if TYPE_CHECKING:
@@ -83,15 +84,23 @@ class Permits:
         """Say of each tool what it needs."""
         offered: list[ToolSpec] = []
         for tool in tools:
-            verdict = permissions.judge(
-                tool, self._caller, self._freedom, self._services.permissions
-            )
+            verdict = self._judge(tool)
             self._verdicts[tool.name] = verdict
             if verdict.need == "deny":
                 self.denied[tool.name] = verdict.why
             else:
                 offered.append(tool)
         self.offered = tuple(offered)
+
+    def _judge(self, tool: ToolSpec) -> permissions.Verdict:
+        is_there = self._start.mode not in SPOKEN_TO or safe_tools.is_safe(
+            tool, self._services.collaboration.tools
+        )
+        if not is_there:
+            return permissions.Verdict("deny", safe_tools.NOT_THERE)
+        return permissions.judge(
+            tool, self._caller, self._freedom, self._services.permissions
+        )
 
     def needing(self, calls: Iterable[ToolCall]) -> tuple[str, ...]:
         """Name the tools among some calls that somebody is to be asked for."""

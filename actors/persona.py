@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from actors.ports import Tool, ToolSource
 from actors.rules import tags
 from actors.rules.briefing import NO_FILES, PersonaFiles
@@ -61,6 +63,14 @@ class Persona:
     def as_read(self, files: PersonaFiles) -> Persona:
         """Give this persona with the texts that a turn goes by."""
         return self if files == self.files else replace(self, files=files)
+
+    def spoken_to(self) -> Persona:
+        """Give it as it is while another agent speaks to it (F270).
+
+        It leads nobody and hands nothing on, and its marks come to nothing.
+        """
+        config = structs.replace(self.config, markers=(), is_conductor=False)
+        return replace(self, config=config, colleagues={}, conducting="")
 
     @property
     def abilities(self) -> tuple[str, ...]:

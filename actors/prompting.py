@@ -9,12 +9,14 @@ import msgspec
 
 from actors.messages import Line, ModelRequest
 from actors.rules import prompt, transcript
+from actors.rules.addressed import is_in_the_open, there
 from actors.rules.briefing import NO_MEMORIES, Brief, Memories, Place
 from actors.rules.fitting import estimate
 from actors.rules.heard import Hearing, hear
 from actors.rules.hygiene import clean
 
 if TYPE_CHECKING:
+    from actors.collaboration_config import CollaborationConfig
     from actors.messages import Image, Inbound, ToolSpec
     from actors.persona import Persona
     from actors.room import Room
@@ -79,7 +81,6 @@ class Prompting:
             tools: what the model may call.
         """
         start, config = self._start, self._persona.config
-        tools = tuple(tool for tool in tools if prompt.may_use(start.mode, tool.name))
         room = self.room
         if not self._shown or self._history is not room.history:
             self._history = room.history
@@ -109,10 +110,20 @@ class Prompting:
             memories=self.memories,
             summaries=room.summaries,
             left_out=self._left_out + room.earlier,
+            partners=partners_of(start.inbound, self._persona, room.collaboration),
             mode=start.mode,
         )
         told = put_together(brief, request)
         return msgspec.structs.replace(request, system=told.text, notes=told.notes)
+
+
+def partners_of(
+    inbound: Inbound, persona: Persona, config: CollaborationConfig
+) -> tuple[str, ...]:
+    """Name who hears an agent when it calls them, in the chat of a message."""
+    if not is_in_the_open(inbound, config):
+        return ()
+    return there(inbound, persona.name, persona.everybody)
 
 
 def put_together(brief: Brief, request: ModelRequest) -> prompt.Prompt:
@@ -131,6 +142,7 @@ def brief_of(
         files=persona.files,
         prompt=persona.config.prompt,
         colleagues=dict(persona.colleagues),
+        path=inbound.chain.agents if len(inbound.chain.agents) > 1 else (),
         conducting=persona.conducting,
         tools=frozenset(tool.name for tool in tools),
         marks=persona.marks,

@@ -278,6 +278,12 @@ class Finished(msgspec.Struct, frozen=True):
     """The question as the history keeps it, where that is not its own words: with
     what its attachments said."""
 
+    consulted: int = 0
+    """How many questions it asked other agents meanwhile."""
+
+    kept_apart: tuple[str, ...] = ()
+    """Agents that it may not reach now: they have spoken to each other enough."""
+
     carried: Carried = NOTHING
     """What comes of the marks in the text, and is stored with the answer."""
 

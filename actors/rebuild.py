@@ -13,6 +13,7 @@ import msgspec
 from actors import records
 from actors.chapters import KINDS, read_chapter
 from actors.history import Conversation, Deferred, Exchanged
+from actors.rules.book import Consulted
 from actors.rules.keys import parse_key
 from runtime.rows import Record
 
@@ -59,6 +60,10 @@ class Fold:
         read = read_event(event)
         if read is None:
             return
+        if isinstance(read, Consulted):
+            for record in records.of_consultation(event.stream, read, self._keep):
+                yield Expected(record, event.at)
+            return
         self._counted = self._counted.after(read, event.at)
         for record in records.of_event(event.stream, read, self._counted, self._keep):
             expected = Expected(record, event.at)
@@ -74,7 +79,7 @@ class Fold:
         self._stream, self._counted, self._conversation = "", Conversation(), None
 
 
-def read_event(event: StoredEvent) -> Event | None:
+def read_event(event: StoredEvent) -> Event | Consulted | None:
     """Read a session's event; None: no record follows from one of its kind.
 
     Raises:
@@ -83,6 +88,9 @@ def read_event(event: StoredEvent) -> Event | None:
     if event.kind == "exchanged":
         parse_key(event.stream)
         return msgspec.json.decode(event.body, type=Exchanged)
+    if event.kind == "consulted":
+        parse_key(event.stream)
+        return msgspec.json.decode(event.body, type=Consulted)
     if event.kind == "deferred":
         parse_key(event.stream)
         return msgspec.json.decode(event.body, type=Deferred)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from actors.chapters import Chapter
     from actors.history import Conversation, Event
     from actors.redaction import Keep
+    from actors.rules.book import Consulted
 
 CONVERSATION = "conversation"
 AUDIT = "audit"
@@ -192,7 +193,7 @@ def compaction(stream: str, key: SessionKey, event: Chapter) -> Record | None:
     return _record(COMPACTION, event.id, key.agent, part_of(key), body)
 
 
-def usage(key: SessionKey, event: Event) -> Record | None:
+def usage(key: SessionKey, event: Event | Consulted) -> Record | None:
     """Write down what the calls behind an event took, if there were any."""
     run = event.run
     if run is None:
@@ -217,14 +218,14 @@ def usage(key: SessionKey, event: Event) -> Record | None:
     return _record(USAGE, name, key.agent, part_of(key), body)
 
 
-def name_of(event: Event) -> str:
+def name_of(event: Event | Consulted) -> str:
     """Name what an event is about: a message, or itself."""
     if isinstance(event, Compacted | Flushed | Reset):
         return event.id
     return event.inbound_id
 
 
-def status_of(event: Event) -> str:
+def status_of(event: Event | Consulted) -> str:
     """Say in one bounded word how what an event tells of has ended."""
     match event:
         case Compacted():
@@ -262,6 +263,32 @@ def of_event(
     if changes:
         made.append(conversation(stream, key, counted))
     return tuple(each for each in made if each is not None)
+
+
+def of_consultation(stream: str, event: Consulted, keep: Keep) -> tuple[Record, ...]:
+    """Write down all that follows from a question behind the scenes.
+
+    Args:
+        stream: the book's journal stream.
+        event: what was asked, and what became of it.
+        keep: says what the audit keeps.
+    """
+    key = parse_key(stream)
+    # Who was cut off may be asked the same once more, and that is another row.
+    is_cut = event.state == "cancelled"
+    exchanged = Exchanged(
+        inbound_id=f"{event.inbound_id}#stopped" if is_cut else event.inbound_id,
+        sender_id=event.sender_id,
+        sender_name=event.source,
+        asked=event.asked,
+        said=event.said,
+        state=event.state,
+        reason=event.reason,
+        run=event.run,
+    )
+    audited = audit(key, exchanged, keep)
+    spent = usage(key, event)
+    return (audited,) if spent is None else (spent, audited)
 
 
 def part_of(key: SessionKey) -> int:

@@ -17,6 +17,7 @@ from runtime.logs import EventLog
 from runtime.ref import UNANSWERED
 
 if TYPE_CHECKING:
+    from actors.collaboration_config import CollaborationConfig
     from actors.messages import ModelRequest
     from actors.persona import Persona
     from actors.protocol import StartTurn
@@ -94,6 +95,11 @@ class Room:
     def max_chars(self) -> int:
         """Most characters of the history that are shown."""
         return self._services.compaction.max_chars
+
+    @property
+    def collaboration(self) -> CollaborationConfig:
+        """How agents may work with each other."""
+        return self._services.collaboration
 
     def fits(self, request: ModelRequest, offer: Offer) -> bool:
         """Whether a request may go to a model; looked at once, before the first."""

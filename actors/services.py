@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from actors.account import Account
 from actors.acquaintance import Acquaintances
 from actors.approval_board import ApprovalBoard
+from actors.collaboration_config import CollaborationConfig
 from actors.config import ApprovalConfig, AuditConfig, ToolCallConfig
 from actors.guests import GuestList
 from actors.people_config import CommandsConfig, PeopleConfig
@@ -102,6 +103,7 @@ class Services:
     """Who may use which agent."""
 
     tool_calls: ToolCallConfig = field(default_factory=ToolCallConfig)
+    collaboration: CollaborationConfig = field(default_factory=CollaborationConfig)
     approvals: ApprovalConfig = field(default_factory=ApprovalConfig)
     permissions: tuple[PermissionConfig, ...] = ()
     board: ApprovalBoard = field(default_factory=ApprovalBoard)

@@ -4,6 +4,7 @@ callboard
 ├── store                the store's keeper
 ├── limiter              how many turns run at once
 ├── models               which account is asked, and what may be spent
+├── collaboration        how often agents speak to each other
 ├── people               who everybody is
 ├── pairing              who was let in, and who asks to be
 ├── staff                which agents there are
@@ -17,6 +18,7 @@ callboard
 │       ├── memory       what it remembers
 │       ├── turns        one actor for each running turn
 │       ├── condensers   one actor for each conversation that is being summed up
+│       ├── consultants  one actor for what each colleague asks, for each person
 │       ├── agent
 │       └── sessions     one actor for each conversation that is awake
 ├── router
@@ -39,8 +41,10 @@ from actors.accounts import Accounts
 from actors.agent import Agent
 from actors.bounce import Bounce
 from actors.closer import Closer
+from actors.collaboration import Collaboration
 from actors.condenser import Condenser
 from actors.connector import Connector
+from actors.consultant import Consultant
 from actors.courier import Courier
 from actors.embedding import Embedding
 from actors.keeper import Keeper
@@ -98,6 +102,7 @@ def tree(company: Company) -> Supervisor:
         ChildSpec(name="store", start=keeper, shutdown=30.0),
         ChildSpec(name="limiter", start=lambda: Limiter(most)),
         ChildSpec(name="models", start=lambda: Accounts(services, company.catalogue())),
+        ChildSpec(name="collaboration", start=lambda: Collaboration(services)),
         ChildSpec(name="people", start=lambda: People(services)),
         ChildSpec(name="pairing", start=lambda: Pairing(services)),
         ChildSpec(name="staff", start=lambda: Staff(company, branch)),
@@ -158,9 +163,22 @@ def _agent(name: str, roster: Roster, services: Services) -> Supervisor:
         ChildSpec(name="turns", start=turns),
         ChildSpec(name="condensers", start=condensers),
         ChildSpec(name="agent", start=agent),
+        _consultants(name, roster, services),
         ChildSpec(name="sessions", start=sessions, shutdown=10.0),
     )
     return Supervisor(children, PATIENT)
+
+
+def _consultants(name: str, roster: Roster, services: Services) -> ChildSpec:
+    """Say who answers an agent's colleagues."""
+
+    def consultants() -> KeyedSupervisor:
+        config = KeyedConfig(idle_after=services.sessions.idle_after)
+        return KeyedSupervisor(
+            lambda key: Consultant(key, partial(roster.persona, name), services), config
+        )
+
+    return ChildSpec(name="consultants", start=consultants, shutdown=10.0)
 
 
 def memory_children(agent: str, services: Services) -> tuple[ChildSpec, ...]:

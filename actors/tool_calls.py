@@ -19,7 +19,6 @@ from actors.permits import Permits
 from actors.rules import (
     commands,
     loop_guard,
-    prompt,
     scopes,
     tool_notice,
     tool_receipt,
@@ -28,9 +27,10 @@ from actors.rules import (
 from actors.rules import turn as rules
 from actors.rules.actions import Delegation
 from actors.rules.approvals import person as account_of
+from actors.rules.safe_tools import DELEGATE
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from actors.messages import Image, ToolCall
     from actors.persona import Persona
@@ -70,7 +70,7 @@ GONE = "this tool is not there any more; nobody knows whether the call was carri
 """What the model is told of a call whose tool went away before its result came."""
 
 DELEGATE_SPEC = ToolSpec(
-    name=prompt.DELEGATE,
+    name=DELEGATE,
     description="Hand a task to a colleague, who answers in this chat.",
     parameters=msgspec.json.encode(
         {
@@ -88,6 +88,9 @@ DELEGATE_SPEC = ToolSpec(
 )
 
 
+NO_TOOLS: Mapping[str, Tool] = {}
+
+
 class ToolCalls:
     """Runs the tool calls of one turn.
 
@@ -97,10 +100,12 @@ class ToolCalls:
         services: clock, counts, limits.
         steps: what is recorded of the turn.
         words: by which people are told that a tool runs.
+        colleagues: tools by which others are asked.
     """
 
     __slots__ = (
         "_in_doubt",
+        "_own",
         "_persona",
         "_services",
         "_slots",
@@ -121,6 +126,7 @@ class ToolCalls:
         services: Services,
         steps: Steps,
         words: Words,
+        colleagues: Mapping[str, Tool] = NO_TOOLS,
     ) -> None:
         self._start = start
         self._persona = persona
@@ -130,7 +136,9 @@ class ToolCalls:
         self._in_doubt: frozenset[str] = frozenset()
         self._slots = trio.CapacityLimiter(services.tool_calls.max_parallel_tools)
         self.permits = Permits(start, persona, services, steps)
-        self._tools: dict[str, Tool] = dict(persona.tools)
+        # The agent's own come last: no server can take the place of one.
+        self._own = {**persona.tools, **colleagues}
+        self._tools: dict[str, Tool] = dict(self._own)
         self.notes: tuple[str, ...] = ()
         """What the model is told beside what it is offered."""
 
@@ -162,8 +170,7 @@ class ToolCalls:
             context, words = self._context(), self._start.inbound.text
             offers = [await source.offer(context, words) for source in sources]
             found = {tool.spec.name: tool for offer in offers for tool in offer.tools}
-            # The agent's own come last: no server can take the place of one.
-            self._tools = found | dict(self._persona.tools)
+            self._tools = found | self._own
             self.notes = tuple(note for offer in offers for note in offer.notes)
             self.standing = tuple(note for x in offers for note in x.standing)
             self._judge()
@@ -229,7 +236,7 @@ class ToolCalls:
                 nursery.start_soon(run, call)
 
     async def _run_one(self, call: ToolCall) -> rules.ToolReturned:
-        if call.name == prompt.DELEGATE:
+        if call.name == DELEGATE:
             began = self._services.clock.monotonic()
             returned = self.delegate(call)
             outcome = "error" if returned.is_error else "ok"

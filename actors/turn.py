@@ -15,13 +15,17 @@ from actors import names
 from actors.asking import Asking
 from actors.attachments import Question, read_attachments
 from actors.carrying import carry_out
+from actors.colleagues import Colleagues
+from actors.consulting import tools_of
 from actors.ledger import total
+from actors.pacing import kept_apart
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded
 from actors.reminding import remind
-from actors.rules import prompt, resuming, transcript
+from actors.rules import resuming, transcript
 from actors.rules import turn as rules
-from actors.rules.briefing import NO_MEMORIES
+from actors.rules.briefing import NO_MEMORIES, SPOKEN_TO
 from actors.rules.loop_detector import LoopLimits
+from actors.rules.safe_tools import DELEGATE, OF_COLLEAGUES
 from actors.steps import Steps
 from actors.tool_calls import ToolCalls
 from actors.words import Words
@@ -75,6 +79,8 @@ class Turn(Actor):
             return
         start, services = message.start, self._services
         persona = self._persona.as_read(message.files)
+        if start.mode in SPOKEN_TO:
+            persona = persona.spoken_to()
         ends_at = trio.current_time() + persona.turn_seconds(services.limits)
         words = Words(self, start, services, persona.egress)
         question = Question(start)
@@ -92,12 +98,18 @@ class Turn(Actor):
         start = question.start
         asking = Asking(self, start, persona, services, words)
         asking.prompting.memories = memories
-        outcome = await Course(start, persona, services, asking).run(ends_at)
+        colleagues = Colleagues(self, start, persona, services, ends_at)
+        course = Course(start, persona, services, asking, colleagues)
+        outcome = await course.run(ends_at)
         if isinstance(outcome, Finished):
             outcome = msgspec.structs.replace(
                 outcome,
                 heard=question.heard,
                 resume=asking.resume,
+                consulted=colleagues.asked,
+                kept_apart=await kept_apart(
+                    outcome, start.inbound, persona, services, self
+                ),
                 carried=await carry_out(
                     outcome.text, start.inbound, persona, services, self
                 ),
@@ -119,16 +131,26 @@ class Course:
         persona: who answers.
         services: store, clock, limits.
         asking: asks the model.
+        colleagues: other agents, as far as it may ask them.
     """
 
     def __init__(
-        self, start: StartTurn, persona: Persona, services: Services, asking: Asking
+        self,
+        start: StartTurn,
+        persona: Persona,
+        services: Services,
+        asking: Asking,
+        colleagues: Colleagues,
     ) -> None:
         self._start = start
         self._words = asking.words
         self._asking = asking
         self._steps = Steps(start, services)
-        self._calls = ToolCalls(start, persona, services, self._steps, asking.words)
+        self._colleagues = colleagues
+        further = tools_of(colleagues, start.mode, persona, services)
+        self._calls = ToolCalls(
+            start, persona, services, self._steps, asking.words, further
+        )
         self._services = services
         self._agent = persona.name
         self._loop_steps = 0
@@ -234,12 +256,18 @@ class Course:
                 if is_new:
                     self._asking.recall(step)
             elif not step.is_error:
-                call = self._turn.call(step.call_id)
-                if call is not None and call.name == prompt.DELEGATE:
-                    self._calls.delegate(call)  # only notes what is to be handed on
+                self._recall(step)
         self._calls.doubt(resumed.open_effects, needed_leave)
         self._loop_steps = len(self._turn.loop_steps)  # counted by who saw them
         return resumed.open_effects
+
+    def _recall(self, step: rules.ToolReturned) -> None:
+        """Take up what a call of an earlier attempt has asked of other agents."""
+        call = self._turn.call(step.call_id)
+        if call is not None and call.name == DELEGATE:
+            self._calls.delegate(call)  # only notes what is to be handed on
+        elif call is not None and call.name in OF_COLLEAGUES:
+            self._colleagues.recall(step.text)
 
     def _count_refusals(self, event: rules.ModelReplied | rules.ModelFailed) -> None:
         """Count the calls of a round that are not run."""

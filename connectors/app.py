@@ -178,6 +178,7 @@ async def open_app(
             agent_access=agent_access(config.access, approvers(config)),
             tool_calls=config.tool_calls,
             approvals=config.approvals,
+            collaboration=config.collaboration,
             permissions=config.permissions,
             receipt_key=receipt_key.load_or_make(Path(config.store.path)),
             redact=redact,

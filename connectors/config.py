@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from actors.access_config import AccessConfig, AgentAccessConfig
+from actors.collaboration_config import CollaborationConfig
 from actors.config import (
     AgentConfig,
     ApprovalConfig,
@@ -146,6 +147,7 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     memory: MemorySettings = field(default_factory=MemorySettings)
     tool_calls: ToolCallConfig = field(default_factory=ToolCallConfig)
     approvals: ApprovalConfig = field(default_factory=ApprovalConfig)
+    collaboration: CollaborationConfig = field(default_factory=CollaborationConfig)
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     permissions: tuple[PermissionConfig, ...] = ()
     people: PeopleConfig = field(default_factory=PeopleConfig)

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from actors.rules.prompt import DELEGATE
+from actors.rules.safe_tools import OF_COLLEAGUES
 from actors.rules.skills import USE_SKILL
 from actors.rules.tool_names import JOINT, SERVER
 from connectors.access_checks import check_access
@@ -193,7 +193,7 @@ def check_tool_patterns(app: AppConfig) -> Iterator[Complaint]:
         for field in ("deny", "ask", "allow")
         for pattern in cast("tuple[str, ...]", getattr(table, field))
     ]
-    known = (*TOOL_NAMES, DELEGATE, USE_SKILL)
+    known = (*TOOL_NAMES, *OF_COLLEAGUES, USE_SKILL)
     for way, pattern in places:
         # Tools of servers are named <server>__<tool>; only the servers know them.
         if JOINT not in pattern and not any(fnmatchcase(n, pattern) for n in known):

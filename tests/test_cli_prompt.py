@@ -96,8 +96,26 @@ def test_the_conversation_is_read_from_the_database(
 @pytest.mark.usefixtures("settings")
 def test_a_mode_has_its_own_tools_and_words(capsys: Output) -> None:
     found = shown(capsys, "--mode", "collaboration")
-    assert found["tools"] == []
+    assert found["tools"] == ["clock"]  # it only looks something up
     assert "mode" in layers(found)
+    assert "colleagues" not in layers(found)
+
+
+@pytest.mark.usefixtures("settings")
+def test_who_may_be_asked_is_shown(capsys: Output) -> None:
+    found = shown(capsys)
+    assert found["tools"][-3:] == ["delegate", "collaborate", "consult"]
+    assert "collaborate" in layers(found)["tools"]["text"]
+    assert "ben" in layers(found)["colleagues"]["text"]
+
+
+def test_who_hears_whom_in_a_group_is_shown(settings: Path, capsys: Output) -> None:
+    open_chats = '[collaboration]\nvisible_chats = ["cli/tea*"]\n'
+    settings.write_text(settings.read_text() + open_chats)
+    found = shown(capsys, "--group", "--chat", "cli/tearoom")
+    assert "@ben" in layers(found)["partners"]["text"]
+    assert "partners" not in layers(shown(capsys, "--group", "--chat", "cli/other"))
+    assert "partners" not in layers(shown(capsys, "--chat", "cli/tearoom"))
 
 
 @pytest.mark.usefixtures("settings")

@@ -164,6 +164,7 @@ def of_delegation() -> list[str]:
         found.append(verdict.text)
     dropped = markers.parse("[DELEGATE:ben]count", "assistant").notice
     assert dropped
+    found += [loop_guard.to_pause("anna", "ben").text, loop_guard.spent(16).text]
     return [*found, dropped]
 
 

@@ -24,7 +24,10 @@ from connectors.models.scripted import WORD, ScriptedModel
 from runtime.errors import SettingsError
 
 OFFLINE = Path("config/offline_script.toml")
-TOOLS = tuple(ToolSpec(name, "", b"{}") for name in ("calculate", "clock", "delegate"))
+TOOLS = tuple(
+    ToolSpec(name, "", b"{}")
+    for name in ("calculate", "clock", "delegate", "collaborate")
+)
 
 
 def deaf(_: str) -> None:
@@ -269,6 +272,7 @@ def test_the_offline_script_knows_what_to_say(
     [
         ("anna", "ask ben to work out 1+1", "delegate", "ben work out 1+1"),
         ("anna", "Ask Ben what time it is", "delegate", "ben what time it is"),
+        ("anna", "check with ben: what is 6 * 7", "collaborate", "ben what is 6 * 7"),
         ("ben", "what is 12 * 7", "calculate", "12 * 7"),
         ("ben", "work out 2 ** 64", "calculate", "2 ** 64"),
         ("ben", "what is sqrt(16)?", "calculate", "sqrt(16)"),
@@ -293,6 +297,8 @@ def test_the_offline_script_calls_tools(
         ("clock", "Error: no such zone", "I cannot tell: no such zone."),
         ("delegate", "ben was asked", "I have passed that on"),
         ("delegate", "Error: Delegation stopped: a → b", "Delegation stopped: a → b"),
+        ("collaborate", '{"agent":"ben","answer":"42"}', "and he says: 42"),
+        ("collaborate", "Error: no answer of ben", "I could not ask Ben: no answer"),
         ("other", "anything", "anything"),
     ],
 )

@@ -17,9 +17,12 @@ from actors.rules.tags import Family
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Mode = Literal["conversation", "collaboration", "autonomous"]
-"""What a model is asked for: to answer people; to be consulted by another agent, with
-nothing but its memory; to go on by itself."""
+Mode = Literal["conversation", "collaboration", "visible", "autonomous"]
+"""What a model is asked for: to answer people; to be consulted by another agent, behind
+the scenes or in a group where all read it; to go on by itself."""
+
+SPOKEN_TO: frozenset[Mode] = frozenset({"collaboration", "visible"})
+"""Modes in which another agent speaks to it, and it has less to do."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -112,6 +115,12 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
 
     colleagues: dict[str, str] = {}
     """Whom work may be handed to: name and description."""
+
+    partners: tuple[str, ...] = ()
+    """Agents of this group that hear it when their names are called."""
+
+    path: tuple[str, ...] = ()
+    """Who handed the message on to whom, down to this agent; empty: a person wrote."""
 
     conducting: str = ""
     """What a conductor is told of the agents it may make."""

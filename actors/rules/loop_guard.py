@@ -19,8 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 RefusalReason = Literal[
-    "unknown_target", "self", "not_a_delegate", "deadline", "max_hops"
+    "unknown_target",
+    "self",
+    "not_a_delegate",
+    "deadline",
+    "max_hops",
+    "max_rounds",
+    "not_permitted",
+    "max_delegations",
 ]
+
+STOPPED = "Delegation stopped: "
 
 # Chosen: names shown of a long chain, half from each end; a line people can read.
 _SHOWN = 8
@@ -89,6 +98,28 @@ def may_delegate(
     return Allowed(name, Chain(agents=(*path, name), deadline=chain.deadline))
 
 
+def to_pause(source: str, target: str) -> Refused:
+    """Say that two agents have spoken to each other too often in a row."""
+    return _refuse("max_rounds", f"{source} and {target} are to pause for a moment.")
+
+
+def spent(most: int) -> Refused:
+    """Say that a message has caused as much as it may."""
+    text = f"one message may cause {most} delegations."
+    return _refuse("max_delegations", text)
+
+
+def not_permitted(target: str) -> Refused:
+    """Say that whoever it goes back to may not use an agent, through others neither."""
+    text = f"whoever wrote may not use {target}."
+    return _refuse("not_permitted", text)
+
+
+def plain(refused: Refused) -> str:
+    """Give only why, for where it is said what was refused."""
+    return refused.text.removeprefix(STOPPED)
+
+
 def share(left: int, wanted: int) -> tuple[int, int]:
     """Divide what may still be handed on among the tasks of one answer.
 
@@ -107,7 +138,7 @@ def share(left: int, wanted: int) -> tuple[int, int]:
 
 
 def _refuse(reason: RefusalReason, text: str) -> Refused:
-    return Refused(reason, f"Delegation stopped: {text}")
+    return Refused(reason, f"{STOPPED}{text}")
 
 
 def _find(name: str, names: Collection[str]) -> str | None:

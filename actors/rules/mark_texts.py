@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.rules.briefing import SPOKEN_TO
 from actors.rules.tags import Family
 
 if TYPE_CHECKING:
@@ -141,6 +142,6 @@ def told(
         mark
         for mark in MARKS
         if mark.family in families
-        and (mode != "collaboration" or mark.family == "memory")
+        and (mode not in SPOKEN_TO or mark.family == "memory")
         and not (mark.family == "memory" and SAVE in tools)
     ]

@@ -72,6 +72,10 @@ _UNTOLD: frozenset[tags.Family] = frozenset(
 """Nobody was promised these; they are counted, and not talked about."""
 
 
+DONE = "done"
+"""The control word by which an agent says that nothing more is to be said (F265)."""
+
+
 class Egress(msgspec.Struct, frozen=True):
     """What of an agent's text counts, and what of it is shown."""
 
@@ -186,6 +190,11 @@ def _notices(dropped: tuple[Dropped, ...]) -> list[str]:
         else f"{what} was not carried out: {'; '.join(told)}."
         for what, told in why.items()
     ]
+
+
+def ends(word: str) -> bool:
+    """Whether a control word says that nothing more is to be said (F265)."""
+    return word.strip("[]").casefold() == DONE
 
 
 def parse(text: str, role: Role, egress: Egress = EVERYTHING) -> Parsed:

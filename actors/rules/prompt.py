@@ -22,6 +22,7 @@ import msgspec
 from actors.rules import layers as made
 from actors.rules import mark_texts, transcript
 from actors.rules import prompt_texts as texts
+from actors.rules.briefing import SPOKEN_TO
 from actors.rules.gates import speaks_of
 from actors.rules.hygiene import as_item, as_paragraphs
 from actors.rules.layers import Layer
@@ -31,13 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from actors.prompt_config import ContextConfig, GateName
-    from actors.rules.briefing import Brief, Entry, Mode
-
-DELEGATE = "delegate"
-"""Name of the tool by which an agent hands work on."""
-
-OF_MEMORY = frozenset({"memory_search", "save_memory"})
-"""All the tools that there are in a collaboration (F173)."""
+    from actors.rules.briefing import Brief, Entry
 
 OF_THE_PAST = frozenset({"earlier", "summaries"})
 """Layers that tell of what was said earlier."""
@@ -115,11 +110,6 @@ def tokens_for(context: ContextConfig, others: int) -> int:
     return max(window - reserve - others, 0)
 
 
-def may_use(mode: Mode, tool: str) -> bool:
-    """Tell whether a tool is there in this mode (F173)."""
-    return mode != "collaboration" or tool in OF_MEMORY
-
-
 # --- what is the same for every message ------------------------------------------
 
 
@@ -135,11 +125,11 @@ def _standing(brief: Brief) -> Iterator[Layer]:
         yield Layer("mode", text, f"it is asked in {brief.mode}", made.tokens(text))
     yield from _tools(brief)
     yield from _marks(brief)
-    if brief.standing and brief.mode != "collaboration":
+    if brief.standing and brief.mode not in SPOKEN_TO:
         text = "\n\n".join(map(as_paragraphs, brief.standing))
         why = "the skills that the settings give it"
         yield made.of_text("skills", text, why, budgets.skills)
-    if brief.colleagues and brief.mode != "collaboration":
+    if brief.colleagues and brief.mode not in SPOKEN_TO:
         yield _colleagues(brief)
     if brief.conducting and brief.mode == "conversation":
         text, why = brief.conducting, "it is a conductor, and [hiring] lets it"
@@ -178,11 +168,7 @@ def _tools(brief: Brief) -> Iterator[Layer]:
     found: list[str] = []
     why: list[str] = []
     for group in texts.TOOL_GROUPS:
-        there = [
-            tool
-            for tool in group.tools
-            if tool in brief.tools and may_use(brief.mode, tool)
-        ]
+        there = [tool for tool in group.tools if tool in brief.tools]
         if not there:
             continue
         if group.gate is not None and (shut := _shut(brief, group.gate)):
@@ -222,7 +208,7 @@ def _colleagues(brief: Brief) -> Layer:
 def _project(brief: Brief) -> Iterator[Layer]:
     """Give what is to be known of the project they are working on (F257)."""
     text, budget = brief.memories.project, brief.context.budgets.project
-    if not text or brief.mode == "collaboration":
+    if not text or brief.mode in SPOKEN_TO:
         return
     if shut := _shut(brief, "projects"):
         yield Layer("project", "", shut, 0, budget)
@@ -258,6 +244,10 @@ def _place(brief: Brief) -> Iterator[Layer]:
     if not place.is_direct:
         text = texts.GROUP.format(name=brief.name)
         yield Layer("group", text, "the chat is a group", made.tokens(text))
+    if brief.partners:
+        text = texts.PARTNERS.format(names=", ".join(f"@{x}" for x in brief.partners))
+        why = "agents hear each other in this group (collaboration.visible)"
+        yield Layer("partners", text, why, made.tokens(text))
     is_reachable = manners is None or manners.is_reachable_later
     if is_reachable and brief.marks & mark_texts.LATER:
         to = {"channel": place.connector, "to": place.chat}
@@ -302,6 +292,11 @@ def _fresh(brief: Brief) -> Iterator[Layer]:
     """Give the layers that are made anew for each message."""
     memories, budgets = brief.memories, brief.context.budgets
     yield from _earlier(brief)
+    if brief.path and brief.mode not in SPOKEN_TO:
+        path = " → ".join(brief.path)
+        text = texts.DELEGATED.format(source=brief.path[-2], path=path)
+        why = "another agent handed it on"
+        yield Layer("delegated", text, why, made.tokens(text), is_fresh=True)
     if brief.notes:
         text = "\n\n".join(map(as_paragraphs, brief.notes))
         why = "skills that the message calls for, and servers of tools"

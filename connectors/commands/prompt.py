@@ -13,16 +13,20 @@ import click
 import msgspec
 import trio
 
+from actors.consulting import has_any
 from actors.history import SCHEMA, History
 from actors.messages import Address, Inbound, Line, ModelRequest
-from actors.prompting import brief_of, put_together, window_of
+from actors.prompting import brief_of, partners_of, put_together, window_of
 from actors.rules import prompt as rules
 from actors.rules import skills as skill_rules
 from actors.rules import transcript
-from actors.rules.briefing import Mode
+from actors.rules.asking_round import COLLABORATE_SPEC, CONSULT_SPEC
+from actors.rules.briefing import SPOKEN_TO, Mode
 from actors.rules.fitting import estimate
 from actors.rules.keys import session_key
 from actors.rules.layers import Layer, tokens
+from actors.rules.safe_tools import is_safe
+from actors.tool_calls import DELEGATE_SPEC
 from connectors.commands import config_option, find_settings, tell_problems
 from connectors.commands.database import json_option
 from connectors.commands.printing import say, say_json, table, when
@@ -47,7 +51,7 @@ if TYPE_CHECKING:
     from connectors.config import AppConfig
     from runtime.config import Settings
 
-MODES = ("conversation", "collaboration", "autonomous")
+MODES = ("conversation", "collaboration", "visible", "autonomous")
 HEADERS = ("LAYER", "TOKENS", "BUDGET", "FRESH", "WHY")
 MEMORY_HEADERS = ("FOR", "SCOPE", "KIND", "SCORE", "TOLD", "FACT")
 
@@ -163,11 +167,11 @@ def shown_of(settings: Settings[AppConfig], asked: Asked, persona: Persona) -> S
     if folder is not None:
         persona = persona.as_read(read_persona(folder))
     inbound = inbound_of(config, asked, now.timestamp())
-    specs = tuple(
-        each
-        for each in trio.run(tools_of, settings, asked.agent)
-        if rules.may_use(asked.mode, each.name)
-    )
+    specs = tuple(trio.run(tools_of, settings, asked.agent))
+    if asked.mode in SPOKEN_TO:
+        persona, left = persona.spoken_to(), config.collaboration.tools
+        specs = tuple(each for each in specs if is_safe(each, left))
+    specs += of_colleagues(config, persona)
     standing, notes = skills_now(config, asked)
     history = history_of(config, inbound, asked)
     seen = window_of(
@@ -189,6 +193,7 @@ def shown_of(settings: Settings[AppConfig], asked: Asked, persona: Persona) -> S
         memories=known.memories,
         summaries=tuple(each.text for each in history.summaries),
         left_out=seen.left_out + history.earlier,
+        partners=partners_of(inbound, persona, config.collaboration),
         mode=asked.mode,
     )
     built = put_together(brief, request)
@@ -208,6 +213,15 @@ def shown_of(settings: Settings[AppConfig], asked: Asked, persona: Persona) -> S
         room=rules.tokens_for(agent.context, others),
         memory=known,
     )
+
+
+def of_colleagues(config: AppConfig, persona: Persona) -> tuple[ToolSpec, ...]:
+    """Describe the tools by which an agent reaches others, if there are any."""
+    if not persona.colleagues:
+        return ()
+    may_ask = has_any(persona, config.collaboration) and config.limits.max_hops
+    asking = (COLLABORATE_SPEC, CONSULT_SPEC) if may_ask else ()
+    return (DELEGATE_SPEC, *asking)
 
 
 def inbound_of(config: AppConfig, asked: Asked, now: float) -> Inbound:

@@ -12,6 +12,8 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.collaboration_config import CollaborationConfig
+from actors.consulting import Collaborate, ConsultMany
 from actors.messages import Address, ToolCall, ToolContext
 from connectors.fetch.messages import Fetched, FetchRequest
 from connectors.sandbox import landlock
@@ -29,6 +31,7 @@ from connectors.tools.run_shell import RunShellTool
 from connectors.tools.searching import Hit
 from connectors.tools.web_search import WebSearchTool
 from runtime.memory_store import MemoryStore
+from tests.fakes.colleagues import Agreeable
 from tests.fakes.company import TrioClock
 from tests.fakes.memory import FakeMemory
 
@@ -76,10 +79,14 @@ TOOLS: list[Tool] = [
     ReadFileTool(DESKS),
     RunShellTool(SANDBOX, Path(FOLDER.name)),
     WebSearchTool(Engine(), 5),
+    Collaborate(Agreeable(), CollaborationConfig()),
+    ConsultMany(Agreeable(), CollaborationConfig()),
     *memory_tools(lambda _: FakeMemory(), TrioClock(), MemoryStore()).values(),
 ]
 GOOD = {
     "calculate": b'{"expression": "1 + 1"}',
+    "collaborate": b'{"agent": "ben", "message": "tea?", "turns": 2}',
+    "consult": b'{"agents": ["ben", "carl"], "message": "tea?"}',
     "clock": b'{"timezone": "UTC"}',
     "run_shell": b'{"command": "echo here; pwd"}',
     "http_fetch": b'{"url": "https://site.example/"}',

@@ -19,6 +19,7 @@ import trio.testing
 from actors import names
 from actors.account import Account
 from actors.catalogue import Catalogue, of_one
+from actors.collaboration_config import CollaborationConfig
 from actors.company import Company
 from actors.config import (
     AgentConfig,
@@ -233,6 +234,7 @@ class Cast:
     approvers: tuple[str, ...] = ()
     tool_calls: ToolCallConfig = field(default_factory=ToolCallConfig)
     approvals: ApprovalConfig = field(default_factory=ApprovalConfig)
+    collaboration: CollaborationConfig = CollaborationConfig()  # noqa: RUF009  frozen
     permissions: tuple[PermissionConfig, ...] = ()
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     receipt_key: bytes = b""
@@ -266,6 +268,7 @@ class Cast:
             approvers=frozenset(self.approvers),
             tool_calls=self.tool_calls,
             approvals=self.approvals,
+            collaboration=self.collaboration,
             permissions=self.permissions,
             scheduler=self.scheduler,
             receipt_key=self.receipt_key,

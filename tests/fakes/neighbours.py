@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from actors import names
 from actors.accounts import Accounts
 from actors.catalogue import of_one
+from actors.collaboration import Collaboration
 from actors.config import AgentConfig, LimitsConfig
 from actors.deliveries import Delivery
 from actors.messages import Address, Inbound
@@ -95,6 +96,7 @@ def open_accounts(
     """Spawn the actor that says which model is asked."""
     catalogue = of_one(model or FakeModel(), model="fake-1")
     system.spawn(Accounts(services, catalogue), name=names.MODELS)
+    system.spawn(Collaboration(services), name=names.COLLABORATION)
 
 
 def of_kind(probe: Probe, kind: type) -> list[Any]:

@@ -17,7 +17,7 @@ from actors.rules import prompt_texts
 from actors.rules.briefing import Brief, Entry, Memories, Mode, PersonaFiles, Place
 from actors.rules.gates import WORDS
 from actors.rules.hygiene import BREAK
-from actors.rules.prompt import Prompt, build, may_use, tokens_for
+from actors.rules.prompt import Prompt, build, tokens_for
 
 if TYPE_CHECKING:
     from actors.rules.layers import Layer
@@ -149,13 +149,26 @@ def test_only_what_is_sent_as_media_is_told_of() -> None:
 # --- modes ------------------------------------------------------------------------
 
 
-def test_in_a_collaboration_there_is_nothing_but_memory() -> None:
+def test_who_is_spoken_to_by_an_agent_leads_nobody_and_knows_no_chat() -> None:
     found = build(replace(BRIEF, mode="collaboration"), ROOMY)
     assert not {"skills", "colleagues", "channel", "meta"} & set(names(found))
     assert prompt_texts.MODES["collaboration"] in found.text
-    assert "read_file" not in found.text
-    assert may_use("collaboration", "save_memory")
-    assert not may_use("collaboration", "run_shell")
+
+
+def test_who_is_spoken_to_in_a_group_knows_that_it_is_one() -> None:
+    brief = replace(BRIEF, mode="visible", place=GROUP, partners=("ben",))
+    found = build(brief, ROOMY)
+    assert not {"skills", "colleagues", "meta"} & set(names(found))
+    assert {"group", "partners"} <= set(names(found))
+    assert prompt_texts.MODES["visible"] in found.text
+    assert "@ben" in found.text
+
+
+def test_who_was_handed_a_task_is_told_by_whom() -> None:
+    found = build(replace(BRIEF, path=("zed", "anna", "ben")), ROOMY)
+    assert "The agent anna has handed this task on to you (zed → anna → ben)" in (
+        found.text
+    )
 
 
 def test_one_that_goes_on_by_itself_is_told_so() -> None:

@@ -257,7 +257,8 @@ async def test_a_tool_that_is_not_allowed_is_neither_offered_nor_run(
     tool = Tool(effect="run")
     cast = make_cast(tool, looking(LOOK), autonomy="read-only")
     await ask(autojump_clock, cast)
-    assert [spec.name for spec in cast.model.requests[0].tools] == ["delegate"]
+    offered = [spec.name for spec in cast.model.requests[0].tools]
+    assert offered == ["collaborate", "consult", "delegate"]
     (line,) = results(cast.model.requests[1])
     assert line.text == "Error: look was not run: this agent is read-only."
     assert tool.began == []

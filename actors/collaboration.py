@@ -1,0 +1,82 @@
+"""The one who counts how often agents speak to each other, in all chats."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from actors.collaborating import KnownPairs, MayWork
+from actors.rules.pairs import PairLimiter, PairLimits
+from runtime.actor import Actor
+from runtime.logs import EventLog
+from runtime.mailbox import MailboxConfig
+
+if TYPE_CHECKING:
+    from actors.rules.pairs import Exchange, Ruling
+    from actors.services import Services
+
+LOG = EventLog("collaboration")
+
+SWEEP_EVERY = 60.0
+"""Seconds between looks for pairs that have been quiet (F057)."""
+
+
+class Sweep(msgspec.Struct, frozen=True):
+    """A note to itself: forget the pairs that have been quiet."""
+
+
+class Collaboration(Actor):
+    """Rules whether two agents may speak to each other once more.
+
+    Takes: `MayWork` (asked), by turns, before any model is asked.
+    Sends: nothing but answers.
+    Keeps: the exchanges of each pair in each chat, for as long as they count. Its next
+        incarnation takes them over; a new process begins anew, as after a pause: what
+        was under way then has its hops and its budget in its chain, which is stored.
+    Fails: never by these messages.
+    Ends: with the system.
+    """
+
+    mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=10_000)
+
+    def __init__(self, services: Services) -> None:
+        super().__init__()
+        self._services = services
+        config = services.collaboration
+        self._limits = PairLimits(config.max_rounds, config.cooldown)
+        self._limiter = PairLimiter(self._limits)
+
+    def on_start(self) -> None:
+        """Begin to forget what no longer counts."""
+        self.every(SWEEP_EVERY, Sweep())
+
+    def on_failure(self, *_: object, **__: object) -> None:
+        """Hand on what is counted."""
+        self.requeue(KnownPairs(self._limiter.states))
+
+    def on_receive(self, message: object) -> object:
+        """Rule, or sweep."""
+        match message:
+            case MayWork(exchanges=exchanges):
+                now = self._services.clock.monotonic()
+                return tuple(self._rule(each, now) for each in exchanges)
+            case KnownPairs(states=states):
+                self._limiter = PairLimiter(self._limits, states)
+            case Sweep():
+                self._limiter.sweep(self._services.clock.monotonic())
+            case _:
+                return super().on_receive(message)
+        return None
+
+    def _rule(self, exchange: Exchange, now: float) -> Ruling:
+        ruling = self._limiter.rule(exchange, now)
+        if not ruling.is_allowed:
+            LOG.info(
+                "agents are to pause",
+                source=exchange.source,
+                target=exchange.target,
+                reason=ruling.reason,
+                seconds=round(ruling.wait, 1),
+            )
+        return ruling

@@ -1,0 +1,131 @@
+"""The tools by which an agent asks colleagues behind the scenes (F270, F271, F273).
+
+`collaborate` asks one, and may go on with what was said before, or have the asking
+agent itself carry it on for some turns; `consult` asks several at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors.dialogue import Dialogue
+from actors.messages import ToolResult
+from actors.rules import asking_round as rules
+from actors.rules.briefing import SPOKEN_TO
+from actors.rules.safe_tools import COLLABORATE, CONSULT
+
+if TYPE_CHECKING:
+    from actors.collaboration_config import CollaborationConfig
+    from actors.dialogue import Asks
+    from actors.messages import ToolCall, ToolContext, ToolSpec
+    from actors.persona import Persona
+    from actors.ports import Tool
+    from actors.rules.briefing import Mode
+    from actors.services import Services
+
+
+def tools_of(
+    colleagues: Asks, mode: Mode, persona: Persona, services: Services
+) -> dict[str, Tool]:
+    """Give the tools by name; none if there is nobody to ask.
+
+    Args:
+        colleagues: whom they ask.
+        mode: who is spoken to by another agent asks nobody.
+        persona: whose they are.
+        services: settings.
+    """
+    config = services.collaboration
+    if not (has_any(persona, config) and services.limits.max_hops):
+        return {}
+    if mode in SPOKEN_TO:
+        return {}
+    return {
+        COLLABORATE: Collaborate(colleagues, config),
+        CONSULT: ConsultMany(colleagues, config),
+    }
+
+
+def has_any(persona: Persona, config: CollaborationConfig) -> bool:
+    """Whether there is anybody that an agent may ask."""
+    return config.enabled and bool(persona.colleagues)
+
+
+class Collaborate:
+    """The tool `collaborate`.
+
+    Args:
+        colleagues: whom it asks.
+        config: how much it may.
+    """
+
+    def __init__(self, colleagues: Asks, config: CollaborationConfig) -> None:
+        self._colleagues = colleagues
+        self._config = config
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What the model is told."""
+        return rules.COLLABORATE_SPEC
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Ask one agent, once or until one of the two is done."""
+        del context  # the turn knows more of it
+        wanted = rules.decode(call.arguments, rules.CollaborateArguments)
+        if isinstance(wanted, str):
+            return ToolResult(wanted, is_error=True)
+        deadline = trio.current_time() + self._colleagues.within()
+        dialogue = Dialogue(self._colleagues, call, wanted.agent)
+        if wanted.turns > 1:
+            turns = min(wanted.turns, self._config.max_turns)
+            told = await dialogue.discuss(wanted, turns, deadline)
+            if not told.transcript:
+                return ToolResult(told.ended, is_error=True)
+            return ToolResult(rules.written(told))
+        answer = await dialogue.ask_once(wanted.message, wanted.session_id, deadline)
+        if answer.missing:
+            return ToolResult(answer.missing, is_error=True)
+        return ToolResult(rules.written(answer))
+
+
+class ConsultMany:
+    """The tool `consult`.
+
+    Args:
+        colleagues: whom it asks.
+        config: how many.
+    """
+
+    def __init__(self, colleagues: Asks, config: CollaborationConfig) -> None:
+        self._colleagues = colleagues
+        self._config = config
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What the model is told."""
+        return rules.CONSULT_SPEC
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Ask several agents; give what came in time, and why the rest did not."""
+        del context  # the turn knows more of it
+        wanted = rules.decode(call.arguments, rules.ConsultArguments)
+        if isinstance(wanted, str):
+            return ToolResult(wanted, is_error=True)
+        targets = tuple(dict.fromkeys(wanted.agents))
+        if len(targets) > self._config.max_agents:
+            text = f"at most {self._config.max_agents} agents may be asked at once"
+            return ToolResult(text, is_error=True)
+        deadline = trio.current_time() + self._colleagues.within()
+        answers = dict[str, rules.Answer]()
+
+        async def ask(number: int, target: str) -> None:
+            dialogue = Dialogue(self._colleagues, call, target, number)
+            answers[target] = await dialogue.ask_once(wanted.message, "", deadline)
+
+        async with trio.open_nursery() as nursery:
+            for number, target in enumerate(targets):
+                nursery.start_soon(ask, number, target)
+        told = rules.Answers(tuple(answers[target] for target in targets))
+        return ToolResult(rules.written(told), is_error=not told.has_any)
