@@ -13,7 +13,7 @@ import msgspec
 
 from actors.carried import NOTHING, Carried, told
 from actors.chapters import Chapter, Reset
-from actors.deliveries import Delivery, Trouble
+from actors.deliveries import Delivery, Status, Trouble, replied_to
 from actors.handing import beside, hand_on_all
 from actors.ledger import Run
 from actors.messages import Inbound, Line, Usage
@@ -104,16 +104,18 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """What is remembered with it."""
 
 
-def aside(inbound: Inbound, key: str, text: str) -> Aside:
+def aside(inbound: Inbound, key: str, text: str, status: Status = "") -> Aside:
     """Say something in the course of an answer, in the runtime's own words.
 
     Args:
         inbound: the message that is being answered.
         key: what is said twice under one key is said once.
         text: for the people in its chat.
+        status: what it tells of the making of the answer; empty: something else.
     """
     said = msgspec.structs.replace(
         _delivery(inbound, "", text),
+        status=status,
         id=f"{inbound.id}:aside:{key}",
         is_aside=True,
         is_root=False,
@@ -191,11 +193,12 @@ def cancelled(
     inbound: Inbound, asked: tuple[Line, ...], run: Run | None = None
 ) -> Answer:
     """Remember that a message was stopped, and tell whoever waits for it."""
+    said = _delivery(inbound, "", "(stopped)")
     return Answer(
         inbound=inbound,
         settled=("cancelled", "stopped"),
         lines=(*asked, Line("assistant", STOPPED)),
-        deliveries=(_delivery(inbound, "", "(stopped)"),),
+        deliveries=(msgspec.structs.replace(said, after_draft=True),),
         run=run,
     )
 
@@ -293,7 +296,9 @@ def reply(
     said += [("", line) for line in notices]
     deliveries = [
         msgspec.structs.replace(
-            _delivery(inbound, agent, words, number=number), answers_left=0
+            _delivery(inbound, agent, words, number=number),
+            answers_left=0,
+            parts=len(said),
         )
         for number, (agent, words) in enumerate(said)
     ]
@@ -360,7 +365,6 @@ def _words(visible: str, handed: list[Inbound]) -> str:
 def _delivery(
     inbound: Inbound, agent: str, text: str, *, number: int = 0, trouble: Trouble = ""
 ) -> Delivery:
-    platform_id = inbound.platform_id
     return Delivery(
         id=f"{inbound.id}:{number}",
         reply_id=inbound.id,
@@ -370,7 +374,7 @@ def _delivery(
         agent=agent,
         text=text,
         is_root=not inbound.chain.agents and inbound.id == inbound.correlation_id,
-        reply_to="" if inbound.chain.agents or inbound.occasion else platform_id,
+        reply_to=replied_to(inbound),
         kind="reply" if agent else "notice",
         trouble=trouble,
         answers_left=inbound.others,

@@ -159,9 +159,8 @@ class Asking:
                 return event
             self._before = joined(self._before, event.text)
             self.words.speak(self._spoken, "\n\n")
-            note = TurnNoted(
-                self._start.turn_id, f"step{number}", classify.progress(steps, number)
-            )
+            done = classify.progress(steps, number)
+            note = TurnNoted(self._start.turn_id, f"step{number}", done, "step")
             self._turn.tell(self._start.session, note)
         if not steps:
             return await self._ask_whole(lines, tools)

@@ -26,6 +26,7 @@ from actors.protocol import (
 )
 from actors.rules import message_state
 from actors.showing import DraftDue, Showing
+from actors.signals import Signals, SignDue
 from actors.turnstile import Turnstile
 from runtime.errors import DuplicateError
 from runtime.logs import EventLog
@@ -51,7 +52,6 @@ REPORT_WITHIN = 30.0
 RETRY_CLAIM = 1.0
 
 RESTARTED = "⚠️ I am being restarted. Please ask again."
-STILL_AT_IT = "⏳ This takes a little longer. I am still at it."
 LOST_THREAD = "⚠️ I lost the thread. Please ask again."
 
 
@@ -85,6 +85,7 @@ Message = (
     | TurnSpoke
     | TurnSpent
     | DraftDue
+    | SignDue
     | WaitedLongEnough
     | TurnEnded
 )
@@ -113,7 +114,6 @@ class Attempt:
         "_persona",
         "_services",
         "_session",
-        "_slowness",
         "_spent",
         "_turnstile",
         "generation",
@@ -122,6 +122,7 @@ class Attempt:
         "is_over",
         "is_started",
         "showing",
+        "signals",
     )
 
     def __init__(
@@ -145,6 +146,8 @@ class Attempt:
         self.showing = Showing(turn_id, held.inbound, session, persona)
         """What people see of it meanwhile."""
 
+        self.signals = Signals(turn_id, held.inbound, session, persona.name, services)
+
         self._began_at = services.clock.monotonic()
         self._claim_first = False
         self._is_granted = False
@@ -155,7 +158,6 @@ class Attempt:
         self._spent: tuple[Spent, ...] = ()
         self._known = NOTHING
         self._patience: Timer | None = None
-        self._slowness: Timer | None = None
 
     @property
     def inbound(self) -> Inbound:
@@ -170,11 +172,7 @@ class Attempt:
             claim_first: whether the attempt must be durable before the model is asked.
         """
         self._known, self._claim_first = known, claim_first
-        session = self._session
-        notice_after = self._services.limits.notice_after
-        if notice_after:
-            noted = TurnNoted(self.id, "slow", STILL_AT_IT)
-            self._slowness = session.after(notice_after, noted)
+        self.signals.begin()
         if self._turnstile.ask():
             return None
         return self._report(Failed(RESTARTED, "limiter"))
@@ -188,8 +186,8 @@ class Attempt:
                 self._spoke(message)
             case TurnSpent(spent=spent):
                 self._spent = spent
-            case DraftDue():
-                self.showing.show()
+            case DraftDue() | SignDue():
+                self._show(message)
             case Granted() | ClaimAgain() | Claimed():
                 return self._on_permit(message)
             case WaitedLongEnough():
@@ -198,6 +196,12 @@ class Attempt:
             case TurnEnded(outcome=outcome):
                 return self._report(outcome)
         return None
+
+    def _show(self, due: DraftDue | SignDue) -> None:
+        if isinstance(due, DraftDue):
+            self.showing.show()
+        else:
+            self.signals.type_on()
 
     def _on_permit(self, message: Granted | ClaimAgain | Claimed) -> Report | None:
         match message:
@@ -264,9 +268,9 @@ class Attempt:
         """Give back the permit, and void what would still remind the session of it."""
         self.is_over = True
         self.showing.end()
-        for timer in (self._patience, self._slowness):
-            if timer is not None:
-                timer.cancel()
+        self.signals.end()
+        if self._patience is not None:
+            self._patience.cancel()
         self._turnstile.leave()
 
     def _lost(self) -> Failed:
@@ -282,13 +286,16 @@ class Attempt:
     def rest(self) -> None:
         """Have others run meanwhile: it only waits for people."""
         self._turnstile.lend()
+        self.signals.rest()
 
     def go_on(self, reply: Reply) -> None:
         """Answer whether the turn may go on, as soon as that is known."""
         self._turnstile.go_on(reply)
+        self.signals.go_on()
 
     def _report(self, report: Report) -> Report:
         self.is_over = True
+        self.signals.end()
         return report
 
     def _granted(self) -> None:
@@ -350,24 +357,24 @@ class Attempt:
             mode="visible" if self.inbound.chain.turns else "conversation",
         )
         session.tell(names.agent(self._persona.name), start)
-        connector = self.inbound.address.connector
-        if self._services.account(connector).abilities.shows_typing:
-            self.showing.show_typing()
 
     def _spoke(self, spoke: TurnSpoke) -> None:
-        if self._slowness is not None:
-            self._slowness.cancel()
-            self._slowness = None
+        self.signals.spoke()
         self.showing.take(spoke)
 
     def beside(self, noted: TurnNoted) -> tuple[Aside, ...]:
         """Give what is to be said beside the answer, after the words said so far."""
-        account = self._services.account(self.inbound.address.connector)
+        services, connector = self._services, self.inbound.address.connector
         is_ours = noted.turn_id == self.id and not self.is_over
-        if not (is_ours and account.abilities.shows_asides):
+        is_seen = services.account(connector).abilities.shows_asides
+        is_told = services.presence.tells(connector, noted.status)
+        if not (is_ours and is_seen and is_told):
+            return ()
+        if noted.status == "slow" and not self.signals.is_late():
             return ()
         self.showing.show_now()
-        return (answers.aside(self.inbound, noted.key, noted.text),)
+        aside = answers.aside(self.inbound, noted.key, noted.text, noted.status)
+        return (aside,)
 
 
 def as_fails(failed: Failed, now: float) -> message_state.Fails:

@@ -339,9 +339,9 @@ class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     longest_turn: Seconds = 1200.0
     """Seconds no turn takes longer than, however many rounds it may have."""
 
-    notice_after: Annotated[float, Meta(ge=0, le=3_600)] = 60.0
+    notice_after: Annotated[float, Meta(ge=0, le=3_600)] = 15.0
     """Seconds after which a person who has heard nothing is told that it takes longer;
-    0: never."""
+    0: never. How often again, says `presence.status_every`."""
 
     max_waiting: Annotated[int, Meta(ge=0, le=1_000)] = 10
     """Messages waiting behind the running turn of one conversation; one more is

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, assert_never
 
-import msgspec
 import trio
 
 from actors import names
+from actors.drafting import Drafting, DraftsDue
 from actors.errors import DeliveryBusyError, DeliveryError, DeliveryUnknownError
+from actors.parked import Before, Parked
 from actors.protocol import (
     Deliver,
     Delivered,
@@ -24,8 +25,9 @@ from actors.protocol import (
 )
 from actors.receipts import Receipts, RecordAgain, Recorded
 from actors.rules import sending as rules
+from actors.typists import TypingDue, Typists
 from runtime.actor import Actor
-from runtime.errors import DuplicateError, StoreUnavailableError
+from runtime.errors import DuplicateError, StoreError, StoreUnavailableError
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 from runtime.rows import Commit, NotSaid, Receipt, SendAttempt
@@ -54,37 +56,6 @@ HAND_BACK_AFTER = 600.0
 # Chosen: what is in the outbox comes again twice a minute, unless the disk fails.
 FORGET_AFTER = 3600.0
 """Seconds after which what does not come again was dropped by hand."""
-
-
-class Parked(msgspec.Struct, frozen=True):
-    """A delivery that was handed back, and is to be gone on with."""
-
-    delivery_id: str
-    sending: rules.Sending
-    """Where it stands; an incarnation leaves it to the next one."""
-
-    effect: rules.Effect
-    """What was not carried out."""
-
-    until: float
-    """Seconds on trio's clock: not before."""
-
-
-class Before(msgspec.Struct, frozen=True):
-    """A note to the next incarnation: what this one knew."""
-
-    said: tuple[str, ...]
-    """Deliveries of late, oldest first."""
-
-    in_doubt: str
-    """The one that was being said; empty if none was."""
-
-    attempts: int
-    """How often the platform was asked for that one."""
-
-    parked: Parked | None
-    line: tuple[str, ...]
-    """Deliveries that were handed back, the next one first."""
 
 
 class Courier(Actor):
@@ -119,13 +90,15 @@ class Courier(Actor):
         self._line = rules.Line()
         self._parked: Parked | None = None  # the first in line, if any
         self._handed_back_at = 0.0
-        self._free_at = 0.0  # on trio's clock: when the next message may go out
+        self._drafting = Drafting(connector, transport, services)
+        self._typists = Typists(transport, services)
 
     def may_passivate(self) -> bool:
         """Whether all receipts are stored, and nothing is to come again."""
         quiet = trio.current_time() - self._handed_back_at
         is_awaiting = len(self._line) > 0 and quiet < FORGET_AFTER
-        return self._receipts.are_stored and not is_awaiting
+        is_seen = self._typists.is_empty and self._drafting.is_quiet
+        return self._receipts.are_stored and is_seen and not is_awaiting
 
     def on_failure(self, *_: object, **__: object) -> None:
         """Hand on the receipts that are not stored, so that nothing is said twice."""
@@ -133,7 +106,8 @@ class Courier(Actor):
             self.requeue(RecordAgain(receipt))
         asked = self._sending.attempts if self._sending is not None else 0
         said, line = self._receipts.said, self._line.deliveries
-        self.requeue(Before(said, self._in_hand, asked, self._parked, line))
+        drafts = self._drafting.open
+        self.requeue(Before(said, self._in_hand, asked, self._parked, line, drafts))
 
     def on_receive(self, message: object) -> object:
         """Do one thing in the chat."""
@@ -146,20 +120,37 @@ class Courier(Actor):
                 return self._deliver(message)
             case Before():
                 self._remember(message)
+            case Settled():
+                return self._settle(message)
+            case _:
+                return self._show(message)
+        return None
+
+    def _show(self, message: object) -> object:
+        """Show what is no message yet."""
+        match message:
             case ShowDraft(draft=draft):
-                self._transport.show_draft(draft)
+                return self._drafting.take(draft, self)
+            case DraftsDue():
+                return self._drafting.wake(self)
             case ShowTyping(typing=typing):
-                self._transport.show_typing(typing)
-            case Settled(inbound=inbound, reason=reason):
-                return self._transport.settle(inbound.correlation_id, reason)
+                self._typists.take(typing, self)
+            case TypingDue():
+                self._typists.wake(self)
             case _:
                 return super().on_receive(message)
         return None
+
+    async def _settle(self, settled: Settled) -> None:
+        inbound = settled.inbound
+        await self._drafting.settle(inbound.id)
+        await self._transport.settle(inbound.correlation_id, settled.reason)
 
     def _remember(self, before: Before) -> None:
         self._receipts.remember(before.said)
         self._in_doubt, self._asked = before.in_doubt, before.attempts
         self._parked, self._handed_back_at = before.parked, trio.current_time()
+        self._drafting.open = before.drafts
         for delivery_id in before.line:
             self._line.join(delivery_id)
 
@@ -175,9 +166,26 @@ class Courier(Actor):
                 self.tell_delivered(delivery_id)
         elif not self._line.may_go(delivery_id) or self._must_wait(delivery_id):
             self._hand_back(delivery_id)
+        elif not await self._is_known(message):
+            self._line.join(delivery_id)
+            self._hand_back(delivery_id)
         else:
-            await self._keep_pace()
+            await self._drafting.keep_pace(message.delivery)
             await self._bring(message)
+
+    async def _is_known(self, message: Deliver) -> bool:
+        """Find what was shown of it while it was written; False: not now."""
+        delivery = message.delivery
+        try:
+            await self._drafting.look(delivery)
+        except StoreError as error:
+            LOG.warning("delivery waits for the disk", why=str(error))
+            return False
+        if delivery.is_aside:
+            await self._drafting.beside(delivery)
+        elif message.was_sending and self._drafting.is_edited(delivery):
+            self._drafting.let_go(delivery)  # it was being said beside them
+        return True
 
     def _must_wait(self, delivery_id: str) -> bool:
         parked = self._parked
@@ -202,6 +210,7 @@ class Courier(Actor):
             self._hand_back(delivery.id)
             return
         self._line.leave(delivery.id)
+        await self._drafting.conclude(delivery)
         if delivery.is_aside and end.state == "sent":
             now = self._services.clock.monotonic()
             self._services.board.note_shown(delivery.id, now)
@@ -220,13 +229,6 @@ class Courier(Actor):
         receipt = Receipt(delivery.id, end.state, end.receipt, end.attempts)
         is_repeatable = self._transport.abilities.is_idempotent
         self._receipts.store(receipt, self, may_wait=is_repeatable)
-
-    async def _keep_pace(self) -> None:
-        """Wait until the platform takes another message in this chat."""
-        pace = self._transport.abilities.pace
-        if pace:
-            await trio.sleep_until(self._free_at)
-            self._free_at = trio.current_time() + pace
 
     def _recorded(self, recorded: Recorded) -> None:
         outcome = recorded.outcome
@@ -282,6 +284,7 @@ class Courier(Actor):
             self._services.account(self._connector).on_unknown,
             attempts=self._asked if is_in_doubt else message.attempts,
             was_sending=was_sending,
+            is_edit=self._drafting.is_edited(message.delivery),
         )
 
     def _park(
@@ -352,14 +355,18 @@ class Courier(Actor):
             self._services.store.submit(commit, _note_put_back)
 
     async def _say(self, delivery: Delivery) -> rules.Event:
+        is_edit = self._drafting.is_edited(delivery)
         try:
-            return rules.Said(await self._transport.deliver(delivery))
+            return rules.Said(await self._drafting.say(delivery))
         except DeliveryBusyError as error:
             return rules.Busy(str(error), error.retry_after)
         except DeliveryUnknownError as error:
             self._services.metrics.delivery(self._connector, "in_doubt")
             return rules.Lost(str(error))
         except DeliveryError as error:
+            if is_edit:
+                self._drafting.let_go(delivery)
+                return rules.Gone()
             return rules.Refused(str(error))
 
     async def _look_up(self, delivery: Delivery) -> rules.Event:

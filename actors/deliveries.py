@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from actors.messages import Address, Usage
+from actors.messages import Address, Inbound, Usage
 
 Trouble = Literal[
     "",
@@ -26,6 +26,12 @@ Trouble = Literal[
 (`busy`); it will be tried again (`waiting`); the model cannot answer now
 (`unavailable`) or will not (`refused`); a budget is used up (`budget`); it took too
 long; something broke; the operator dropped it."""
+
+
+Status = Literal["", "slow", "step", "tool", "note"]
+"""What a message about the making of an answer is about: that it takes longer; a step
+of its plan that is done; a tool that runs; anything else of the kind. Empty: it is
+none, so no setting keeps it back."""
 
 
 class Abilities(msgspec.Struct, frozen=True):
@@ -50,8 +56,18 @@ class Abilities(msgspec.Struct, frozen=True):
     """Seconds after which the platform stops showing it by itself; 0: it never does,
     and need not be told again."""
 
+    ends_typing: bool = False
+    """Whether it can be told that nobody writes any more (`Typing.is_over`)."""
+
+    shows_drafts: bool = True
+    """Whether people see an answer while it is written: the transport shows drafts
+    itself, or has a `Presence`. Where they do not, words are no sign of life."""
+
     draft_pace: float = 0.0
     """Least seconds between two edits of one message, where `Presence` edits."""
+
+    takes_back: bool = False
+    """Whether an `Edit` without text takes its message away."""
 
     counts_answers: bool = False  # it waits for all: it is told of a `silence`, too
     shows_asides: bool = True
@@ -77,10 +93,23 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     part: int = 0
     """Which part of its reply, from 0; a long reply goes out in several messages."""
 
+    parts: int = 1
+    """How many parts its reply has."""
+
+    is_draft: bool = False
+    """Whether it is the beginning of an answer that is still being written: `Edit`s say
+    how it goes on, the last of them what the answer is. Never stored."""
+
+    after_draft: bool = False
+    """Whether what was written until now stands, and this comes after it."""
+
     reply_to: str = ""
     """The platform's id of the message it answers."""
 
     kind: Literal["reply", "notice", "silence"] = "reply"
+    status: Status = ""
+    """What of the making of an answer it tells."""
+
     is_aside: bool = False
     """Said beside an answer that is still to come: which tool runs, what to approve."""
 
@@ -115,14 +144,22 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     """The new piece only, already through the sanitiser."""
 
+    begins_at: int = 0
+    """How many characters were shown of this turn before."""
+
+    reply_to: str = ""
+    """The platform's id of the message it answers."""
+
 
 class Typing(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody begins to write an answer; never stored."""
+    """Somebody is writing an answer; never stored, told again while it lasts."""
 
     correlation_id: str
     reply_id: str
     address: Address
     agent: str
+    is_over: bool = False
+    """Whether nobody writes this answer any more; told to who `ends_typing` only."""
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,7 +177,8 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     """The platform's id of the message."""
 
     text: str
-    """All that it is to read from now on."""
+    """All that it is to read from now on; empty: it is to be taken away, which is asked
+    only of who `takes_back`."""
 
     is_last: bool = False
     """Whether this is the answer itself; before, a draft of it."""
@@ -156,7 +194,13 @@ class Reaction(msgspec.Struct, frozen=True, kw_only=True):
     """The platform's id of the message."""
 
     sign: str
-    """One emoji."""
+    """One emoji; empty: the other one is only taken away."""
 
     instead_of: str = ""
     """The sign of the same agent that it takes the place of; empty: of none."""
+
+
+def replied_to(inbound: Inbound) -> str:
+    """Give the platform's id of the message that answers to this one are replies to."""
+    is_from_people = not (inbound.chain.agents or inbound.occasion)
+    return inbound.platform_id if is_from_people else ""

@@ -134,6 +134,11 @@ class LineMetrics:
             "Deliveries by connector and how they ended.",
             ("connector", "state"),
         )
+        self._presence = metrics.counter(
+            "callboard_presence",
+            "Drafts and reactions by connector, and what became of each call.",
+            ("connector", "what", "outcome"),
+        )
         self._delegations = metrics.counter(
             "callboard_delegations",
             "Tasks handed on by an agent, and refusals by reason.",
@@ -286,6 +291,10 @@ class LineMetrics:
     def delivery(self, connector: str, state: str) -> None:
         """Count a delivery that ended."""
         self._deliveries.add(1, connector, state)
+
+    def presence(self, connector: str, what: str, outcome: str) -> None:
+        """Count one call for a draft or a reaction."""
+        self._presence.add(1, connector, what, outcome)
 
     def delegation(self, agent: str, outcome: str) -> None:
         """Count a task handed on, or why it was not."""

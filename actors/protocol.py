@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from actors.carried import NOTHING, Carried
-from actors.deliveries import Delivery, Draft, Trouble, Typing
+from actors.deliveries import Delivery, Draft, Status, Trouble, Typing
 from actors.ingress import RefusedAttempt
 from actors.ledger import Spent
 from actors.messages import Image, Inbound, Line, Usage
@@ -197,6 +197,8 @@ class TurnNoted(msgspec.Struct, frozen=True):
     again; told once."""
 
     text: str
+    status: Status = "note"
+    """What it is about; people may be spared it."""
 
 
 class AskLeave(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from actors.collaboration_config import CollaborationConfig
 from actors.config import ApprovalConfig, AuditConfig, ToolCallConfig
 from actors.guests import GuestList
 from actors.people_config import CommandsConfig, PeopleConfig
+from actors.presence_config import PresenceConfig
 from actors.redaction import Keep
 from actors.rules.agent_access import EVERYBODY, AgentAccess
 from actors.rules.approvals import Terms
@@ -115,6 +116,7 @@ class Services:
     redact: Callable[[str], str] = str
     """Takes the values of secrets out of a text that is to be kept."""
 
+    presence: PresenceConfig = field(default_factory=PresenceConfig)
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     find_zone: Callable[[str], tzinfo | None] = utc_only
     """Gives a time zone by its name; None: there is none."""

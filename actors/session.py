@@ -28,6 +28,7 @@ from actors.protocol import (
 )
 from actors.rules import commands, keys, message_state, queueing, stopping
 from actors.showing import DraftDue
+from actors.signals import SignDue
 from actors.staffing import Renewed
 from actors.turn_taker import BeginAgain
 from runtime.mailbox import MailboxConfig
@@ -114,6 +115,7 @@ class Session(Lifespan):
                 | TurnSpoke()
                 | TurnSpent()
                 | DraftDue()
+                | SignDue()
                 | attempt.WaitedLongEnough()
                 | TurnEnded()
             ):

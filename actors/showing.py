@@ -1,4 +1,4 @@
-"""What people see of an answer while it is being written: typing, and drafts."""
+"""What people see of an answer while it is being written: drafts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import names
-from actors.deliveries import Draft, Typing
-from actors.protocol import ShowDraft, ShowTyping
+from actors.deliveries import Draft, replied_to
+from actors.protocol import ShowDraft
 from actors.rules.markers import cleaner
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Showing:
         "_next_draft",
         "_sanitizer",
         "_session",
+        "_shown",
         "_turn_id",
         "_unshown",
     )
@@ -65,6 +66,7 @@ class Showing:
         self._egress = persona.egress
         self._sanitizer = cleaner(self._egress)
         self._unshown = ""  # said and cleaned, but not shown yet
+        self._shown = 0  # characters, since the last fresh start
         self._fresh_starts = 0  # how often what was said was taken back
         self._next_draft: Timer | None = None
 
@@ -75,6 +77,7 @@ class Showing:
             # back everywhere, but the answer will be a whole one.
             self._sanitizer, self._unshown = cleaner(self._egress), ""
             self._fresh_starts += 1
+            self._shown = 0
         self._unshown += self._sanitizer.feed(spoke.text)
         if self._next_draft is None:
             self.show()
@@ -98,22 +101,13 @@ class Showing:
             address=inbound.address,
             agent=self._agent,
             text=self._unshown,
+            begins_at=self._shown,
+            reply_to=replied_to(inbound),
         )
+        self._shown += len(self._unshown)
         self._unshown = ""
         session.tell(names.connector(draft.address.connector), ShowDraft(draft))
         self._next_draft = session.after(DRAFT_PACE, DraftDue(self._turn_id))
-
-    def show_typing(self) -> None:
-        """Show that somebody begins to write."""
-        inbound = self._inbound
-        typing = Typing(
-            correlation_id=inbound.correlation_id,
-            reply_id=inbound.id,
-            address=inbound.address,
-            agent=self._agent,
-        )
-        connector = names.connector(inbound.address.connector)
-        self._session.tell(connector, ShowTyping(typing))
 
     def end(self) -> None:
         """Void what would still remind the session of a draft."""

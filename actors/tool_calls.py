@@ -258,7 +258,7 @@ class ToolCalls:
         async with self._slots:
             if self._persona.config.show_tool_calls:
                 text = tool_notice.started(call, self._services.redact)
-                self._words.note(key, text)
+                self._words.note(key, text, "tool")
             return self._kept(call, tool.spec, await self._execute(tool, call))
 
     async def _execute(self, tool: Tool, call: ToolCall) -> ToolResult:

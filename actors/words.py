@@ -11,6 +11,7 @@ from actors.protocol import TurnNoted, TurnSpoke
 from actors.rules import markers
 
 if TYPE_CHECKING:
+    from actors.deliveries import Status
     from actors.protocol import StartTurn
     from actors.services import Services
     from runtime.actor import Actor
@@ -94,16 +95,17 @@ class Words:
         elif is_first:
             trio.lowlevel.current_trio_token().run_sync_soon(self.tell)
 
-    def note(self, key: str, text: str) -> None:
+    def note(self, key: str, text: str, status: Status = "note") -> None:
         """Have people told something beside the answer, after what was said so far.
 
         Args:
             key: what is noted twice under one key is told once.
             text: for the people in the chat.
+            status: what it is about.
         """
         self.tell()
         start = self._start
-        self._turn.tell(start.session, TurnNoted(start.turn_id, key, text))
+        self._turn.tell(start.session, TurnNoted(start.turn_id, key, text, status))
 
     def start_over(self, spoken: list[str], kept: str = "") -> None:
         """Take back the words of a round that broke off; the rounds before it stand.

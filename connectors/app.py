@@ -179,6 +179,7 @@ async def open_app(
             tool_calls=config.tool_calls,
             approvals=config.approvals,
             collaboration=config.collaboration,
+            presence=config.presence,
             permissions=config.permissions,
             receipt_key=receipt_key.load_or_make(Path(config.store.path)),
             redact=redact,

@@ -30,6 +30,7 @@ from actors.config import (
 )
 from actors.hiring_config import HiringConfig
 from actors.people_config import CommandsConfig, PeopleConfig
+from actors.presence_config import PresenceConfig
 from actors.schedule_config import SchedulerConfig
 from actors.session_config import CompactionConfig, SessionConfig
 from connectors.config_tools import McpServerConfig, ServerName, SkillsConfig
@@ -148,6 +149,7 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     tool_calls: ToolCallConfig = field(default_factory=ToolCallConfig)
     approvals: ApprovalConfig = field(default_factory=ApprovalConfig)
     collaboration: CollaborationConfig = field(default_factory=CollaborationConfig)
+    presence: PresenceConfig = field(default_factory=PresenceConfig)
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     permissions: tuple[PermissionConfig, ...] = ()
     people: PeopleConfig = field(default_factory=PeopleConfig)

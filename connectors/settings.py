@@ -344,6 +344,7 @@ def check_memory(app: AppConfig) -> Iterator[Complaint]:
 
 def check_connectors(app: AppConfig) -> Iterator[Complaint]:
     """Check that no door stands open, and that somebody answers at each."""
+    way: Way
     terminals = [
         name
         for name, each in app.connectors.items()
@@ -352,8 +353,11 @@ def check_connectors(app: AppConfig) -> Iterator[Complaint]:
     for name in terminals[1:]:
         text = f"there is one terminal, and {terminals[0]!r} has it"
         yield Complaint(("connectors", name), text, "take one of the two out")
+    for name in app.presence.connectors:
+        way = ("presence", "connectors", name)
+        yield from unknown(way, "connector", name, app.connectors)
     for name, connector in app.connectors.items():
-        way: Way = ("connectors", name)
+        way = ("connectors", name)
         if isinstance(connector, HttpConfig):
             # Over HTTP each request names its agent.
             yield from check_door(way, connector)

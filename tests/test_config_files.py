@@ -16,6 +16,7 @@ from actors import config as domain
 from actors import prompt_config as prompts
 from actors import schedule_config as later
 from actors.hiring_config import HiringConfig
+from actors.presence_config import PresenceConfig
 from actors.session_config import CompactionConfig, SessionConfig
 from connectors import config as edges
 from connectors import config_tools as further
@@ -80,6 +81,7 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (domain.AuditConfig, cast("Table", found["audit"])),
         (domain.ToolCallConfig, cast("Table", found["tool_calls"])),
         (domain.ApprovalConfig, cast("Table", found["approvals"])),
+        (PresenceConfig, cast("Table", found["presence"])),
         (domain.PermissionConfig, cast("list[Table]", found["permissions"])[0]),
         (later.SchedulerConfig, cast("Table", found["scheduler"])),
         (tools.SandboxConfig, cast("Table", found["sandbox"])),

@@ -13,10 +13,12 @@ from actors import (
     agent,
     attempt,
     bounce,
+    drafting,
     lifespan,
     outgoing,
     pairing,
     room,
+    signals,
     turn,
     turn_taker,
 )
@@ -30,6 +32,7 @@ from actors.rules import turn as turn_rules
 from actors.rules.approvals import OpenApproval, Refused, Terms
 from actors.rules.budget import Budget, Limit, refusal
 from actors.rules.commands import Decision
+from actors.rules.drafts import WITHDRAWN
 from actors.rules.loop_guard import DelegationLimits
 from actors.rules.message_state import PutOff
 from actors.rules.routes import Unrouted, route, routing_table
@@ -83,7 +86,8 @@ def test_all_languages_have_the_same_texts() -> None:
 def constants() -> list[str]:
     texts = [turn_taker.BUSY, turn_taker.GAVE_UP.format(count=3), outgoing.LOST]
     texts += [turn.TIMED_OUT, agent.BROKE, bounce.BROKE, bounce.SORRY]
-    texts += [attempt.RESTARTED, attempt.STILL_AT_IT, attempt.LOST_THREAD]
+    texts += [attempt.RESTARTED, signals.STILL_AT_IT, attempt.LOST_THREAD]
+    texts += [signals.SINCE.format(span="2 minutes"), WITHDRAWN, drafting.STOPPED]
     texts += [lifespan.NEW_DAY, lifespan.LONG_AGO.format(time="2 hours")]
     texts += [room.CUT_SHORT.format(count=12), TOO_LONG]
     texts += [f"{each}: {TOO_LONG}" for each in (turn_rules.TOO_LONG, SEES_NOTHING)]

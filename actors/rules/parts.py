@@ -1,12 +1,38 @@
 """How a long reply is cut into messages that a platform takes; pure.
 
 Cuts where people would: between paragraphs, else between lines, else between words,
-else anywhere. Blanks at a cut are dropped, nothing else is.
+else anywhere. Blanks at a cut are dropped, nothing else is. A block of code that must
+be cut is ended in its part and begun again, with its language, in the next.
+
+A text that grows keeps its cuts: all parts but the last are those of its beginning.
+What is shown while it is written relies on that (`drafts.py`).
 """
 
 from __future__ import annotations
 
+import msgspec
+
+from actors.rules.line_shapes import closes, fence_of
+
 SEPARATORS = ("\n\n", "\n", " ")
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """A block of code that is not ended yet."""
+
+    at: int
+    """Where its first line begins."""
+
+    line: str
+    """That line, with the language."""
+
+    mark: str
+    """The backticks or tildes that end it."""
+
+    @property
+    def body_at(self) -> int:
+        """Where its code begins."""
+        return self.at + len(self.line) + 1
 
 
 def split(text: str, most: int) -> list[str]:
@@ -22,10 +48,60 @@ def split(text: str, most: int) -> list[str]:
     parts: list[str] = []
     rest = text if most <= 0 or len(text) <= most else text.strip()
     while most > 0 and len(rest) > most:
-        cut = _cut(rest, most)
-        parts.append(rest[:cut].rstrip())
-        rest = rest[cut:].lstrip()
+        part, rest = _next(rest, most)
+        parts.append(part)
     return [part for part in (*parts, rest) if part.strip()]
+
+
+def opened(text: str) -> Opened | None:
+    """Give the block of code that a text does not end, if there is one."""
+    found: Opened | None = None
+    at = 0
+    for line in text.split("\n"):
+        if found is not None:
+            found = None if closes(found.mark, line) else found
+        elif mark := fence_of(line):
+            found = Opened(at, line, mark)
+        at += len(line) + 1
+    return found
+
+
+def closed(text: str) -> str:
+    """Give a text in which every block of code is ended."""
+    found = opened(text)
+    if found is None:
+        return text
+    return f"{text}{'' if text.endswith(chr(10)) else chr(10)}{found.mark}"
+
+
+def _next(text: str, most: int) -> tuple[str, str]:
+    """Give the next part, and what is left."""
+    cut = _cut(text, most)
+    found = opened(text[:cut])
+    # Too small a part has no room to end code and to begin it again.
+    if found is None or 2 * len(found.mark) + 2 > most // 2:
+        return text[:cut].rstrip(), text[cut:].lstrip()
+    limit = min(cut, most - len(found.mark) - 1)
+    if found.at > 0 and (found.at > most // 2 or found.body_at > limit):
+        return text[: found.at].rstrip(), text[found.at :]
+    is_short = len(found.line) + len(found.mark) + 2 <= most // 2
+    return _cut_code(text, found, limit, found.line if is_short else found.mark)
+
+
+def _cut_code(text: str, found: Opened, limit: int, again: str) -> tuple[str, str]:
+    """Cut between two lines of code, or where a line is too long."""
+    end = f"\n{found.mark}"
+    cut = text.rfind("\n", found.body_at + 1, limit + 1)
+    skipped = 1 if cut > 0 else 0
+    cut = cut if cut > 0 else limit
+    rest = text[cut + skipped :]
+    after = rest.lstrip()
+    first, _, others = after.partition("\n")
+    if not after or closes(found.mark, first):
+        rest = others.lstrip()  # the code has ended here anyway
+    else:
+        rest = f"{again.rstrip()}\n{rest}"
+    return f"{text[:cut]}{end}", rest
 
 
 def _cut(text: str, most: int) -> int:

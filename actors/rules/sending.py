@@ -70,6 +70,10 @@ class Lost(msgspec.Struct, frozen=True):
     why: str
 
 
+class Gone(msgspec.Struct, frozen=True):
+    """The message that was to read it is not there any more."""
+
+
 class LookedUp(msgspec.Struct, frozen=True):
     """What looking it up gave."""
 
@@ -81,7 +85,7 @@ class Waited(msgspec.Struct, frozen=True):
     """The pause is over."""
 
 
-Event = Begins | Marked | Said | Busy | Refused | Lost | LookedUp | Waited
+Event = Begins | Marked | Said | Busy | Refused | Lost | Gone | LookedUp | Waited
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -126,6 +130,8 @@ class Sending:
         on_unknown: what to do with a delivery that may have been said.
         attempts: how often the platform was asked before, as far as is known.
         was_sending: whether the last of these attempts may have succeeded.
+        is_edit: whether a message that is there is to read it: done twice, that is
+            done once, on every platform.
     """
 
     __slots__ = (
@@ -133,6 +139,7 @@ class Sending:
         "_attempts",
         "_busy",
         "_give_up_at",
+        "_is_edit",
         "_may_be_said",
         "_on_unknown",
         "_tries",
@@ -146,7 +153,9 @@ class Sending:
         *,
         attempts: int = 0,
         was_sending: bool = False,
+        is_edit: bool = False,
     ) -> None:
+        self._is_edit = is_edit
         self._abilities = abilities
         self._on_unknown = on_unknown
         self._attempts = attempts
@@ -188,13 +197,20 @@ class Sending:
 
     @property
     def _is_in_doubt(self) -> bool:
-        return self._was_sending and not self._abilities.is_idempotent
+        return self._was_sending and not self._is_repeatable
 
-    def _learn(self, event: Refused | Lost | LookedUp) -> Effect:
+    @property
+    def _is_repeatable(self) -> bool:
+        return self._is_edit or self._abilities.is_idempotent
+
+    def _learn(self, event: Refused | Lost | Gone | LookedUp) -> Effect:
         match event:
             case Refused(why=why):
                 return End("dead", why, self._attempts)
-            case Lost(why=why) if self._abilities.is_idempotent:
+            case Gone():
+                self._is_edit = self._was_sending = self._may_be_said = False
+                return self._ask()
+            case Lost(why=why) if self._is_repeatable:
                 self._may_be_said = True
                 return self._pause(why)
             case Lost(why=why):
@@ -221,7 +237,7 @@ class Sending:
     def _ask(self) -> Effect:
         self._tries += 1
         self._attempts += 1
-        return Say() if self._abilities.is_idempotent else Mark(self._attempts)
+        return Say() if self._is_repeatable else Mark(self._attempts)
 
     def _wait(self, busy: Busy, now: float) -> Effect:
         """Give a busy platform time: it did not take it, whatever was asked."""
@@ -238,7 +254,7 @@ class Sending:
             # be asked without end.
             least = 0.0 if self._busy < TRIES else seconds
             seconds = max(least, busy.retry_after)
-        is_marked = not (self._abilities.is_idempotent or self._may_be_said)
+        is_marked = not (self._is_repeatable or self._may_be_said)
         return Pause(min(seconds, left), busy.why if is_marked else "")
 
     def _pause(self, why: str) -> Effect:

@@ -85,9 +85,10 @@ async def open_road(
     store: MemoryStore | None = None,
     abilities: Abilities | None = None,
     on_unknown: OnUnknown = "resend",
+    platform: Platform | None = None,
 ) -> AsyncGenerator[Road]:
     store = store or MemoryStore()
-    platform = Platform()
+    platform = platform or Platform()
     platform._is_listening = True
     platform.can = abilities or platform.can
     account = Account(platform.can, on_unknown=on_unknown)

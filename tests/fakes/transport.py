@@ -15,7 +15,7 @@ from runtime.errors import KernelError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.transport import Ingress
+    from actors.transport import Ingress, Presence
 
 
 class FakeTransport:
@@ -25,9 +25,6 @@ class FakeTransport:
         name: of the connector account.
         agent: whom its people address; empty: routes decide.
     """
-
-    presence = None
-    """It can show nothing but messages."""
 
     def __init__(self, name: str = "fake", agent: str = "") -> None:
         self.name = name
@@ -93,6 +90,11 @@ class FakeTransport:
     def abilities(self) -> Abilities:
         """What it can do; a repeated delivery is kept once."""
         return self.can
+
+    @property
+    def presence(self) -> Presence | None:
+        """Give nothing: it can show nothing but messages."""
+        return None
 
     def show_typing(self, typing: Typing) -> None:
         """Keep that somebody began to write."""

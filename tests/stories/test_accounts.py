@@ -201,6 +201,7 @@ async def test_who_hears_nothing_for_a_minute_is_told_that_it_takes_longer(
     said = await ask(autojump_clock, cast, "one", "two")
     assert said == [
         ": ⏳ This takes a little longer. I am still at it.",
+        ": ⏳ I am still at it, for 3 minutes now.",
         "anna: at last",
         "anna: words",
     ]

@@ -1,0 +1,51 @@
+"""Proves that messages and edits of a chat share its pauses."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.rules.pacing import LONGEST_WAIT, Pacing
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["said", "edited"]), st.floats(0, 5)), max_size=30
+)
+
+
+@given(STEPS, st.floats(0, 5), st.floats(0, 5))
+def test_whoever_waits_as_told_keeps_the_pace(
+    steps: list[tuple[str, float]], pace: float, draft_pace: float
+) -> None:
+    pacing, now = Pacing(pace, draft_pace), 0.0
+    before, edited_before = -10.0, -10.0
+    for kind, wait in steps:
+        now += wait
+        now = max(now, pacing.message_at if kind == "said" else pacing.draft_at)
+        assert now >= before + pace
+        if kind == "said":
+            pacing.said(now)
+        else:
+            assert now >= edited_before + draft_pace
+            pacing.edited(now)
+            edited_before = now
+        before = now
+
+
+def test_a_busy_platform_is_left_alone_longer_and_longer() -> None:
+    pacing = Pacing(0.0, 1.0)
+    waits: list[float] = []
+    for _ in range(10):
+        pacing.busy(100.0, None)
+        waits.append(pacing.draft_at - 100.0)
+    assert waits[:4] == [1, 2, 4, 8]
+    assert waits[-1] == LONGEST_WAIT
+    pacing.worked()
+    pacing.busy(200.0, None)
+    assert pacing.draft_at == 201.0
+
+
+def test_a_platform_that_says_when_is_asked_then() -> None:
+    pacing = Pacing(0.0, 1.0)
+    pacing.busy(100.0, 33.0)
+    assert pacing.draft_at == 133.0
+    assert pacing.message_at == pacing.edit_at == 0.0, "answers wait for themselves"
