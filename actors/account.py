@@ -28,3 +28,6 @@ class Account:
 
     policy: Policy | None = None
     """Who may write; None: whoever its edge lets in."""
+
+    has_presence: bool = False
+    """Whether it can edit messages, and put signs at them."""

@@ -210,7 +210,6 @@ class Courier(Actor):
             self._hand_back(delivery.id)
             return
         self._line.leave(delivery.id)
-        await self._drafting.conclude(delivery)
         if delivery.is_aside and end.state == "sent":
             now = self._services.clock.monotonic()
             self._services.board.note_shown(delivery.id, now)
@@ -229,6 +228,8 @@ class Courier(Actor):
         receipt = Receipt(delivery.id, end.state, end.receipt, end.attempts)
         is_repeatable = self._transport.abilities.is_idempotent
         self._receipts.store(receipt, self, may_wait=is_repeatable)
+        # Why after: what is stored to be over is not looked for again.
+        await self._drafting.conclude(delivery)
 
     def _recorded(self, recorded: Recorded) -> None:
         outcome = recorded.outcome

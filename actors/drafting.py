@@ -221,6 +221,7 @@ class Drafting:
         reply = self.open.get(reply_id)
         if reply is not None:
             self._pen.look_for(reply)
+            reply.drafts.is_given_up = True  # the answer has come, it is no draft now
         if reply is not None or reply_id == self._undrafted:
             return
         reply = await self._find(delivery)

@@ -51,6 +51,11 @@ def couriers(connector_name: str) -> str:
     return f"{ROOT}/connectors/{connector_name}/couriers"
 
 
+def acknowledgements(connector_name: str) -> str:
+    """Name the supervisor of the signs at a connector's messages."""
+    return f"{ROOT}/connectors/{connector_name}/acknowledgements"
+
+
 def memory(agent_name: str) -> str:
     """Name the actor that remembers for an agent."""
     return f"{ROOT}/agents/{agent_name}/memory"

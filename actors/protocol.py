@@ -14,7 +14,7 @@ from actors.carried import NOTHING, Carried
 from actors.deliveries import Delivery, Draft, Status, Trouble, Typing
 from actors.ingress import RefusedAttempt
 from actors.ledger import Spent
-from actors.messages import Image, Inbound, Line, Usage
+from actors.messages import Address, Image, Inbound, Line, Usage
 from actors.rules.actions import Delegation
 from actors.rules.approvals import OpenApproval
 from actors.rules.briefing import NO_FILES, Mode, PersonaFiles
@@ -344,6 +344,24 @@ class ShowTyping(msgspec.Struct, frozen=True):
     """To a connector, then to the courier of the chat: somebody begins to write."""
 
     typing: Typing
+
+
+Stage = Literal["received", "answered", "failed", "silent"]
+"""How it stands with a message; `silent`: the agent chose to say nothing."""
+
+
+class Acknowledge(msgspec.Struct, frozen=True, kw_only=True):
+    """To the acknowledgement of a message: have people see how it stands with it."""
+
+    correlation_id: str
+    address: Address
+    message: str
+    """The platform's id of it."""
+
+    agent: str
+    """Whose account shows it."""
+
+    stage: Stage
 
 
 class Settled(msgspec.Struct, frozen=True):

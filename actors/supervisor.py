@@ -27,6 +27,7 @@ callboard
 └── connectors
     └── <name>
         ├── couriers     one actor for each chat that is spoken to
+        ├── acknowledgements  one actor for each message that gets a sign
         ├── connector
         └── listener
 """
@@ -38,6 +39,7 @@ from typing import TYPE_CHECKING
 
 from actors import names
 from actors.accounts import Accounts
+from actors.acknowledgement import Acknowledgement
 from actors.agent import Agent
 from actors.bounce import Bounce
 from actors.closer import Closer
@@ -225,12 +227,20 @@ def _connector(name: str, transport: Transport, company: Company) -> Supervisor:
         config = KeyedConfig(idle_after=COURIER_IDLE)
         return KeyedSupervisor(lambda _key: Courier(name, transport, services), config)
 
+    def acknowledgements() -> KeyedSupervisor:
+        config = KeyedConfig(idle_after=COURIER_IDLE, is_permanent=False, most=1_000)
+        return KeyedSupervisor(
+            lambda _key: Acknowledgement(name, transport, services), config
+        )
+
     def listener() -> Listener:
         store = services.store
         return Listener(name, transport, store, lambda: company.on_listener_end(name))
 
+    signs = ChildSpec(name="acknowledgements", start=acknowledgements, shutdown=1.0)
     children = (
         ChildSpec(name="couriers", start=couriers, shutdown=10.0),
+        *([] if transport.presence is None else [signs]),
         ChildSpec(name="connector", start=lambda: Connector(name, services)),
         ChildSpec(name="listener", start=listener, restart="transient"),
     )

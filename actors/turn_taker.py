@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
-from actors import answers, attachments, attempt, names, reply_windows
+from actors import (
+    acknowledgement,
+    answers,
+    attachments,
+    attempt,
+    names,
+    reply_windows,
+)
 from actors.attempt import Attempt
 from actors.chapters import Reset
 from actors.consent import Beside, Consent
@@ -66,9 +73,10 @@ class TurnTaker(Actor):
         for effect in effects:
             match effect:
                 case queueing.Start(id=inbound_id, generation=generation):
+                    self._acknowledge(inbound_id)
                     self._begin(self._held[inbound_id], generation)
-                case queueing.Wait():
-                    pass  # its turn comes; nothing is owed before that
+                case queueing.Wait(id=inbound_id):
+                    self._acknowledge(inbound_id)  # its turn comes
                 case queueing.Refuse(id=inbound_id):
                     self._refuse(self._held[inbound_id].inbound)
                 case queueing.CancelCurrent(id=inbound_id):
@@ -80,6 +88,10 @@ class TurnTaker(Actor):
                         self._cancelled(self._held[inbound_id].inbound)
                 case _:
                     assert_never(effect)
+
+    def _acknowledge(self, inbound_id: str) -> None:
+        inbound = self._held[inbound_id].inbound
+        acknowledgement.received(inbound, self._persona.name, self, self._services)
 
     def _refuse(self, inbound: Inbound) -> None:
         self._put(answers.notice(inbound, BUSY, ("dropped", "busy"), "busy"))
@@ -161,6 +173,7 @@ class TurnTaker(Actor):
     def _superseded(self, inbound: Inbound) -> None:
         """Go on after a message that somebody else has settled."""
         self._history.note_answered(inbound.id)
+        acknowledgement.withdrawn(inbound, self._persona.name, self, self._services)
         self.tell(names.connector(inbound.address.connector), DrainOutbox())
         self._after_answer(inbound)
 
@@ -238,6 +251,10 @@ class TurnTaker(Actor):
         elif concluded.was_waited_for and not concluded.is_own:
             self.tell(names.connector(connector), DrainOutbox())
         if concluded.was_waited_for and answer.put_off is None:
+            held = self._held.get(inbound.id)
+            begun = 0 if held is None else held.state.attempts
+            agent = self._persona.name
+            acknowledgement.concluded(answer, begun, agent, self, self._services)
             self._after_answer(inbound)
 
     def _after_answer(self, inbound: Inbound) -> None:

@@ -313,6 +313,7 @@ def _accounts(
             retries,
             on_unknown,
             None if access is None else policy(access, config.owners),
+            transport.presence is not None,
         )
     return accounts
 

@@ -10,7 +10,6 @@ import trio
 import trio.testing
 from msgspec import structs
 
-from actors.deliveries import Abilities, Delivery
 from actors.errors import (
     DeliveryBusyError,
     DeliveryRefusedError,
@@ -22,6 +21,8 @@ from tests.fakes.neighbours import words
 from tests.fakes.presence import EDITS
 
 if TYPE_CHECKING:
+    from actors.deliveries import Abilities, Delivery
+
     Clock = trio.testing.MockClock
 
 

@@ -10,7 +10,6 @@ from msgspec import structs
 
 from actors.commits import as_enqueue
 from actors.connector import read_deliver
-from actors.deliveries import Abilities
 from actors.errors import DeliveryUnknownError
 from actors.protocol import Deliver
 from runtime.errors import StoreUnavailableError
@@ -20,6 +19,8 @@ from tests.fakes.drafted import KINDS, PLAIN, aside, open_chat, reply
 from tests.fakes.presence import EDITS, Screen
 
 if TYPE_CHECKING:
+    from actors.deliveries import Abilities
+
     Clock = trio.testing.MockClock
 
 

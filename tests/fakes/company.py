@@ -34,6 +34,7 @@ from actors.letters import is_owed_an_answer
 from actors.messages import ModelAnswer, ToolCall, Usage
 from actors.metrics import LineMetrics
 from actors.persona import Persona
+from actors.presence_config import PresenceConfig
 from actors.rules.hygiene import without_sender
 from actors.rules.message_state import RetryPolicy
 from actors.rules.routes import routing_table
@@ -242,6 +243,7 @@ class Cast:
     """Stands for the one in `limits`: most stories are about something else."""
 
     media: MediaReader | None = None
+    presence: PresenceConfig = PresenceConfig()  # noqa: RUF009  frozen
     compaction: CompactionConfig = CompactionConfig()  # noqa: RUF009  frozen
     remember: Rememberer | None = None
     store: MemoryStore = field(default_factory=MemoryStore)
@@ -273,11 +275,17 @@ class Cast:
             scheduler=self.scheduler,
             receipt_key=self.receipt_key,
             media=self.media,
+            presence=self.presence,
             compaction=self.compaction,
             remember=self.remember,
             accounts={
-                each.name: Account(each.abilities, self.retries, self.on_unknown)
-                for each in (self.platform, *self.others)
+                x.name: Account(
+                    abilities=x.abilities,
+                    retries=self.retries,
+                    on_unknown=self.on_unknown,
+                    has_presence=x.presence is not None,
+                )
+                for x in (self.platform, *self.others)
             },
         )
 

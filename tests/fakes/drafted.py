@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import trio.testing
 from msgspec import structs
 
 from actors.commits import as_enqueue
@@ -21,6 +20,8 @@ from tests.fakes.road import Road, open_road
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+
+    import trio.testing
 
     from runtime.memory_store import MemoryStore
 
