@@ -185,6 +185,12 @@ def test_the_base_of_these_tests_is_right(tmp_path: Path) -> None:
             "did you mean 'terminal'? known: terminal",
         ),
         (
+            "[presence.connectors.teminal]\nreactions = false",
+            (1, 22),
+            "presence.connectors.teminal: there is no connector 'teminal'",
+            "did you mean 'terminal'? known: terminal",
+        ),
+        (
             "[approvals]\napproval_chat = 'terminal'",
             (2, 17),
             "approvals.approval_chat: names no chat",

@@ -23,7 +23,7 @@ from tests.fakes.company import (
     open_company,
     until,
 )
-from tests.fakes.crashes import MortalStore, run_through
+from tests.fakes.crashes import Moment, MortalStore, run_through
 from tests.fakes.drafted import KINDS, PLAIN
 from tests.fakes.presence import EDITS, Screen
 from tests.fakes.shell import OLGA, Office
@@ -31,11 +31,13 @@ from tests.stories.test_drafts import cut
 
 if TYPE_CHECKING:
     from actors.deliveries import Abilities
+    from actors.messages import ModelRequest
 
     Clock = trio.testing.MockClock
 
 CODE = "\n".join(f"    line = {number}" for number in range(12))
 TEXT = f"Here it is:\n\n```python\n{CODE}\n```\n\nThat is all of it, as far as I know."
+MOMENTS: st.SearchStrategy[Moment] = st.sampled_from(("before", "after"))
 SHOWN = PresenceConfig(reactions=False)
 
 
@@ -101,7 +103,11 @@ async def test_a_failed_answer_becomes_the_notice_and_the_next_begins_anew(
     cast, screen = cast_of(Says("Hello, Zoe", after=1))
     cast.retries = RetryPolicy(first_wait=100.0)
     good = Says("Hello, Zoe", after=1)
-    cast.model.talk = lambda _: broken if trio.current_time() < 60 else good
+
+    def talk(_: ModelRequest) -> Says:
+        return broken if trio.current_time() < 60 else good
+
+    cast.model.talk = talk
     async with open_company(autojump_clock, cast):
         screen.write("go")
         await until(lambda: "again" in "".join(screen.seen))
@@ -132,18 +138,17 @@ async def test_a_question_for_leave_stands_between_the_words_around_it(
 @settings(max_examples=60)
 @given(
     death=st.integers(1, 16),
-    moment=st.sampled_from(["before", "after"]),
+    moment=MOMENTS,
     is_idempotent=st.booleans(),
     pause=st.sampled_from([0.3, 1.5]),
 )
 def test_killed_anywhere_the_answer_stands_there_once(
-    death: int, moment: str, pause: float, *, is_idempotent: bool
+    death: int, moment: Moment, pause: float, *, is_idempotent: bool
 ) -> None:
     pieces = ("Hello, ", "Zoe, ", "how ", "are ", "you?")
     says = Says("".join(pieces), pieces=pieces, pause=pause)
     cast, screen = cast_of(says, EDITS if is_idempotent else PLAIN)
-    when = "before" if moment == "before" else "after"
-    cast.store = MortalStore((death, when))
+    cast.store = MortalStore((death, moment))
     screen.write("go")
     clock = trio.testing.MockClock(autojump_threshold=0)
     trio.run(run_through, clock, cast, clock=clock)

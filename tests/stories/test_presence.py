@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ from tests.fakes.shell import OLGA, Office
 from tests.stories.test_routing import PLAN, ROUTING, make_cast
 
 if TYPE_CHECKING:
+    from collections.abc import Sized
+
     from actors.messages import ModelRequest
     from actors.presence_config import Statuses
 
@@ -38,6 +41,10 @@ def cast_of(says: Says | str | None = None, **fields: Any) -> tuple[Cast, Screen
     model = FakeModel() if says is None else FakeModel(lambda _: says)
     given: dict[str, Any] = {"platform": screen, "model": model, "presence": QUIET}
     return Cast(**(given | fields)), screen
+
+
+def is_longer(found: Sized, than: int) -> bool:
+    return len(found) > than
 
 
 def is_typing(screen: Screen) -> bool:
@@ -85,7 +92,7 @@ async def test_a_platform_that_stops_sooner_is_told_sooner(
         screen.write("one")
         while trio.current_time() < 9:
             known = len(screen.typing)
-            await until(lambda known=known: len(screen.typing) > known)
+            await until(partial(is_longer, screen.typing, known))
             times.append(trio.current_time())
     assert all(after - before < 2.5 for before, after in pairwise(times))
 
@@ -280,7 +287,7 @@ async def test_who_waits_is_told_after_a_while_and_now_and_then(
     async with open_company(autojump_clock, cast):
         screen.write("one")
         for count, seconds in ((1, 15), (2, 135), (3, 255)):
-            await until(lambda count=count: len(screen.deliveries) == count)
+            await until(partial(is_longer, screen.deliveries, count - 1))
             assert seconds <= trio.current_time() < seconds + 1
         await at_rest(cast)
     assert screen.said() == [
