@@ -14,7 +14,7 @@ from runtime.errors import StartError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.transport import Transport
+    from actors.transport import Listening
     from runtime.store import Store
 
 
@@ -38,7 +38,7 @@ class Listener(Actor):
     def __init__(
         self,
         connector: str,
-        transport: Transport,
+        transport: Listening,
         store: Store,
         on_end: Callable[[], object],
     ) -> None:

@@ -29,7 +29,7 @@ callboard
         ├── couriers     one actor for each chat that is spoken to
         ├── acknowledgements  one actor for each message that gets a sign
         ├── connector
-        └── listener
+        └── listener     or `listeners`, with one supervisor for each account
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ from actors.scheduler import Scheduler
 from actors.scribe import Scribe
 from actors.session import Session
 from actors.staff import Staff
+from actors.transport import ManyAccounts
 from actors.turn import Turn
 from runtime.child import ChildSpec
 from runtime.keyed import KeyedConfig, KeyedSupervisor
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
     from actors.company import Company
     from actors.roster import Roster
     from actors.services import Services
-    from actors.transport import Transport
+    from actors.transport import Listening, Transport
 
 # Chosen: with the back-off below a child that always fails is started ten times in
 # its first minute and then once a minute, so it never takes its siblings along.
@@ -233,15 +234,37 @@ def _connector(name: str, transport: Transport, company: Company) -> Supervisor:
             lambda _key: Acknowledgement(name, transport, services), config
         )
 
-    def listener() -> Listener:
-        store = services.store
-        return Listener(name, transport, store, lambda: company.on_listener_end(name))
-
     signs = ChildSpec(name="acknowledgements", start=acknowledgements, shutdown=1.0)
     children = (
         ChildSpec(name="couriers", start=couriers, shutdown=10.0),
         *([] if transport.presence is None else [signs]),
         ChildSpec(name="connector", start=lambda: Connector(name, services)),
-        ChildSpec(name="listener", start=listener, restart="transient"),
+        _listening(name, transport, company),
     )
     return Supervisor(children, LISTENING)
+
+
+def _listening(name: str, transport: Transport, company: Company) -> ChildSpec:
+    """Say how a transport listens: by itself, or each of its accounts by itself."""
+    store = company.services.store
+
+    def listener(what: Listening) -> Listener:
+        return Listener(name, what, store, lambda: company.on_listener_end(name))
+
+    def alone(what: Listening) -> Supervisor:
+        # Why: restarts are counted by supervisor, and an account that always fails
+        # must not use up those of the others.
+        start = partial(listener, what)
+        spec = ChildSpec(name="listener", start=start, restart="transient")
+        return Supervisor((spec,), PATIENT)
+
+    if not isinstance(transport, ManyAccounts):
+        start = partial(listener, transport)
+        return ChildSpec(name="listener", start=start, restart="transient")
+    accounts = tuple(
+        ChildSpec(name=account, start=partial(alone, what), shutdown=10.0)
+        for account, what in transport.listeners.items()
+    )
+    return ChildSpec(
+        name="listeners", start=lambda: Supervisor(accounts, PATIENT), shutdown=15.0
+    )

@@ -6,9 +6,11 @@ its library's errors into those of `actors/errors.py`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from actors.deliveries import Abilities, Delivery, Draft, Edit, Reaction, Typing
     from actors.ingress import Earlier, RefusedAttempt
     from actors.messages import Inbound
@@ -77,11 +79,23 @@ class Presence(Protocol):
         ...
 
 
-class Transport(Protocol):
+class Listening(Protocol):
+    """Whatever hands in messages; each is supervised by itself."""
+
+    async def listen(self, ingress: Ingress) -> None:
+        """Hand in messages until cancelled or until the platform ends for good.
+
+        Any exception restarts the listener under its supervisor.
+        """
+        ...
+
+
+class Transport(Listening, Protocol):
     """One account on a chat platform, terminal or HTTP listener.
 
-    Implemented by `connectors/chat/terminal.py`, `connectors/chat/playing.py` and
-    `connectors/web/openai_api.py`; all pass `tests/contracts/test_transport.py`.
+    Implemented by `connectors/chat/terminal.py`, `connectors/chat/playing.py`,
+    `connectors/web/openai_api.py` and `connectors/chat/matrix/transport.py`; all pass
+    `tests/contracts/test_transport.py`.
     """
 
     @property
@@ -92,13 +106,6 @@ class Transport(Protocol):
     @property
     def presence(self) -> Presence | None:
         """How it edits and reacts; None: it cannot. Constant for its life."""
-        ...
-
-    async def listen(self, ingress: Ingress) -> None:
-        """Hand in messages until cancelled or until the platform ends for good.
-
-        Any exception restarts the listener under its supervisor.
-        """
         ...
 
     async def deliver(self, delivery: Delivery) -> str:
@@ -145,4 +152,26 @@ class Transport(Protocol):
 
         Reasons: `replied`, `dropped:<why>`, `cancelled`, `dead`.
         """
+        ...
+
+
+@runtime_checkable
+class ManyAccounts(Protocol):
+    """A transport with several accounts, each of which listens by itself.
+
+    Why not several transports: a room that several of them are in is one chat, and a
+    message there is handed in once, whoever hears it first.
+    """
+
+    @property
+    def listeners(self) -> Mapping[str, Listening]:
+        """What listens, by name (the agent's); constant for its life.
+
+        Each runs under a supervisor of its own, instead of `Transport.listen`.
+        """
+        ...
+
+    @property
+    def trouble(self) -> str:
+        """Why nobody is heard now; empty: one account at least hears its platform."""
         ...

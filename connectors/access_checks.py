@@ -9,15 +9,16 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from actors.access_config import AccessConfig
 from actors.rules.globs import globs, is_wild
 from connectors.config import HttpConfig, TerminalConfig
+from connectors.matrix_config import MatrixConfig
 from connectors.model_checks import unknown
 from runtime.config import Complaint, close_to
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from actors.access_config import AccessConfig
     from connectors.config import AppConfig, ConnectorConfig
     from connectors.model_checks import Way
 
@@ -27,7 +28,13 @@ MOST_CHARS = 256
 
 def access_of(connector: ConnectorConfig) -> AccessConfig | None:
     """Say who may write by a connector; None: whoever its edge lets in."""
-    return None if isinstance(connector, TerminalConfig) else connector.access
+    match connector:
+        case TerminalConfig():
+            return None
+        case HttpConfig():
+            return connector.access
+        case MatrixConfig():
+            return connector.access or AccessConfig()
 
 
 def approvers(config: AppConfig) -> frozenset[str]:

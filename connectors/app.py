@@ -1,7 +1,7 @@
-"""Puts the pieces together: with `offers.py` and `toolbox.py` all that knows classes.
+"""Puts the pieces together.
 
-Settings in, a running company out. A new transport is registered here and nowhere
-else, a new model in `offers.py`, a new tool in `toolbox.py`.
+Settings in, a running company out. With `transports.py`, where a new transport is
+registered, `offers.py` (models) and `toolbox.py` (tools) all that knows classes.
 """
 
 from __future__ import annotations
@@ -29,14 +29,11 @@ from actors.rules.message_state import RetryPolicy
 from actors.rules.routes import binding_of, routing_table
 from actors.services import Services
 from actors.supervisor import tree
+from actors.transport import ManyAccounts
 from connectors import receipt_key
 from connectors.access_checks import access_of, approvers
 from connectors.bridge import Bridge
-from connectors.config import (
-    AppConfig,
-    HttpConfig,
-    TerminalConfig,
-)
+from connectors.config import AppConfig, TerminalConfig
 from connectors.drain import Drain
 from connectors.edges import Edges
 from connectors.hiring import hiring_of
@@ -48,9 +45,9 @@ from connectors.remembering import make_memory
 from connectors.stock import Stock, open_stock
 from connectors.toolbox import make_media_reader, make_tools
 from connectors.tools.memory import memory_tools
+from connectors.transports import MakeTransport, Parts
 from connectors.web.openai_api import HttpTransport
 from connectors.web.operations import Operations
-from connectors.web.server import HttpSettings
 from runtime.child import ChildSpec
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
@@ -73,19 +70,6 @@ SOURCES = "connectors.tool_sources"
 """Imported only for settings with servers of tools, or with skills."""
 
 MakeSources = Callable[..., "ToolSources"]
-MakeTransport = Callable[["Parts"], "Transport"]
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What transports are made from."""
-
-    clock: Clock
-    ids: IdSource
-    bridge: Bridge
-    operations: Operations
-    agents: Callable[[], tuple[str, ...]]
-    """Names those that people can speak to now."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +107,11 @@ class App:
             f"connector {name} is not running"
             for name in self.transports
             if self.system.find(names.connector(name)) is None
+        ]
+        reasons += [
+            f"connector {name} hears nobody: {transport.trouble}"
+            for name, transport in self.transports.items()
+            if isinstance(transport, ManyAccounts) and transport.trouble
         ]
         return tuple(reasons)
 
@@ -207,42 +196,6 @@ async def open_app(
         yield app
 
 
-def http_transport(name: str, config: HttpConfig) -> MakeTransport:
-    """Say how the HTTP server of an account is made."""
-    settings = HttpSettings(
-        name=name,
-        host=config.host,
-        port=config.port,
-        api_key=config.api_key.reveal() if config.api_key is not None else "",
-        max_body_bytes=config.max_body_bytes,
-        body_timeout=config.body_timeout,
-        max_connections=config.max_connections,
-    )
-
-    def make(parts: Parts) -> Transport:
-        return HttpTransport(
-            settings,
-            parts.bridge,
-            agents=parts.agents,
-            operations=parts.operations,
-            clock=parts.clock,
-        )
-
-    return make
-
-
-def serving(config: AppConfig) -> dict[str, MakeTransport]:
-    """Choose the accounts that `callboard serve` runs: all but terminals."""
-    chosen: dict[str, MakeTransport] = {}
-    for name, connector in config.connectors.items():
-        match connector:
-            case HttpConfig():
-                chosen[name] = http_transport(name, connector)
-            case TerminalConfig():
-                pass
-    return chosen
-
-
 def _company(
     config: AppConfig,
     services: Services,
@@ -260,6 +213,8 @@ def _company(
             content_type=app.metrics.content_type,
             readiness=app.readiness,
         ),
+        store=services.store,
+        metrics=app.metrics,
         agents=lambda: company.roster.team.names,
     )
     made = {name: make(parts) for name, make in transports.items()}

@@ -34,6 +34,7 @@ from actors.presence_config import PresenceConfig
 from actors.schedule_config import SchedulerConfig
 from actors.session_config import CompactionConfig, SessionConfig
 from connectors.config_tools import McpServerConfig, ServerName, SkillsConfig
+from connectors.matrix_config import MatrixConfig
 from connectors.memory_config import EmbedderConfig, MemorySettings
 from connectors.model_config import AccountConfig, ModelConfig
 from connectors.notebook_config import NotebookConfig, ProjectsConfig
@@ -120,7 +121,7 @@ class LogConfig(Struct, frozen=True, forbid_unknown_fields=True):
     0 writes each at once."""
 
 
-ConnectorConfig = TerminalConfig | HttpConfig
+ConnectorConfig = TerminalConfig | HttpConfig | MatrixConfig
 
 
 class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):

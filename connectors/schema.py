@@ -21,6 +21,7 @@ from actors import prompt_config as prompts
 from actors import session_config
 from connectors import config as edges
 from connectors import config_tools as further
+from connectors import matrix_config as matrix
 from connectors import memory_config as memory
 from connectors import model_config as models
 from connectors import tool_config as tools
@@ -104,7 +105,7 @@ def field_texts(name: str) -> dict[str, str]:
     """Read the texts below the fields of a Struct, by the field's name."""
     homes = (
         *(edges, models, tools, memory, remembered),
-        *(further, domain, prompts, session_config),
+        *(further, domain, prompts, session_config, matrix),
     )
     kind: object = next(getattr(home, name) for home in homes if hasattr(home, name))
     texts: dict[str, str] = {}

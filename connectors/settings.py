@@ -25,6 +25,8 @@ from connectors.config import (
 )
 from connectors.fetch.addresses import read_allowed
 from connectors.hiring import check_hiring
+from connectors.matrix_checks import check_matrix
+from connectors.matrix_config import MatrixConfig
 from connectors.memory_config import HASHING, OFF
 from connectors.model_checks import (
     Way,
@@ -150,6 +152,7 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     yield from check_people(app)
     yield from check_connectors(app)
     yield from check_access(app)
+    yield from check_matrix(app)
 
 
 def check_consent(app: AppConfig) -> Iterator[Complaint]:
@@ -361,6 +364,8 @@ def check_connectors(app: AppConfig) -> Iterator[Complaint]:
         if isinstance(connector, HttpConfig):
             # Over HTTP each request names its agent.
             yield from check_door(way, connector)
+        elif isinstance(connector, MatrixConfig):
+            pass  # each account is an agent's
         elif not app.default_agent and not any(
             fnmatchcase(name, route.connector) for route in app.routes
         ):

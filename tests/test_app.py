@@ -9,10 +9,11 @@ import httpx
 import msgspec
 import pytest
 
-from connectors.app import open_app, serving
+from connectors.app import open_app
 from connectors.sandbox.plan import SandboxError
 from connectors.settings import load_app
 from connectors.tool_config import WorkspaceConfig
+from connectors.transports import serving
 from connectors.web.errors import ListenError
 from tests.processes.running import write_settings
 

@@ -10,7 +10,7 @@ import click
 import msgspec
 import trio
 
-from connectors.app import MakeTransport, open_app
+from connectors.app import open_app
 from connectors.chat.console import StandardConsole
 from connectors.chat.terminal import TerminalSettings, TerminalTransport
 from connectors.commands import config_option
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from actors.transport import Transport
-    from connectors.app import Parts
     from connectors.config import AppConfig
     from connectors.reloading import Source
+    from connectors.transports import MakeTransport, Parts
 
 NAME = "terminal"
 """Name of the account if the settings have no terminal."""

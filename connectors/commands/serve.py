@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import trio
 
-from connectors.app import App, open_app, serving
+from connectors.app import App, open_app
 from connectors.commands import config_option, let_go_of_output
 from connectors.commands.running import (
     calm_collector,
@@ -18,6 +18,7 @@ from connectors.commands.running import (
     wait_any,
 )
 from connectors.reloading import Reloading
+from connectors.transports import serving
 from connectors.web.openai_api import HttpTransport
 
 if TYPE_CHECKING:

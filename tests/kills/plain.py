@@ -19,7 +19,7 @@ import trio
 from actors.deliveries import Abilities
 from actors.errors import DeliveryBusyError, DeliveryUnknownError
 from actors.messages import Address, Inbound
-from connectors.app import open_app, serving
+from connectors.app import open_app
 from connectors.commands.running import (
     hearing_signals,
     loaded,
@@ -28,6 +28,7 @@ from connectors.commands.running import (
     wait_any,
 )
 from connectors.commands.serve import _announce
+from connectors.transports import serving
 from runtime.ids import IdSource
 from tests.kills.platform import Here, Say, Shown, ToBot, Took, Wrote, lines, send
 from tests.kills.victim import watch
@@ -35,8 +36,8 @@ from tests.kills.victim import watch
 if TYPE_CHECKING:
     from actors.deliveries import Delivery, Draft, Typing
     from actors.transport import Ingress
-    from connectors.app import MakeTransport, Parts
     from connectors.config import AppConfig
+    from connectors.transports import MakeTransport, Parts
     from runtime.config import Settings
 
 NAME = "plain"

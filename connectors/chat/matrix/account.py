@@ -1,0 +1,120 @@
+"""One agent's account: how it is let in, and what it asks."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import trio
+
+from connectors.chat.matrix.errors import BusyError, RefusedError, TokenError
+from connectors.chat.matrix.homeserver import Call, path_of
+from connectors.chat.matrix.wire import Json, text
+
+if TYPE_CHECKING:
+    from connectors.chat.matrix.homeserver import Homeserver
+    from connectors.matrix_config import MatrixAccountConfig
+
+DEVICE_NAME = "Callboard"
+
+
+class MatrixAccount:
+    """The account of one agent.
+
+    Args:
+        agent: whose it is.
+        config: its id, and how it is let in.
+        homeserver: where.
+        connector: the name of the connector; tells our devices apart.
+        timeout: seconds a request may take.
+    """
+
+    def __init__(
+        self,
+        agent: str,
+        config: MatrixAccountConfig,
+        homeserver: Homeserver,
+        connector: str,
+        timeout: float,
+    ) -> None:
+        self.agent = agent
+        self.user = config.user
+        self.is_open = False
+        """Whether it listens, so that it may speak."""
+
+        self.refused = ""
+        """Why it is not let in; empty: nobody said that it is not."""
+
+        self.trouble = "it has not heard from its homeserver yet"
+        """Why it hears nothing now; empty: it does."""
+
+        self.timeout = timeout
+        self._password = config.password
+        token = config.access_token
+        self._token = token.reveal().strip() if token is not None else ""
+        self._homeserver = homeserver
+        self._logging_in = trio.Lock()
+        # Why always the same: the server knows a repeated request by device and id,
+        # also after a restart; and a new login ends the one before it.
+        seed = f"{connector}/{config.user}".encode()
+        self._device = f"CALLBOARD{hashlib.sha256(seed).hexdigest()[:10].upper()}"
+
+    async def open(self) -> None:
+        """Be let in, and make sure as whom.
+
+        Raises:
+            TokenError: it is not let in.
+            BusyError: not now, or there is no homeserver at this address.
+            LostError: no whole answer came.
+        """
+        path = path_of("account", "whoami")
+        call = Call(method="GET", path=path, timeout=self.timeout)
+        try:
+            known = text((await self.ask(call)).get("user_id"))
+        except RefusedError as error:
+            raise BusyError(f"this is no Matrix homeserver: {error}") from error
+        if known != self.user:
+            raise TokenError(f"the token belongs to {known}, not to {self.user}")
+
+    async def ask(self, call: Call) -> Json:
+        """Ask the homeserver; raises as `Homeserver.ask`."""
+        token = self._token or await self._log_in("")
+        try:
+            return await self._homeserver.ask(call, token)
+        except TokenError:
+            if self._password is None:
+                raise
+            token = await self._log_in(token)
+            return await self._homeserver.ask(call, token)
+
+    async def fetch(self, call: Call) -> tuple[bytes, str]:
+        """Ask for bytes; raises as `Homeserver.ask`."""
+        return await self._homeserver.fetch(call, self._token)
+
+    async def _log_in(self, stale: str) -> str:
+        """Get a token by the password, unless somebody just did."""
+        async with self._logging_in:
+            if self._token != stale:
+                return self._token
+            if self._password is None:
+                raise BusyError("it is not logged in")
+            call = Call(
+                method="POST",
+                path=path_of("login"),
+                body={
+                    "type": "m.login.password",
+                    "identifier": {"type": "m.id.user", "user": self.user},
+                    "password": self._password.reveal(),
+                    "device_id": self._device,
+                    "initial_device_display_name": DEVICE_NAME,
+                },
+                timeout=self.timeout,
+            )
+            try:
+                answer = await self._homeserver.ask(call)
+            except RefusedError as error:
+                if error.code in {"M_FORBIDDEN", "M_USER_DEACTIVATED", "M_UNKNOWN"}:
+                    raise TokenError(str(error)) from error
+                raise
+            self._token = text(answer.get("access_token"))
+            return self._token

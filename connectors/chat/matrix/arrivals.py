@@ -1,0 +1,190 @@
+"""What came from the homeserver for one account: room by room, in order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from connectors.chat.matrix import backfill
+from connectors.chat.matrix.backfill import Gap
+from connectors.chat.matrix.errors import RefusedError
+from connectors.chat.matrix.events import Skipped, Spoken, read
+from connectors.chat.matrix.handing import Handing, Heard
+from connectors.chat.matrix.patience import patiently
+from connectors.chat.matrix.telling import tell
+from connectors.chat.matrix.wire import Json, table, text
+from runtime.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from actors.transport import Ingress
+    from connectors.chat.matrix.account import MatrixAccount
+    from connectors.chat.matrix.errors import MatrixError
+    from connectors.chat.matrix.figures import Outcome
+    from connectors.chat.matrix.room import Room
+    from connectors.chat.matrix.shared import Shared
+    from connectors.chat.matrix.wire import News
+
+LOG = EventLog("matrix")
+
+CANNOT_READ = (
+    "This room is encrypted, and I cannot read it. Please write to me in a room"
+    " that was made without encryption."
+)
+
+MOST_TOLD = 1_000
+"""Encrypted rooms that are remembered to have been told."""
+
+
+class Arrivals:
+    """Brings in what one account hears.
+
+    Args:
+        account: which one.
+        shared: what all accounts share.
+    """
+
+    def __init__(self, account: MatrixAccount, shared: Shared) -> None:
+        self._account = account
+        self._shared = shared
+        self._handing = Handing(account, shared)
+        self._told: dict[str, None] = {}
+
+    async def take(
+        self, room_id: str, news: News, since: str, ingress: Ingress
+    ) -> None:
+        """Bring in what happened in one room.
+
+        Args:
+            room_id: where.
+            news: what.
+            since: the token of the batch before.
+            ingress: where messages are handed in.
+
+        Raises:
+            TokenError: the account is not let in.
+        """
+        room = await self._room(room_id)
+        if room is None:
+            return
+        room.apply_all(news.state)
+        came = arrival(news.timeline, self._account.user)
+        for event in news.timeline[:came]:
+            self._look_back(event, room)
+        if news.is_limited and not came:
+            gap = Gap(room_id, since, news.before)
+            for event in await self._fill(gap):
+                await self._take_event(event, room_id, room, ingress)
+        for event in news.timeline[came:]:
+            await self._take_event(event, room_id, room, ingress)
+        room.note_joined(self._account.user)
+
+    def _look_back(self, event: Json, room: Room) -> None:
+        """Learn from what was there before the account."""
+        room.apply(event)
+        if isinstance(read(event, self._shared.users), Spoken):
+            self._shared.quotes.learn_event(event)
+            self._count("old")
+
+    async def _room(self, room_id: str) -> Room | None:
+        try:
+            return await patiently(
+                lambda: self._shared.rooms.get(room_id, self._account), self._note
+            )
+        except RefusedError as error:
+            self._note(error)
+            return None
+
+    async def _fill(self, gap: Gap) -> Sequence[Json]:
+        most = self._shared.config.backfill
+        events, is_filled = await backfill.fetch(gap, self._account, most, self._note)
+        self._shared.figures.gap(self._account.agent, is_filled=is_filled)
+        say = LOG.info if is_filled else LOG.warning
+        say(
+            "gap in a room",
+            room=gap.room_id,
+            account=self._account.user,
+            fetched=len(events),
+            is_filled=is_filled,
+        )
+        return events
+
+    async def _take_event(
+        self, event: Json, room_id: str, room: Room, ingress: Ingress
+    ) -> None:
+        room.apply(event)
+        spoken = read(event, self._shared.users)
+        if isinstance(spoken, Skipped):
+            await self._skip(spoken, event, room_id)
+        elif room.is_encrypted:
+            # An answer would tell a server what the room keeps from it.
+            self._count("encrypted_room")
+            await self._refuse_encrypted(room_id)
+        else:
+            await self._hand_in(Heard(spoken, room_id, room), event, ingress)
+
+    async def _hand_in(self, heard: Heard, event: Json, ingress: Ingress) -> None:
+        shared, event_id = self._shared, heard.spoken.event_id
+        if not await shared.seen.claim(event_id):
+            self._count("seen")
+            return
+        try:
+            shared.quotes.learn_event(event)
+            await self._handing.hand_in(heard, ingress)
+            shared.seen.done(event_id)
+        finally:
+            shared.seen.give_back(event_id)
+
+    async def _skip(self, skipped: Skipped, event: Json, room_id: str) -> None:
+        self._count(skipped.reason)
+        match skipped.reason:
+            case "own":
+                self._shared.quotes.learn_event(event)
+            case "redaction":
+                redacted = table(event.get("content")).get("redacts")
+                self._shared.quotes.forget(text(redacted or event.get("redacts")))
+            case "encrypted":
+                if text(event.get("sender")) not in self._shared.users:
+                    await self._refuse_encrypted(room_id)
+            case _:
+                pass
+
+    async def _refuse_encrypted(self, room_id: str) -> None:
+        """Say once in an encrypted room that it cannot be read."""
+        if room_id in self._told or len(self._told) >= MOST_TOLD:
+            return
+        self._told[room_id] = None
+        LOG.warning("room is encrypted", room=room_id, account=self._account.user)
+        key = f"encrypted-{room_id}"
+        await tell(room_id, CANNOT_READ, key, self._account)
+
+    def _count(self, outcome: Outcome) -> None:
+        self._shared.figures.event(self._account.agent, outcome)
+
+    def _note(self, error: MatrixError) -> None:
+        LOG.warning("room waits", account=self._account.user, why=str(error))
+
+
+def arrival(timeline: Sequence[Json], user: str) -> int:
+    """Find how many events are from before an account was called into a room.
+
+    Returns:
+        0 if it was there all the time. What was said between its invitation and its
+        joining was said to it.
+    """
+    invited = joined = 0
+    for index, event in enumerate(timeline, 1):
+        is_ours = (
+            event.get("type") == "m.room.member" and event.get("state_key") == user
+        )
+        if not is_ours:
+            continue
+        membership = table(event.get("content")).get("membership")
+        before = table(table(event.get("unsigned")).get("prev_content"))
+        if membership == "invite":
+            invited = index
+        elif membership == "join" and before.get("membership") != "join":
+            joined = index
+    if not joined:
+        return 0
+    return invited if 0 < invited < joined else joined

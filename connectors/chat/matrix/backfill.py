@@ -1,0 +1,84 @@
+"""Fetches what a room's part of a batch left out."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from connectors.chat.matrix.errors import RefusedError
+from connectors.chat.matrix.homeserver import Call, path_of
+from connectors.chat.matrix.patience import patiently
+from connectors.chat.matrix.wire import Json, tables, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from connectors.chat.matrix.account import MatrixAccount
+    from connectors.chat.matrix.errors import MatrixError
+
+PAGE = 100
+"""Events of one request."""
+
+TYPES = ["m.room.message", "m.room.encrypted", "m.room.redaction"]
+"""What is fetched; how the room has changed meanwhile stands in the batch."""
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """What lies between two batches."""
+
+    room_id: str
+    since: str
+    """Up to where the account has read."""
+
+    before: str
+    """From where it reads on."""
+
+
+async def fetch(
+    gap: Gap,
+    account: MatrixAccount,
+    most: int,
+    note: Callable[[MatrixError], object],
+) -> tuple[list[Json], bool]:
+    """Fetch what lies in a gap.
+
+    Args:
+        gap: where.
+        account: by whom.
+        most: events; those before are left out.
+        note: is told of each failure.
+
+    Returns:
+        The events, oldest first, and whether these are all.
+
+    Raises:
+        TokenError: the account is not let in.
+    """
+    found: list[Json] = []
+    token = gap.before
+    while token and len(found) < most:
+        page = partial(_page, gap, account, token, min(PAGE, most - len(found)))
+        try:
+            answer = await patiently(page, note)
+        except RefusedError as error:
+            note(error)
+            return found[::-1], False
+        chunk = tables(answer.get("chunk"))
+        found += chunk
+        token = text(answer.get("end")) if chunk else ""
+    return found[::-1], not token
+
+
+async def _page(gap: Gap, account: MatrixAccount, token: str, size: int) -> Json:
+    query = {
+        "dir": "b",
+        "from": token,
+        "to": gap.since,
+        "limit": str(size),
+        "filter": msgspec.json.encode({"types": TYPES}).decode(),
+    }
+    path = path_of("rooms", gap.room_id, "messages")
+    call = Call(method="GET", path=path, query=query, timeout=account.timeout)
+    return await account.ask(call)

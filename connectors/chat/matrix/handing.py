@@ -1,0 +1,152 @@
+"""Hands one message in, with what it quotes and what came with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from actors.errors import ChatError, MessageRefusedError, OverloadedError, StoppingError
+from actors.messages import Address, Inbound
+from connectors.chat.matrix.events import Spoken
+from connectors.chat.matrix.files import fetch_file
+from connectors.chat.matrix.patience import Waits
+from connectors.chat.matrix.room import Room
+from connectors.chat.matrix.telling import tell
+from runtime.errors import KernelError, StoreUnavailableError
+from runtime.logs import EventLog
+
+if TYPE_CHECKING:
+    from actors.messages import Attachment
+    from actors.transport import Ingress
+    from connectors.chat.matrix.account import MatrixAccount
+    from connectors.chat.matrix.shared import Shared
+
+LOG = EventLog("matrix")
+
+LATER = (OverloadedError, StoppingError, StoreUnavailableError)
+"""Nothing was stored, and it is tried again: the homeserver keeps the message."""
+
+
+class Heard(msgspec.Struct, frozen=True):
+    """A message, and where it was said."""
+
+    spoken: Spoken
+    room_id: str
+    room: Room
+
+
+class Handing:
+    """The way of one account's messages into the company.
+
+    Args:
+        account: which one.
+        shared: what all accounts share.
+    """
+
+    def __init__(self, account: MatrixAccount, shared: Shared) -> None:
+        self._account = account
+        self._shared = shared
+
+    async def hand_in(self, heard: Heard, ingress: Ingress) -> None:
+        """Have a message stored, however long that takes.
+
+        Raises:
+            TokenError: the account is not let in.
+        """
+        inbound = await self._inbound(heard)
+        figures, agent = self._shared.figures, self._account.agent
+        try:
+            await self._accept(inbound, ingress)
+        except MessageRefusedError as error:
+            figures.event(agent, "refused")
+            await self._tell(inbound, str(error), "refused")
+        except (ChatError, KernelError) as error:
+            # It would be refused for ever, and hold back all that comes after it.
+            figures.event(agent, "lost")
+            LOG.fault("message not taken", error, event=inbound.platform_id)
+            await self._tell(inbound, "this message could not be taken", "lost")
+        else:
+            figures.event(agent, "handed_in")
+
+    async def _accept(self, inbound: Inbound, ingress: Ingress) -> None:
+        waits = Waits()
+        is_told = False
+        while True:
+            try:
+                await ingress.accept(inbound)
+            except LATER as error:
+                LOG.warning(
+                    "message waits", event=inbound.platform_id, why=str(error) or "?"
+                )
+                if not is_told and not isinstance(error, StoppingError):
+                    is_told = True
+                    words = f"{error}. Your message is kept, and tried again by itself."
+                    await self._tell(inbound, words, "waits")
+                await trio.sleep(waits.next())
+            else:
+                return
+
+    async def _tell(self, inbound: Inbound, words: str, why: str) -> None:
+        """Tell somebody who waits for an answer that there is none yet."""
+        if inbound.is_direct or inbound.mentions:
+            key = f"{why}-{inbound.platform_id}"
+            await tell(inbound.address.chat, f"⚠️ {words}", key, self._account)
+
+    async def _inbound(self, heard: Heard) -> Inbound:
+        shared, spoken, room = self._shared, heard.spoken, heard.room
+        present = room.present(shared.users) or (self._account.agent,)
+        is_direct = room.is_direct(shared.users)
+        sender_name = room.name_of(spoken.sender)
+        words, attachments = await self._files(spoken)
+        if spoken.kind == "m.emote":
+            words = f"* {sender_name} {words}"
+        quoted = None
+        if spoken.reply_to:
+            quoted = await shared.quotes.quote(
+                spoken.reply_to, heard.room_id, room, self._account
+            )
+        return Inbound(
+            id=shared.ids.new(),
+            platform="matrix",
+            platform_id=spoken.event_id,
+            address=Address(shared.connector, heard.room_id, spoken.thread),
+            sender_id=spoken.sender,
+            sender_name=sender_name,
+            text=words,
+            received_at=shared.clock.wall(),
+            is_direct=is_direct,
+            agent=present[0] if is_direct else "",
+            interruption_scope=heard.room_id,
+            reply_to=spoken.reply_to,
+            quoted=quoted,
+            mentions=tuple(each for each in spoken.mentions if each in present),
+            present=present,
+            roles=room.roles_of(spoken.sender),
+            is_bot=spoken.is_bot,
+            attachments=attachments,
+            platform_fields=specifics(spoken, room),
+        )
+
+    async def _files(self, spoken: Spoken) -> tuple[str, tuple[Attachment, ...]]:
+        """Give the words of a message, and the files that could be had."""
+        file = spoken.file
+        if file is None:
+            return spoken.text, ()
+        most = self._shared.config.max_media_bytes
+        attachment, why = await fetch_file(file, self._account, most)
+        if attachment is not None:
+            return spoken.text, (attachment,)
+        self._shared.figures.event(self._account.agent, "media_left_out")
+        LOG.warning("file not fetched", event=spoken.event_id, why=why)
+        note = f"[{file.kind} {file.name or 'without a name'} was not fetched: {why}]"
+        return f"{spoken.text}\n{note}".strip(), ()
+
+
+def specifics(spoken: Spoken, room: Room) -> dict[str, str]:
+    """Keep what only Matrix knows of."""
+    found = {"msgtype": spoken.kind, "room_name": room.name}
+    if spoken.mentions_room:
+        found["mentions_room"] = "true"
+    return {name: value for name, value in found.items() if value}

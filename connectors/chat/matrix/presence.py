@@ -1,0 +1,129 @@
+"""Edits of our own messages, and reactions to others'."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from connectors.chat.matrix import content
+from connectors.chat.matrix.errors import LostError, MatrixError, RefusedError
+from connectors.chat.matrix.homeserver import Call, path_of
+from connectors.chat.matrix.speaking import Speakers, prefixed, translated
+from connectors.chat.matrix.wire import table, tables, text
+from runtime.logs import EventLog
+
+if TYPE_CHECKING:
+    from actors.deliveries import Edit, Reaction
+    from connectors.chat.matrix.account import MatrixAccount
+    from connectors.chat.matrix.wire import Json
+
+LOG = EventLog("matrix")
+
+# Chosen: signs are exchanged within the time of a turn.
+MOST_SIGNS = 2_000
+"""Reactions whose ids are remembered; of others the server is asked."""
+
+THERE_ALREADY = "M_DUPLICATE_ANNOTATION"
+
+
+class MatrixPresence:
+    """What the accounts show beside messages.
+
+    Args:
+        speakers: the accounts.
+    """
+
+    def __init__(self, speakers: Speakers) -> None:
+        self._speakers = speakers
+        self._signs: OrderedDict[tuple[str, str, str], str] = OrderedDict()
+        """Ids of reactions by account, message and sign."""
+
+    async def edit(self, edit: Edit) -> None:
+        """Let a message read otherwise; see the port."""
+        room_id = edit.address.chat
+        account, _ = await self._speakers.choose(edit.agent, room_id)
+        said = content.edit(edit.receipt, prefixed(edit.text, edit.agent, account))
+        with translated():
+            await send(account, room_id, "m.room.message", edit.id, said)
+
+    async def react(self, reaction: Reaction) -> None:
+        """Put a sign at a message, in the place of an earlier one; see the port."""
+        room_id = reaction.address.chat
+        account, _ = await self._speakers.choose(reaction.agent, room_id)
+        with translated():
+            if reaction.sign:
+                await self._put(reaction, account)
+            if reaction.instead_of and reaction.instead_of != reaction.sign:
+                await self._take_back(reaction, account)
+
+    async def _put(self, reaction: Reaction, account: MatrixAccount) -> None:
+        said = content.reaction(reaction.message, reaction.sign)
+        key = f"{reaction.correlation_id}/{account.agent}/{reaction.message}/"
+        try:
+            event_id = await send(
+                account,
+                reaction.address.chat,
+                "m.reaction",
+                # A sign that was taken back may be put again.
+                f"{key}{reaction.instead_of}>{reaction.sign}",
+                said,
+            )
+        except RefusedError as error:
+            if error.code != THERE_ALREADY:
+                raise
+        else:
+            self._signs[account.user, reaction.message, reaction.sign] = event_id
+            while len(self._signs) > MOST_SIGNS:
+                self._signs.popitem(last=False)
+
+    async def _take_back(self, reaction: Reaction, account: MatrixAccount) -> None:
+        place = (account.user, reaction.message, reaction.instead_of)
+        event_id = self._signs.pop(place, "") or await self._find(reaction, account)
+        if not event_id:
+            return
+        room_id = reaction.address.chat
+        path = path_of(
+            "rooms", room_id, "redact", event_id, content.transaction(event_id)
+        )
+        call = Call(method="PUT", path=path, body={}, timeout=account.timeout)
+        try:
+            await account.ask(call)
+        except MatrixError:
+            self._signs[place] = event_id
+            raise
+
+    async def _find(self, reaction: Reaction, account: MatrixAccount) -> str:
+        """Look for a sign that an earlier process put."""
+        path = path_of("rooms", reaction.address.chat, "relations", reaction.message)
+        path = path.replace("/v3/", "/v1/", 1) + "/m.annotation/m.reaction"
+        call = Call(
+            method="GET", path=path, query={"limit": "100"}, timeout=account.timeout
+        )
+        for event in tables((await account.ask(call)).get("chunk")):
+            relates_to = table(table(event.get("content")).get("m.relates_to"))
+            is_ours = event.get("sender") == account.user
+            if is_ours and relates_to.get("key") == reaction.instead_of:
+                return text(event.get("event_id"))
+        return ""
+
+
+async def send(
+    account: MatrixAccount, room_id: str, kind: str, key: str, said: Json
+) -> str:
+    """Send an event; sent twice under one key it is one.
+
+    Returns:
+        Its id.
+
+    Raises:
+        BusyError: not now.
+        LostError: nobody knows whether it was.
+        RefusedError: never.
+        TokenError: the account is not let in.
+    """
+    path = path_of("rooms", room_id, "send", kind, content.transaction(key))
+    call = Call(method="PUT", path=path, body=said, timeout=account.timeout)
+    event_id = text((await account.ask(call)).get("event_id"))
+    if not event_id:
+        raise LostError("its answer names no event")
+    return event_id

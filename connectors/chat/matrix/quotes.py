@@ -1,0 +1,103 @@
+"""What was said of late, for whoever replies to it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from actors.messages import Quoted
+from connectors.chat.matrix.errors import MatrixError, TokenError
+from connectors.chat.matrix.events import relations, without_fallback
+from connectors.chat.matrix.homeserver import Call, path_of
+from connectors.chat.matrix.wire import Json, table, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from connectors.chat.matrix.account import MatrixAccount
+    from connectors.chat.matrix.room import Room
+
+MOST_QUOTES = 2_000
+"""Messages that are remembered."""
+
+LONGEST_QUOTE = 2_000
+"""Characters of each."""
+
+FETCH_TIMEOUT = 5.0
+"""Seconds: a message is not held back for long because of what it replies to."""
+
+
+class Line(msgspec.Struct, frozen=True):
+    """Who said what."""
+
+    sender: str
+    text: str
+
+
+class Quotes:
+    """The messages of late, by id.
+
+    Args:
+        users: our agents by the ids of their accounts.
+        most: messages that are remembered.
+    """
+
+    def __init__(self, users: Mapping[str, str], most: int = MOST_QUOTES) -> None:
+        self._users = users
+        self._most = most
+        self._lines: OrderedDict[str, Line] = OrderedDict()
+
+    def learn(self, event_id: str, sender: str, words: str) -> None:
+        """Remember a message."""
+        self._lines[event_id] = Line(sender, words[:LONGEST_QUOTE])
+        self._lines.move_to_end(event_id)
+        while len(self._lines) > self._most:
+            self._lines.popitem(last=False)
+
+    def learn_event(self, event: Json) -> None:
+        """Remember an event, if it is a message; what was edited reads as before."""
+        event_id, sender = text(event.get("event_id")), text(event.get("sender"))
+        content = table(event.get("content"))
+        body = text(content.get("body"))
+        if event_id and sender and body and event.get("type") == "m.room.message":
+            _, reply_to = relations(content)
+            words = without_fallback(body) if reply_to else body
+            self.learn(event_id, sender, words)
+
+    def sender_of(self, event_id: str) -> str:
+        """Give who wrote a message; empty if nobody knows."""
+        line = self._lines.get(event_id)
+        return line.sender if line is not None else ""
+
+    def forget(self, event_id: str) -> None:
+        """Forget what was taken back."""
+        self._lines.pop(event_id, None)
+
+    async def quote(
+        self, event_id: str, room_id: str, room: Room, account: MatrixAccount
+    ) -> Quoted | None:
+        """Give what a message says that somebody replied to; None if nobody knows.
+
+        Raises:
+            TokenError: the account is not let in.
+        """
+        if event_id not in self._lines:
+            path = path_of("rooms", room_id, "event", event_id)
+            call = Call(method="GET", path=path, timeout=FETCH_TIMEOUT)
+            try:
+                self.learn_event(await account.ask(call))
+            except TokenError:
+                raise
+            except MatrixError:
+                await trio.lowlevel.checkpoint()
+        line = self._lines.get(event_id)
+        if line is None:
+            return None
+        return Quoted(
+            text=line.text,
+            sender_name=room.name_of(line.sender),
+            agent=self._users.get(line.sender, ""),
+        )

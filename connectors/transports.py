@@ -1,0 +1,98 @@
+"""Which transports there are, and how each is made from its settings.
+
+A new transport is registered here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from connectors.config import AppConfig, HttpConfig, TerminalConfig
+from connectors.matrix_config import MatrixConfig
+from connectors.web.openai_api import HttpTransport
+from connectors.web.server import HttpSettings
+
+if TYPE_CHECKING:
+    from actors.transport import Transport
+    from connectors.bridge import Bridge
+    from connectors.web.operations import Operations
+    from runtime.clock import Clock
+    from runtime.ids import IdSource
+    from runtime.metrics import Metrics
+    from runtime.store import Store
+
+MATRIX = "connectors.chat.matrix.making"
+"""Imported only for settings with such a connector: its libraries take their time."""
+
+MakeTransport = Callable[["Parts"], "Transport"]
+MakeMatrix = Callable[[str, MatrixConfig, tuple[str, ...], "Parts"], "Transport"]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What transports are made from."""
+
+    clock: Clock
+    ids: IdSource
+    bridge: Bridge
+    operations: Operations
+    agents: Callable[[], tuple[str, ...]]
+    """Names those that people can speak to now."""
+
+    store: Store
+    metrics: Metrics
+    kept: dict[str, object] = field(default_factory=dict[str, object])
+    """What transports of one kind share, by kind: figures, for one."""
+
+
+def http_transport(name: str, config: HttpConfig) -> MakeTransport:
+    """Say how the HTTP server of an account is made."""
+    settings = HttpSettings(
+        name=name,
+        host=config.host,
+        port=config.port,
+        api_key=config.api_key.reveal() if config.api_key is not None else "",
+        max_body_bytes=config.max_body_bytes,
+        body_timeout=config.body_timeout,
+        max_connections=config.max_connections,
+    )
+
+    def make(parts: Parts) -> Transport:
+        return HttpTransport(
+            settings,
+            parts.bridge,
+            agents=parts.agents,
+            operations=parts.operations,
+            clock=parts.clock,
+        )
+
+    return make
+
+
+def matrix_transport(
+    name: str, config: MatrixConfig, owners: tuple[str, ...]
+) -> MakeTransport:
+    """Say how the accounts on a Matrix homeserver are made."""
+
+    def make(parts: Parts) -> Transport:
+        made = cast("MakeMatrix", importlib.import_module(MATRIX).make_transport)
+        return made(name, config, owners, parts)
+
+    return make
+
+
+def serving(config: AppConfig) -> dict[str, MakeTransport]:
+    """Choose the accounts that `callboard serve` runs: all but terminals."""
+    chosen: dict[str, MakeTransport] = {}
+    for name, connector in config.connectors.items():
+        match connector:
+            case HttpConfig():
+                chosen[name] = http_transport(name, connector)
+            case MatrixConfig():
+                chosen[name] = matrix_transport(name, connector, config.owners)
+            case TerminalConfig():
+                pass
+    return chosen
