@@ -15,9 +15,11 @@ from connectors.chat.terminal import TerminalSettings, TerminalTransport
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from tests.fakes.console import FakeConsole
+from tests.fakes.homeserver import place_of
 from tests.fakes.ingress import FakeIngress
 from tests.fakes.transport import FakeTransport
 from tests.fakes.web import Channel, open_channel
+from tests.matrix_bed import ANNA, ROOM, ZOE, MatrixBed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -210,6 +212,41 @@ class HttpStage:
         self._changed = trio.Event()
 
 
+class MatrixStage:
+    """Matrix, with a homeserver in memory and a person alone with one agent."""
+
+    can_repeat = True
+
+    def __init__(self) -> None:
+        self.bed = MatrixBed("anna")
+        self.transport = self.bed.transport
+        self.ingress = self.bed.ingress
+        self.listening = trio.CancelScope()
+        self.ended = trio.Event()
+        self.bed.server.room(ROOM, ZOE, ANNA)
+        self.bed.bookmarks.tokens[ANNA] = f"s{len(self.bed.server.events)}"
+        self.bed.bookmarks.on_write = self.bed.server.note_change
+
+    async def write(self, text: str, key: str = "") -> None:
+        said = {"msgtype": "m.text", "body": text}
+        event_id = f"${key}" if key else ""
+        self.bed.server.add(ROOM, ZOE, "m.room.message", said, event_id)
+
+    def acknowledged(self) -> int:
+        """Count the messages behind the place where the account reads on."""
+        place = place_of(self.bed.bookmarks.tokens[ANNA])
+        return sum(event["sender"] == ZOE for event in self.bed.server.events[2:place])
+
+    def shown(self) -> str:
+        said = self.bed.server.said(ROOM, ANNA)
+        return "\n".join(
+            f"{each['sender']}: {each['content']['body']}" for each in said
+        )
+
+    async def wait_change(self) -> None:
+        await self.bed.server.wait_change()
+
+
 def content_of(line: str) -> str:
     """Give what one line of a stream, or an error, shows to the person."""
     text = line.removeprefix("data: ")
@@ -233,6 +270,7 @@ async def open_stage(name: str) -> AsyncGenerator[Stage]:
         "fake": FakeStage,
         "room": PlayingStage,
         "terminal": TerminalStage,
+        "matrix": MatrixStage,
     }
     stage = stages[name]()
     async with trio.open_nursery() as nursery:

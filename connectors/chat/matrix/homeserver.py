@@ -5,8 +5,9 @@ Keeps the deadlines and says what went wrong; who asks knows whether to ask agai
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Self
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Self, cast
 from urllib.parse import quote
 
 import httpx
@@ -31,6 +32,9 @@ CONNECT_TIMEOUT = 10.0
 # Chosen: a sync of ten thousand rooms; an event is 64 KiB at most.
 MOST_ANSWER = 64 * 1024 * 1024
 """Bytes of any answer that is not media."""
+
+MOST_REFUSAL = 64 * 1024
+"""Bytes of an answer that says no."""
 
 # Chosen: each account holds one for its sync; the rest is for what is said.
 MOST_CONNECTIONS = 100
@@ -144,8 +148,9 @@ class Homeserver:
             timeout=timeout,
             follow_redirects=False,
         ) as response:
-            body = await read(response, call.most)
-        if response.status_code != OK:
+            is_done = response.status_code == OK
+            body = await read(response, call.most if is_done else MOST_REFUSAL)
+        if not is_done:
             raise read_error(response.status_code, response.headers, body)
         return body, response.headers.get("content-type", "")
 
@@ -161,11 +166,13 @@ async def read(response: httpx.Response, most: int) -> bytes:
         raise RefusedError("the answer is compressed")
     pieces: list[bytes] = []
     size = 0
-    async for piece in response.aiter_raw():
-        size += len(piece)
-        if size > most:
-            raise RefusedError(f"the answer has more than {most} bytes", "TOO_MUCH")
-        pieces.append(piece)
+    # Left half read, a generator is found by the collector, which complains.
+    async with aclosing(cast("AsyncGenerator[bytes]", response.aiter_bytes())) as body:
+        async for piece in body:
+            size += len(piece)
+            if size > most:
+                raise RefusedError(f"the answer has more than {most} bytes", "TOO_MUCH")
+            pieces.append(piece)
     return b"".join(pieces)
 
 

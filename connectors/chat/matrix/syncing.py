@@ -165,7 +165,9 @@ class Syncing:
         Raises:
             RefusedError: the server does not know this token any more.
         """
-        hold = self._shared.config.poll_timeout if since else 0.0
+        # Why not held after trouble: whether it is over is to be known at once.
+        is_in_step = since != "" and not self._account.trouble
+        hold = self._shared.config.poll_timeout if is_in_step else 0.0
         query = {"timeout": str(int(hold * 1000))}
         query |= {"filter": LATER, "since": since} if since else {"filter": FIRST}
         silence = hold + GRACE if since else FIRST_TIMEOUT
