@@ -8,6 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 mkdir -p .live/bin
 bash tests/live/setup_mcp.sh
+bash tests/live/setup_matrix.sh
 
 get_promtool() {
   if [[ -x .live/bin/promtool ]]; then

@@ -77,6 +77,19 @@ def test_roles_are_those_of_the_room() -> None:
     assert made.roles_of(BEN) == made.roles_of(ANNA) == ()
 
 
+@pytest.mark.parametrize(
+    ("version", "roles"), [("12", ("admin",)), ("11", ()), ("org.x", ()), (None, ())]
+)
+def test_who_made_a_room_of_late_stands_above_its_levels(
+    version: object, roles: tuple[str, ...]
+) -> None:
+    content = {"room_version": version, "additional_creators": [SAM]}
+    create = {"type": "m.room.create", "state_key": "", "sender": ZOE}
+    made = room({**create, "content": content})
+    assert made.roles_of(ZOE) == made.roles_of(SAM) == roles
+    assert made.roles_of(BEN) == ()
+
+
 def test_a_crowd_is_counted_no_further() -> None:
     crowd = room(*(member(f"@u{number}:hs.test") for number in range(10_050)))
     assert not crowd.is_direct(USERS)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from connectors.chat.matrix.wire import Json, table, text, whole
+from connectors.chat.matrix.wire import Json, table, text, texts, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -16,6 +16,9 @@ MOST_MEMBERS = 10_000
 
 LONGEST_NAME = 100
 """Characters of anybody's display name."""
+
+FIRST_WITH_CREATORS = 12
+"""The version of rooms from which on their creators stand above all levels."""
 
 ADMIN, MODERATOR = 100, 50
 """Power levels, as all clients name them."""
@@ -38,6 +41,8 @@ class Room:
         self._is_crowded = False
         self._levels: dict[str, int] = {}
         self._usual_level = 0
+        self._creators = frozenset[str]()
+        """Who stands above all levels."""
 
     def apply_all(self, events: Iterable[Json]) -> None:
         """Take in state events, oldest first."""
@@ -55,6 +60,8 @@ class Room:
                 self._take_member(key, content)
             case "m.room.encryption":
                 self.is_encrypted = True  # it cannot be switched off
+            case "m.room.create":
+                self._creators = creators(event, content)
             case "m.room.name":
                 self.name = one_line(text(content.get("name")))
             case "m.room.power_levels":
@@ -110,9 +117,22 @@ class Room:
     def roles_of(self, user: str) -> tuple[str, ...]:
         """Give what somebody is here."""
         level = self._levels.get(user, self._usual_level)
-        if level >= ADMIN:
+        if level >= ADMIN or user in self._creators:
             return ("admin",)
         return ("moderator",) if level >= MODERATOR else ()
+
+
+def creators(event: Json, content: Json) -> frozenset[str]:
+    """Give who has every right in a room, whatever its levels say.
+
+    Source: spec, room version 12; before, creators had the level they were given.
+    """
+    version = text(content.get("room_version"))
+    is_number = version.isascii() and version.isdigit() and len(version) < 9
+    if not is_number or int(version) < FIRST_WITH_CREATORS:
+        return frozenset()
+    further = texts(content.get("additional_creators"))
+    return frozenset({text(event.get("sender")), *further})
 
 
 def local_part(user: str) -> str:

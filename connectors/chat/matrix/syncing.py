@@ -56,6 +56,7 @@ TYPES = [
     "m.room.member",
     "m.room.encryption",
     "m.room.name",
+    "m.room.create",
     "m.room.power_levels",
     "m.room.redaction",
     "m.reaction",
@@ -154,10 +155,12 @@ class Syncing:
     async def _begin(self, ingress: Ingress) -> str:
         """Find out where the account stands; what was said before is not answered."""
         batch = await patiently(partial(self._poll, ""), self._note)
-        # Invitations wait as long as they must.
+        # Why before the invitations: what is said from here on is answered even if
+        # this process ends now. An invitation lost by that can be made again.
+        since = await self._keep(batch.next_batch, "")
         only_invites = msgspec.structs.replace(batch, joined={}, left=())
-        await self._take(only_invites, "", ingress)
-        return await self._keep(batch.next_batch, "")
+        await self._take(only_invites, since, ingress)
+        return since
 
     async def _poll(self, since: str) -> Batch:
         """Ask for news.
@@ -165,11 +168,7 @@ class Syncing:
         Raises:
             RefusedError: the server does not know this token any more.
         """
-        # Why not held after trouble: whether it is over is to be known at once.
-        is_in_step = since != "" and not self._account.trouble
-        hold = self._shared.config.poll_timeout if is_in_step else 0.0
-        query = {"timeout": str(int(hold * 1000))}
-        query |= {"filter": LATER, "since": since} if since else {"filter": FIRST}
+        query, hold = self._question(since)
         silence = hold + GRACE if since else FIRST_TIMEOUT
         call = Call(
             method="GET",
@@ -189,6 +188,18 @@ class Syncing:
             raise LostError(f"its answer makes no sense: {error}") from error
         self._heard()
         return batch
+
+    def _question(self, since: str) -> tuple[dict[str, str], float]:
+        """Say what to ask, and for how many seconds the answer may be held."""
+        if not since:
+            # Why any number: for two minutes Synapse answers the same first question
+            # with the same, old place. It holds no first answer, whatever it is told.
+            any_number = int(self._shared.clock.wall() * 1000) % 1000
+            return {"filter": FIRST, "timeout": str(any_number)}, 0.0
+        # Why not held after trouble: whether it is over is to be known at once.
+        hold = 0.0 if self._account.trouble else self._shared.config.poll_timeout
+        timeout = str(int(hold * 1000))
+        return {"filter": LATER, "since": since, "timeout": timeout}, hold
 
     async def _take(self, batch: Batch, since: str, ingress: Ingress) -> None:
         """Bring in a batch; comes back when all of it was accepted."""

@@ -1,0 +1,96 @@
+"""Three agents and two people on a real homeserver, and the company that runs them."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import httpx
+
+from tests.live.synapse import PLAIN, wait_until
+from tests.processes.running import served
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+    from tests.live.synapse import Synapse
+    from tests.processes.running import Server
+
+SETTINGS = """
+[agents.cleo]
+prompt = "You are Cleo."
+
+[connectors.matrix]
+kind = "matrix"
+homeserver = "{url}"
+invites = "listed"
+invite_from = ["@zoe:cb.test"]
+
+[connectors.matrix.accounts.anna]
+user = "@anna:cb.test"
+access_token = {{ env = "TOKEN_OF_ANNA" }}
+
+[connectors.matrix.accounts.ben]
+user = "@ben:cb.test"
+access_token = {{ env = "TOKEN_OF_BEN" }}
+
+[connectors.matrix.accounts.cleo]
+user = "@cleo:cb.test"
+password = {{ env = "PASSWORD_OF_CLEO" }}
+"""
+
+
+class Crew:
+    """Who is there.
+
+    Args:
+        synapse: where; it runs.
+    """
+
+    def __init__(self, synapse: Synapse) -> None:
+        self.synapse = synapse
+        self._admin = synapse.register("admin", is_admin=True)
+        self.zoe, self.sam = synapse.register("zoe"), synapse.register("sam")
+        self.anna, self.ben = synapse.register("anna"), synapse.register("ben")
+        self.cleo = synapse.register("cleo")
+        self.agents = (self.anna, self.ben, self.cleo)
+
+    async def lift_limits(self) -> None:
+        """Let all but Cleo say as much as they like; hers are Synapse's own."""
+        for each in (self.zoe, self.sam, self.anna, self.ben):
+            await each.lift_limits(self._admin)
+
+    @contextmanager
+    def served(self, folder: Path, *, ben: str = "") -> Generator[Server]:
+        """Run the company during the block, until its accounts listen.
+
+        Args:
+            folder: its current directory; one that was used before is gone on with.
+            ben: another token for Ben than his own.
+        """
+        with served(
+            folder,
+            more=SETTINGS.format(url=self.synapse.url),
+            TOKEN_OF_ANNA=self.anna.token,
+            TOKEN_OF_BEN=ben or self.ben.token,
+            PASSWORD_OF_CLEO=self.cleo.password,
+        ) as server:
+            yield server
+
+
+async def wait_in_step(server: Server, count: int = 3) -> None:
+    """Wait until so many accounts hear their homeserver."""
+    await wait_until(
+        lambda: figure(server, "callboard_matrix_up"), lambda up: up >= count
+    )
+
+
+async def figure(server: Server, name: str, *words: str) -> float:
+    """Add up the figures of a name whose labels hold all these words."""
+    async with httpx.AsyncClient(verify=PLAIN) as client:
+        text = (await client.get(f"{server.url}/metrics")).text
+    found = (line for line in text.splitlines() if line.startswith(f"{name}{{"))
+    return sum(
+        float(line.split()[-1]) for line in found if all(word in line for word in words)
+    )

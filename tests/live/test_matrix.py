@@ -1,0 +1,161 @@
+"""Three agents in rooms of a real Synapse: who answers, under which account, how often.
+
+`callboard serve` runs as a process with scripted models.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from tests.live.crew import figure, wait_in_step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.live.crew import Crew
+    from tests.live.synapse import Room
+    from tests.processes.running import Server
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(scope="module")
+def server(crew: Crew, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Run the company for all tests here."""
+    with crew.served(tmp_path_factory.mktemp("company")) as running:
+        trio.run(wait_in_step, running)
+        yield running
+        assert running.process.poll() is None, running.log
+
+
+async def gathered(crew: Crew) -> Room:
+    """Make a room with two people and three agents."""
+    room = await crew.zoe.room(crew.sam, *crew.agents, name="Crew")
+    await crew.sam.client("POST", f"/rooms/{room.id}/join")
+    await room.wait_joined(crew.sam, *crew.agents)
+    return room
+
+
+@pytest.mark.usefixtures("server")
+async def test_small_talk_is_left_alone_and_a_mention_answered_once(
+    crew: Crew,
+) -> None:
+    room = await gathered(crew)
+    await room.say("what a day")
+    await room.say("indeed", crew.sam)
+    asked = await room.say("@anna hello", crew.sam)
+    await room.wait_said(1, *crew.agents)
+    await room.say("@ben **bold**")
+    assert await room.wait_said(1, crew.ben) == ["you said **bold**"]
+    assert await room.wait_said(1, crew.anna) == ["you said hello"]
+    assert len(await room.said(*crew.agents)) == 2
+    (answer,) = await room.said(crew.anna)
+    assert answer["m.relates_to"] == {"m.in_reply_to": {"event_id": asked}}
+    assert answer["m.mentions"] == {"user_ids": [crew.sam.user]}
+    (formatted,) = await room.said(crew.ben)
+    assert "<strong>bold</strong>" in formatted["formatted_body"]
+
+
+async def test_a_message_that_three_accounts_hear_is_handed_in_once(
+    crew: Crew, server: Server
+) -> None:
+    room = await gathered(crew)
+    name = "callboard_messages_total"
+    before = await figure(server, name, "matrix", "accepted")
+    for number in range(5):
+        await room.say(f"@cleo number {number}")
+    answers = await room.wait_said(5, crew.cleo)
+    assert answers == [f"you said number {number}" for number in range(5)]
+    assert await figure(server, name, "matrix", "accepted") == before + 5
+    assert await figure(server, name, "matrix", "duplicate") == 0
+
+
+@pytest.mark.usefixtures("server")
+async def test_what_is_handed_on_is_answered_under_the_others_account(
+    crew: Crew,
+) -> None:
+    room = await gathered(crew)
+    await room.say("@anna sum 2+3")
+    assert await room.wait_said(1, crew.ben) == ["2+3 = 5"]
+    assert await room.wait_said(1, crew.anna) == ["That is one for Ben."]
+    assert await room.said(crew.cleo) == []
+
+
+@pytest.mark.usefixtures("server")
+async def test_alone_with_an_agent_no_name_is_needed(crew: Crew) -> None:
+    room = await crew.zoe.room(crew.ben, is_direct=True)
+    # Said between the invitation and the joining: it was meant for him.
+    await room.say("are you there?")
+    assert await room.wait_said(1, crew.ben) == ["you said are you there?"]
+    (answer,) = await room.said(crew.ben)
+    assert "m.relates_to" not in answer
+    assert answer["m.mentions"] == {}
+
+
+@pytest.mark.usefixtures("server")
+async def test_a_stop_ends_an_answer_that_is_being_written(crew: Crew) -> None:
+    room = await crew.zoe.room(crew.anna, is_direct=True)
+    await room.wait_joined(crew.anna)
+    await room.say("slowly " + "and on " * 100)
+    await wait_typing(crew, room)
+    await room.say("/stop")
+    await room.wait_said(1, crew.anna)
+    await room.say("hello again")
+    with trio.fail_after(30):
+        told: list[str] = []
+        while "you said hello again" not in told:
+            told = await room.wait_said(len(told) + 1, crew.anna)
+    assert "Stopped." in told
+    assert sum(words.count("and on") for words in told) < 100
+
+
+async def wait_typing(crew: Crew, room: Room) -> None:
+    """Wait until somebody in a room is shown to be writing."""
+    path = "/sync?timeout=5000"
+    batch = await crew.zoe.client("GET", "/sync")
+    with trio.fail_after(30):
+        while True:
+            news = batch["rooms"].get("join", {}).get(room.id, {})
+            shown = news.get("ephemeral", {}).get("events", [])
+            typing = [each for each in shown if each["type"] == "m.typing"]
+            if any(each["content"]["user_ids"] == [crew.anna.user] for each in typing):
+                return
+            since = batch["next_batch"]
+            batch = await crew.zoe.client("GET", f"{path}&since={since}")
+
+
+@pytest.mark.usefixtures("server")
+async def test_an_answer_stays_in_its_thread(crew: Crew) -> None:
+    room = await gathered(crew)
+    root = await room.say("lunch?")
+    thread = {"rel_type": "m.thread", "event_id": root}
+    asked = await room.say("@anna soup", **{"m.relates_to": thread})
+    await room.wait_said(1, crew.anna)
+    (answer,) = await room.said(crew.anna)
+    related = answer["m.relates_to"]
+    assert (related["rel_type"], related["event_id"]) == ("m.thread", root)
+    assert related["m.in_reply_to"]["event_id"] in {asked, root}
+
+
+async def test_only_invitations_of_the_listed_are_accepted(
+    crew: Crew, server: Server
+) -> None:
+    declined = await crew.sam.room(crew.anna, crew.ben)
+    secret = {"type": "m.room.encryption", "state_key": ""}
+    algorithm = {"algorithm": "m.megolm.v1.aes-sha2"}
+    encrypted = await crew.zoe.room(
+        crew.anna, initial_state=[{**secret, "content": algorithm}]
+    )
+    for room in (declined, encrypted):
+        await room.wait_membership(crew.anna, "leave")
+    (left,) = (
+        event["content"]
+        for event in await encrypted.events()
+        if event.get("state_key") == crew.anna.user
+        and event["content"]["membership"] == "leave"
+    )
+    assert "unencrypted rooms only" in left["reason"]
+    assert await figure(server, "callboard_matrix_events_total", "declined") >= 3
