@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from actors.transport import Transport
-    from connectors.app import Parts
     from connectors.reloading import Source
+    from connectors.transports import Parts
 
 DATABASE = "room.db"
 

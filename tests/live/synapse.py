@@ -231,7 +231,9 @@ class Room:
         self.id = room_id
         self._owner = owner
 
-    async def say(self, body: str, by: Account | None = None, /, **content: object) -> str:
+    async def say(
+        self, body: str, by: Account | None = None, /, **content: object
+    ) -> str:
         """Have somebody write; gives the event's id."""
         said = {"msgtype": "m.text", "body": body, **content}
         path = f"/rooms/{self.id}/send/m.room.message/{secrets.token_hex(8)}"
