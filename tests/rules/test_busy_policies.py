@@ -1,0 +1,452 @@
+"""Proves, for each busy policy, that no message is lost, doubled, or pushed by others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from actors.rules.busy_policies import MANNERS, BusyPolicy, Buffering, Overflow
+from actors.rules.queueing import (
+    MOST_IN_A_ROW,
+    CancelCurrent,
+    DropWaiting,
+    Effect,
+    Gather,
+    GatherOver,
+    Gone,
+    Heard,
+    Inject,
+    Refuse,
+    RoundBegins,
+    SessionQueue,
+    Start,
+    StopAsked,
+    TurnEnded,
+    Wait,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+POLICIES = cast("Sequence[BusyPolicy]", tuple(MANNERS))
+OVERFLOWS: Sequence[Overflow] = ("new", "oldest", "summarise")
+
+
+def says(name: str, sender: str = "zoe", **fields: object) -> Heard:
+    """Make an ordinary message."""
+    heard = Heard(name, whose=(sender,), may_join=True, size=10)
+    return msgspec.structs.replace(heard, **fields)
+
+
+def busy(policy: BusyPolicy, *waiting: str, cap: int = 3, **fields: object):  # noqa: ANN202, E501
+    buffering = msgspec.structs.replace(Buffering(policy), **fields)
+    queue = SessionQueue(cap, buffering)
+    assert queue.on(says("now")) == [Start("now", 1)]
+    for name in waiting:
+        queue.on(says(name))
+    return queue
+
+
+# --- follow-up ----------------------------------------------------------------------
+
+
+def test_what_came_during_a_turn_is_answered_by_one_turn() -> None:
+    queue = busy("followup", "a", "b", "c")
+    assert queue.on(TurnEnded("now", 1)) == [Start("a", 2, ("b", "c"), "numbered")]
+    assert queue.members == ("a", "b", "c")
+    assert queue.on(TurnEnded("a", 2)) == []
+    assert queue.is_idle
+
+
+def test_words_of_another_join_nobody_and_keep_their_place() -> None:
+    queue = busy("followup", "a", cap=9)
+    queue.on(says("y1", "yan"))
+    queue.on(says("b"))
+    queue.on(says("y2", "yan"))
+    assert queue.on(TurnEnded("now", 1)) == [Start("a", 2, ("b",), "numbered")]
+    assert queue.on(TurnEnded("a", 2)) == [Start("y1", 3, ("y2",), "numbered")]
+
+
+def test_what_cannot_join_keeps_those_behind_it_from_joining() -> None:
+    queue = busy("followup", "a")
+    queue.on(says("task", may_join=False))
+    queue.on(says("b"))
+    assert queue.on(TurnEnded("now", 1)) == [Start("a", 2)]
+    assert queue.on(TurnEnded("a", 2)) == [Start("task", 3)]
+    assert queue.on(TurnEnded("task", 3)) == [Start("b", 4)]
+
+
+def test_no_more_is_joined_than_one_turn_may_read() -> None:
+    queue = busy("followup", "a", "b", "c", most_chars=25)
+    assert queue.on(TurnEnded("now", 1)) == [Start("a", 2, ("b",), "numbered")]
+
+
+def test_another_scope_is_as_another_sender() -> None:
+    queue = busy("followup", "a")
+    queue.on(says("b", whose=("zoe", "other scope")))
+    assert queue.on(TurnEnded("now", 1)) == [Start("a", 2)]
+
+
+# --- debounce -----------------------------------------------------------------------
+
+
+def gathering(cap: int = 3) -> SessionQueue:
+    return SessionQueue(cap, Buffering("followup", debounce=2.0, longest_debounce=3.0))
+
+
+def test_quick_words_are_gathered_until_there_is_silence() -> None:
+    queue = gathering()
+    assert queue.on(says("a", now=0.0)) == [Gather(1, 2.0)]
+    assert queue.on(says("b", now=0.5)) == [Gather(2, 2.0)]
+    assert queue.on(GatherOver(1)) == []
+    assert not queue.is_idle
+    assert queue.on(GatherOver(2)) == [Start("a", 1, ("b",), "lines")]
+
+
+def test_nobody_gathers_for_ever() -> None:
+    queue = gathering()
+    queue.on(says("a", now=0.0))
+    assert queue.on(says("b", now=1.9)) == [Gather(2, 3.0 - 1.9)]
+    assert queue.on(says("c", now=3.5)) == [Gather(3, 0.0)]
+
+
+def test_a_picture_waits_for_no_more_words_and_takes_those_before_along() -> None:
+    assert gathering().on(says("p", is_media=True)) == [Start("p", 1)]
+    queue = gathering()
+    queue.on(says("a"))
+    assert queue.on(says("p", is_media=True)) == [Start("a", 1, ("p",), "lines")]
+
+
+def test_words_of_another_wait_behind_those_that_are_gathered() -> None:
+    queue = gathering()
+    queue.on(says("a"))
+    assert queue.on(says("y", "yan")) == [Wait("y", ahead=1)]
+    assert queue.on(says("b")) == [Gather(2, 2.0)]
+    assert queue.on(GatherOver(2)) == [Start("a", 1, ("b",), "lines")]
+    assert queue.on(TurnEnded("a", 1)) == [Start("y", 2)]
+
+
+def test_more_than_may_wait_ends_the_gathering() -> None:
+    queue = gathering(cap=2)
+    queue.on(says("a"))
+    queue.on(says("b"))
+    effects = queue.on(says("c"))
+    assert effects == [Start("a", 1, ("b",), "lines"), Wait("c", 1)]
+
+
+def test_a_stop_ends_the_gathering_of_its_sender_only() -> None:
+    queue = gathering()
+    for each in (says("a"), says("y", "yan"), says("b")):
+        queue.on(each)
+    effects = queue.on(StopAsked(frozenset("ab")))
+    assert effects == [DropWaiting(("a", "b")), Start("y", 1)]
+    assert queue.on(GatherOver(2)) == []
+
+
+# --- overflow -----------------------------------------------------------------------
+
+
+def test_the_oldest_of_the_same_sender_makes_room() -> None:
+    queue = busy("followup", "a", "b", cap=2, overflow="oldest")
+    effects = queue.on(says("c"))
+    assert effects == [DropWaiting(("a",), "overflow"), Wait("c", 2)]
+    assert queue.on(says("y", "yan")) == [Refuse("y")]
+
+
+def test_what_is_too_much_is_cut_short_and_only_then_dropped() -> None:
+    queue = busy("followup", "a", "b", cap=2, overflow="summarise")
+    assert queue.on(says("c")) == [Wait("c", 3)]
+    assert queue.on(says("d")) == [Wait("d", 4)]
+    effects = queue.on(says("e"))
+    assert effects == [DropWaiting(("a",), "overflow"), Wait("e", 4)]
+    assert queue.on(TurnEnded("now", 1)) == [
+        Start("b", 2, ("c", "d", "e"), "numbered", short=("b", "c"))
+    ]
+
+
+def test_one_by_one_nothing_is_cut_short() -> None:
+    queue = busy("serial", "a", cap=1, overflow="summarise")
+    assert queue.on(says("b")) == [Refuse("b")]
+
+
+def test_who_is_owed_a_turn_is_pushed_out_by_nobody() -> None:
+    queue = busy("followup", cap=1, overflow="oldest")
+    queue.on(says("a", is_begun=True, is_owed=True))
+    assert queue.on(says("b")) == [Refuse("b")]
+
+
+# --- serial -------------------------------------------------------------------------
+
+
+def test_the_first_that_waits_of_a_sender_is_told_so_once() -> None:
+    queue = busy("serial", note=True)
+    assert queue.on(says("a")) == [Wait("a", 1, is_noted=True)]
+    assert queue.on(says("b")) == [Wait("b", 2)]
+    assert queue.on(says("y", "yan")) == [Wait("y", 3, is_noted=True)]
+
+
+# --- interrupt ----------------------------------------------------------------------
+
+
+def test_new_words_end_the_turn_and_begin_after_its_end() -> None:
+    queue = busy("interrupt")
+    stop = CancelCurrent("now", 1, "interrupted")
+    assert queue.on(says("a")) == [stop, Wait("a", 1)]
+    assert queue.is_ending
+    assert queue.on(says("b")) == [Wait("b", 2)]
+    assert queue.on(TurnEnded("now", 1)) == [Start("a", 2, ("b",), "paragraphs")]
+    assert not queue.is_ending
+
+
+def test_nobody_interrupts_somebody_else_or_an_answer_on_its_way() -> None:
+    queue = busy("interrupt")
+    assert queue.on(says("y", "yan")) == [Wait("y", 1)]
+    assert queue.on(says("late", is_late=True)) == [Wait("late", 2)]
+    assert queue.on(says("task", may_join=False)) == [Wait("task", 3)]
+
+
+def test_a_stop_while_a_turn_is_being_interrupted_cancels_it_no_second_time() -> None:
+    queue = busy("interrupt", "a")
+    assert queue.on(StopAsked(frozenset(("now", "a")))) == [DropWaiting(("a",))]
+    assert queue.on(TurnEnded("now", 1)) == []
+    assert queue.is_idle
+
+
+def test_who_interrupts_again_and_again_does_not_starve_the_others() -> None:
+    queue = busy("interrupt", cap=99)
+    queue.on(says("y", "yan"))
+    turn = ("now", 1)
+    for number in range(MOST_IN_A_ROW):
+        effects = queue.on(says(f"a{number}"))
+        assert effects[0] == CancelCurrent(*turn, "interrupted")
+        [start] = queue.on(TurnEnded(*turn))
+        assert isinstance(start, Start)
+        turn = (start.id, start.generation)
+    assert queue.on(says("b")) == [Wait("b", 2)]
+    assert queue.on(TurnEnded(*turn)) == [Start("y", 5)]
+
+
+# --- steer --------------------------------------------------------------------------
+
+
+def test_words_go_into_the_running_turn_before_its_next_round() -> None:
+    queue = busy("steer", "a", "b", injections=2)
+    queue.on(says("c"))
+    assert queue.on(RoundBegins(1)) == [Inject(("a", "b"))]
+    assert queue.members == ("now", "a", "b")
+    assert queue.on(RoundBegins(1)) == []  # no more than two
+    assert queue.on(TurnEnded("now", 1)) == [Start("c", 2)]
+
+
+def test_only_the_same_sender_steers_and_no_picture() -> None:
+    queue = busy("steer", cap=9)
+    for each in (says("y", "yan"), says("a"), says("p", is_media=True), says("b")):
+        queue.on(each)
+    assert queue.on(RoundBegins(9)) == []
+    assert queue.on(RoundBegins(1)) == [Inject(("a",))]
+
+
+def test_what_the_turn_missed_comes_first_afterwards() -> None:
+    queue = busy("steer", "a", "b", injections=1)
+    queue.on(RoundBegins(1))
+    effects = queue.on(TurnEnded("now", 1, (says("a"),)))
+    assert effects == [Start("a", 2, ("b",), "numbered")]
+
+
+# --- resumed ------------------------------------------------------------------------
+
+
+def test_a_turn_that_was_cut_off_keeps_those_it_answered() -> None:
+    queue = SessionQueue(3, Buffering("followup"))
+    queue.on(says("now"))
+    queue.on(says("b", is_owed=True))
+    again = says("a", is_begun=True, also=("b",), style="lines", short=("b",))
+    queue.on(again)
+    queue.on(says("c"))
+    assert queue.on(says("b")) == []
+    assert queue.on(TurnEnded("now", 1)) == [Start("a", 2, ("b",), "lines", ("b",))]
+    queue.on(Gone(frozenset("b")))
+    assert queue.members == ("a",)
+    assert queue.on(TurnEnded("a", 2)) == [Start("c", 3)]
+
+
+# --- all of them --------------------------------------------------------------------
+
+
+class Conversation(RuleBasedStateMachine):
+    """Gives every message its one fate, whatever the policy."""
+
+    @initialize(
+        policy=st.sampled_from(POLICIES),
+        cap=st.integers(0, 4),
+        debounce=st.sampled_from((0.0, 1.0)),
+        overflow=st.sampled_from(OVERFLOWS),
+        injections=st.integers(0, 2),
+    )
+    def begin(
+        self,
+        policy: BusyPolicy,
+        cap: int,
+        debounce: float,
+        overflow: Overflow,
+        injections: int,
+    ) -> None:
+        buffering = Buffering(
+            policy,
+            debounce=debounce,
+            overflow=overflow,
+            injections=injections,
+            most_chars=35,
+        )
+        self.queue, self.cap, self.buffering = (
+            SessionQueue(cap, buffering),
+            cap,
+            buffering,
+        )
+        self.heard: dict[str, Heard] = {}
+        self.waits: list[str] = []
+        self.turn: list[str] = []  # all that the running turn answers
+        self.last: tuple[str, int] = ("", 0)
+        self.is_ending = False
+        self.fates: dict[str, str] = {}
+        self.served: dict[tuple[str, ...], int] = {}
+        self.gather = 0
+        self.owed = 0
+
+    def end(self, message: str, fate: str) -> None:
+        assert message not in self.fates, (message, fate)
+        self.fates[message] = fate
+
+    def take(self, names: Sequence[str]) -> None:
+        """Check that these were waiting, and are the oldest of their sender."""
+        for name in names:
+            self.waits.remove(name)
+            heard = self.heard[name]
+            older = [w for w in self.waits if self.heard[w].whose == heard.whose]
+            assert all(int(name[1:]) < int(w[1:]) for w in older), (name, older)
+
+    def play(self, effects: list[Effect], by: Heard | None = None) -> None:
+        for effect in effects:
+            match effect:
+                case Start():
+                    assert not self.turn
+                    assert effect.generation > self.last[1]
+                    self.turn = [effect.id, *effect.also]
+                    self.take(self.turn)
+                    assert len({self.heard[x].whose for x in self.turn}) == 1
+                    self.last, self.is_ending = (effect.id, effect.generation), False
+                case Inject(ids=ids):
+                    self.take(ids)
+                    assert {self.heard[x].whose for x in ids} == {self.whose}
+                    self.turn += ids
+                case Refuse(id=name):
+                    self.waits.remove(name)
+                    self.end(name, "refused")
+                case DropWaiting(ids=ids, reason=reason):
+                    for name in ids:
+                        self.waits.remove(name)
+                        self.end(name, reason)
+                        assert by is None or by.whose == self.heard[name].whose
+                case CancelCurrent(reason=reason):
+                    assert by is None or by.whose == self.whose
+                    self.is_ending = True
+                    if reason == "stopped":
+                        self.finish("stopped")
+                case Gather(number=number):
+                    self.gather = number
+                case Wait():
+                    assert effect.id in self.waits
+
+    @property
+    def whose(self) -> tuple[str, ...]:
+        return self.heard[self.turn[0]].whose
+
+    def finish(self, fate: str) -> None:
+        for name in self.turn:
+            self.end(name, fate)
+        self.turn = []
+
+    @rule(
+        sender=st.sampled_from("zy"),
+        is_plain=st.booleans() | st.just(True),  # noqa: FBT003
+        is_media=st.booleans(),
+        is_late=st.booleans(),
+        now=st.floats(0, 9),
+    )
+    def hear(
+        self, sender: str, *, is_plain: bool, is_media: bool, is_late: bool, now: float
+    ) -> None:
+        name = f"m{len(self.heard)}"
+        heard = says(
+            name,
+            sender,
+            may_join=is_plain,
+            is_media=is_media,
+            is_late=is_late,
+            now=now,
+        )
+        self.heard[name] = heard
+        self.waits.append(name)
+        self.play(self.queue.on(heard), heard)
+
+    @rule()
+    def hear_again(self) -> None:
+        for name in (*self.waits, *self.turn):
+            assert self.queue.on(self.heard[name]) == []
+
+    @rule(missing=st.integers(0, 2))
+    def end_turn(self, missing: int) -> None:
+        if not self.turn:
+            return
+        kept = max(1, len(self.turn) - missing)
+        again, self.turn = self.turn[kept:], self.turn[:kept]
+        if self.is_ending:
+            self.turn, again = [*self.turn, *again], []
+        self.finish("interrupted" if self.is_ending else "answered")
+        self.waits[:0] = again
+        self.owed += len(again)
+        missed = tuple(self.heard[name] for name in again)
+        self.play(self.queue.on(TurnEnded(*self.last, missed)))
+
+    @rule()
+    def end_another_turn(self) -> None:
+        name, generation = self.last
+        assert self.queue.on(TurnEnded(name, generation - 1)) == []
+
+    @rule()
+    def begin_round(self) -> None:
+        self.play(self.queue.on(RoundBegins(self.last[1])))
+
+    @rule()
+    def end_gathering(self) -> None:
+        self.play(self.queue.on(GatherOver(self.gather)))
+
+    @rule(sender=st.sampled_from("zy"))
+    def stop(self, sender: str) -> None:
+        mine = {x for x in self.heard if self.heard[x].whose == (sender,)}
+        self.play(self.queue.on(StopAsked(frozenset(mine))))
+
+    @invariant()
+    def every_message_has_one_place(self) -> None:
+        if not hasattr(self, "queue"):
+            return
+        assert sorted(self.queue.waiting) == sorted(self.waits)
+        assert list(self.queue.members) == self.turn
+        assert len(self.fates) + len(self.waits) + len(self.turn) == len(self.heard)
+
+    @invariant()
+    def it_is_bounded(self) -> None:
+        if hasattr(self, "queue"):
+            assert len(self.waits) <= self.queue.most_waiting + self.owed
+            assert len(self.turn) <= 1 + 2 * max(self.cap, 1) + 2 + self.owed
+
+    @invariant()
+    def nothing_waits_for_nothing(self) -> None:
+        if hasattr(self, "queue") and self.waits and not self.turn:
+            assert self.buffering.debounce > 0
+
+
+TestConversation = Conversation.TestCase
