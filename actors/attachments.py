@@ -12,6 +12,7 @@ import msgspec
 
 from actors.messages import Media
 from actors.protocol import StartTurn
+from actors.rules.quoting import with_quote
 
 if TYPE_CHECKING:
     from actors.messages import Inbound
@@ -44,16 +45,16 @@ async def read_attachments(start: StartTurn, services: Services) -> Question:
         inbound, text=joined(inbound.text, media.text), attachments=()
     )
     start = msgspec.structs.replace(start, inbound=asked, images=media.images)
-    return Question(start, joined(inbound.text, media.kept))
+    return Question(start, with_quote(joined(inbound.text, media.kept), inbound))
 
 
 def unread(inbound: Inbound) -> str:
-    """Give a message's words, and what came along by its name only."""
+    """Give a message's words, what came along by its name only, and what it quotes."""
     named = "\n".join(
         NAMED.format(kind=each.kind.capitalize(), name=each.name)
         for each in inbound.attachments
     )
-    return joined(inbound.text, named) if named else inbound.text
+    return with_quote(joined(inbound.text, named) if named else inbound.text, inbound)
 
 
 def joined(words: str, more: str) -> str:

@@ -348,6 +348,7 @@ class Attempt:
             history=known.lines,
             earlier=known.earlier,
             summaries=known.summaries,
+            answered=known.answered,
             steps=known.steps,
             attempt=self.held.state.attempts,
             reported=known.reported,

@@ -167,6 +167,7 @@ class Colleagues:
             agent=question.target,
             wants_drafts=False,
             attachments=(),
+            quoted=None,
             history=(),
             chain=msgspec.structs.replace(question.chain, deadline=now + within),
             occasion="",

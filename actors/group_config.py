@@ -27,8 +27,10 @@ class GroupConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Words that call it, beside `@name`: whole words, in any case. Where they do
     nothing but call it, they are left out of what its model reads."""
 
+    # Chosen: 0. Whoever was answered goes on talking to people at least as often as to
+    # the agent; a window is for chats where that is not so, or with `relevance_check`.
     # Not done: for ever (F069). What never ends is never taken away; a year is enough.
-    reply_window: Annotated[float, Meta(ge=0, le=525_600)] = 5.0
+    reply_window: Annotated[float, Meta(ge=0, le=525_600)] = 0.0
     """Minutes after its answer in which the same person need not call it again in the
     same chat, up to a year; 0: people always must."""
 

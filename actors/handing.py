@@ -161,6 +161,8 @@ class Handing:
                 received_at=services.clock.wall(),
                 agent=target,
                 attachments=(),
+                quoted=None,
+                mentions=(),
                 history=(),
                 chain=msgspec.structs.replace(chain, left=self._each),
                 others=0,

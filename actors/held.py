@@ -34,6 +34,9 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     steps: str = ""
     """The journal stream of this message's rounds and tool calls."""
 
+    answered: tuple[str, ...] = ()
+    """Ids of the messages that the conversation has answered lately."""
+
     reported: int = 0
     """The last attempt whose rounds stand in the ledger already."""
 

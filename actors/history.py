@@ -361,6 +361,11 @@ class History:
         self._answered.extend(answered)
         del self._answered[:-REMEMBERED]
 
+    @property
+    def answered(self) -> tuple[str, ...]:
+        """Ids of the messages that were answered lately, the newest last."""
+        return tuple(self._answered)
+
     def has_answered(self, inbound_id: str) -> bool:
         """Whether this message was answered, as far as that is remembered."""
         return inbound_id in self._answered

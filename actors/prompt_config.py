@@ -63,6 +63,10 @@ class LayerBudgets(Struct, frozen=True, forbid_unknown_fields=True):
     summaries: Tokens = 3_000
     """What was said earlier, in short."""
 
+    overheard: Tokens = 4_000
+    """What others said in a group since the agent last answered there; whole messages,
+    the newest."""
+
     facts: Tokens = 1_000
     """What is known that goes with the message."""
 

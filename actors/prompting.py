@@ -14,12 +14,17 @@ from actors.rules.briefing import NO_MEMORIES, Brief, Memories, Place
 from actors.rules.fitting import estimate
 from actors.rules.heard import Hearing, hear
 from actors.rules.hygiene import clean
+from actors.rules.overheard import written
+from actors.rules.quoting import with_quote
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from actors.collaboration_config import CollaborationConfig
     from actors.messages import Image, Inbound, ToolSpec
     from actors.persona import Persona
     from actors.room import Room
+    from actors.rules.overheard import Word
 
 
 class Prompting:
@@ -41,6 +46,7 @@ class Prompting:
         "_start",
         "memories",
         "notes",
+        "overheard",
         "room",
         "standing",
     )
@@ -57,6 +63,9 @@ class Prompting:
         self._left_out = 0
         self.memories: Memories = NO_MEMORIES
         """What memory has for this message."""
+
+        self.overheard: tuple[Word, ...] = ()
+        """What others said in the chat since the agent's last turn there."""
 
         self.standing: tuple[str, ...] = ()
         """What sources of tools say, the same for all messages."""
@@ -88,6 +97,7 @@ class Prompting:
                 (start.inbound, start.images),
                 (room.history, room.max_chars),
                 self._persona,
+                self.overheard,
             )
             self._shown, self._left_out = window.lines, window.left_out
         request = ModelRequest(
@@ -156,6 +166,7 @@ def window_of(
     question: tuple[Inbound, tuple[Image, ...]],
     earlier: tuple[tuple[Line, ...], int],
     persona: Persona,
+    overheard: Sequence[Word] = (),
 ) -> transcript.Window:
     """Give what a model is shown of a conversation with the question (F179).
 
@@ -163,11 +174,17 @@ def window_of(
         question: the message and its pictures.
         earlier: the conversation before it, and how many characters of it are shown.
         persona: who answers.
+        overheard: what others said in the chat since the agent's last turn.
     """
     (inbound, images), (history, max_chars) = question, earlier
-    asked = Line("user", inbound.text, name=inbound.sender_name, images=images)
+    words = with_quote(inbound.text, inbound)
+    asked = Line("user", words, name=inbound.sender_name, images=images)
     before = transcript.without_stale(history)
     heard = hear((*before, asked), hearing_of(inbound, persona))
+    context = persona.config.context
+    told = written(overheard, context.budgets.overheard, context.injection)
+    if told:  # made harmless word by word already
+        heard = (*heard[:-1], Line("user", told), heard[-1])
     return transcript.window(heard, persona.config.max_history + 1, max_chars)
 
 

@@ -142,6 +142,9 @@ class StartTurn(msgspec.Struct, frozen=True, kw_only=True):
     conversation: str = ""
     """The session's key."""
 
+    answered: tuple[str, ...] = ()
+    """Ids of the messages that the conversation has answered lately."""
+
     resume: str = ""
     """What the last answer gave as its `resume`."""
 

@@ -19,6 +19,8 @@ from runtime.rows import Record
 if TYPE_CHECKING:
     from actors.chapters import Chapter
     from actors.history import Conversation, Event
+    from actors.ledger import Run
+    from actors.messages import Inbound
     from actors.redaction import Keep
     from actors.rules.book import Consulted
 
@@ -26,6 +28,10 @@ CONVERSATION = "conversation"
 AUDIT = "audit"
 USAGE = "usage"
 COMPACTION = "compaction"
+
+CHECK = "check:"
+"""How the ids of those usage records begin that no event tells of: what asking cost
+whom a message in a group is for."""
 
 
 class ConversationRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,6 +222,28 @@ def usage(key: SessionKey, event: Event | Consulted) -> Record | None:
     )
     name = f"{name_of(event)}#{run.attempt}"
     return _record(USAGE, name, key.agent, part_of(key), body)
+
+
+def usage_of_check(name: str, inbound: Inbound, agent: str, run: Run) -> Record:
+    """Write down what it took to ask whom a message in a group is for."""
+    connector, chat = inbound.address.connector, inbound.address.chat
+    body = UsageRecord(
+        agent=agent,
+        connector=connector,
+        sender_id=inbound.sender_id,
+        provider=run.provider,
+        model=run.model,
+        input_tokens=run.usage.input_tokens,
+        output_tokens=run.usage.output_tokens,
+        cached_tokens=run.usage.cached_tokens,
+        spent=run.spent,
+        cost=run.cost,
+        seconds=run.seconds,
+        rounds=run.rounds,
+        attempt=run.attempt,
+        status="check",
+    )
+    return _record(USAGE, name, agent, chat_partition(connector, chat), body)
 
 
 def name_of(event: Event | Consulted) -> str:

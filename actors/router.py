@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from actors import answers, commits, gatekeeper, names
+from actors import commits, gatekeeper, names
+from actors.checker import Checked
+from actors.checking import Checks
+from actors.dismissal import dismissal, tell_dismissed
 from actors.hearing import Hearing, split, without_copies
 from actors.protocol import (
-    Deliver,
     DrainOutbox,
     Hear,
     Replied,
     Route,
-    Settled,
     StopCaused,
     TakeUp,
 )
@@ -36,6 +37,7 @@ from actors.staffing import ReplaceTable
 from actors.unheard import Unheard, place, read_back, read_open, tell_found
 from runtime.actor import Actor
 from runtime.errors import DuplicateError, StoreUnavailableError
+from runtime.keyed import KeyGivenUp
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 from runtime.messages import Keyed
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from actors.rules.message_state import Past
     from actors.rules.routes import Outcome, RoutingTable
     from actors.services import Services
-    from runtime.rows import SettledState, StoredMessage
+    from runtime.rows import StoredMessage
 
 LOG = EventLog("router")
 
@@ -96,6 +98,7 @@ class Router(Actor):
         super().__init__()
         self._hearing = Hearing(table, services)
         self._allotted = self._hearing.allotted
+        self._checks = Checks(self, services)
         self._connectors = connectors
         self._services = services
         self._newest: ReplaceTable | None = None
@@ -126,12 +129,22 @@ class Router(Actor):
                 self._hearing.answered(message)
             case TakeUp() | TakeUpDue() | HandOn():
                 return self._on_taken_up(message)
-            case LookBack(unheard=unheard):
-                return self._look_back(unheard)
+            case LookBack() | Checked() | KeyGivenUp():
+                return self._on_decision(message)
             case ReplaceTable() | ReplaceDue():
                 return self._replace_table(message)
             case _:
                 self._on_commit(message)
+        return None
+
+    def _on_decision(self, message: LookBack | Checked | KeyGivenUp) -> object:
+        match message:
+            case LookBack(unheard=unheard):
+                return self._look_back(unheard)
+            case Checked():
+                self._checked(message)
+            case KeyGivenUp(key=key):
+                self._checked(Checked(key, "failed"))
         return None
 
     def _on_taken_up(self, message: TakeUp | TakeUpDue | HandOn) -> object:
@@ -239,6 +252,8 @@ class Router(Actor):
     def _route(self, unheard: Unheard) -> None:
         inbound = unheard.inbound
         behind = self._held_back.get(commits.chat_stream(inbound))
+        if self._checks.is_open(inbound):
+            return  # found once more, while it is being asked whom it is for
         if behind is not None:
             behind.append(unheard)
             return
@@ -266,13 +281,21 @@ class Router(Actor):
         else:
             self._decide(unheard)
 
-    def _decide(self, unheard: Unheard) -> None:
-        outcome = self._hearing.decide(unheard)
+    def _decide(self, unheard: Unheard, checked: dict[str, bool] | None = None) -> None:
+        outcome = self._hearing.decide(unheard, checked)
         if isinstance(outcome, Heard):
-            unsaid = {each.agent: each.check == "relevance" for each in outcome.asking}
-            outcome = self._hearing.decide(unheard, unsaid)
-        if not isinstance(outcome, Heard):
+            self._hold(unheard.inbound)
+            checked = self._checks.ask(unheard, outcome, self._allotted.table)
+            if checked is not None:
+                self._decide(unheard, checked)
+        else:
             self._carry_out(unheard, outcome)
+
+    def _checked(self, checked: Checked) -> None:
+        """Go on with a message of which a model was asked."""
+        found = self._checks.take(checked)
+        if found is not None:
+            self._decide(*found)
 
     def _carry_out(self, unheard: Unheard, outcome: Outcome) -> None:
         """Have those hear it who are to hear it, and go on with its chat."""
@@ -353,20 +376,11 @@ class Router(Actor):
 
     def _nobody(self, inbound: Inbound, reason: str, text: str) -> None:
         """Settle what nobody hears; tell the sender where one waits."""
-        settled: tuple[SettledState, str] = ("dropped", reason)
-        LOG.info(
-            "message dropped", correlation_id=inbound.correlation_id, reason=reason
-        )
-        # In a group most messages are for nobody here; but who was promised an answer,
-        # to a delegation or a mention, is told.
-        is_own = not inbound.chain.agents and inbound.id == inbound.correlation_id
-        if inbound.is_direct or not is_own:
-            self._store(answers.notice(inbound, text, settled))
-        else:
-            self._store(answers.Answer(inbound=inbound, settled=settled))
+        name = inbound.correlation_id
+        LOG.info("message dropped", correlation_id=name, reason=reason)
+        self._store(dismissal(inbound, reason, text, self._services))
 
     def _store(self, answer: Answer) -> None:
-        answer = answers.localised(answer, self._services)
         commit = commits.as_unheard(
             answer, self._services.clock.wall(), self._services.keep
         )
@@ -376,17 +390,10 @@ class Router(Actor):
         )
 
     def _settled(self, settling: Settling) -> None:
-        answer = settling.answer
-        connector = names.connector(answer.inbound.address.connector)
-        if isinstance(settling.outcome, StoreUnavailableError):
+        answer, outcome = settling.answer, settling.outcome
+        if isinstance(outcome, StoreUnavailableError):
             self.after(RETRY_COMMIT, TryAgain(settling))
-        elif isinstance(settling.outcome, Exception):
-            self.tell(connector, DrainOutbox())
+        elif isinstance(outcome, Exception):
+            self.tell(names.connector(answer.inbound.address.connector), DrainOutbox())
         else:
-            account = answer.inbound.address.connector
-            self._services.metrics.message(account, answer.settled[0])
-            for delivery in answer.deliveries:
-                self.tell(connector, Deliver(delivery))
-            if not answer.deliveries:
-                reason = ":".join(answer.settled)
-                self.tell(connector, Settled(answer.inbound, reason))
+            tell_dismissed(self, answer, self._services)

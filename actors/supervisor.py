@@ -21,6 +21,7 @@ callboard
 │       ├── consultants  one actor for what each colleague asks, for each person
 │       ├── agent
 │       └── sessions     one actor for each conversation that is awake
+├── checks               one actor for each question whom a message is for
 ├── router
 ├── closer               ends conversations that sleep (if it is to)
 ├── scheduler            what was promised for later
@@ -42,6 +43,8 @@ from actors.accounts import Accounts
 from actors.acknowledgement import Acknowledgement
 from actors.agent import Agent
 from actors.bounce import Bounce
+from actors.checker import Checker
+from actors.checking import MOST_CHECKS
 from actors.closer import Closer
 from actors.collaboration import Collaboration
 from actors.condenser import Condenser
@@ -112,6 +115,7 @@ def tree(company: Company) -> Supervisor:
         ChildSpec(name="bounce", start=lambda: Bounce(services)),
         *company.edges,
         ChildSpec(name="agents", start=lambda: _agents(company), shutdown=30.0),
+        ChildSpec(name="checks", start=lambda: _checks(company)),
         ChildSpec(
             name="router",
             start=lambda: Router(company.roster.team.table, connectors, services),
@@ -121,6 +125,14 @@ def tree(company: Company) -> Supervisor:
         ChildSpec(name="connectors", start=lambda: _connectors(company), shutdown=30.0),
     )
     return Supervisor(children, SupervisorConfig(intensity=5, period=30.0))
+
+
+def _checks(company: Company) -> KeyedSupervisor:
+    config = KeyedConfig(is_permanent=False, most=MOST_CHECKS, shutdown=1.0)
+    roster, services = company.roster, company.services
+    return KeyedSupervisor(
+        lambda _key: Checker(roster.persona, services), config, names.ROUTER
+    )
 
 
 def _agents(company: Company) -> Supervisor:

@@ -18,6 +18,7 @@ from actors.carrying import carry_out
 from actors.colleagues import Colleagues
 from actors.consulting import tools_of
 from actors.ledger import total
+from actors.overhearing import overhear
 from actors.pacing import kept_apart
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded
 from actors.reminding import remind
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from actors.messages import ToolCall
     from actors.persona import Persona
+    from actors.rules.overheard import Word
     from actors.services import Services
 
 TAKEN_OVER = "⚠️ Another attempt at this took over."
@@ -86,18 +88,26 @@ class Turn(Actor):
         question = Question(start)
         memories = NO_MEMORIES
 
+        said: tuple[Word, ...] = ()
+
         async def reminded() -> None:
             nonlocal memories
             memories = await remind(start.inbound, persona, services, self)
 
+        async def overheard() -> None:
+            nonlocal said
+            said = await overhear(start, persona, services)
+
         with trio.move_on_at(ends_at):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(reminded)
+                nursery.start_soon(overheard)
                 if start.inbound.attachments:
                     question = await read_attachments(start, services)
         start = question.start
         asking = Asking(self, start, persona, services, words)
         asking.prompting.memories = memories
+        asking.prompting.overheard = said
         colleagues = Colleagues(self, start, persona, services, ends_at)
         course = Course(start, persona, services, asking, colleagues)
         outcome = await course.run(ends_at)

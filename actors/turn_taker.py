@@ -120,6 +120,7 @@ class TurnTaker(Actor):
             known = Known(
                 steps=f"{history.stream}/{inbound.id}",
                 reported=history.reported(inbound.id),
+                answered=history.answered,
             )
             if inbound.occasion not in ALONE:
                 known = msgspec.structs.replace(

@@ -43,6 +43,7 @@ COMMANDS = {
     "records": ("connectors.commands.records", "Compare records with the journal."),
     "replay": ("connectors.commands.replay", "Tell what happened in a conversation."),
     "restore": ("connectors.commands.restore", "Put a copy in the database's place."),
+    "route": ("connectors.commands.route", "Tell who would hear a message, and why."),
     "schedule": ("connectors.commands.schedule", "Reminders, tasks, cron, heartbeats."),
     "serve": ("connectors.commands.serve", "Run all connectors until stopped."),
     "tools": ("connectors.commands.tools", "List what agents can do."),

@@ -24,6 +24,7 @@ from connectors.config import (
     TerminalConfig,
 )
 from connectors.fetch.addresses import read_allowed
+from connectors.group_checks import check_groups, check_routes, unknown_pattern
 from connectors.hiring import check_hiring
 from connectors.matrix_checks import check_matrix
 from connectors.matrix_config import MatrixConfig
@@ -76,7 +77,6 @@ WithBrought = Callable[
     ["Settings[AppConfig]", "Mapping[str, str]"], "Settings[AppConfig]"
 ]
 
-WILDCARDS = frozenset("*?[")
 
 OF_THE_KERNEL = (Path("/proc"), Path("/sys"), Path("/dev"))
 
@@ -132,10 +132,7 @@ def check(app: AppConfig) -> Iterator[Complaint]:
         yield from unknown(way, "agent", app.default_agent, app.agents)
     for index, owner in enumerate(app.owners):
         yield from check_owner(("owners", index), owner, app)
-    for index, route in enumerate(app.routes):
-        way = ("routes", index)
-        yield from unknown((*way, "agent"), "agent", route.agent, app.agents)
-        yield from unknown_pattern((*way, "connector"), route.connector, app)
+    yield from check_routes(app)
     for name, agent in app.agents.items():
         yield from check_agent(name, agent, app)
     yield from check_consent(app)
@@ -214,20 +211,12 @@ def check_owner(way: Way, owner: str, app: AppConfig) -> Iterator[Complaint]:
         yield from unknown(way, "connector", connector, app.connectors)
 
 
-def unknown_pattern(way: Way, pattern: str, app: AppConfig) -> Iterator[Complaint]:
-    """Complain of a route that fits no connector there is."""
-    if not WILDCARDS.intersection(pattern):
-        yield from unknown(way, "connector", pattern, app.connectors)
-    elif pattern != "*" and not any(fnmatchcase(n, pattern) for n in app.connectors):
-        text = f"no connector fits {pattern!r}"
-        yield Complaint(way, text, close_to(pattern, app.connectors))
-
-
 def check_agent(name: str, agent: AgentConfig, app: AppConfig) -> Iterator[Complaint]:
     """Check what one agent refers to."""
     way: Way = ("agents", name)
     yield from unknown((*way, "model"), "model", agent.model, app.models)
     yield from check_routing((*way, "routing"), agent.routing, app)
+    yield from check_groups((*way, "groups"), agent.groups, app)
     for index, tool in enumerate(agent.tools):
         place = (*way, "tools", index)
         if not tool.startswith(SERVER):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import trio
 import trio.testing
 
@@ -43,8 +44,10 @@ async def open_room(
         here = ("anna", "ben")
         probes = {name: probe(system, names.sessions(name)) for name in here}
         probes["connector"] = probe(system, names.connector("fake"))
+        usual = {name: {"reply_window": 5.0, **settings.get(name, {})} for name in here}
         groups = {
-            name: group_of(GroupConfig(**each)) for name, each in settings.items()
+            name: group_of(msgspec.convert(each, GroupConfig))
+            for name, each in usual.items()
         }
         table = with_groups(routing_table(here), groups)
         router = Router(table, frozenset({"fake"}), make_services(store))

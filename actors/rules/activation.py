@@ -59,9 +59,6 @@ CheckKind = Literal["relevance", "broadcast"]
 """What a model is asked: is it meant for this agent, or for everybody?"""
 
 REASONS: tuple[Reason, ...] = ("always", "reply", "mention", "pattern", "window")
-RULES = ("own", "present", "bot", "never", *REASONS, "deference", "check")
-"""The rules, in the order in which they are told."""
-
 MINUTE = 60.0
 NOT_ADDRESSED = "No agent here answers this: none is called, and none has a reason."
 BOT = "No agent here answers other programs, or this one called none."
@@ -99,14 +96,6 @@ class Judged(msgspec.Struct, frozen=True):
 
     silence: Silence | None = None
     """Why it does not answer."""
-
-
-class Step(msgspec.Struct, frozen=True):
-    """What one rule says about one agent."""
-
-    rule: str
-    holds: bool
-    why: str
 
 
 class Heard(msgspec.Struct, frozen=True):

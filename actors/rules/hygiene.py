@@ -76,6 +76,8 @@ _HEADLINE = re.compile(
 # A line that looks like the words of somebody in a group.
 _SPEAKER = re.compile(rf"^[ \t]*\[(?!{BREAK})(?=[^\]\r\n]{{1,80}}\]:)", re.MULTILINE)
 
+_GREETINGS = r"hey|hi|hello|hallo|hola|buenas|ok|okay|안녕"
+
 _SENDER = re.compile(rf"\A\[(?!{BREAK})[^\]\r\n]{{1,80}}\]: ?")
 
 # What ends a line somewhere, though not for `re`.
@@ -151,25 +153,34 @@ def without_sender(text: str) -> str:
 
 
 def without_mentions(text: str, mentions: Iterable[str]) -> str:
-    """Leave out what calls the agent, unless nothing else was said."""
+    """Leave out what only calls the agent, unless nothing else was said.
+
+    That is at the beginning, maybe after a greeting, or at the end. Anywhere else it is
+    spoken of, and the sentence would not be one without it.
+    """
     left = text
-    for mention in mentions:
-        if mention and mention.casefold() in left.casefold():
-            left = _mention(mention).sub(" ", left)
-    if left == text:
-        return text
-    left = re.sub(r"[ \t]{2,}", " ", left).strip(" \t,:")
-    return left if left.strip() else text
+    called = [each for each in mentions if each and each.casefold() in text.casefold()]
+    while called:
+        before = left
+        for mention in called:
+            first, last = _mention(mention)
+            left = last.sub(r"\1", first.sub(r"\1", left))
+        if left == before:
+            break
+    return left if any(character.isalnum() for character in left) else text
 
 
 @lru_cache(maxsize=256)
-def _mention(mention: str) -> re.Pattern[str]:
+def _mention(mention: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Find what calls the agent at the beginning, and at the end."""
     # A name within a longer one, or within an address, calls nobody.
     before = r"(?<![\w@.])" if mention[0] == "@" or mention[0].isalnum() else ""
     after = r"(?![\w@-])" if mention[-1].isalnum() else ""
-    return re.compile(
-        rf"[ \t]*{before}{re.escape(mention)}{after}[ \t]*", re.IGNORECASE
-    )
+    name = f"{before}{re.escape(mention)}{after}"
+    # Why bounded blanks: time in proportion to the text's length.
+    first = rf"\A\s{{0,9}}((?:{_GREETINGS})[ \t,]{{1,9}})?{name}[\s,:;!]{{0,9}}(?=\S)"
+    last = rf"[ \t,:;]{{1,9}}{name}[ \t]{{0,9}}([.!?…]{{0,9}})\s*\Z"
+    return re.compile(first, re.IGNORECASE), re.compile(last, re.IGNORECASE)
 
 
 def harmless_name(name: str) -> str:

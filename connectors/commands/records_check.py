@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from actors.difference import Difference, compare
 from actors.rebuild import Fold
-from actors.records import COMPACTION, CONVERSATION, USAGE
+from actors.records import CHECK, COMPACTION, CONVERSATION, USAGE
 from actors.redaction import Keep
 from connectors.commands.printing import first_words
 
@@ -60,6 +60,8 @@ class Comparison:
 
     def _surplus(self) -> Iterator[Difference]:
         there = self._rows.totals().records
+        usage = self._rows.recent(USAGE)
+        self._explained[USAGE] += sum(1 for row in usage if row.id.startswith(CHECK))
         for kind in COUNTED:
             surplus = there.get(kind, 0) - self._explained[kind]
             if surplus > 0:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from actors import staff_rows
 from actors.persona import Persona
 from actors.roster import Hiring, make_team
-from actors.rules.routes import routing_table
+from actors.rules.routes import binding_of, routing_table
 from actors.staff_rows import AGENT, AT_REST, Rows, StaffChange
 from connectors.commands.printing import complain, say
 from connectors.hiring import make_persona, terms_of
@@ -52,7 +52,9 @@ def team_of(config: AppConfig) -> Team:
         for name, agent in config.agents.items()
     ]
     hiring = Hiring(terms_of(config, TOOL_NAMES), partial(make_persona, config, {}))
-    return make_team(settled, routing_table(config.agents), hiring, rows, {})
+    routes = map(binding_of, config.routes)
+    table = routing_table(config.agents, routes, config.default_agent)
+    return make_team(settled, table, hiring, rows, {})
 
 
 def write(

@@ -9,7 +9,7 @@ import trio
 
 from actors.deliveries import Abilities, Delivery, Draft, Typing
 from actors.errors import ChatError, DeliveryBusyError, DeliveryRefusedError
-from actors.messages import Address, Attachment, Inbound
+from actors.messages import Address, Attachment, Inbound, Quoted
 from runtime.errors import KernelError
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class FakeTransport:
         sender: str = "zoe",
         key: str = "",
         attachments: tuple[Attachment, ...] = (),
+        quoted: Quoted | None = None,
     ) -> Inbound:
         """Have a person write; the same `key` twice is the same message again."""
         self._count += 1
@@ -80,6 +81,7 @@ class FakeTransport:
             received_at=float(self._count),
             agent=self.agent,
             attachments=attachments,
+            quoted=quoted,
             is_direct=self.is_direct,
         )
         self._written.append(inbound)

@@ -48,7 +48,11 @@ def said(text: str = "hi", **fields: Any) -> Inbound:
 
 
 def table(*bindings: Binding, **settings: Any) -> RoutingTable:
-    groups = {name: group_of(GroupConfig(**given)) for name, given in settings.items()}
+    usual = {name: {"reply_window": 5.0, **settings.get(name, {})} for name in NAMES}
+    groups = {
+        name: group_of(msgspec.convert(given, GroupConfig))
+        for name, given in usual.items()
+    }
     return with_groups(routing_table(NAMES, bindings), groups)
 
 

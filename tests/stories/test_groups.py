@@ -7,11 +7,13 @@ import trio.testing
 
 from actors.config import AgentConfig
 from actors.group_config import GroupConfig
+from actors.messages import Quoted
 from tests.fakes.company import Cast, Platform, at_rest, open_company
 
 
 def room(**settings: GroupConfig) -> Cast:
-    groups = {name: GroupConfig() for name in ("anna", "ben", "carl")} | settings
+    usual = GroupConfig(reply_window=5.0)
+    groups = dict.fromkeys(("anna", "ben", "carl"), usual) | settings
     agents = {name: AgentConfig(groups=each) for name, each in groups.items()}
     return Cast(agents=agents, platform=Platform(is_direct=False))
 
@@ -61,3 +63,47 @@ async def test_who_was_answered_goes_on_without_a_call_over_a_restart(
         await trio.sleep(301)
         await say(cast, "anybody?")
     assert len(answers(cast)) == 7
+
+
+def prompts(cast: Cast) -> list[str]:
+    return [request.lines[-1].text for request in cast.model.requests]
+
+
+async def test_who_is_called_is_told_what_was_said_since_it_last_answered(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    cast = room(ben=GroupConfig(pending_messages=0))
+    async with open_company(autojump_clock, cast):
+        await say(cast, "the key is under the mat", "max")
+        await say(cast, "but that is elsewhere", "max", chat="hall")
+        await say(cast, "@ben good evening")
+        await say(cast, "@anna where is the key?")
+        told = prompts(cast)[-1].split("\n")
+        assert told[1:3] == [
+            "[max]: the key is under the mat",
+            "[zoe]: @ben good evening",
+        ]
+        assert told[3].startswith("[ben]: ben heard")
+        assert told[-1] == "[zoe]: where is the key?"
+        assert prompts(cast)[0] == "[zoe]: good evening"
+        assert "elsewhere" not in "".join(prompts(cast))
+    cast.restart()
+    async with open_company(autojump_clock, cast):
+        await say(cast, "it is gone", "max")
+        await say(cast, "@anna and now?")
+    told = prompts(cast)[-1].split("\n")
+    assert told[1:-1] == ["[max]: it is gone", "[Now to you]", ""]
+
+
+async def test_one_who_reads_along_in_a_thread_of_its_own_hears_the_quote(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    cast = room()
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("why?", quoted=Quoted("84", "anna", agent="anna"))
+        await at_rest(cast)
+        await say(cast, "go on")
+    assert answers(cast) == ["anna: anna", "anna: anna"]
+    quoted = "[zoe]: why?\n\n(In reply to anna, who wrote: “84”)"
+    assert prompts(cast)[0] == quoted
+    assert cast.model.requests[1].lines[0].text == quoted

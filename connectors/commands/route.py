@@ -1,0 +1,177 @@
+"""`callboard route explain`: who would hear a message, and which rules say so."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from actors.messages import Address, Inbound, Quoted
+from actors.rules.activation import Situation
+from actors.rules.agent_access import agent_access
+from actors.rules.explaining import Explained, explain
+from actors.rules.windows import KIND, key_of, place_of
+from connectors.access_checks import approvers
+from connectors.commands import config_option, find_settings, tell_problems
+from connectors.commands.database import json_option
+from connectors.commands.printing import say, say_json, table
+from connectors.commands.staffed import team_of
+from connectors.settings import load_app
+from runtime.clock import SystemClock
+from runtime.sqlite_survey import survey
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from connectors.config import AppConfig
+
+HEADERS = ("AGENT", "RULE", "VERDICT", "WHY")
+NAMES = "NAME,…"
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """The message that is asked about."""
+
+    text: str
+    chat: str
+    thread: str
+    sender: str
+    is_group: bool
+    is_bot: bool
+    present: tuple[str, ...]
+    mentions: tuple[str, ...]
+    roles: tuple[str, ...]
+    reply_to: str
+
+
+def names_of(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]:
+    """Read names with commas between them."""
+    return tuple(each.strip() for each in value.split(",") if each.strip())
+
+
+@click.group()
+def command() -> None:
+    """Tell who would hear a message, and why."""
+
+
+@command.command("explain")
+@config_option
+@click.argument("text")
+@click.option("--chat", required=True, metavar="CONNECTOR/CHAT", help="Where.")
+@click.option("--thread", default="", metavar="ID", help="In which thread of it.")
+@click.option("--sender", default="somebody", metavar="ID", help="Who writes it.")
+@click.option("--roles", default="", metavar=NAMES, callback=names_of, help="As what.")
+@click.option("--group/--direct", "is_group", default=False, help="Kind of the chat.")
+@click.option("--bot", "is_bot", is_flag=True, help="A program writes it.")
+@click.option(
+    "--present", default="", metavar=NAMES, callback=names_of, help="Agents there."
+)
+@click.option(
+    "--mention",
+    "mentions",
+    default="",
+    metavar=NAMES,
+    callback=names_of,
+    help="Agents that the platform says are mentioned, beside @name in the text.",
+)
+@click.option("--reply-to", default="", metavar="AGENT", help="Whom it replies to.")
+@json_option
+def explain_route(config: Path | None, *, as_json: bool, **asked: object) -> None:
+    """Tell who would hear TEXT, each rule's verdict in order; nothing is sent.
+
+    By the settings and, for reply windows, the database, if there is one. Whether a
+    model would say that words are meant for an agent is not asked.
+    """
+    path = find_settings(config, Path.cwd(), may_fall_back=True).path
+    settings = load_app(path, os.environ)
+    for warning in settings.warnings:
+        tell_problems(warning, "warning: ")
+    found = explained(settings.value, msgspec.convert(asked, Asked))
+    if as_json:
+        say_json(found)
+        return
+    rows = [(x.agent, x.rule, x.verdict, x.why) for x in found.steps]
+    for line in (*table(HEADERS, rows), "", *found.outcome):
+        say(line)
+
+
+def explained(config: AppConfig, asked: Asked) -> Explained:
+    """Tell who would hear a message.
+
+    Raises:
+        click.BadParameter: there is no such connector, or agent.
+    """
+    routes = team_of(config).table
+    known = tuple(routes.agents.values())
+    for option, named in (
+        ("--present", asked.present),
+        ("--mention", asked.mentions),
+        ("--reply-to", (asked.reply_to,) if asked.reply_to else ()),
+    ):
+        refuse_unknown(option, "agent", named, known)
+    now = SystemClock().wall()
+    inbound = inbound_of(config, asked, now)
+    situation = Situation(now=now, answered_at=windows_of(config, inbound, known))
+    access = agent_access(config.access, approvers(config))
+    return explain(inbound, routes, situation, access)
+
+
+def refuse_unknown(
+    option: str, noun: str, named: Collection[str], known: Collection[str]
+) -> None:
+    """Complain of a name that nothing has.
+
+    Raises:
+        click.BadParameter: there is one.
+    """
+    for name in named:
+        if name not in known:
+            text = f"there is no {noun} {name!r}; known: {', '.join(known)}"
+            raise click.BadParameter(text, param_hint=option)
+
+
+def inbound_of(config: AppConfig, asked: Asked, now: float) -> Inbound:
+    """Make the message.
+
+    Raises:
+        click.BadParameter: there is no such connector, or no chat is named.
+    """
+    connector, _, chat = asked.chat.partition("/")
+    refuse_unknown("--chat", "connector", (connector,), tuple(config.connectors))
+    if not chat:
+        text = f"name the chat, too, as {connector}/CHAT"
+        raise click.BadParameter(text, param_hint="--chat")
+    quoted = Quoted(agent=asked.reply_to) if asked.reply_to else None
+    return Inbound(
+        id="explain",
+        platform="",
+        platform_id="explain",
+        address=Address(connector, chat, asked.thread),
+        sender_id=asked.sender,
+        sender_name=asked.sender,
+        text=asked.text,
+        received_at=now,
+        is_direct=not asked.is_group,
+        quoted=quoted,
+        mentions=asked.mentions,
+        present=asked.present,
+        roles=asked.roles,
+        is_bot=asked.is_bot,
+    )
+
+
+def windows_of(
+    config: AppConfig, inbound: Inbound, agents: Collection[str]
+) -> dict[str, float]:
+    """Read when each agent last answered this person in this chat."""
+    path = Path(config.store.path)
+    if inbound.is_direct or not path.is_file():
+        return {}
+    wanted = {key_of(agent, place_of(inbound)).text: agent for agent in agents}
+    with survey(path) as rows:
+        return {
+            wanted[row.id]: row.at for row in rows.entries(KIND) if row.id in wanted
+        }
