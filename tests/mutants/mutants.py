@@ -267,9 +267,9 @@ MUTANTS = (
     Mutant(
         "one agent a way round to another",
         "actors/router.py",
-        "        outcome = gatekeeper.permitted(found, inbound, services)\n",
-        "        outcome = found if inbound.chain.agents else gatekeeper.permitted(\n"
-        "            found, inbound, services\n        )\n",
+        "        outcome = gatekeeper.permitted(outcome, inbound, self._services)\n",
+        "        if not inbound.chain.agents:\n"
+        "            outcome = gatekeeper.permitted(outcome, inbound, self._services)\n",
         ("tests/stories/test_strangers.py",),
     ),
     Mutant(
