@@ -27,6 +27,9 @@ homeserver = "{url}"
 invites = "listed"
 invite_from = ["@zoe:cb.test"]
 
+[connectors.matrix.access]
+people = "anyone"
+
 [connectors.matrix.accounts.anna]
 user = "@anna:cb.test"
 access_token = {{ env = "TOKEN_OF_ANNA" }}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+from msgspec import structs
 
 from actors.deliveries import Delivery, Edit, Reaction
 from actors.errors import DeliveryRefusedError
@@ -140,40 +141,43 @@ def edit_of(room: Room, receipt: str, text: str) -> Edit:
     )
 
 
-async def test_an_edit_replaces_and_signs_are_exchanged(
-    crew: Crew, line: Line, room: Room
-) -> None:
-    asked = await room.say("hello")
-    eyes = Reaction(
-        correlation_id="c",
+def sign(room: Room, message: str, shown: str, instead_of: str = "") -> Reaction:
+    return Reaction(
+        correlation_id=f"c-{shown}",
         address=Address("matrix", room.id),
         agent="anna",
-        message=asked,
-        sign="👀",
+        message=message,
+        sign=shown,
+        instead_of=instead_of,
     )
+
+
+async def test_an_edit_replaces_what_was_said(
+    crew: Crew, line: Line, room: Room
+) -> None:
     async with line.listening():
         receipt = await line.transport.deliver(saying(room, "he"))
         await line.transport.presence.edit(edit_of(room, receipt, "hello **you**"))
-        await line.transport.presence.react(eyes)
-        await line.transport.presence.react(eyes)
+    path = f"/_matrix/client/v1/rooms/{room.id}/relations/{receipt}/m.replace"
+    (edit,) = (await crew.zoe.ask("GET", path))["chunk"]
+    assert edit["content"]["m.new_content"]["body"] == "hello **you**"
+
+
+async def test_signs_are_exchanged_also_those_of_an_earlier_process(
+    crew: Crew, line: Line, room: Room
+) -> None:
+    asked = await room.say("hello")
+    eyes, done = sign(room, asked, "👀"), sign(room, asked, "✅", "👀")
+    again = sign(room, asked, "👀")
     async with line.listening():
-        done = Reaction(
-            correlation_id="other",
-            address=eyes.address,
-            agent="anna",
-            message=asked,
-            sign="✅",
-            instead_of="👀",
-        )
         await line.transport.presence.react(eyes)
+        await line.transport.presence.react(structs.replace(again, correlation_id="d"))
+    async with line.listening():
         await line.transport.presence.react(done)
     path = f"/_matrix/client/v1/rooms/{room.id}/relations/{asked}/m.annotation"
     signs = (await crew.zoe.ask("GET", path))["chunk"]
     keys = [each["content"].get("m.relates_to", {}).get("key") for each in signs]
     assert [key for key in keys if key] == ["✅"]
-    path = f"/_matrix/client/v1/rooms/{room.id}/relations/{receipt}/m.replace"
-    (edit,) = (await crew.zoe.ask("GET", path))["chunk"]
-    assert edit["content"]["m.new_content"]["body"] == "hello **you**"
 
 
 async def test_a_picture_and_what_a_reply_replies_to_come_along(
