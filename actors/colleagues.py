@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from actors import names, pacing
+from actors import names, rulings
 from actors.collaborating import CancelConsult, Consult, Consultancy, book_key
 from actors.rules import asking_round as rules
 from actors.rules import loop_guard, tool_results
@@ -110,8 +110,8 @@ class Colleagues:
         if self.asked >= left:
             return loop_guard.spent(services.limits.max_delegations)
         self.asked += 1  # before others ask
-        exchange = pacing.exchange(inbound, self.name, verdict.target, key)
-        (ruling,) = await pacing.rule(self._turn, (exchange,), inbound)
+        exchange = rulings.exchange(inbound, self.name, verdict.target, key)
+        (ruling,) = await rulings.rule(self._turn, (exchange,), inbound)
         if ruling.is_allowed:
             return verdict
         self.asked -= 1

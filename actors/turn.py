@@ -19,7 +19,6 @@ from actors.colleagues import Colleagues
 from actors.consulting import tools_of
 from actors.ledger import total
 from actors.overhearing import overhear
-from actors.pacing import kept_apart
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded
 from actors.reminding import remind
 from actors.rules import resuming, transcript
@@ -27,6 +26,7 @@ from actors.rules import turn as rules
 from actors.rules.briefing import NO_MEMORIES, SPOKEN_TO
 from actors.rules.loop_detector import LoopLimits
 from actors.rules.safe_tools import DELEGATE, OF_COLLEAGUES
+from actors.rulings import kept_apart
 from actors.steps import Steps
 from actors.tool_calls import ToolCalls
 from actors.words import Words

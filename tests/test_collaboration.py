@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from actors import names, pacing
+from actors import names, rulings
 from actors.collaborating import MayWork
 from actors.collaboration import Collaboration
 from actors.collaboration_config import CollaborationConfig
@@ -77,7 +77,7 @@ class Asker(Actor):
     """Asks whether some exchanges may be."""
 
     async def on_receive(self, message: Any) -> object:
-        return await pacing.rule(self, message.exchanges, words())
+        return await rulings.rule(self, message.exchanges, words())
 
 
 async def test_where_nobody_rules_nobody_may(autojump_clock: Clock) -> None:

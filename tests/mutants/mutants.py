@@ -324,7 +324,7 @@ MUTANTS = (
     ),
     Mutant(
         "colleagues: they may where nobody rules",
-        "actors/pacing.py",
+        "actors/rulings.py",
         'UNRULED = Ruling("unruled")\n',
         'UNRULED = Ruling("ok")\n',
         ("tests/test_collaboration.py",),

@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from actors.rules.busy_policies import MANNERS, BusyPolicy, Buffering, Overflow
+from actors.rules.busy_policies import MANNERS, Buffering, BusyPolicy, Overflow
 from actors.rules.queueing import (
     MOST_IN_A_ROW,
     CancelCurrent,
@@ -41,7 +41,7 @@ def says(name: str, sender: str = "zoe", **fields: object) -> Heard:
     return msgspec.structs.replace(heard, **fields)
 
 
-def busy(policy: BusyPolicy, *waiting: str, cap: int = 3, **fields: object):  # noqa: ANN202, E501
+def busy(policy: BusyPolicy, *waiting: str, cap: int = 3, **fields: object):
     buffering = msgspec.structs.replace(Buffering(policy), **fields)
     queue = SessionQueue(cap, buffering)
     assert queue.on(says("now")) == [Start("now", 1)]
