@@ -10,13 +10,17 @@ import trio
 import trio.testing
 
 from actors import names
+from actors.checker import Checked
+from actors.checking import LOST_AFTER
 from actors.group_config import GroupConfig
 from actors.protocol import Replied, Route, TakeUp
 from actors.router import SWEEP_EVERY, Router
 from actors.rules.routes import group_of, routing_table, with_groups
 from actors.rules.windows import KIND
 from runtime.entries import Entry
+from runtime.keyed import KeyGivenUp
 from runtime.memory_store import MemoryStore
+from runtime.messages import Keyed
 from runtime.rows import Commit, Settle
 from tests.fakes.company import EPOCH
 from tests.fakes.neighbours import make_services, of_kind, probe, words
@@ -27,6 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from actors.messages import Inbound
+    from runtime.ref import ActorRef
+    from runtime.system import ActorSystem
+    from runtime.testing import Probe
 
 Clock = trio.testing.MockClock
 WINDOW = "anna/fake/room//zoe"
@@ -36,10 +43,20 @@ def group(text: str = "hello", number: int = 1, **fields: Any) -> Inbound:
     return words(text, number, is_direct=False, **fields)
 
 
+class Room(Crossing):
+    """The same, with a system in which others can be put up."""
+
+    def __init__(
+        self, system: ActorSystem, router: ActorRef, probes: dict[str, Probe]
+    ) -> None:
+        super().__init__(router, probes)
+        self.system = system
+
+
 @asynccontextmanager
 async def open_room(
     clock: Clock, store: MemoryStore, **settings: dict[str, Any]
-) -> AsyncGenerator[Crossing]:
+) -> AsyncGenerator[Room]:
     async with virtual(clock) as system:
         here = ("anna", "ben")
         probes = {name: probe(system, names.sessions(name)) for name in here}
@@ -51,7 +68,7 @@ async def open_room(
         }
         table = with_groups(routing_table(here), groups)
         router = Router(table, frozenset({"fake"}), make_services(store))
-        yield Crossing(system.spawn(router, name=names.ROUTER), probes)
+        yield Room(system, system.spawn(router, name=names.ROUTER), probes)
 
 
 def ids(heard: dict[str, list[Inbound]]) -> dict[str, list[str]]:
@@ -170,3 +187,42 @@ async def test_what_comes_next_in_a_chat_waits_for_what_is_looked_up(
         crossing.router.tell(Route(group("@anna hi", 3)))
         assert ids(await crossing.heard())["anna"] == ["m1", "m2", "m3"]
     assert not of_kind(crossing.connector, Route)
+
+
+WANTS = {"relevance_check": True, "check_timeout": 2.0}
+
+
+async def test_a_check_that_nobody_tells_of_is_given_up(
+    autojump_clock: Clock,
+) -> None:
+    async with open_room(autojump_clock, MemoryStore(), anna=WANTS) as crossing:
+        checks = probe(crossing.system, names.CHECKS)
+        crossing.router.tell(Replied(group(), "anna", EPOCH))
+        crossing.router.tell(Route(group("and now?", 2)))
+        crossing.router.tell(Route(group("@ben hi", 3)))
+        assert ids(await crossing.heard()) == {"anna": [], "ben": []}
+        await trio.sleep(2.0 + LOST_AFTER + 0.1)
+        assert ids(await crossing.heard()) == {"anna": ["m2"], "ben": ["m3"]}
+        crossing.router.tell(Route(group("and then?", 4)))
+        await trio.sleep(0.1)
+        crossing.router.tell(KeyGivenUp("m4/anna", "broke"))
+        crossing.router.tell(Checked("m4/anna", "no"))  # too late
+        assert ids(await crossing.heard())["anna"] == ["m2", "m4"]
+    assert [each.key for each in of_kind(checks, Keyed)] == ["m2/anna", "m4/anna"]
+
+
+async def test_what_is_found_again_while_it_is_checked_is_not_asked_twice(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    await open_window(store, EPOCH)
+    async with open_room(autojump_clock, store, anna=WANTS) as crossing:
+        checks = probe(crossing.system, names.CHECKS)
+        await crossing.heard()
+        await stored(store, group("and now?", 2))
+        crossing.router.tell(Route(group("and now?", 2), 1))
+        crossing.router.tell(TakeUp())
+        await trio.sleep(1.5)
+        crossing.router.tell(Checked("m2/anna", "yes"))
+        assert ids(await crossing.heard())["anna"] == ["m2"]
+    assert len(of_kind(checks, Keyed)) == 1

@@ -244,11 +244,40 @@ MUTANTS = (
     ),
     Mutant(
         "small talk in rooms answered",
-        "actors/rules/routes.py",
-        "    if not inbound.is_direct:\n"
-        '        return Verdict("default", (), "only for direct chats")\n',
-        "",
+        "actors/rules/activation.py",
+        "        if reason is None:\n"
+        '            return Judged(self.agent, silence="uncalled")\n'
+        "        return Judged(self.agent, reason)\n",
+        '        return Judged(self.agent, reason or "always")\n',
         SIMULATION,
+    ),
+    Mutant(
+        "groups: nobody yields to who is called",
+        "actors/rules/activation.py",
+        "        if self.yields_to:\n",
+        "        if False:\n",
+        ("tests/rules/test_activation.py",),
+    ),
+    Mutant(
+        "groups: what was said in a thread is heard in all",
+        "actors/rules/overheard.py",
+        "        if each.inbound.address.thread != ear.thread:\n",
+        "        if False:\n",
+        ("tests/rules/test_overheard.py",),
+    ),
+    Mutant(
+        "groups: who has a copy answers the original, too",
+        "actors/hearing.py",
+        "        return msgspec.structs.replace(unheard, copied=frozenset(has))\n",
+        "        return unheard\n",
+        ("tests/test_hearing.py",),
+    ),
+    Mutant(
+        "groups: a model that is silent keeps the agent silent",
+        "actors/rules/relevance.py",
+        '{"relevance": True,',
+        '{"relevance": False,',
+        ("tests/stories/test_group_checks.py",),
     ),
     Mutant(
         "strangers let in",
