@@ -7,7 +7,7 @@ same transaction.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -47,6 +47,13 @@ PLAIN_HISTORY = frozenset({"telegram"})
 CUT = "\n\n(cut: the answer was longer than {most} characters)"
 
 
+class Joint(msgspec.Struct, frozen=True):
+    """A further message that an answer is to."""
+
+    inbound: Inbound
+    how: Literal["merged", "steered"] = "merged"
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """All that comes of one message."""
 
@@ -78,6 +85,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     carried: Carried = NOTHING
     """What else is stored with it: what its marks ask for."""
+
+    also: tuple[Joint, ...] = ()
+    """Further messages that share its fate, in order; see `joint.py`."""
 
 
 class Aside(msgspec.Struct, frozen=True, kw_only=True):
@@ -379,3 +389,8 @@ def _delivery(
         trouble=trouble,
         answers_left=inbound.others,
     )
+
+
+def silent(inbound: Inbound) -> Delivery:
+    """Tell whoever counts answers that this message gets none of its own."""
+    return msgspec.structs.replace(_delivery(inbound, "", ""), kind="silence")

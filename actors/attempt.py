@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors import answers, names
+from actors import answers, names, together
 from actors.held import NOTHING, Held, Known
 from actors.ledger import Run, Spent, total
 from actors.protocol import (
@@ -27,18 +27,30 @@ from actors.protocol import (
 from actors.rules import message_state
 from actors.showing import DraftDue, Showing
 from actors.signals import Signals, SignDue
+from actors.trying import (
+    ClaimAgain,
+    Claimed,
+    Message,
+    Report,
+    Superseded,
+    WaitedLongEnough,
+)
+from actors.turn import TIMED_OUT
 from actors.turnstile import Turnstile
-from runtime.errors import DuplicateError
+from actors.vigil import LookAtTurn, Vigil
+from actors.words import TurnMoved
+from runtime.errors import DuplicateError, SequenceConflictError
 from runtime.logs import EventLog
-from runtime.rows import Claim, Commit, Committed, Defer
 
 if TYPE_CHECKING:
     from actors.answers import Aside
     from actors.messages import Inbound
     from actors.persona import Persona
+    from actors.rules.stuck import Pace
     from actors.services import Services
     from runtime.actor import Actor
     from runtime.reply import Reply
+    from runtime.rows import Committed
     from runtime.timers import Timer
 
 LOG = EventLog("session")
@@ -53,43 +65,6 @@ RETRY_CLAIM = 1.0
 
 RESTARTED = "⚠️ I am being restarted. Please ask again."
 LOST_THREAD = "⚠️ I lost the thread. Please ask again."
-
-
-class WaitedLongEnough(msgspec.Struct, frozen=True):
-    """A note to the session: a turn should have reported by now."""
-
-    turn_id: str
-
-
-class Claimed(msgspec.Struct, frozen=True):
-    """A note to the session: what became of the commit that an attempt begins."""
-
-    turn_id: str
-    outcome: Committed | Exception
-
-
-class ClaimAgain(msgspec.Struct, frozen=True):
-    """A note to the session: the disk may take the claim now."""
-
-    turn_id: str
-
-
-class Superseded(msgspec.Struct, frozen=True):
-    """The message is settled already: by hand, or by an earlier process."""
-
-
-Message = (
-    Granted
-    | Claimed
-    | ClaimAgain
-    | TurnSpoke
-    | TurnSpent
-    | DraftDue
-    | SignDue
-    | WaitedLongEnough
-    | TurnEnded
-)
-Report = Finished | Failed | Superseded
 
 
 class Attempt:
@@ -116,6 +91,7 @@ class Attempt:
         "_session",
         "_spent",
         "_turnstile",
+        "_vigil",
         "generation",
         "held",
         "id",
@@ -155,6 +131,7 @@ class Attempt:
         self.is_started = False
         """Whether the agent was told."""
 
+        self._vigil = Vigil(turn_id, held.inbound, persona.name, session, services)
         self._spent: tuple[Spent, ...] = ()
         self._known = NOTHING
         self._patience: Timer | None = None
@@ -182,12 +159,12 @@ class Attempt:
         if self.is_over:
             return None
         match message:
-            case TurnSpoke():
-                self._spoke(message)
-            case TurnSpent(spent=spent):
-                self._spent = spent
+            case TurnSpoke() | TurnSpent() | TurnMoved():
+                self._moved(message)
             case DraftDue() | SignDue():
                 self._show(message)
+            case LookAtTurn():
+                return self._look()
             case Granted() | ClaimAgain() | Claimed():
                 return self._on_permit(message)
             case WaitedLongEnough():
@@ -202,6 +179,28 @@ class Attempt:
             self.showing.show()
         else:
             self.signals.type_on()
+
+    def _moved(self, message: TurnSpoke | TurnSpent | TurnMoved) -> None:
+        self._vigil.move()
+        if isinstance(message, TurnSpoke):
+            self._spoke(message)
+        elif isinstance(message, TurnSpent):
+            self._spent = message.spent
+
+    def _look(self) -> Report | None:
+        """End it if it is stuck."""
+        if not self._vigil.look():
+            return None
+        self.cancel()
+        self._vigil.see_gone_later()
+        lost, why = self._lost(), "stuck"
+        stuck = msgspec.structs.replace(lost, text=TIMED_OUT, reason=why)
+        return self._report(msgspec.structs.replace(stuck, trouble="timeout"))
+
+    @property
+    def pace(self) -> Pace:
+        """How it gets on."""
+        return self._vigil.pace
 
     def _on_permit(self, message: Granted | ClaimAgain | Claimed) -> Report | None:
         match message:
@@ -260,14 +259,15 @@ class Attempt:
             return
         effect = self.held.state.on(message_state.Returns())
         if isinstance(effect, message_state.PutOff):
-            back = Defer(self.inbound.id, effect.attempts, effect.due_at, "stopped")
-            commit = Commit(at=self._services.clock.wall(), defers=(back,))
+            now = self._services.clock.wall()
+            commit = together.as_put_back(self.held, effect, now)
             self._services.store.submit(commit, _pass_over)
 
     def leave(self) -> None:
         """Give back the permit, and void what would still remind the session of it."""
         self.is_over = True
         self.showing.end()
+        self._vigil.end()
         self.signals.end()
         if self._patience is not None:
             self._patience.cancel()
@@ -285,11 +285,13 @@ class Attempt:
 
     def rest(self) -> None:
         """Have others run meanwhile: it only waits for people."""
+        self._vigil.pause()
         self._turnstile.lend()
         self.signals.rest()
 
     def go_on(self, reply: Reply) -> None:
         """Answer whether the turn may go on, as soon as that is known."""
+        self._vigil.move()
         self._turnstile.go_on(reply)
         self.signals.go_on()
 
@@ -312,19 +314,21 @@ class Attempt:
     def _claim(self) -> None:
         """Store that an attempt begins; a first claim that is lost does no harm."""
         note, turn_id, may_wait = self._session.note, self.id, not self._claim_first
-        claims = (Claim(self.inbound.id, self.held.state.attempts),)
 
         def done(outcome: Committed | Exception) -> None:
             if not may_wait or isinstance(outcome, Exception):
                 note(Claimed(turn_id, outcome))
 
-        row = Commit(at=self._services.clock.wall(), claims=claims, may_wait=may_wait)
+        now, steps = self._services.clock.wall(), self._known.steps
+        row = together.as_claim(self.held, steps, now, may_wait=may_wait)
         self._services.store.submit(row, done)
 
     def _claimed(self, outcome: Committed | Exception) -> Report | None:
         if isinstance(outcome, DuplicateError):
             self.cancel()
             return self._report(Superseded())
+        if isinstance(outcome, SequenceConflictError):
+            raise outcome  # an earlier incarnation has begun it with others
         if isinstance(outcome, Exception):
             LOG.warning("start of a turn not stored", why=str(outcome))
             if not self.is_started:
@@ -335,6 +339,8 @@ class Attempt:
 
     def _start(self) -> None:
         self.is_started = True
+        self.held = held = msgspec.structs.replace(self.held, is_recorded=True)
+        self._vigil.begin()
         session = self._session
         limits = self._services.limits
         seconds = self._persona.turn_seconds(limits) + REPORT_WITHIN
@@ -344,7 +350,7 @@ class Attempt:
             turn_id=self.id,
             generation=self.generation,
             session=session.actor_ref,
-            inbound=self.inbound,
+            inbound=held.asked,
             history=known.lines,
             earlier=known.earlier,
             summaries=known.summaries,
@@ -354,10 +360,19 @@ class Attempt:
             reported=known.reported,
             resume=known.resume,
             conversation=known.steps.rpartition("/")[0],
-            may_have_steps=self.held.state.may_have_steps,
+            may_have_steps=held.state.may_have_steps or bool(held.also),
+            is_steered=known.is_steered,
+            injected=held.injected,
             mode="visible" if self.inbound.chain.turns else "conversation",
         )
         session.tell(names.agent(self._persona.name), start)
+
+    def inject(self, injected: tuple[Inbound, ...]) -> tuple[Inbound, ...]:
+        """Put messages into the turn; give all that it was given so far."""
+        self._vigil.move()
+        given = (*self.held.injected, *injected)
+        self.held = msgspec.structs.replace(self.held, injected=given)
+        return given
 
     def _spoke(self, spoke: TurnSpoke) -> None:
         self.signals.spoke()
@@ -376,12 +391,6 @@ class Attempt:
         self.showing.show_now()
         aside = answers.aside(self.inbound, noted.key, noted.text, noted.status)
         return (aside,)
-
-
-def as_fails(failed: Failed, now: float) -> message_state.Fails:
-    """Say that a turn failed, in the words of the rules; `now` in Unix seconds."""
-    reason, may_retry = failed.reason, failed.may_retry
-    return message_state.Fails(reason, may_retry, now, failed.not_before)
 
 
 def _pass_over(_: object) -> None:

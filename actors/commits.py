@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import records
-from actors.history import Deferred, Exchanged
+from actors.history import AlsoAsked, Deferred, Exchanged
 from actors.journal import as_journal
 from actors.rules.keys import chat_partition
 from runtime.rows import (
@@ -19,7 +19,7 @@ from runtime.rows import (
 )
 
 if TYPE_CHECKING:
-    from actors.answers import Answer, Aside
+    from actors.answers import Answer, Aside, Joint
     from actors.deliveries import Delivery
     from actors.history import Event, History
     from actors.messages import Inbound
@@ -72,13 +72,22 @@ def as_event(answer: Answer) -> Exchanged | Deferred:
         lines=answer.lines,
         sender_id=inbound.sender_id,
         sender_name=inbound.sender_name,
-        asked="" if answer.lines else inbound.text,
+        asked="" if answer.lines and not answer.also else inbound.text,
         said="" if answer.lines else said,
         state=answer.settled[0],
         reason=answer.settled[1],
         run=answer.run,
         resume=answer.resume,
         is_group=not inbound.is_direct,
+        also=tuple(as_asked(each) for each in answer.also),
+    )
+
+
+def as_asked(joint: Joint) -> AlsoAsked:
+    """Write down a further message that an answer is to."""
+    inbound = joint.inbound
+    return AlsoAsked(
+        inbound.id, inbound.text, inbound.sender_id, inbound.sender_name, joint.how
     )
 
 
@@ -91,7 +100,18 @@ def as_commit(answer: Answer, now: float) -> Commit:
     """
     inbound, put_off = answer.inbound, answer.put_off
     part = part_of(inbound)
-    later = () if put_off is None else (as_defer(inbound, put_off, answer.settled[1]),)
+    state, reason = answer.settled
+    later: tuple[Defer, ...] = ()
+    settles = [Settle(inbound.id, state, reason)]
+    if put_off is not None:
+        # All wait together, or one of them would be begun alone.
+        all_ = (inbound, *(each.inbound for each in answer.also))
+        later, settles = tuple(as_defer(x, put_off, reason) for x in all_), []
+    elif answer.also:
+        settles += [
+            Settle(x.inbound.id, state, x.how if reason == "ok" else reason)
+            for x in answer.also
+        ]
     return Commit(
         at=now,
         accepts=tuple(as_accept(each, now) for each in answer.handed),
@@ -100,7 +120,7 @@ def as_commit(answer: Answer, now: float) -> Commit:
         records=answer.carried.records,
         entries=answer.carried.entries,
         facts=(*answer.remembered, *answer.carried.facts),
-        settles=() if later else (Settle(inbound.id, *answer.settled),),
+        settles=tuple(settles),
     )
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from actors.history import Conversation
+from actors.rules.busy_policies import BusyPolicy
+from actors.rules.stuck import Pace
 from runtime.errors import KernelError
 from runtime.logs import EventLog
 from runtime.ref import UNANSWERED
@@ -36,6 +38,11 @@ class Standing(msgspec.Struct, frozen=True):
     counted: Conversation = Conversation()
     waiting: int = 0
     is_busy: bool = False
+    policy: BusyPolicy = "serial"
+    """What is done with messages that come meanwhile."""
+
+    pace: Pace = "running"
+    """How the running turn gets on."""
 
 
 class Told(msgspec.Struct, frozen=True):

@@ -17,6 +17,8 @@ from actors.staffing import ListStaff, StaffList
 
 if TYPE_CHECKING:
     from actors.desk_question import Question
+    from actors.rules.busy_policies import BusyPolicy
+    from actors.rules.stuck import Pace
     from runtime.rows import StoredMessage
 
 PAGE = 1000
@@ -26,6 +28,22 @@ MOST_SHOWN = 10
 
 SHOWN = 80
 """Characters shown of a message."""
+
+
+POLICIES: dict[BusyPolicy, str] = {
+    "serial": "What comes meanwhile is answered one after the other.",
+    "followup": "What comes meanwhile is answered together afterwards.",
+    "interrupt": "What comes meanwhile interrupts the answer to you.",
+    "steer": "What comes meanwhile is taken into the answer to you.",
+}
+"""What `/status` says of each busy policy."""
+
+PACES: dict[Pace, str] = {
+    "long-running": "The present answer takes long.",
+    "stalled": "The present answer has stalled: nothing has come for a while.",
+    "stuck": "The present answer is stuck, and is being cancelled.",
+}
+"""What it says of an answer that does not get on."""
 
 
 async def who(asked: Question) -> Told:
@@ -70,6 +88,9 @@ async def status(asked: Question) -> Told:
         lines.append(text.format(count=standing.waiting))
     elif standing.is_busy:
         lines.append(say("I am writing an answer."))
+    if standing.is_busy and standing.pace != "running":
+        lines.append(say(PACES[standing.pace]))
+    lines.append(say(POLICIES[standing.policy]))
     return Told("\n".join(lines))
 
 

@@ -7,7 +7,7 @@ stream after that. What of the past is kept in other words, or not at all, stand
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -45,6 +45,17 @@ version are passed over."""
 NONE_REPORTED: Mapping[str, int] = {}
 
 
+class AlsoAsked(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A further message that an exchange answers."""
+
+    inbound_id: str
+    asked: str
+    sender_id: str = ""
+    sender_name: str = ""
+    how: Literal["merged", "steered"] = "merged"
+    """Whether the turn began with it, or it was put in later."""
+
+
 class Exchanged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Event `exchanged`: what was asked and what was answered."""
 
@@ -70,6 +81,9 @@ class Exchanged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     is_group: bool = False
     """Whether others read along; releases before it was told took none for one."""
+
+    also: tuple[AlsoAsked, ...] = ()
+    """Further messages of the same person that it answers, in order."""
 
 
 class Deferred(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -266,6 +280,7 @@ class History:
 
     def _take_exchange(self, event: Exchanged | Deferred) -> None:
         is_dead = isinstance(event, Exchanged) and event.state == "dead"
+        also = () if isinstance(event, Deferred) else event.also
         if isinstance(event, Deferred) or is_dead:
             # Not answered for good: it may be begun again, also by hand. Without a
             # round the run tells of none: of a turn that broke nobody knows more.
@@ -273,7 +288,7 @@ class History:
                 self._report(event.inbound_id, event.run.attempt)
         else:
             self._forget_report(event.inbound_id)
-            self._remember((event.inbound_id,))
+            self._remember((event.inbound_id, *(each.inbound_id for each in also)))
         if isinstance(event, Exchanged) and event.lines:
             if self.counted.is_closed:
                 self.flushed, self.ended = 0, None

@@ -26,7 +26,6 @@ from actors.condensing import (
     Shortened,
 )
 from actors.rewriting import Rewriting, RewritingLost
-from actors.rules import queueing
 from actors.rules.compaction import kept_from
 from actors.rules.expiry import expired
 from actors.turn_taker import TurnTaker
@@ -257,8 +256,7 @@ class Lifespan(TurnTaker):
             self._held[inbound.id], told=told, flushes=flushes
         )
         self._held[inbound.id] = held
-        heard = queueing.Heard(inbound.id, is_owed=held.state.past.was_read)
-        self._effects(self._queue.on(heard))
+        self._effects(self._queue.on(self._as_heard(held)))
 
     def _begin(self, held: Held, generation: int) -> None:
         """Begin a turn, after what has to come before it."""
@@ -315,7 +313,7 @@ class Lifespan(TurnTaker):
     def _go_on(self) -> None:
         """Begin what waited for the end of the last conversation."""
         current = self._queue.current
-        if current is not None and self._attempt is None and current in self._held:
+        if current in self._held and self._may_begin(current):
             self._begin(self._held[current], self._queue.generation)
 
     def _tell_of_reset(self, inbound: Inbound) -> None:
@@ -361,13 +359,13 @@ class Lifespan(TurnTaker):
             self._call_off()
         super()._forget_attempt()
 
-    def _cancelled(self, inbound: Inbound, run: Run | None = None) -> None:
+    def _cancelled(self, held: Held, run: Run | None = None) -> None:
         """Keep that a message was stopped; a command is none of the conversation."""
-        work = self._rewriting
+        work, inbound = self._rewriting, held.inbound
         if work is not None and work.is_by(inbound):
             self._call_off()
-        if self._held[inbound.id].told:
+        if held.told:
             stopped = answers.notice(inbound, "(stopped)", ("cancelled", "stopped"))
             self._put(stopped)
         else:
-            super()._cancelled(inbound, run)
+            super()._cancelled(held, run)

@@ -55,6 +55,16 @@ class LineMetrics:
         self._turns = metrics.counter(
             "callboard_turns", "Turns by agent and outcome.", ("agent", "outcome")
         )
+        self._paces = metrics.counter(
+            "callboard_turn_paces",
+            "Turns that became long-running, stalled or stuck, went on, or were gone.",
+            ("agent", "pace"),
+        )
+        self._buffered = metrics.counter(
+            "callboard_buffered",
+            "What a busy conversation did with messages, by agent and outcome.",
+            ("agent", "outcome"),
+        )
         self._stages = metrics.histogram(
             "callboard_stage_seconds",
             "Seconds a message spent in one stage of its way.",
@@ -229,6 +239,14 @@ class LineMetrics:
     def turn(self, agent: str, outcome: str) -> None:
         """Count a turn that ended."""
         self._turns.add(1, agent, outcome)
+
+    def pace(self, agent: str, pace: str) -> None:
+        """Count how a turn gets on, when that changes."""
+        self._paces.add(1, agent, pace)
+
+    def buffered(self, agent: str, outcome: str, count: int = 1) -> None:
+        """Count what a busy conversation did with messages."""
+        self._buffered.add(count, agent, outcome)
 
     def stage(self, stage: str, seconds: float) -> None:
         """Observe how long a message stayed in a stage."""

@@ -14,7 +14,7 @@ from runtime.errors import StoreError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from actors.messages import Inbound
     from runtime.rows import StoredMessage
@@ -100,6 +100,11 @@ async def is_settled(store: Store, inbound: Inbound) -> bool:
         LOG.warning("not seen whether it still waits", why=str(error))
         return False
     return found is None or bool(found.message.settled_at)
+
+
+async def settled_among(store: Store, asked: Iterable[Inbound]) -> frozenset[str]:
+    """Tell which of some messages somebody has settled; those the disk says."""
+    return frozenset([each.id for each in asked if await is_settled(store, each)])
 
 
 def _is_own(row: StoredMessage) -> bool:

@@ -72,6 +72,12 @@ class Concluded(msgspec.Struct, frozen=True):
     """Whether this incarnation put it in."""
 
 
+class Contested(msgspec.Struct, frozen=True):
+    """An answer to several messages is not stored: somebody has settled one of them."""
+
+    answer: answers.Answer
+
+
 class Entered(msgspec.Struct, frozen=True):
     """Something in the journal that answers nobody is durable, or never will be."""
 
@@ -160,7 +166,9 @@ class Outgoing:
             case _:
                 assert_never(answer)
 
-    def take(self, stored: Stored, session: Actor) -> Concluded | Entered | None:
+    def take(
+        self, stored: Stored, session: Actor
+    ) -> Concluded | Contested | Entered | None:
         """Learn what became of a commit.
 
         Returns:
@@ -183,7 +191,7 @@ class Outgoing:
 
     def _answered(
         self, answer: answers.Answer, stored: Stored, session: Actor
-    ) -> Concluded | None:
+    ) -> Concluded | Contested | None:
         outcome = stored.outcome
         if not (self._waiting and self._waiting[0] is answer):
             return self._stored_before(answer, stored)
@@ -193,6 +201,8 @@ class Outgoing:
             LOG.warning("answer waits for the disk", error_text=str(outcome))
             session.after(RETRY_COMMIT, RetryCommit())
             return None
+        if isinstance(outcome, DuplicateError) and answer.also:
+            return Contested(answer)
         if isinstance(outcome, DuplicateError):
             # An earlier incarnation, or an earlier process, stored this answer; what
             # it could not send stands in the outbox.
@@ -206,6 +216,16 @@ class Outgoing:
         self._waiting = self._waiting[1:]
         is_own = isinstance(outcome, Committed)
         return Concluded(answer, is_own=is_own, was_waited_for=True)
+
+    def put_instead(self, answer: answers.Answer) -> None:
+        """Let an answer take the place of the one that was contested."""
+        self._waiting = (answer, *self._waiting[1:])
+
+    def give_way(self, answer: answers.Answer) -> Concluded:
+        """Let an answer go whose first message somebody has settled."""
+        self._history.note_answered(answer.inbound.id)
+        self._waiting = self._waiting[1:]
+        return Concluded(answer, is_own=False, was_waited_for=True)
 
     def _told(
         self, aside: answers.Aside, outcome: Committed | Exception, session: Actor

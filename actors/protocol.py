@@ -83,6 +83,9 @@ class StopCaused(msgspec.Struct, frozen=True):
     correlation_id: str = ""
     """Only what goes back to this message; empty: to any of this person's."""
 
+    is_scoped: bool = False  # only what has the same interruption scope
+    is_all: bool = False  # what anybody asked in this conversation: an owner says so
+
 
 class Acquire(msgspec.Struct, frozen=True):
     """To the limiter: this session wants to run a turn."""
@@ -145,6 +148,8 @@ class StartTurn(msgspec.Struct, frozen=True, kw_only=True):
     answered: tuple[str, ...] = ()
     """Ids of the messages that the conversation has answered lately."""
 
+    is_steered: bool = False  # it asks, before each further round, what came meanwhile
+    injected: tuple[Inbound, ...] = ()  # put into an earlier attempt, and into this
     resume: str = ""
     """What the last answer gave as its `resume`."""
 
@@ -291,6 +296,7 @@ class Finished(msgspec.Struct, frozen=True):
 
     carried: Carried = NOTHING
     """What comes of the marks in the text, and is stored with the answer."""
+    joined: tuple[str, ...] = ()  # ids of messages that were put into it, and read
 
 
 class Failed(msgspec.Struct, frozen=True):

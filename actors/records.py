@@ -17,6 +17,8 @@ from actors.rules.keys import SessionKey, chat_partition, parse_key
 from runtime.rows import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from actors.chapters import Chapter
     from actors.history import Conversation, Event
     from actors.ledger import Run
@@ -150,7 +152,7 @@ def audit(key: SessionKey, event: Exchanged, keep: Keep) -> Record:
         sender_id=event.sender_id or key.sender,
         sender_name=event.sender_name,
         agent=key.agent,
-        input=asked[-1] if asked else event.asked,
+        input=asked[-1] if asked and not event.also else event.asked,
         output=said[-1] if said else event.said,
         provider=run.provider if run else "",
         model=run.model if run else "",
@@ -164,6 +166,27 @@ def audit(key: SessionKey, event: Exchanged, keep: Keep) -> Record:
         # It may be tried again by hand, and that is an exchange of its own.
         name = f"{name}#{run.attempt if run else 0}"
     return _record(AUDIT, name, key.connector, part_of(key), kept(body, keep))
+
+
+def audit_also(key: SessionKey, event: Exchanged, keep: Keep) -> Iterator[Record]:
+    """Write down the further messages that one exchange answered."""
+    said = [line.text for line in event.lines if line.role == "assistant"]
+    for each in event.also:
+        body = AuditRecord(
+            channel=key.connector,
+            chat=key.chat,
+            sender_id=each.sender_id or key.sender,
+            sender_name=each.sender_name,
+            agent=key.agent,
+            input=each.asked,
+            output=said[-1] if said else event.said,
+            status=event.state,
+            reason=each.how if event.reason == "ok" else event.reason,
+        )
+        name = each.inbound_id
+        if event.state == "dead":
+            name = f"{name}#{event.run.attempt if event.run else 0}"
+        yield _record(AUDIT, name, key.connector, part_of(key), kept(body, keep))
 
 
 def compaction(stream: str, key: SessionKey, event: Chapter) -> Record | None:
@@ -284,7 +307,7 @@ def of_event(
     made = [usage(key, event)]
     changes = isinstance(event, Compacted | Reset)
     if isinstance(event, Exchanged):
-        made.append(audit(key, event, keep))
+        made += (audit(key, event, keep), *audit_also(key, event, keep))
         changes = bool(event.lines)
     elif isinstance(event, Compacted | Reset):
         made.append(compaction(stream, key, event))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from actors.account import Account
 from actors.acquaintance import Acquaintances
 from actors.approval_board import ApprovalBoard
+from actors.busy_config import BufferingConfig, BusyPolicyConfig, WatchdogConfig
 from actors.collaboration_config import CollaborationConfig
 from actors.config import ApprovalConfig, AuditConfig, ToolCallConfig
 from actors.guests import GuestList
@@ -83,6 +84,9 @@ class Services:
     limits: LimitsConfig
     sessions: SessionConfig
     compaction: CompactionConfig = field(default_factory=CompactionConfig)
+    buffering: BufferingConfig = field(default_factory=BufferingConfig)
+    busy_policies: tuple[BusyPolicyConfig, ...] = ()
+    watchdog: WatchdogConfig = field(default_factory=WatchdogConfig)
     zone: tzinfo = UTC
     """Whose hours count for `sessions.reset_hour`."""
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from actors import answers, attempt, consent, desk, names
+import msgspec
+
+from actors import answers, consent, desk, names, trying
 from actors.consent import Beside
 from actors.desk_question import Standing
 from actors.held import Held
 from actors.history import SCHEMA, Conversation
-from actors.lifespan import Change, Lifespan
+from actors.lifespan import Change
+from actors.lineup import LineUp, LookedUp
 from actors.open_messages import is_settled
 from actors.outgoing import RetryCommit, Stored
 from actors.protocol import (
@@ -27,19 +30,26 @@ from actors.protocol import (
     TurnSpoke,
 )
 from actors.rules import commands, keys, message_state, queueing, stopping
+from actors.rules.approvals import person
 from actors.showing import DraftDue
 from actors.signals import SignDue
 from actors.staffing import Renewed
 from actors.turn_taker import BeginAgain
+from actors.vigil import LookAtTurn, SeeGone, see_gone
+from actors.words import TurnMoved
 from runtime.mailbox import MailboxConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from actors.messages import Inbound
 
 PAGE = 1000
 
+NOT_ALL = "/stop all is for those who run this company; /stop is for everyone."
 
-class Session(Lifespan):
+
+class Session(LineUp):
     """One conversation: its history, and at most one turn at a time.
 
     Takes: `Hear`, `StopCaused`, `Granted`, `TurnSpoke`, `TurnNoted`, `TurnEnded`;
@@ -84,7 +94,10 @@ class Session(Lifespan):
             current.held.state.on(message_state.Returns())  # it was not even begun
         self._abandon_attempt()
         for held in reversed(tuple(self._held.values())):
-            self.requeue(Hear(held.inbound, held.state.past))
+            past = held.state.past
+            if held.others:  # which they were stands in the store
+                past = msgspec.structs.replace(past, was_read=True)
+            self.requeue(Hear(held.inbound, past))
         # What was stored and not sent on, should it have failed in between.
         connector = keys.parse_key(self._history.stream).connector
         self.tell(names.connector(connector), DrainOutbox())
@@ -105,30 +118,36 @@ class Session(Lifespan):
             case Renewed(persona=persona):
                 self._persona = persona
             case Stored() | RetryCommit():
-                self._on_commit(message)
+                return self._on_commit(message)
             case BeginAgain(inbound_id=waited):
                 self._begin_again(waited)
             case (
                 Granted()
-                | attempt.Claimed()
-                | attempt.ClaimAgain()
+                | trying.Claimed()
+                | trying.ClaimAgain()
                 | TurnSpoke()
                 | TurnSpent()
+                | TurnMoved()
+                | LookAtTurn()
                 | DraftDue()
                 | SignDue()
-                | attempt.WaitedLongEnough()
+                | trying.WaitedLongEnough()
                 | TurnEnded()
             ):
-                self._on_turn(message)
-            case _ if isinstance(message, Beside | Change):
+                return self._on_turn(message)
+            case _ if isinstance(message, Beside | Change | LookedUp | SeeGone):
                 self._on_the_side(message)
             case _:
                 return super().on_receive(message)
         return None
 
-    def _on_the_side(self, message: Beside | Change) -> None:
+    def _on_the_side(self, message: Beside | Change | LookedUp | SeeGone) -> None:
         if isinstance(message, Beside):
             self._beside(message)
+        elif isinstance(message, LookedUp):
+            self._on_line(message)
+        elif isinstance(message, SeeGone):
+            see_gone(message, self._persona.name, self, self._services)
         else:
             self._changes(message)
 
@@ -153,17 +172,20 @@ class Session(Lifespan):
         elif inbound.occasion == "said":
             self._put(answers.reminder(inbound, self._persona))
         elif isinstance(command, commands.Stop):
-            self._stop(inbound)
+            self._stop(inbound, command)
         elif isinstance(command, commands.Asked) and not commands.skill_named(
             inbound.text, self._persona.skills
         ):
             return self._ask_desk(inbound, command)
         else:
-            heard = queueing.Heard(inbound.id, is_owed=hear.past.was_read)
-            self._effects(self._queue.on(heard))
-        is_idle = self._attempt is None and self._rewriting is None
-        waits = self._queue.waiting and is_idle
-        return self._see_whether_it_waits() if waits else None
+            return self._line_up(self._held[inbound.id]) or self._look_at_line()
+        return self._look_at_line()
+
+    def _look_at_line(self) -> Awaitable[None] | None:
+        current = self._queue.current
+        waits = self._queue.waiting and self._rewriting is None
+        may = waits and self._may_begin(current)
+        return self._see_whether_it_waits() if may else None
 
     async def _ask_desk(self, inbound: Inbound, asked: commands.Asked) -> None:
         """Have a command answered that is not about what runs here."""
@@ -174,6 +196,8 @@ class Session(Lifespan):
             Conversation() if counted.is_closed else counted,
             len(queue.waiting),
             is_busy=queue.current is not None,
+            policy=queue.buffering.policy,
+            pace="running" if self._attempt is None else self._attempt.pace,
         )
         asker = (self._persona, self._services, self)
         told = await desk.answer(asked, inbound, standing, asker)
@@ -184,21 +208,27 @@ class Session(Lifespan):
 
     def _hear_again(self, held: Held, past: message_state.Past) -> None:
         """Begin at once with what waits for another attempt, if a person says so."""
-        is_waiting = self._queue.current == held.inbound.id and self._attempt is None
-        if is_waiting and held.state.hurry(past):
+        if self._may_begin(held.inbound.id) and held.state.hurry(past):
             self._begin(held, self._queue.generation)
 
     async def _see_whether_it_waits(self) -> None:
         """Go on at once if what waits for another attempt was dropped by hand."""
         inbound = self._held[self._queue.current or ""].inbound
-        if await is_settled(self._services.store, inbound):
+        is_gone = await is_settled(self._services.store, inbound)
+        if is_gone and self._may_begin(inbound.id):
             self._superseded(inbound)
 
-    def _stop(self, inbound: Inbound) -> None:
+    def _stop(self, inbound: Inbound, command: commands.Stop) -> None:
         """Stop what one person asked here, and what came of it elsewhere."""
-        stop = StopCaused(inbound, self._persona.name)
-        held = [each.inbound for each in self._held.values()]
-        mine = frozenset(each.id for each in held if stopping.is_of(each, inbound))
+        is_owner = person(inbound) in self._services.approvers
+        if command.is_all and not is_owner:
+            self._say(inbound, NOT_ALL)
+            return
+        stop = StopCaused(inbound, self._persona.name, is_all=command.is_all)
+        held = [each.inbound for each in self._held.values() if each.inbound != inbound]
+        mine = frozenset(
+            each.id for each in held if command.is_all or stopping.is_of(each, inbound)
+        )
         is_stopped, is_late = self._stop_these(mine, stop)
         told = stopping.told(
             is_stopped=is_stopped,
@@ -213,7 +243,12 @@ class Session(Lifespan):
         """Stop what another agent gave this one to do."""
         by, agent, origin = stop.by, stop.agent, stop.correlation_id
         held = [each.inbound for each in self._held.values()]
-        caused = [x.id for x in held if stopping.is_caused(x, by, agent, origin)]
+        caused = [
+            x.id
+            for x in held
+            if stopping.is_caused(x, by, agent, origin, is_all=stop.is_all)
+            and stopping.is_in_scope(x, by, is_scoped=stop.is_scoped)
+        ]
         self._stop_these(frozenset(caused), stop)
 
     def _stop_these(self, ids: frozenset[str], stop: StopCaused) -> tuple[bool, bool]:

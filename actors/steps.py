@@ -1,10 +1,10 @@
 """The journal of one message's turn: what a cut off turn is resumed from.
 
-Each model answer that asks for tools, each tool's result, and whatever somebody decided
-about a call, is one event of a stream of its own, stored before the turn goes on. The
-final answer is not: it is stored with the reply, by the session. The steps belong to
-the message: they are kept as long as its row, so that it can be tried again by hand,
-and replayed.
+Each model answer that asks for tools, each tool's result, words of people that were put
+in between, and whatever somebody decided about a call, is one event of a stream of its
+own, stored before the turn goes on. The final answer is not: it is stored with the
+reply, by the session. The steps belong to the message: they are kept as long as its
+row, so that it can be tried again by hand, and replayed.
 """
 
 from __future__ import annotations
@@ -29,6 +29,15 @@ LOG = EventLog("turn")
 ROUND = "round"
 TOOL = "tool"
 LEAVE = "leave"
+JOINED = "joined"
+TOGETHER = "together"  # the session's: `together.py`
+
+STEPS: dict[str, type[rules.Step]] = {
+    ROUND: rules.ModelReplied,
+    TOOL: rules.ToolReturned,
+    JOINED: rules.Joined,
+}
+KINDS = {step: kind for kind, step in STEPS.items()}
 
 PAGE = 1000
 
@@ -86,12 +95,9 @@ class Steps:
             events = await self._services.store.read(self._stream, self._version, PAGE)
             for event in events:
                 self._version = event.sequence
-                if event.kind == ROUND:
-                    reply = msgspec.json.decode(event.body, type=rules.ModelReplied)
-                    found.append(reply)
-                elif event.kind == TOOL:
-                    result = msgspec.json.decode(event.body, type=rules.ToolReturned)
-                    found.append(result)
+                if event.kind in STEPS:
+                    step = msgspec.json.decode(event.body, type=STEPS[event.kind])
+                    found.append(step)
                 elif event.kind == LEAVE:
                     noted = msgspec.json.decode(event.body, type=LeaveNoted)
                     self.leaves[noted.call_id] = noted
@@ -100,8 +106,7 @@ class Steps:
 
     async def add(self, step: rules.Step) -> None:
         """Record a step; comes back when it is durable, or `is_superseded`."""
-        kind = ROUND if isinstance(step, rules.ModelReplied) else TOOL
-        await self._append(NewEvent(kind, msgspec.json.encode(step)))
+        await self._append(NewEvent(KINDS[type(step)], msgspec.json.encode(step)))
 
     async def note(self, noted: LeaveNoted) -> None:
         """Record what is known of the leave for a call; as `add`."""

@@ -18,6 +18,7 @@ from actors.carrying import carry_out
 from actors.colleagues import Colleagues
 from actors.consulting import tools_of
 from actors.ledger import total
+from actors.meanwhile import Meanwhile
 from actors.overhearing import overhear
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded
 from actors.reminding import remind
@@ -173,6 +174,7 @@ class Course:
             persona.egress,
         )
         self._rounds = 0
+        self._meanwhile = Meanwhile(start, persona)
 
     async def run(self, ends_at: float) -> Finished | Failed:
         """Answer within the time there is; count what it took in any case.
@@ -209,7 +211,8 @@ class Course:
                         whole = self._words.whole(text)
                         used = transcript.used_tools(self._turn.lines)
                         handed = tuple(self._calls.delegations)
-                        return Finished(whole, handed, used=used)
+                        joined = tuple(self._meanwhile.joined)
+                        return Finished(whole, handed, used=used, joined=joined)
                     case rules.Fail(text=text, kind=kind, not_before=due):
                         failed = FAILURES[kind](text)
                         return msgspec.structs.replace(failed, not_before=due)
@@ -225,10 +228,14 @@ class Course:
     async def _ask(self, *, with_tools: bool) -> list[rules.Effect]:
         if self._turn.rounds > 1:  # what was done may have brought others
             self._turn.offer(await self._calls.look_around())
+        await self._take_in()
+        if self._steps.is_superseded:
+            return []
         prompting = self._asking.prompting
         prompting.standing, prompting.notes = self._calls.standing, self._calls.notes
         tools = self._calls.specs if with_tools else ()
         event = await self._asking.ask(self._turn.lines, tools)
+        self._words.move()
         if isinstance(event, rules.ModelReplied):
             self._note_round(event)
             needing = self._calls.permits.needing(event.tool_calls)
@@ -240,12 +247,20 @@ class Course:
             await self._steps.add(event)
         return effects
 
+    async def _take_in(self) -> None:
+        """Put in what people wrote meanwhile; recorded before the model reads it."""
+        for words in await self._meanwhile.fetch(is_first=self._turn.rounds == 1):
+            await self._steps.add(words)
+            self._turn.on(words)
+            self._meanwhile.joined.append(words.id)
+
     async def _run_tools(self, calls: list[ToolCall]) -> list[rules.Effect]:
         """Run the calls of one round; give what follows from the last."""
         effects: list[rules.Effect] = []
 
         async def returned(result: rules.ToolReturned) -> None:
             await self._steps.add(result)
+            self._words.move()
             effects.extend(self._turn.on(result))
             self._count_loops()
 
@@ -265,6 +280,8 @@ class Course:
                 self._note_round(step, is_counted=is_new)
                 if is_new:
                     self._asking.recall(step)
+            elif isinstance(step, rules.Joined):
+                self._meanwhile.joined.append(step.id)
             elif not step.is_error:
                 self._recall(step)
         self._calls.doubt(resumed.open_effects, needed_leave)

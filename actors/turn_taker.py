@@ -12,31 +12,29 @@ from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
-from actors import (
-    acknowledgement,
-    answers,
-    attachments,
-    attempt,
-    names,
-    reply_windows,
-)
+from actors import acknowledgement, answers, reply_windows, trying
+from actors.answering import Answering
 from actors.attempt import Attempt
 from actors.chapters import Reset
 from actors.consent import Beside, Consent
 from actors.held import Held, Known
-from actors.history import History
-from actors.messages import Inbound, Line
-from actors.outgoing import Concluded, Entered, Outgoing, RetryCommit, Said, Stored
-from actors.protocol import DrainOutbox, Failed, Finished
+from actors.joint import interrupted, joint
+from actors.open_messages import settled_among
+from actors.protocol import Failed, Finished
 from actors.rules import message_state, queueing
-from runtime.actor import Actor
 
 if TYPE_CHECKING:
-    from actors.ledger import Run
-    from actors.persona import Persona
-    from actors.services import Services
+    from collections.abc import Awaitable
 
-BUSY = "I have too much to answer in this chat already. Please try again."
+    from actors.ledger import Run
+    from actors.messages import Inbound
+
+DROPPED = "⚠️ Too much came in at once, so I let this one go. Please send it again."
+NEXT = "Got it, I'll get to this next."
+
+# Chosen: seconds until a turn is begun again without those that somebody settled.
+SORTED_OUT_AFTER = 1.0
+
 ALONE = frozenset({"cron", "heartbeat"})
 """What comes again and again is told nothing of the conversation: cheap (F294)."""
 
@@ -49,43 +47,23 @@ class BeginAgain(msgspec.Struct, frozen=True):
     inbound_id: str
 
 
-class TurnTaker(Actor):
-    """At most one turn at a time, and the answers on their way to the disk.
-
-    Args:
-        key: names the conversation, and its journal stream.
-        persona: who answers.
-        services: store, clock, counts, limits.
-    """
-
-    def __init__(self, key: str, persona: Persona, services: Services) -> None:
-        super().__init__()
-        self._persona = persona
-        self._services = services
-        self._queue = queueing.SessionQueue(services.limits.max_waiting)
-        self._held: dict[str, Held] = {}
-        self._consent: Consent | None = None  # most conversations ask for nothing
-        self._attempt: Attempt | None = None
-        self._history = History(key, persona.config.max_history)
-        self._outgoing = Outgoing(self._history, services)
+class TurnTaker(Answering):
+    """At most one turn at a time, by what the queue says."""
 
     def _effects(self, effects: list[queueing.Effect]) -> None:
         for effect in effects:
             match effect:
-                case queueing.Start(id=inbound_id, generation=generation):
+                case queueing.Start(id=inbound_id):
                     self._acknowledge(inbound_id)
-                    self._begin(self._held[inbound_id], generation)
-                case queueing.Wait(id=inbound_id):
-                    self._acknowledge(inbound_id)  # its turn comes
+                    self._begin(self._put_together(effect), effect.generation)
+                case queueing.CancelCurrent():
+                    self._cancel_current(effect)
                 case queueing.Refuse(id=inbound_id):
                     self._refuse(self._held[inbound_id].inbound)
-                case queueing.CancelCurrent(id=inbound_id):
-                    self._services.metrics.turn(self._persona.name, "cancelled")
-                    run = self._abandon_attempt()
-                    self._cancelled(self._held[inbound_id].inbound, run)
-                case queueing.DropWaiting(ids=ids):
-                    for inbound_id in ids:
-                        self._cancelled(self._held[inbound_id].inbound)
+                case queueing.DropWaiting():
+                    self._drop(effect)
+                case queueing.Wait() | queueing.Gather() | queueing.Inject():
+                    self._keep(effect)
                 case _:
                     assert_never(effect)
 
@@ -93,15 +71,57 @@ class TurnTaker(Actor):
         inbound = self._held[inbound_id].inbound
         acknowledgement.received(inbound, self._persona.name, self, self._services)
 
-    def _refuse(self, inbound: Inbound) -> None:
-        self._put(answers.notice(inbound, BUSY, ("dropped", "busy"), "busy"))
+    def _keep(self, effect: queueing.Wait | queueing.Gather | queueing.Inject) -> None:
+        """Keep a message; its turn comes, and nothing is owed before that."""
+        match effect:
+            case queueing.Wait(id=inbound_id, is_noted=is_noted):
+                self._acknowledge(inbound_id)
+                if is_noted:
+                    self._tell_next(self._held[inbound_id].inbound)
+            case queueing.Gather(number=number, seconds=seconds):
+                self.after(seconds, queueing.GatherOver(number))
+            case queueing.Inject(ids=ids):
+                self._count("steered", len(ids))  # the turn has asked for them
 
-    def _say(self, inbound: Inbound, text: str) -> None:
-        self._put(answers.notice(inbound, text, ("replied", "command")))
+    def _count(self, outcome: str, count: int = 1) -> None:
+        self._services.metrics.buffered(self._persona.name, outcome, count)
 
-    def _cancelled(self, inbound: Inbound, run: Run | None = None) -> None:
-        """Keep a cancelled message's words, and that nobody answered them."""
-        self._put(answers.cancelled(inbound, self._asked(inbound), run))
+    def _put_together(self, start: queueing.Start) -> Held:
+        """Give a message with those that share its turn."""
+        held = self._held[start.id]
+        if not start.also or held.is_recorded:
+            return held
+        self._count("merged", len(start.also))
+        self._held[start.id] = held = msgspec.structs.replace(
+            held,
+            also=tuple(self._held[each].inbound for each in start.also),
+            style=start.style,
+            short=start.short,
+        )
+        return held
+
+    def _tell_next(self, inbound: Inbound) -> None:
+        if self._services.account(inbound.address.connector).abilities.shows_asides:
+            self._put(answers.aside(inbound, "next", NEXT))
+
+    def _cancel_current(self, cancel: queueing.CancelCurrent) -> None:
+        self._services.metrics.turn(self._persona.name, "cancelled")
+        run = self._abandon_attempt()
+        held = self._held[cancel.id]
+        if cancel.reason == "stopped":
+            self._cancelled(held, run)
+        else:
+            self._count("interrupted")
+            self._put(interrupted(held, self._asked_of(held), run))
+
+    def _drop(self, drop: queueing.DropWaiting) -> None:
+        for inbound_id in drop.ids:
+            held = self._held[inbound_id]
+            if drop.reason == "stopped":
+                self._cancelled(held)
+            else:
+                self._count("overflow")
+                self._put(dropped(held.inbound))
 
     # --- one turn ---------------------------------------------------------------
 
@@ -121,6 +141,7 @@ class TurnTaker(Actor):
                 steps=f"{history.stream}/{inbound.id}",
                 reported=history.reported(inbound.id),
                 answered=history.answered,
+                is_steered=self._queue.buffering.manner.injects,
             )
             if inbound.occasion not in ALONE:
                 known = msgspec.structs.replace(
@@ -130,28 +151,53 @@ class TurnTaker(Actor):
                     summaries=tuple(each.text for each in history.summaries),
                     resume=history.resume_at(now, services.sessions.resume_within),
                 )
-            report = current.begin(known, claim_first=effect.must_be_stored)
+            must_be_stored = effect.must_be_stored or bool(held.others)
+            report = current.begin(known, claim_first=must_be_stored)
             if report is not None:
                 self._reported(current, report)
         elif isinstance(effect, message_state.GiveUp):
             current.is_over = True
             failed = Failed(GAVE_UP.format(count=held.state.attempts), effect.reason)
-            self._give_up(held.inbound, failed, effect, None)
+            self._give_up(held, failed, effect, None)
+
+    def _may_begin(self, inbound_id: str | None) -> bool:
+        """Whether it is a message's turn, and that is not under way."""
+        queue = self._queue
+        is_free = self._attempt is None and not queue.is_ending
+        return is_free and inbound_id is not None and queue.current == inbound_id
 
     def _begin_again(self, inbound_id: str) -> None:
-        if self._queue.current == inbound_id and self._attempt is None:
+        if self._may_begin(inbound_id):
             self._begin(self._held[inbound_id], self._queue.generation)
 
     def _begin_later(self, held: Held, due_at: float) -> None:
         wait = max(0.0, due_at - self._services.clock.wall())
         self.after(wait, BeginAgain(held.inbound.id))
 
-    def _on_turn(self, message: attempt.Message) -> None:
+    def _on_turn(self, message: trying.Message) -> Awaitable[None] | None:
         current = self._attempt
         if current is None or current.id != message.turn_id:
-            return  # stopped, or given up; its last words are nobody's business
-        if (report := current.on(message)) is not None:
-            self._reported(current, report)
+            return None  # stopped, or given up; its last words are nobody's business
+        if (report := current.on(message)) is None:
+            return None
+        if isinstance(report, trying.Superseded) and current.held.others:
+            return self._sort_out(current.held)
+        self._reported(current, report)
+        return None
+
+    async def _sort_out(self, held: Held) -> None:
+        """Begin again without those messages of a turn that somebody has settled."""
+        asked = (held.inbound, *held.others)
+        gone = await settled_among(self._services.store, asked)
+        if held.inbound.id in gone:
+            self._superseded(held.inbound)  # the others have turns of their own
+            return
+        held.state.on(message_state.Returns())
+        self._forget_attempt()
+        self._leave_out(gone)
+        self._held[held.inbound.id] = held = held.without(gone)
+        self._queue.on(queueing.Gone(gone))
+        self._begin_later(held, self._services.clock.wall() + SORTED_OUT_AFTER)
 
     def _beside(self, message: Beside) -> None:
         """Tell people something beside the answer that is being written."""
@@ -159,31 +205,28 @@ class TurnTaker(Actor):
         for said in asking.receive(message, self._attempt, self):
             self._put(said)
 
-    def _reported(self, current: Attempt, report: attempt.Report) -> None:
-        inbound = current.inbound
-        if isinstance(report, attempt.Superseded):
-            self._superseded(inbound)
+    def _reported(self, current: Attempt, report: trying.Report) -> None:
+        if isinstance(report, trying.Superseded):
+            self._superseded(current.inbound)
             return
         run = current.run(report)
         current.count(report, run)
         if isinstance(report, Failed):
             self._failed(current, report, run)
         else:
-            self._answered(inbound, report, run)
+            self._answered(current, report, run)
 
-    def _superseded(self, inbound: Inbound) -> None:
-        """Go on after a message that somebody else has settled."""
-        self._history.note_answered(inbound.id)
-        acknowledgement.withdrawn(inbound, self._persona.name, self, self._services)
-        self.tell(names.connector(inbound.address.connector), DrainOutbox())
-        self._after_answer(inbound)
-
-    def _answered(self, inbound: Inbound, finished: Finished, run: Run) -> None:
-        asked = self._asked(inbound, finished.heard)
+    def _answered(self, current: Attempt, finished: Finished, run: Run) -> None:
+        held = current.held
+        read = tuple(x for x in held.injected if x.id in finished.joined)
+        held = current.held = msgspec.structs.replace(held, injected=read)
+        inbound = held.inbound
+        asked = self._asked_of(held, finished.heard)
         if inbound.occasion in ALONE:  # the model goes on elsewhere
             finished = msgspec.structs.replace(finished, resume="")
         persona, services = self._persona, self._services
-        answer = answers.reply(inbound, asked, finished, persona, services, run)
+        answer = answers.reply(held.asked, asked, finished, persona, services, run)
+        answer = msgspec.structs.replace(answer, inbound=inbound)
         if finished.carried.ends:
             ends = Reset(
                 id=services.ids.new(),
@@ -192,94 +235,49 @@ class TurnTaker(Actor):
                 sender_id=inbound.sender_id,
             )
             answer = msgspec.structs.replace(answer, ends=ends)
-        self._put(reply_windows.opened(answer, persona))
+        self._put(joint(reply_windows.opened(answer, persona), held))
 
     def _failed(self, current: Attempt, failed: Failed, run: Run) -> None:
-        now = self._services.clock.wall()
-        effect = current.held.state.on(attempt.as_fails(failed, now))
+        now, held = self._services.clock.wall(), current.held
+        effect = held.state.on(trying.as_fails(failed, now))
         if isinstance(effect, message_state.PutOff):
-            answer = answers.deferral(current.inbound, failed, effect, now, run)
-            self._put(answers.with_new_ids(answer, self._services.ids))
+            answer = answers.deferral(held.inbound, failed, effect, now, run)
+            answer = answers.with_new_ids(answer, self._services.ids)
+            self._put(joint(answer, held))
             self._forget_attempt()
-            self._begin_later(current.held, effect.due_at)
+            self._begin_later(held, effect.due_at)
         elif isinstance(effect, message_state.GiveUp):
-            self._give_up(current.inbound, failed, effect, run)
+            self._give_up(held, failed, effect, run)
 
     def _give_up(
         self,
-        inbound: Inbound,
+        held: Held,
         failed: Failed,
         given_up: message_state.GiveUp,
         run: Run | None,
     ) -> None:
         settled = (given_up.state, given_up.reason)
-        asked = self._asked(inbound)
-        answer = answers.failure(inbound, asked, failed, settled, run)
+        asked = self._asked_of(held)
+        answer = answers.failure(held.inbound, asked, failed, settled, run)
+        answer = joint(answer, held)
         if given_up.state == "dead":  # it may be tried again by hand
             answer = answers.with_new_ids(answer, self._services.ids)
         self._put(answer)
 
-    # --- what is said ------------------------------------------------------------
-
-    def _put(self, answer: Said) -> None:
-        self._outgoing.put(answer, self)
-
-    def _on_commit(self, message: Stored | RetryCommit) -> None:
-        """Go on after a commit, or try it again."""
-        if isinstance(message, RetryCommit):
-            self._outgoing.store_next(self)
-        elif (concluded := self._outgoing.take(message, self)) is not None:
-            if isinstance(concluded, Entered):
-                self._entered(concluded)
-            else:
-                self._conclude(concluded)
-            self._outgoing.store_next(self)
-
-    def _entered(self, entered: Entered) -> None:
-        """Go on after something in the journal that answers nobody."""
-
-    def _conclude(self, concluded: Concluded) -> None:
-        """Count what is stored, and was sent; go on with what waited for it."""
-        answer = concluded.answer
-        inbound = answer.inbound
-        connector = inbound.address.connector
-        if concluded.is_own and answer.put_off is None:
-            self._services.metrics.message(connector, answer.settled[0])
-            now = self._services.clock.wall()
-            replied = reply_windows.told(answer, self._persona.name, now)
-            if replied is not None:
-                self.tell(names.ROUTER, replied)
-        elif concluded.was_waited_for and not concluded.is_own:
-            self.tell(names.connector(connector), DrainOutbox())
-        if concluded.was_waited_for and answer.put_off is None:
-            held = self._held.get(inbound.id)
-            begun = 0 if held is None else held.state.attempts
-            agent = self._persona.name
-            acknowledgement.concluded(answer, begun, agent, self, self._services)
-            self._after_answer(inbound)
-
-    def _after_answer(self, inbound: Inbound) -> None:
+    def _after_answer(self, first: str, *others: str) -> None:
+        """Go on when messages are settled; what their turn missed is next."""
+        settled = {first, *others}
         # A dict that was emptied is three times as large as an empty one.
-        self._held = {k: each for k, each in self._held.items() if k != inbound.id}
-        if self._queue.current == inbound.id:
+        self._held = {k: each for k, each in self._held.items() if k not in settled}
+        if self._queue.current == first:
             self._forget_attempt()
-            ended = queueing.TurnEnded(inbound.id, self._queue.generation)
+            missed = (self._held.get(each) for each in self._queue.members)
+            again = tuple(self._as_heard(each) for each in missed if each is not None)
+            generation = self._queue.generation
+            ended = queueing.TurnEnded(first, generation, again)
             self._effects(self._queue.on(ended))
 
-    def _forget_attempt(self) -> None:
-        current, self._attempt = self._attempt, None
-        if current is not None:
-            if self._consent is not None:
-                self._consent.forget(current.id)
-            current.leave()
 
-    def _abandon_attempt(self) -> Run | None:
-        """Forget an attempt before it has ended; give what it took until now."""
-        run = None if self._attempt is None else self._attempt.cancel()
-        self._forget_attempt()
-        return run
-
-    def _asked(self, inbound: Inbound, heard: str | None = None) -> tuple[Line, ...]:
-        text = attachments.unread(inbound) if heard is None else heard
-        asked = Line("user", text, name=inbound.sender_name)
-        return (*self._history.brought(inbound), asked)
+def dropped(inbound: Inbound) -> answers.Answer:
+    """Say that a message was let go because too many waited."""
+    return answers.notice(inbound, DROPPED, ("dropped", "overflow"), "busy")

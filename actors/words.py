@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import msgspec
 import trio
 
 from actors.protocol import TurnNoted, TurnSpoke
@@ -19,6 +20,17 @@ if TYPE_CHECKING:
 # Chosen: words that come in quicker succession than this are told together. Slower
 # ones are told at once, without a wake-up of the loop for each.
 WORD_PACE = 0.005
+
+
+# Chosen: often enough for a watchdog that counts in minutes.
+MOVE_PACE = 5.0
+"""Seconds between two signs of life of a turn whose words nobody sees."""
+
+
+class TurnMoved(msgspec.Struct, frozen=True):
+    """To a session: the turn has made progress that nobody else tells of."""
+
+    turn_id: str
 
 
 class Words:
@@ -85,15 +97,22 @@ class Words:
         spoken.append(text)
         # Why not told at once: a model may say thousands of words before anybody else
         # runs, and the session's mailbox is bounded.
-        if not self._start.inbound.wants_drafts:
-            return
         now = self._services.clock.monotonic()
+        if not self._start.inbound.wants_drafts:
+            if now - self._told_at >= MOVE_PACE:
+                self._told_at = now
+                self.move()
+            return
         is_first = not self._untold
         self._untold.append(text)
         if is_first and now - self._told_at >= WORD_PACE:
             self.tell()
         elif is_first:
             trio.lowlevel.current_trio_token().run_sync_soon(self.tell)
+
+    def move(self) -> None:
+        """Say that the turn gets on."""
+        self._turn.tell(self._start.session, TurnMoved(self._start.turn_id))
 
     def note(self, key: str, text: str, status: Status = "note") -> None:
         """Have people told something beside the answer, after what was said so far.

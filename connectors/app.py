@@ -160,6 +160,9 @@ async def open_app(
             limits=config.limits,
             sessions=config.sessions,
             compaction=config.compaction,
+            buffering=config.buffering,
+            busy_policies=config.busy_policies,
+            watchdog=config.watchdog,
             zone=find_zone(config.sessions.time_zone) or UTC,  # checked before
             audit=config.audit,
             owners=frozenset(config.owners),

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from actors.access_config import AccessConfig, AgentAccessConfig
+from actors.busy_config import BufferingConfig, BusyPolicyConfig, WatchdogConfig
 from actors.collaboration_config import CollaborationConfig
 from actors.config import (
     AgentConfig,
@@ -138,6 +139,9 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     log: LogConfig = field(default_factory=LogConfig)
     sessions: SessionConfig = field(default_factory=SessionConfig)
     compaction: CompactionConfig = field(default_factory=CompactionConfig)
+    buffering: BufferingConfig = field(default_factory=BufferingConfig)
+    busy_policies: tuple[BusyPolicyConfig, ...] = ()
+    watchdog: WatchdogConfig = field(default_factory=WatchdogConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     retries: RetryConfig = field(default_factory=RetryConfig)
     audit: AuditConfig = field(default_factory=AuditConfig)

@@ -18,6 +18,7 @@ from actors.rules.safe_tools import OF_COLLEAGUES
 from actors.rules.skills import USE_SKILL
 from actors.rules.tool_names import JOINT, SERVER
 from connectors.access_checks import check_access
+from connectors.busy_checks import check_busy
 from connectors.config import (
     AppConfig,
     HttpConfig,
@@ -141,6 +142,7 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     yield from check_budgets(app)
     yield from check_workspace(app)
     yield from check_sessions(app)
+    yield from check_busy(app)
     yield from check_readable(app.sandbox.readable)
     yield from check_fetch(app)
     yield from check_web_search(app)

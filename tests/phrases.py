@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from actors import desk, desk_pairing, desk_people
+from actors import desk, desk_pairing, desk_people, desk_reports
 from actors.rules import commands, spans
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def said() -> set[str]:
     found = {spec.meaning for spec in commands.COMMANDS.values()}
     found |= {*desk.NOT_ALLOWED.values(), *desk_people.NOT_LINKED.values()}
     found |= {*desk_pairing.NOT_DONE.values(), *desk_pairing.DONE.values()}
+    found |= {*desk_reports.POLICIES.values(), *desk_reports.PACES.values()}
     found |= {text for _, *texts in spans.UNITS for text in texts}
     for path in sorted(ACTORS.glob("desk*.py")):
         module = importlib.import_module(f"actors.{path.stem}")

@@ -15,6 +15,7 @@ from actors import access_config as access
 from actors import config as domain
 from actors import prompt_config as prompts
 from actors import schedule_config as later
+from actors.busy_config import BufferingConfig, BusyPolicyConfig, WatchdogConfig
 from actors.hiring_config import HiringConfig
 from actors.presence_config import PresenceConfig
 from actors.session_config import CompactionConfig, SessionConfig
@@ -86,6 +87,9 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (edges.LogConfig, cast("Table", found["log"])),
         (SessionConfig, cast("Table", found["sessions"])),
         (CompactionConfig, cast("Table", found["compaction"])),
+        (BufferingConfig, cast("Table", found["buffering"])),
+        (BusyPolicyConfig, cast("list[Table]", found["busy_policies"])[0]),
+        (WatchdogConfig, cast("Table", found["watchdog"])),
         (domain.LimitsConfig, cast("Table", found["limits"])),
         (domain.RetryConfig, cast("Table", found["retries"])),
         (domain.AuditConfig, cast("Table", found["audit"])),

@@ -11,6 +11,7 @@ import pytest
 
 from actors import (
     agent,
+    answering,
     attempt,
     bounce,
     drafting,
@@ -18,6 +19,7 @@ from actors import (
     outgoing,
     pairing,
     room,
+    session,
     signals,
     turn,
     turn_taker,
@@ -84,7 +86,8 @@ def test_all_languages_have_the_same_texts() -> None:
 
 
 def constants() -> list[str]:
-    texts = [turn_taker.BUSY, turn_taker.GAVE_UP.format(count=3), outgoing.LOST]
+    texts = [answering.BUSY, turn_taker.DROPPED, turn_taker.NEXT, session.NOT_ALL]
+    texts += [turn_taker.GAVE_UP.format(count=3), outgoing.LOST]
     texts += [turn.TIMED_OUT, agent.BROKE, bounce.BROKE, bounce.SORRY]
     texts += [attempt.RESTARTED, signals.STILL_AT_IT, attempt.LOST_THREAD]
     texts += [signals.SINCE.format(span="2 minutes"), WITHDRAWN, drafting.STOPPED]

@@ -46,7 +46,7 @@ COMMANDS: dict[str, Spec] = {
     "help": Spec("", "show this list"),
     "start": Spec("", "say what this is, and how to begin"),
     "stop": Spec(
-        "", "stop what you asked here, and what other agents do because of it"
+        "[all]", "stop what you asked here, and what other agents do because of it"
     ),
     "new": Spec("", "begin a new conversation", in_groups="owners"),
     "clear": Spec("", "clear this conversation", in_groups="owners"),
@@ -98,6 +98,9 @@ class Stop(msgspec.Struct, frozen=True):
     agent: str = ""
     """Whom it is for, as written; empty: whoever hears it."""
 
+    is_all: bool = False
+    """Whether it is for what anybody asked here; owners may say so."""
+
 
 class Decision(msgspec.Struct, frozen=True):
     """Let a tool call run, or not."""
@@ -139,7 +142,7 @@ def parse_command(text: str) -> Command:
     rest = text[match.end() : match.end() + LONGEST_REST].strip()
     match word:
         case "stop":
-            return Stop(agent)
+            return Stop(agent, is_all=rest.split()[:1] == ["all"])
         case "approve" | "deny":
             return _decision(word, rest.split(), agent) or Asked(word, rest, agent)
         case _:

@@ -116,6 +116,11 @@ class SessionQueue:
         return None if self._current is None else self._current.id
 
     @property
+    def buffering(self) -> Buffering:
+        """What is done with messages."""
+        return self._buffering
+
+    @property
     def members(self) -> tuple[str, ...]:
         """Ids of all messages that the running turn answers."""
         if self._current is None:

@@ -10,8 +10,10 @@ from actors.rules.turn import (
     AskModel,
     CallTool,
     Effect,
+    Joined,
     ModelReplied,
     Step,
+    ToolReturned,
     Turn,
     TurnStarted,
 )
@@ -33,7 +35,9 @@ def tools_run(steps: Iterable[Step]) -> tuple[frozenset[str], ...]:
             rounds.append(set())
             for call in step.tool_calls:
                 ids.with_unique_id(call)
-        elif rounds and (call_run := ids.call(step.call_id)) is not None:
+        elif isinstance(step, Joined) or not rounds:
+            continue
+        elif (call_run := ids.call(step.call_id)) is not None:
             rounds[-1].add(call_run.name)
     return tuple(map(frozenset, rounds))
 
@@ -62,6 +66,10 @@ def resume(turn: Turn, steps: Iterable[Step]) -> Resumed:
     open_effects = turn.on(TurnStarted())
     fitting: list[Step] = []
     for step in recorded:
+        if isinstance(step, Joined):
+            turn.on(step)
+            fitting.append(step)
+            continue
         left = _without(open_effects, step)
         if turn.is_over or left is None:
             break  # other tools, or fewer rounds, are allowed now than were then
@@ -75,7 +83,9 @@ def resume(turn: Turn, steps: Iterable[Step]) -> Resumed:
     return Resumed(open_effects, fitting)
 
 
-def _without(effects: list[Effect], step: Step) -> list[Effect] | None:
+def _without(
+    effects: list[Effect], step: ModelReplied | ToolReturned
+) -> list[Effect] | None:
     """Take out the effect that a step answers; None if it answers none of them."""
     for effect in effects:
         if isinstance(step, ModelReplied):

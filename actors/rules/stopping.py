@@ -23,8 +23,18 @@ def is_of(inbound: Inbound, by: Inbound) -> bool:
     return (inbound.sender_id, inbound.address) == (by.sender_id, by.address)
 
 
+def is_in_scope(inbound: Inbound, by: Inbound, *, is_scoped: bool) -> bool:
+    """Tell whether what interrupts is for a message, by its scope (F090)."""
+    return not is_scoped or inbound.interruption_scope == by.interruption_scope
+
+
 def is_caused(
-    inbound: Inbound, by: Inbound, agent: str, correlation_id: str = ""
+    inbound: Inbound,
+    by: Inbound,
+    agent: str,
+    correlation_id: str = "",
+    *,
+    is_all: bool = False,
 ) -> bool:
     """Tell whether a message is a task that an agent handed on for this person.
 
@@ -33,10 +43,12 @@ def is_caused(
         by: the `/stop`.
         agent: whom it was said to.
         correlation_id: only what goes back to this message; empty: to any.
+        is_all: whoever asked for it in that chat.
     """
     if correlation_id and inbound.correlation_id != correlation_id:
         return False
-    return agent in inbound.chain.agents[:-1] and is_of(inbound, by)
+    is_theirs = inbound.address == by.address if is_all else is_of(inbound, by)
+    return agent in inbound.chain.agents[:-1] and is_theirs
 
 
 def told(*, is_stopped: bool, is_late: bool, is_busy: bool, may_hand_on: bool) -> str:

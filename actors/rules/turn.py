@@ -101,7 +101,22 @@ class ToolReturned(msgspec.Struct, frozen=True, omit_defaults=True):
     """That the tool was called and gave back this; None if it did not run."""
 
 
-Event = TurnStarted | ModelReplied | ModelFailed | ToolReturned
+class Joined(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Somebody wrote something that the model is to read before its next round."""
+
+    id: str
+    """Of the message."""
+
+    platform_id: str
+    text: str
+    """As the model reads it."""
+
+    name: str = ""
+    others: int = 0
+    """How many further agents heard it; its end must announce their answers."""
+
+
+Event = TurnStarted | ModelReplied | ModelFailed | ToolReturned | Joined
 
 
 class AskModel(msgspec.Struct, frozen=True):
@@ -138,7 +153,7 @@ class Fail(msgspec.Struct, frozen=True):
 Effect = AskModel | CallTool | Finish | Fail
 
 
-Step = ModelReplied | ToolReturned
+Step = ModelReplied | ToolReturned | Joined
 """What is worth remembering of a turn: with these events it can be resumed."""
 
 
@@ -229,8 +244,17 @@ class Turn:
                 return self._failed(event) if self._state == "asking" else []
             case ToolReturned():
                 return self._returned(event) if self._state == "calling" else []
+            case Joined():
+                self._join(event)
+                return []
             case _:
                 assert_never(event)
+
+    def _join(self, words: Joined) -> None:
+        """Put words between a round's results and the next round (B2)."""
+        # Never between a call and its result: providers refuse that.
+        if self._state == "asking":
+            self._lines.append(Line("user", words.text, name=words.name))
 
     def _ask(self) -> list[Effect]:
         self._round += 1

@@ -18,6 +18,7 @@ import trio.testing
 
 from actors import names
 from actors.account import Account
+from actors.busy_config import BufferingConfig, BusyPolicyConfig, WatchdogConfig
 from actors.catalogue import Catalogue, of_one
 from actors.collaboration_config import CollaborationConfig
 from actors.company import Company
@@ -226,6 +227,9 @@ class Cast:
     sources: tuple[ToolSource, ...] = ()
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     sessions: SessionConfig = field(default_factory=SessionConfig)
+    buffering: BufferingConfig = BufferingConfig()  # noqa: RUF009  frozen
+    busy_policies: tuple[BusyPolicyConfig, ...] = ()
+    watchdog: WatchdogConfig = WatchdogConfig()  # noqa: RUF009  frozen
     platform: Platform = field(default_factory=Platform)
     others: tuple[Platform, ...] = ()
     default_agent: str = "anna"
@@ -266,6 +270,9 @@ class Cast:
             metrics=self.line,
             limits=msgspec.structs.replace(self.limits, notice_after=self.notice_after),
             sessions=self.sessions,
+            buffering=self.buffering,
+            busy_policies=self.busy_policies,
+            watchdog=self.watchdog,
             audit=self.audit,
             approvers=frozenset(self.approvers),
             tool_calls=self.tool_calls,

@@ -10,6 +10,7 @@ import trio
 import trio.testing
 
 from actors import names
+from actors.busy_config import BufferingConfig
 from actors.commits import as_accept
 from actors.config import LimitsConfig
 from actors.protocol import (
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     from runtime.system import ActorSystem
 
     Clock = trio.testing.MockClock
+
+
+UNLESS_TOLD = BufferingConfig()
 
 
 class HeldStore(MemoryStore):
@@ -152,13 +156,16 @@ async def open_room(
     clock: Clock,
     store: MemoryStore | None = None,
     accounts: dict[str, Account] | None = None,
+    buffering: BufferingConfig = UNLESS_TOLD,
+    delegates: tuple[str, ...] = (),
     **limits: Any,
 ) -> AsyncGenerator[Room]:
     store = store or MemoryStore()
     services = make_services(store, LimitsConfig(notice_after=0.0, **limits))
-    services = replace(services, accounts=accounts or {})
+    services = replace(services, accounts=accounts or {}, buffering=buffering)
+    persona = anna(delegates=delegates)
     key = session_key(words(), "anna", "chat")
-    spec = ChildSpec(name="session", start=lambda: Session(key.text, anna(), services))
+    spec = ChildSpec(name="session", start=lambda: Session(key.text, persona, services))
     async with virtual(clock) as system:
         room = Room(system, store, services.board)
         config = SupervisorConfig(intensity=9)

@@ -1,19 +1,16 @@
-"""Proves, for each busy policy, that no message is lost, doubled, or pushed by others."""
+"""Proves what each busy policy does with a message; one test for each line of it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import Any
 
 import msgspec
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from actors.rules.busy_policies import MANNERS, Buffering, BusyPolicy, Overflow
+from actors.rules.busy_policies import Buffering, BusyPolicy
 from actors.rules.queueing import (
     MOST_IN_A_ROW,
     CancelCurrent,
     DropWaiting,
-    Effect,
     Gather,
     GatherOver,
     Gone,
@@ -28,20 +25,16 @@ from actors.rules.queueing import (
     Wait,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-POLICIES = cast("Sequence[BusyPolicy]", tuple(MANNERS))
-OVERFLOWS: Sequence[Overflow] = ("new", "oldest", "summarise")
-
-
-def says(name: str, sender: str = "zoe", **fields: object) -> Heard:
+def says(name: str, sender: str = "zoe", **fields: Any) -> Heard:
     """Make an ordinary message."""
     heard = Heard(name, whose=(sender,), may_join=True, size=10)
     return msgspec.structs.replace(heard, **fields)
 
 
-def busy(policy: BusyPolicy, *waiting: str, cap: int = 3, **fields: object):
+def busy(
+    policy: BusyPolicy, *waiting: str, cap: int = 3, **fields: Any
+) -> SessionQueue:
     buffering = msgspec.structs.replace(Buffering(policy), **fields)
     queue = SessionQueue(cap, buffering)
     assert queue.on(says("now")) == [Start("now", 1)]
@@ -271,182 +264,3 @@ def test_a_turn_that_was_cut_off_keeps_those_it_answered() -> None:
     queue.on(Gone(frozenset("b")))
     assert queue.members == ("a",)
     assert queue.on(TurnEnded("a", 2)) == [Start("c", 3)]
-
-
-# --- all of them --------------------------------------------------------------------
-
-
-class Conversation(RuleBasedStateMachine):
-    """Gives every message its one fate, whatever the policy."""
-
-    @initialize(
-        policy=st.sampled_from(POLICIES),
-        cap=st.integers(0, 4),
-        debounce=st.sampled_from((0.0, 1.0)),
-        overflow=st.sampled_from(OVERFLOWS),
-        injections=st.integers(0, 2),
-    )
-    def begin(
-        self,
-        policy: BusyPolicy,
-        cap: int,
-        debounce: float,
-        overflow: Overflow,
-        injections: int,
-    ) -> None:
-        buffering = Buffering(
-            policy,
-            debounce=debounce,
-            overflow=overflow,
-            injections=injections,
-            most_chars=35,
-        )
-        self.queue, self.cap, self.buffering = (
-            SessionQueue(cap, buffering),
-            cap,
-            buffering,
-        )
-        self.heard: dict[str, Heard] = {}
-        self.waits: list[str] = []
-        self.turn: list[str] = []  # all that the running turn answers
-        self.last: tuple[str, int] = ("", 0)
-        self.is_ending = False
-        self.fates: dict[str, str] = {}
-        self.served: dict[tuple[str, ...], int] = {}
-        self.gather = 0
-        self.owed = 0
-
-    def end(self, message: str, fate: str) -> None:
-        assert message not in self.fates, (message, fate)
-        self.fates[message] = fate
-
-    def take(self, names: Sequence[str]) -> None:
-        """Check that these were waiting, and are the oldest of their sender."""
-        for name in names:
-            self.waits.remove(name)
-            heard = self.heard[name]
-            older = [w for w in self.waits if self.heard[w].whose == heard.whose]
-            assert all(int(name[1:]) < int(w[1:]) for w in older), (name, older)
-
-    def play(self, effects: list[Effect], by: Heard | None = None) -> None:
-        for effect in effects:
-            match effect:
-                case Start():
-                    assert not self.turn
-                    assert effect.generation > self.last[1]
-                    self.turn = [effect.id, *effect.also]
-                    self.take(self.turn)
-                    assert len({self.heard[x].whose for x in self.turn}) == 1
-                    self.last, self.is_ending = (effect.id, effect.generation), False
-                case Inject(ids=ids):
-                    self.take(ids)
-                    assert {self.heard[x].whose for x in ids} == {self.whose}
-                    self.turn += ids
-                case Refuse(id=name):
-                    self.waits.remove(name)
-                    self.end(name, "refused")
-                case DropWaiting(ids=ids, reason=reason):
-                    for name in ids:
-                        self.waits.remove(name)
-                        self.end(name, reason)
-                        assert by is None or by.whose == self.heard[name].whose
-                case CancelCurrent(reason=reason):
-                    assert by is None or by.whose == self.whose
-                    self.is_ending = True
-                    if reason == "stopped":
-                        self.finish("stopped")
-                case Gather(number=number):
-                    self.gather = number
-                case Wait():
-                    assert effect.id in self.waits
-
-    @property
-    def whose(self) -> tuple[str, ...]:
-        return self.heard[self.turn[0]].whose
-
-    def finish(self, fate: str) -> None:
-        for name in self.turn:
-            self.end(name, fate)
-        self.turn = []
-
-    @rule(
-        sender=st.sampled_from("zy"),
-        is_plain=st.booleans() | st.just(True),  # noqa: FBT003
-        is_media=st.booleans(),
-        is_late=st.booleans(),
-        now=st.floats(0, 9),
-    )
-    def hear(
-        self, sender: str, *, is_plain: bool, is_media: bool, is_late: bool, now: float
-    ) -> None:
-        name = f"m{len(self.heard)}"
-        heard = says(
-            name,
-            sender,
-            may_join=is_plain,
-            is_media=is_media,
-            is_late=is_late,
-            now=now,
-        )
-        self.heard[name] = heard
-        self.waits.append(name)
-        self.play(self.queue.on(heard), heard)
-
-    @rule()
-    def hear_again(self) -> None:
-        for name in (*self.waits, *self.turn):
-            assert self.queue.on(self.heard[name]) == []
-
-    @rule(missing=st.integers(0, 2))
-    def end_turn(self, missing: int) -> None:
-        if not self.turn:
-            return
-        kept = max(1, len(self.turn) - missing)
-        again, self.turn = self.turn[kept:], self.turn[:kept]
-        if self.is_ending:
-            self.turn, again = [*self.turn, *again], []
-        self.finish("interrupted" if self.is_ending else "answered")
-        self.waits[:0] = again
-        self.owed += len(again)
-        missed = tuple(self.heard[name] for name in again)
-        self.play(self.queue.on(TurnEnded(*self.last, missed)))
-
-    @rule()
-    def end_another_turn(self) -> None:
-        name, generation = self.last
-        assert self.queue.on(TurnEnded(name, generation - 1)) == []
-
-    @rule()
-    def begin_round(self) -> None:
-        self.play(self.queue.on(RoundBegins(self.last[1])))
-
-    @rule()
-    def end_gathering(self) -> None:
-        self.play(self.queue.on(GatherOver(self.gather)))
-
-    @rule(sender=st.sampled_from("zy"))
-    def stop(self, sender: str) -> None:
-        mine = {x for x in self.heard if self.heard[x].whose == (sender,)}
-        self.play(self.queue.on(StopAsked(frozenset(mine))))
-
-    @invariant()
-    def every_message_has_one_place(self) -> None:
-        if not hasattr(self, "queue"):
-            return
-        assert sorted(self.queue.waiting) == sorted(self.waits)
-        assert list(self.queue.members) == self.turn
-        assert len(self.fates) + len(self.waits) + len(self.turn) == len(self.heard)
-
-    @invariant()
-    def it_is_bounded(self) -> None:
-        if hasattr(self, "queue"):
-            assert len(self.waits) <= self.queue.most_waiting + self.owed
-            assert len(self.turn) <= 1 + 2 * max(self.cap, 1) + 2 + self.owed
-
-    @invariant()
-    def nothing_waits_for_nothing(self) -> None:
-        if hasattr(self, "queue") and self.waits and not self.turn:
-            assert self.buffering.debounce > 0
-
-
-TestConversation = Conversation.TestCase

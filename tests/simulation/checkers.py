@@ -105,7 +105,7 @@ class Checkers:
         self._trace = trace
         self._owners: dict[str, str] = {}
         self._chats: dict[str, tuple[str, str]] = {}
-        self._last_settled: dict[tuple[str, str], tuple[int, str]] = {}
+        self._last_settled: dict[tuple[str, ...], tuple[int, str]] = {}
         self._last_shown: dict[tuple[str, str], tuple[int, str]] = {}
         self._excused: set[tuple[str, str, int]] = set()
         self._all = Limit(plan.limits.max_in_flight)
@@ -167,12 +167,15 @@ class Checkers:
             return  # a command is answered at once
         if inbound.correlation_id in self.ledger.by_hand:
             return
-        session = self._session(inbound)
+        session: tuple[str, ...] | None = self._session(inbound)
         if session is None:
             return
         # A copy for a further agent was accepted when its original was.
         is_copy = not inbound.chain.agents and inbox_id != inbound.correlation_id
         first = self.ledger.messages[inbound.correlation_id] if is_copy else message
+        if self._plan.buffering.policy != "serial":
+            # What one person wrote is answered together, before what others wrote.
+            session = (*session, inbound.sender_id)
         before, later = self._last_settled.get(session, (0, ""))
         if first.number < before and self._were_written_together(first, later):
             return
@@ -331,13 +334,13 @@ class Checkers:
 
     def sample(self, kernel: Kernel) -> None:
         """Judge how much waits anywhere, now."""
-        most = self._plan.limits.max_waiting
         for name, cell in kernel.names.items():
             mailbox = cell.mailbox
             if mailbox.depth > mailbox.config.capacity:
                 self._trace.violate("I5", f"{mailbox.depth} messages wait for {name}")
             queue = getattr(cell.actor, "_queue", None)
             waiting = len(getattr(queue, "waiting", ()))
+            most = getattr(queue, "most_waiting", waiting)
             if waiting > most:
                 # What was taken in before a crash is owed its turn, whatever waits.
                 is_owed = self.cuts or self.died_at >= 0 or self.ledger.by_hand

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from actors.busy_config import BufferingConfig, WatchdogConfig
 from actors.config import AgentConfig, LimitsConfig
 from actors.deliveries import Abilities
 from actors.prompt_config import ContextConfig
@@ -77,6 +78,8 @@ class Plan(msgspec.Struct, frozen=True):
     hooked: frozenset[str]
     """Platforms that hand in messages side by side, as webhooks do."""
 
+    buffering: BufferingConfig = BufferingConfig()
+    watchdog: WatchdogConfig = WatchdogConfig()
     habits: dict[str, Habit] = {}
     """By agent; who is not named has none."""
 
@@ -114,6 +117,17 @@ def plan_of(dice: random.Random) -> Plan:
             timeout=dice.choice((2.0, 30.0)),
             cut_chars=40,
             flush_after=dice.choice((0, 6)),
+        ),
+        buffering=BufferingConfig(
+            policy=dice.choice(("serial", "serial", "followup", "interrupt", "steer")),
+            note=dice.random() < 0.3,
+            debounce=dice.choice((0.0, 0.0, 0.3)),
+            longest_debounce=1.0,
+            overflow=dice.choice(("new", "oldest", "summarise")),
+            injections=dice.choice((1, 5)),
+        ),
+        watchdog=WatchdogConfig(
+            long_after=3.0, stalled_after=2.0, stuck_after=dice.choice((0.0, 5.0))
         ),
     )
 

@@ -140,6 +140,8 @@ class World:
             tools=(LookupTool(faults, checkers, trace),),
             limits=plan.limits,
             sessions=plan.sessions,
+            buffering=plan.buffering,
+            watchdog=plan.watchdog,
             compaction=plan.compaction,
             remember=Notebook(),
             retries=plan.retries,

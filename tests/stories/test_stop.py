@@ -103,7 +103,7 @@ async def test_with_nothing_to_stop_that_is_said(autojump_clock: Clock) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("/help", "/stop - stop"), ("/hlep", "Did you mean /help?")],
+    [("/help", "/stop [all] - stop"), ("/hlep", "Did you mean /help?")],
 )
 async def test_other_commands_are_answered_without_a_model(
     text: str, words: str, autojump_clock: Clock

@@ -1,0 +1,221 @@
+"""What a session says, and how its messages are settled: the ground it stands on.
+
+Whatever is said about a message is stored together with what settles it, and sent when
+that is durable; only then the next one begins. Which turn is begun when stands in
+`turn_taker.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors import acknowledgement, answers, attachments, names, reply_windows
+from actors.busy_config import buffering_of
+from actors.history import History
+from actors.joint import joint, said_meanwhile, without
+from actors.messages import Line
+from actors.open_messages import settled_among
+from actors.outgoing import Concluded, Contested, Entered, Outgoing, RetryCommit
+from actors.protocol import DrainOutbox
+from actors.rules import commands, queueing
+from actors.rules.hygiene import clean
+from actors.rules.keys import parse_key
+from runtime.actor import Actor
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from actors.attempt import Attempt
+    from actors.consent import Consent
+    from actors.held import Held
+    from actors.ledger import Run
+    from actors.messages import Inbound
+    from actors.outgoing import Said, Stored
+    from actors.persona import Persona
+    from actors.services import Services
+
+BUSY = "I have too much to answer in this chat already. Please try again."
+
+# Chosen: seconds until the disk is asked again who has settled a message.
+LOOK_AGAIN = 1.0
+
+
+class Answering(Actor):
+    """The messages of a conversation, and the answers on their way to the disk.
+
+    Args:
+        key: names the conversation, and its journal stream.
+        persona: who answers.
+        services: store, clock, counts, limits.
+    """
+
+    def __init__(self, key: str, persona: Persona, services: Services) -> None:
+        super().__init__()
+        self._persona = persona
+        self._services = services
+        limits = services.limits
+        buffering = buffering_of(
+            services.buffering,
+            services.busy_policies,
+            parse_key(key),
+            limits.max_message_chars,
+        )
+        self._queue = queueing.SessionQueue(limits.max_waiting, buffering)
+        self._held: dict[str, Held] = {}
+        self._consent: Consent | None = None  # most conversations ask for nothing
+        self._attempt: Attempt | None = None
+        self._history = History(key, persona.config.max_history)
+        self._outgoing = Outgoing(self._history, services)
+
+    def _refuse(self, inbound: Inbound) -> None:
+        self._put(answers.notice(inbound, BUSY, ("dropped", "busy"), "busy"))
+
+    def _say(self, inbound: Inbound, text: str) -> None:
+        self._put(answers.notice(inbound, text, ("replied", "command")))
+
+    def _cancelled(self, held: Held, run: Run | None = None) -> None:
+        """Keep a cancelled message's words, and that nobody answered them."""
+        asked = self._asked_of(held)
+        self._put(joint(answers.cancelled(held.inbound, asked, run), held))
+
+    def _as_heard(self, held: Held) -> queueing.Heard:
+        """Say what the queue must know of a message."""
+        inbound, current = held.inbound, self._attempt
+        return queueing.Heard(
+            inbound.id,
+            is_owed=held.state.past.was_read,
+            whose=(inbound.sender_id, inbound.interruption_scope),
+            may_join=self._may_join(held),
+            is_media=bool(inbound.attachments),
+            is_late=current is not None and current.is_over,
+            size=len(inbound.text),
+            now=self._services.clock.monotonic(),
+        )
+
+    def _may_join(self, held: Held) -> bool:
+        """Whether a message is a person's plain words, for which no request waits."""
+        inbound, config = held.inbound, self._persona.config
+        abilities = self._services.account(inbound.address.connector).abilities
+        is_own = not (inbound.chain.agents or inbound.occasion or inbound.history)
+        # Why no command: a skill's name has to stand at the beginning.
+        is_plain = isinstance(commands.parse_command(inbound.text), commands.Words)
+        # What is not to be answered by what it tries takes nobody along.
+        injection = config.context.injection
+        is_harmless = injection != "refuse" or (
+            not clean(inbound.text, injection).is_suspicious
+        )
+        may = abilities.shows_asides and is_own and is_plain and is_harmless
+        return may and not held.told
+
+    def _superseded(self, inbound: Inbound) -> None:
+        """Go on after a message that somebody else has settled."""
+        self._history.note_answered(inbound.id)
+        acknowledgement.withdrawn(inbound, self._persona.name, self, self._services)
+        self.tell(names.connector(inbound.address.connector), DrainOutbox())
+        self._after_answer(inbound.id)
+
+    def _leave_out(self, gone: frozenset[str]) -> None:
+        """Forget messages that somebody else has settled."""
+        for inbound_id in gone:
+            self._history.note_answered(inbound_id)
+        self._held = {x: held for x, held in self._held.items() if x not in gone}
+
+    # --- what is said ------------------------------------------------------------
+
+    def _put(self, answer: Said) -> None:
+        self._outgoing.put(answer, self)
+
+    def _on_commit(self, message: Stored | RetryCommit) -> Awaitable[None] | None:
+        """Go on after a commit, or try it again."""
+        if isinstance(message, RetryCommit):
+            self._outgoing.store_next(self)
+            return None
+        concluded = self._outgoing.take(message, self)
+        match concluded:
+            case None:
+                return None
+            case Contested(answer=answer):
+                return self._contest(answer)
+            case Entered():
+                self._entered(concluded)
+            case Concluded():
+                self._conclude(concluded)
+        self._outgoing.store_next(self)
+        return None
+
+    async def _contest(self, answer: answers.Answer) -> None:
+        """Store an answer without those messages that somebody has settled."""
+        asked = (answer.inbound, *(each.inbound for each in answer.also))
+        gone = await settled_among(self._services.store, asked)
+        if not gone:
+            self.after(LOOK_AGAIN, RetryCommit())  # the disk does not say
+            return
+        self._leave_out(gone - {answer.inbound.id})
+        if answer.inbound.id in gone:
+            self._conclude(self._outgoing.give_way(answer))
+        else:
+            self._outgoing.put_instead(without(answer, gone))
+        self._outgoing.store_next(self)
+
+    def _entered(self, entered: Entered) -> None:
+        """Go on after something in the journal that answers nobody."""
+
+    def _conclude(self, concluded: Concluded) -> None:
+        """Count what is stored, and was sent; go on with what waited for it."""
+        answer = concluded.answer
+        inbound = answer.inbound
+        connector = inbound.address.connector
+        ids = (inbound.id, *(each.inbound.id for each in answer.also))
+        if concluded.is_own and answer.put_off is None:
+            for _ in ids:
+                self._services.metrics.message(connector, answer.settled[0])
+            now = self._services.clock.wall()
+            replied = reply_windows.told(answer, self._persona.name, now)
+            if replied is not None:
+                self.tell(names.ROUTER, replied)
+        elif concluded.was_waited_for and not concluded.is_own:
+            self.tell(names.connector(connector), DrainOutbox())
+            ids = ids[:1]  # of the others it is seen one by one
+        if concluded.was_waited_for and answer.put_off is None:
+            self._acknowledge_end(answer)
+            self._after_answer(*ids)
+
+    def _acknowledge_end(self, answer: answers.Answer) -> None:
+        """Have people see at each message of a turn how it ended."""
+        held = self._held.get(answer.inbound.id)
+        begun = 0 if held is None else held.state.attempts
+        agent, services = self._persona.name, self._services
+        for each in (answer.inbound, *(x.inbound for x in answer.also)):
+            if answer.settled == ("cancelled", "interrupted"):
+                acknowledgement.withdrawn(each, agent, self, services)
+                continue
+            own = msgspec.structs.replace(answer, inbound=each)
+            acknowledgement.concluded(own, begun, agent, self, services)
+
+    def _after_answer(self, first: str, *others: str) -> None:
+        """Go on when messages are settled."""
+
+    def _forget_attempt(self) -> None:
+        current, self._attempt = self._attempt, None
+        if current is not None:
+            if current.inbound.id in self._held:
+                self._held[current.inbound.id] = current.held
+            if self._consent is not None:
+                self._consent.forget(current.id)
+            current.leave()
+
+    def _abandon_attempt(self) -> Run | None:
+        """Forget an attempt before it has ended; give what it took until now."""
+        run = None if self._attempt is None else self._attempt.cancel()
+        self._forget_attempt()
+        return run
+
+    def _asked_of(self, held: Held, heard: str | None = None) -> tuple[Line, ...]:
+        """Give what was asked as lines of the history."""
+        inbound = held.inbound
+        text = attachments.unread(held.asked) if heard is None else heard
+        asked = Line("user", text, name=inbound.sender_name)
+        brought = self._history.brought(inbound)
+        return (*brought, asked, *said_meanwhile(held.injected))
