@@ -25,7 +25,7 @@ from actors.rules import (
 )
 from actors.rules.sanitizer import clean
 from actors.rules.turn import ACKNOWLEDGEMENT
-from actors.rules.voice import english
+from actors.rules.voice import Translated, english
 from runtime.fact_rows import FactChange
 from runtime.rows import SettledState
 
@@ -148,10 +148,13 @@ def notice(
 def localised(answer: Answer, services: Services) -> Answer:
     """Tell what the runtime itself says in the language of whoever reads it."""
     retell = services.retell(answer.inbound)
-    if retell is english:
+    if retell is english and all(type(x.text) is str for x in answer.deliveries):
         return answer
     said = tuple(
-        each if each.agent else msgspec.structs.replace(each, text=retell(each.text))
+        # Why `str`: what is stored is plain, whatever it was told by.
+        each
+        if each.agent
+        else msgspec.structs.replace(each, text=str(retell(each.text)))
         for each in answer.deliveries
     )
     return msgspec.structs.replace(answer, deliveries=said)
@@ -161,7 +164,7 @@ def localised_aside(aside: Aside, services: Services) -> Aside:
     """Tell it in the language of whoever asked; elsewhere as the settings say."""
     is_here = aside.delivery.address == aside.inbound.address
     retell = services.retell(aside.inbound) if is_here else services.voices.retell()
-    text = retell(aside.delivery.text)
+    text = str(retell(aside.delivery.text))
     said = msgspec.structs.replace(aside.delivery, text=text)
     return msgspec.structs.replace(aside, delivery=said)
 
@@ -292,12 +295,16 @@ def reply(
     carried = finished.carried
     persona = beside(persona, carried)
     handed, refusals = hand_on_all(inbound, finished, parsed, persona, services)
-    notices = [parsed.notice, *refusals] if parsed.notice else refusals
-    notices = [*told(carried), *notices]
+    say, retell = services.say(inbound), services.retell(inbound)
+    notices = list(refusals)
+    if parsed.notice:
+        dropped = "\n".join(map(retell, parsed.notice.splitlines()))
+        notices = [Translated(dropped), *refusals]
+    notices = [*told(carried, say, retell), *notices]
     most_chars = services.limits.max_reply_chars
     text = _words(parsed.visible, handed)
     if len(text) > most_chars:
-        text = text[:most_chars] + services.retell(inbound)(CUT.format(most=most_chars))
+        text = text[:most_chars] + retell(CUT.format(most=most_chars))
     if not (text.strip() or notices):
         text = ACKNOWLEDGEMENT  # something was done, and nothing said
     # A platform takes no empty message; where only a notice is left, it is the answer.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.rules.confirming import Outcome, confirm
+from actors.rules.confirming import ENGLISH, Outcome, confirm
+from actors.rules.voice import Translate, Translated, english
 from runtime.entries import Entry
 from runtime.fact_rows import FactChange
 from runtime.rows import Record
@@ -57,7 +58,21 @@ def joined(parts: list[Carried]) -> Carried:
     )
 
 
-def told(carried: Carried) -> list[str]:
-    """Say to people what comes of it, from what is stored with it (F259)."""
-    text = confirm(carried.outcomes)
-    return [text] if text else []
+def told(
+    carried: Carried, say: Translate = english, retell: Translate = english
+) -> list[str]:
+    """Say to people what comes of it, from what is stored with it (F259).
+
+    Args:
+        carried: what comes of it.
+        say: gives the runtime's words in the language of whoever reads it.
+        retell: tells the runtime's reasons in that language.
+    """
+
+    def translate(key: str, /, **values: str | int) -> str:
+        if why := values.get("why"):
+            values = {**values, "why": retell(str(why))}
+        return say(ENGLISH[key]).format_map(values)
+
+    text = confirm(carried.outcomes, translate)
+    return [Translated(text)] if text else []

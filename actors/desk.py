@@ -23,6 +23,7 @@ from actors import (
 )
 from actors.desk_question import SLOW, Question, Told, Unanswered
 from actors.rules import commands
+from actors.rules.voice import Translated
 from runtime.errors import StoreError
 from runtime.logs import EventLog
 
@@ -92,7 +93,7 @@ def as_answer(told: Told, inbound: Inbound) -> answers.Answer:
     """Answer with what the desk told; nothing is said where that is empty."""
     if not told.text:
         return answers.Answer(inbound=inbound, settled=("dropped", "other_bot"))
-    return answers.notice(inbound, told.text, ("replied", "command"))
+    return answers.notice(inbound, Translated(told.text), ("replied", "command"))
 
 
 async def looked_up(found: Answer, question: Question) -> Told:

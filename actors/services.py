@@ -164,6 +164,10 @@ class Services:
         """Choose what the runtime says to somebody, by their language."""
         return self.voices.speak(person.language if person is not None else "")
 
+    def say(self, inbound: Inbound) -> Translate:
+        """Choose what the runtime says to whoever a message goes back to."""
+        return self.speak(self.acquaintances.find(account_of(inbound)))
+
     def retell(self, inbound: Inbound) -> Translate:
         """Choose how sentences are told anew to whoever a message goes back to."""
         person = self.acquaintances.find(account_of(inbound))

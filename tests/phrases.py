@@ -8,8 +8,18 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from actors import desk, desk_pairing, desk_people, desk_reports
-from actors.rules import commands, spans
+from actors import (
+    arrangement,
+    carrying,
+    considering,
+    desk,
+    desk_pairing,
+    desk_people,
+    desk_reports,
+    jotting,
+    noting,
+)
+from actors.rules import commands, confirming, markers, spans
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -25,12 +35,20 @@ def said() -> set[str]:
     found |= {*desk_pairing.NOT_DONE.values(), *desk_pairing.DONE.values()}
     found |= {*desk_reports.POLICIES.values(), *desk_reports.PACES.values()}
     found |= {text for _, *texts in spans.UNITS for text in texts}
+    found |= {*confirming.ENGLISH.values(), *reasons()}
     for path in sorted(ACTORS.glob("desk*.py")):
         module = importlib.import_module(f"actors.{path.stem}")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and is_say(node.func):
                 found |= texts_of(node.args[0], module)
     return found
+
+
+def reasons() -> set[str]:
+    """Collect why something is not done, as far as the words are always the same."""
+    told = {arrangement.NOBODY, carrying.LATER, considering.FORGOTTEN, jotting.NO_BOOK}
+    told |= {noting.LATER, noting.OFF, *markers.EXPLANATIONS.values()}
+    return {each for each in told if not FIELD.search(each)}
 
 
 def is_say(called: ast.expr) -> bool:

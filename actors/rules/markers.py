@@ -50,7 +50,7 @@ DropReason = (
     ]
 )
 
-_EXPLANATIONS: dict[DropReason, str] = {
+EXPLANATIONS: dict[DropReason, str] = {
     "unclosed": "it was not closed with [/{name}]",
     "nested": "one {what} stood inside another",
     "bad_name": "it names no agent",
@@ -178,11 +178,11 @@ def _notices(dropped: tuple[Dropped, ...]) -> list[str]:
     why: dict[str, dict[str, None]] = {}
     for each in dropped:
         family = tags.FAMILY_OF.get(each.name)
-        if family is None or family in _UNTOLD or each.reason not in _EXPLANATIONS:
+        if family is None or family in _UNTOLD or each.reason not in EXPLANATIONS:
             continue
         what = "delegation" if family == "delegation" else each.name
         most = MAX_DELEGATIONS if family == "delegation" else MAX_ACTIONS
-        told = _EXPLANATIONS[each.reason].format(name=each.name, what=what, most=most)
+        told = EXPLANATIONS[each.reason].format(name=each.name, what=what, most=most)
         why.setdefault(what, {})[told] = None
     return [
         f"A delegation was not passed on: {'; '.join(told)}."

@@ -4,6 +4,11 @@ English is the source: a text is looked up by its English words, which are said
 themselves where there is no translation. Rules make English sentences and know of no
 language; where a sentence leaves for people it is told anew, found by its pattern: the
 catalogue's `I will try again in {span}` fits `I will try again in 2 minutes`.
+
+What was filled in is somebody's: it is neither translated nor taken apart. Only the
+placeholders in `OWN` hold further sentences of the runtime. A sentence that could have
+been made in two ways, because of the words that stand in it, is left in English.
+Whoever fills something in makes one line of it: lines are of sentences of ours.
 """
 
 from __future__ import annotations
@@ -20,10 +25,22 @@ SOURCE = "en"
 # Chosen: a sentence in a sentence in a sentence; deeper there is only people's text.
 DEPTH = 4
 
+OWN = frozenset({"why", "what", "span"})
+"""Placeholders that hold sentences of the runtime, which are told anew, too."""
+
+COUNTED = frozenset({"count", "hops", "most", "number", "rounds", "seconds"})
+"""Placeholders that hold a number, and nothing else."""
+
 LONGEST = 4_000
 """Characters of a sentence that is told anew; the runtime's own are shorter."""
 
 _FIELD = re.compile(r"\{(\w+)\}")
+
+
+class Translated(str):
+    """A text that is in its reader's language already."""
+
+    __slots__ = ()
 
 
 class Catalogue:
@@ -53,15 +70,27 @@ class Catalogue:
 
     def retell(self, sentence: str, depth: int = DEPTH) -> str:
         """Tell a whole English sentence anew, whatever stands in its placeholders."""
-        if sentence in self._texts or not depth or len(sentence) > LONGEST:
+        if isinstance(sentence, Translated) or not depth or len(sentence) > LONGEST:
+            return sentence
+        if sentence in self._texts:
             return self.say(sentence)
-        for literal, pattern, told in self._patterns:
-            if literal in sentence and (found := pattern.fit(sentence)) is not None:
-                parts = {
-                    name: self.retell(part, depth - 1) for name, part in found.items()
-                }
-                return told.format_map(parts)
-        return sentence
+        fits = [
+            (pattern, told, found)
+            for literal, pattern, told in self._patterns
+            if literal in sentence and (found := pattern.fit(sentence)) is not None
+        ]
+        if not fits:
+            return sentence
+        # What is around another sentence of ours first: nobody's words are in between.
+        best, told, found = min(fits, key=lambda fit: not fit[0].is_frame)
+        is_only = best.is_frame or len(fits) == 1
+        if not (is_only and best.is_clear(sentence)):
+            return sentence
+        parts = {
+            name: self.retell(part, depth - 1) if name in OWN else part
+            for name, part in found.items()
+        }
+        return _FIELD.sub(lambda field: parts[field[1]], told)
 
 
 def longest_literal(text: str) -> str:
@@ -84,6 +113,9 @@ class Pattern:
         self._names, self._literals = pieces[::2], pieces[1::2]
         """Each placeholder, and what stands between it and the next."""
 
+        self.is_frame = set(self._names) <= OWN | COUNTED
+        """Whether it holds nothing but sentences of ours, and numbers."""
+
     def fit(self, sentence: str) -> dict[str, str] | None:
         """Give what the placeholders stand for; None: this is another sentence.
 
@@ -96,10 +128,22 @@ class Pattern:
         found: dict[str, str] = {}
         for name, literal in zip(self._names, [*between, None], strict=True):
             to = end if literal is None else sentence.find(literal, at + 1, end)
-            if to <= at or found.setdefault(name, sentence[at:to]) != sentence[at:to]:
+            part = sentence[at:to] if to > at else ""
+            if not part or found.setdefault(name, part) != part:
+                return None
+            if name in COUNTED and not part.replace(",", "").isdigit():
                 return None
             at = to + len(literal or "")
         return found
+
+    def is_clear(self, sentence: str) -> bool:
+        """Whether a sentence that fits could have been filled in one way only."""
+        *between, last = self._literals
+        inside = sentence[len(self._before) : len(sentence) - len(last)]
+        return all(
+            literal and inside.find(literal) == inside.rfind(literal)
+            for literal in between
+        )
 
 
 class Voices:

@@ -219,6 +219,23 @@ async def test_notices_are_in_the_language_that_a_mark_chose(
         assert await write(cast, "/stop") == [stopped]
 
 
+async def test_what_was_done_is_told_in_the_language_of_whoever_asked(
+    autojump_clock: Clock,
+) -> None:
+    wanted = "SCHEDULE: 2 minutes, x ago: Stopped. | in 20 minutes"
+    model = scripted(later=f"gerne\n{wanted}\nPURGE_FACTS", german="LANG_SWITCH: de")
+    cast = make_cast(model, voices=load_voices())
+    async with open_company(autojump_clock, cast):
+        await write(cast, "german please")
+        said = await write(cast, "later")
+        shown = await write(cast, "/tasks")
+    assert said[1].startswith("✓ Erinnerung gesetzt: 2 minutes, x ago: Stopped., ")
+    assert said[2] == (
+        "PURGE_FACTS wurde nicht ausgeführt: dieser Agent darf das nicht."
+    )
+    assert "2 minutes, x ago: Stopped." in shown[0]
+
+
 async def test_a_conversation_ends_with_the_answer_that_says_so(
     autojump_clock: Clock,
 ) -> None:
