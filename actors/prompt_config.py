@@ -75,7 +75,9 @@ class ContextConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """What an agent's model is told before it hears a message."""
 
     window_tokens: Annotated[int, Meta(ge=1_000, le=10_000_000)] = 128_000
-    """Tokens that the model takes at once, question and answer together."""
+    """Tokens that the model takes at once, question and answer together. All that it is
+    told is held against them: layers are shortened first, then the oldest turns are
+    left out."""
 
     reserve_tokens: Tokens = 20_000
     """Of these, tokens kept free for the answer and for what is estimated wrongly; of

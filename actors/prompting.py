@@ -11,11 +11,11 @@ from actors.messages import Line, ModelRequest
 from actors.rules import prompt, transcript
 from actors.rules.addressed import is_in_the_open, there
 from actors.rules.briefing import NO_MEMORIES, Brief, Memories, Place
-from actors.rules.fitting import estimate
 from actors.rules.heard import Hearing, hear
 from actors.rules.hygiene import clean
 from actors.rules.overheard import written
 from actors.rules.quoting import with_quote
+from actors.rules.whole import fitted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,8 +123,12 @@ class Prompting:
             partners=partners_of(start.inbound, self._persona, room.collaboration),
             mode=start.mode,
         )
-        told = put_together(brief, request)
-        return msgspec.structs.replace(request, system=told.text, notes=told.notes)
+        whole = fitted(brief, request, len(self._shown))
+        room.cut_tokens = whole.cut_tokens
+        told = whole.prompt
+        return msgspec.structs.replace(
+            whole.request, system=told.text, notes=told.notes
+        )
 
 
 def partners_of(
@@ -134,12 +138,6 @@ def partners_of(
     if not is_in_the_open(inbound, config):
         return ()
     return there(inbound, persona.name, persona.everybody)
-
-
-def put_together(brief: Brief, request: ModelRequest) -> prompt.Prompt:
-    """Build the prompt of a request that has all but that."""
-    others = estimate(request).input_tokens
-    return prompt.build(brief, prompt.tokens_for(brief.context, others))
 
 
 def brief_of(

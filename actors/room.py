@@ -60,6 +60,7 @@ class Room:
         "_trigger",
         "_turn",
         "_window",
+        "cut_tokens",
         "earlier",
         "history",
         "start",
@@ -88,6 +89,9 @@ class Room:
         self.summaries = start.summaries
         """What earlier parts were about."""
 
+        self.cut_tokens = 0
+        """Of what the last request had to leave out, though it is held."""
+
         self.was_made = False
         """Whether there is less of it than at the beginning."""
 
@@ -108,7 +112,7 @@ class Room:
             return True
         window = offer.window or self._window
         load = compaction.Load(
-            tokens=estimate(request).input_tokens,
+            tokens=estimate(request).input_tokens + self.cut_tokens,
             window=window,
             characters=compaction.characters_of(self.history),
         )

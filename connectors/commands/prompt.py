@@ -16,16 +16,16 @@ import trio
 from actors.consulting import has_any
 from actors.history import SCHEMA, History
 from actors.messages import Address, Inbound, Line, ModelRequest
-from actors.prompting import brief_of, partners_of, put_together, window_of
+from actors.prompting import brief_of, partners_of, window_of
 from actors.rules import prompt as rules
 from actors.rules import skills as skill_rules
 from actors.rules import transcript
 from actors.rules.asking_round import COLLABORATE_SPEC, CONSULT_SPEC
 from actors.rules.briefing import SPOKEN_TO, Mode
-from actors.rules.fitting import estimate
 from actors.rules.keys import session_key
 from actors.rules.layers import Layer, tokens
 from actors.rules.safe_tools import is_safe
+from actors.rules.whole import fitted
 from actors.tool_calls import DELEGATE_SPEC
 from connectors.commands import config_option, find_settings, tell_problems
 from connectors.commands.database import json_option
@@ -196,8 +196,8 @@ def shown_of(settings: Settings[AppConfig], asked: Asked, persona: Persona) -> S
         partners=partners_of(inbound, persona, config.collaboration),
         mode=asked.mode,
     )
-    built = put_together(brief, request)
-    others = estimate(request).input_tokens
+    whole = fitted(brief, request, len(seen.lines))
+    built, lines, others = whole.prompt, whole.request.lines, whole.others
     return Shown(
         agent=asked.agent,
         mode=asked.mode,
@@ -205,8 +205,8 @@ def shown_of(settings: Settings[AppConfig], asked: Asked, persona: Persona) -> S
         layers=built.layers,
         system=built.text,
         summary=built.summary,
-        messages=seen.lines,
-        message_tokens=tuple(tokens(line.text) for line in seen.lines),
+        messages=lines,
+        message_tokens=tuple(tokens(line.text) for line in lines),
         tools=tuple(each.name for each in specs),
         prompt_tokens=built.tokens,
         other_tokens=others,
