@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.messages import Line, ModelRequest
-from actors.rules import prompt, transcript
+from actors.rules import transcript
 from actors.rules.addressed import is_in_the_open, there
 from actors.rules.briefing import NO_MEMORIES, Brief, Memories, Place
 from actors.rules.heard import Hearing, hear

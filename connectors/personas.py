@@ -132,12 +132,18 @@ class Personas:
             every: seconds between two looks at the files.
         """
         while True:
-            seen = await wait_changed(self._known, every=every)
-            before, self._known = self._known, seen
-            for agent in self._folders:
-                files = self._files((agent,))
-                if any(seen[file] != before[file] for file in files):
-                    await self._renew(agent, find)
+            await self.take_over(find, every)
+
+    async def take_over(
+        self, find: Callable[[str], ActorRef | None], every: float = LOOK_EVERY
+    ) -> None:
+        """Wait for one change, and hand it to its agent; see `run`."""
+        seen = await wait_changed(self._known, every=every)
+        before, self._known = self._known, seen
+        for agent in self._folders:
+            files = self._files((agent,))
+            if any(seen[file] != before[file] for file in files):
+                await self._renew(agent, find)
 
     async def _renew(self, agent: str, find: Callable[[str], ActorRef | None]) -> None:
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from actors import (
     arrangement,
-    carrying,
+    conducting,
     considering,
     desk,
     desk_pairing,
@@ -46,7 +46,12 @@ def said() -> set[str]:
 
 def reasons() -> set[str]:
     """Collect why something is not done, as far as the words are always the same."""
-    told = {arrangement.NOBODY, carrying.LATER, considering.FORGOTTEN, jotting.NO_BOOK}
+    told = {
+        arrangement.NOBODY,
+        conducting.LATER,
+        considering.FORGOTTEN,
+        jotting.NO_BOOK,
+    }
     told |= {noting.LATER, noting.OFF, *markers.EXPLANATIONS.values()}
     return {each for each in told if not FIELD.search(each)}
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from runtime.fact_rows import SaveFact
+from runtime.fact_rows import FactListing, SaveFact
 from runtime.rows import (
     Accept,
     Append,
@@ -19,6 +19,11 @@ from runtime.rows import (
     StoredMessage,
 )
 
+if TYPE_CHECKING:
+    from runtime.fact_rows import FactChange
+    from runtime.store import Store
+
+ANNA = "person:cli/anna"
 NOW = 1_700_000_000.0
 """Unix seconds at which everything happens unless a test says otherwise."""
 
@@ -86,11 +91,24 @@ def remembering(name: str, *, text: str = "", **fields: Any) -> SaveFact:
     """Make a fact to save."""
     given: dict[str, Any] = {
         "agent": "bot",
-        "scope": "person:cli/anna",
+        "scope": ANNA,
         "kind": "fact",
         "part": 7,
     }
     return SaveFact(id=name, text=text or repr(name), **{**given, **fields})
+
+
+async def change_facts(store: Store, *changes: FactChange, at: float = NOW) -> None:
+    """Commit changes of facts."""
+    await store.commit(Commit(at=at, facts=changes))
+
+
+async def fact_names(
+    store: Store, *scopes: str, agent: str = "bot", **filters: Any
+) -> list[str]:
+    """List facts, and give their ids."""
+    listing = FactListing(agent=agent, scopes=scopes or (ANNA,), now=NOW, **filters)
+    return [row.id for row in await store.facts.listed(listing)]
 
 
 def accepting(*names: str, at: float = NOW) -> Commit:

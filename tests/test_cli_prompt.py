@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from connectors.cli import run
 from tests.desk import write_database
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 Output = pytest.CaptureFixture[str]
@@ -39,8 +41,7 @@ SKILL = "---\nname: pdf\ndescription: about pdf\ntriggers: [invoice]\n---\nRead 
 
 
 @pytest.fixture
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def settings(tmp_path: Path) -> Iterator[Path]:
     for folder in ("anna", "skills/pdf"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "anna" / "SOUL.md").write_text("calm " * 40)
@@ -48,7 +49,8 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "script.toml").write_text('[default]\nreply = "so"\n')
     path = tmp_path / "callboard.toml"
     path.write_text(SETTINGS.format(db=tmp_path / "callboard.db"))
-    return path
+    with contextlib.chdir(tmp_path):
+        yield path
 
 
 def shown(capsys: Output, *options: str) -> dict[str, Any]:

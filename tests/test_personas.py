@@ -18,7 +18,6 @@ from runtime.metrics import Metrics
 from runtime.system import open_system
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 SOON = 0.01
@@ -31,20 +30,16 @@ class Told(Actor):
     def __init__(self) -> None:
         super().__init__()
         self.told: list[PersonaFiles] = []
+        self.heard = trio.Event()
 
     def on_receive(self, message: object) -> None:
         assert isinstance(message, ReplaceFiles)
         self.told.append(message.files)
+        self.heard.set()
 
 
 def away(_name: str) -> None:
     """Find nobody."""
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    with trio.fail_after(10):
-        while not is_so():  # noqa: ASYNC110  a file and a thread set no event
-            await trio.sleep(SOON)
 
 
 def test_each_file_is_a_layer_and_none_has_to_be_there(tmp_path: Path) -> None:
@@ -95,15 +90,16 @@ async def test_a_change_is_told_to_its_agent_and_a_mistake_is_not(
     personas = Personas({"anna": tmp_path}, metrics)
     read = personas.reading("anna")
     anna = Told()
-    async with open_system() as system, trio.open_nursery() as nursery:
+    async with open_system() as system:
         system.spawn(anna, name=names.agent("anna"))
-        nursery.start_soon(personas.run, system.find, SOON)
-        soul.write_bytes(b"\xff\xff\xff\xff\xff")
-        await until(lambda: 'outcome="refused"' in metrics.render().decode())
-        assert read().soul == "calm"
-        soul.write_text("excited")
-        await until(lambda: bool(anna.told))
-        nursery.cancel_scope.cancel()
+        with trio.fail_after(10):
+            soul.write_bytes(b"\xff\xff\xff\xff\xff")
+            await personas.take_over(system.find, SOON)
+            assert 'outcome="refused"' in metrics.render().decode()
+            assert read().soul == "calm"
+            soul.write_text("excited")
+            await personas.take_over(system.find, SOON)
+            await anna.heard.wait()
     assert anna.told == [PersonaFiles(soul="excited")]
     assert read() == anna.told[0]
     assert personas.reading("nobody")() == NO_FILES
@@ -115,9 +111,8 @@ async def test_a_change_while_the_agent_is_away_is_read_at_its_start(
     (tmp_path / "IDENTITY.md").write_text("one")
     personas = Personas({"anna": tmp_path}, Metrics())
     read = personas.reading("anna")
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(personas.run, away, SOON)
-        (tmp_path / "IDENTITY.md").unlink()
-        (tmp_path / "GOALS.md").write_text("known")
-        await until(lambda: read() == PersonaFiles(goals="known"))
-        nursery.cancel_scope.cancel()
+    (tmp_path / "IDENTITY.md").unlink()
+    (tmp_path / "GOALS.md").write_text("known")
+    with trio.fail_after(10):
+        await personas.take_over(away, SOON)
+    assert read() == PersonaFiles(goals="known")

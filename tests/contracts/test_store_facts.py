@@ -8,7 +8,6 @@ import pytest
 
 from runtime.errors import DuplicateError, MisuseError
 from runtime.fact_rows import (
-    FactChange,
     FactListing,
     FactSearch,
     ForgetFacts,
@@ -18,33 +17,13 @@ from runtime.fact_rows import (
 )
 from runtime.rows import Commit, Settle
 from runtime.vectors import pack
-from tests.store_engines import NAMES, make_engine
-from tests.store_rows import NOW, heard, remembering
+from tests.store_rows import NOW, change_facts, fact_names, heard, remembering
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
     from runtime.store import Store
     from tests.store_engines import Engine
 
 ANNA, BEN = "person:cli/anna", "person:cli/ben"
-
-
-@pytest.fixture(params=NAMES)
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
-    return make_engine(request.param, tmp_path)
-
-
-@pytest.fixture
-async def store(engine: Engine) -> AsyncGenerator[Store]:
-    store = await engine.open()
-    yield store
-    await store.aclose()
-
-
-async def change(store: Store, *changes: FactChange, at: float = NOW) -> None:
-    await store.commit(Commit(at=at, facts=changes))
 
 
 async def found(
@@ -58,18 +37,6 @@ async def found(
     return [row.id for row in sorted(rows, key=lambda row: row.number)]
 
 
-async def names(
-    store: Store, *scopes: str, agent: str = "bot", **filters: object
-) -> list[str]:
-    listing = FactListing(
-        agent=agent,
-        scopes=scopes or (ANNA,),
-        now=NOW,
-        **filters,  # type: ignore[arg-type]
-    )
-    return [row.id for row in await store.facts.listed(listing)]
-
-
 async def test_a_fact_comes_back_whole(store: Store) -> None:
     row = remembering(
         "f1",
@@ -79,7 +46,7 @@ async def test_a_fact_comes_back_whole(store: Store) -> None:
         provenance='{"message": "m1"}',
         expires_at=NOW + 5,
     )
-    await change(store, row, at=NOW + 1)
+    await change_facts(store, row, at=NOW + 1)
     listing = FactListing(agent="bot", scopes=(ANNA,), now=NOW)
     assert await store.facts.listed(listing) == (
         StoredFact(
@@ -103,7 +70,7 @@ async def test_a_fact_comes_back_whole(store: Store) -> None:
 
 
 async def test_facts_are_found_by_the_beginnings_of_their_words(store: Store) -> None:
-    await change(
+    await change_facts(
         store,
         remembering("f1", words=("kitchen", "blue")),
         remembering("f2", words=("kit", "café", "京都")),
@@ -119,7 +86,7 @@ async def test_facts_are_found_by_the_beginnings_of_their_words(store: Store) ->
 
 async def test_a_search_counts_what_has_each_word(store: Store) -> None:
     rows = [remembering(f"f{n}", words=("tea", f"w{n}x")) for n in range(5)]
-    await change(store, *rows, remembering("other", scope=BEN, words=("tea",)))
+    await change_facts(store, *rows, remembering("other", scope=BEN, words=("tea",)))
     search = FactSearch(
         agent="bot", scopes=(ANNA,), kinds=("fact",), words=("tea", "w3", "no"), now=NOW
     )
@@ -129,7 +96,7 @@ async def test_a_search_counts_what_has_each_word(store: Store) -> None:
 
 
 async def test_what_one_scope_holds_is_never_seen_from_another(store: Store) -> None:
-    await change(
+    await change_facts(
         store,
         remembering("a", words=("secret",), key="k"),
         remembering("b", scope=BEN, words=("secret",), key="k"),
@@ -141,9 +108,9 @@ async def test_what_one_scope_holds_is_never_seen_from_another(store: Store) -> 
     assert await found(store, "secret", scopes=(BEN, ANNA)) == ["a", "b"]
     assert await found(store, "secret", agent="other") == ["c"]
     assert await found(store, "secret", scopes=("person:",)) == []
-    assert await names(store) == ["a"]
-    assert await names(store, ANNA, BEN) == ["b", "a"]
-    assert await names(store, agent="nobody") == []
+    assert await fact_names(store) == ["a"]
+    assert await fact_names(store, ANNA, BEN) == ["b", "a"]
+    assert await fact_names(store, agent="nobody") == []
 
 
 @pytest.mark.parametrize("scopes", [(), ("",), (ANNA, ""), tuple("abcdefghijklmnopq")])
@@ -157,62 +124,64 @@ async def test_nothing_is_read_or_changed_without_scopes(
         with pytest.raises(MisuseError):
             await store.facts.listed(FactListing(agent=agent, scopes=scopes, now=NOW))
         with pytest.raises(MisuseError):
-            await change(store, ForgetFacts(agent=agent, scopes=scopes))
+            await change_facts(store, ForgetFacts(agent=agent, scopes=scopes))
         with pytest.raises(MisuseError):
-            await change(store, UseFacts(agent=agent, scopes=scopes, ids=("a",)))
+            await change_facts(store, UseFacts(agent=agent, scopes=scopes, ids=("a",)))
     with pytest.raises(MisuseError):
-        await change(store, remembering("a", scope=""))
+        await change_facts(store, remembering("a", scope=""))
 
 
 async def test_a_key_has_one_value_in_its_scope(store: Store) -> None:
-    await change(store, remembering("f1", key="mood", words=("glad",)))
-    await change(store, remembering("f2", key="mood", words=("sad",)))
-    await change(store, remembering("f3", key="mood", scope=BEN))
-    await change(store, remembering("f4", key="mood", kind="state"))
-    await change(store, remembering("f5"), remembering("f6"))
-    assert await names(store) == ["f6", "f5", "f4", "f2"]
+    await change_facts(store, remembering("f1", key="mood", words=("glad",)))
+    await change_facts(store, remembering("f2", key="mood", words=("sad",)))
+    await change_facts(store, remembering("f3", key="mood", scope=BEN))
+    await change_facts(store, remembering("f4", key="mood", kind="state"))
+    await change_facts(store, remembering("f5"), remembering("f6"))
+    assert await fact_names(store) == ["f6", "f5", "f4", "f2"]
     assert await found(store, "glad") == []
-    assert await names(store, keys=("mood",), kinds=("fact",)) == ["f2"]
-    assert await names(store, BEN) == ["f3"]
+    assert await fact_names(store, keys=("mood",), kinds=("fact",)) == ["f2"]
+    assert await fact_names(store, BEN) == ["f3"]
 
 
 async def test_a_fact_saved_again_is_replaced_but_by_nobody_else(store: Store) -> None:
-    await change(store, remembering("f1", words=("old",)))
-    await change(store, remembering("f1", words=("new",)))
+    await change_facts(store, remembering("f1", words=("old",)))
+    await change_facts(store, remembering("f1", words=("new",)))
     assert await found(store, "old") == []
     assert await found(store, "new") == ["f1"]
     with pytest.raises(DuplicateError, match="f1"):
-        await change(store, remembering("f1", scope=BEN))
+        await change_facts(store, remembering("f1", scope=BEN))
     with pytest.raises(DuplicateError, match="f1"):
-        await change(store, remembering("f1", agent="other"))
-    assert await names(store, BEN) == []
+        await change_facts(store, remembering("f1", agent="other"))
+    assert await fact_names(store, BEN) == []
 
 
 async def test_what_is_forgotten_is_gone_for_words_vectors_and_lists(
     store: Store,
 ) -> None:
     vector = pack((1.0, 0.0))
-    await change(
+    await change_facts(
         store,
         remembering("f1", words=("tea",), wants_vector=True),
         remembering("f2", words=("tea",), category="sticky", key="k"),
         remembering("f3", scope=BEN, words=("tea",)),
         PutVector(agent="bot", scope=ANNA, id="f1", space="s", vector=vector),
     )
-    await change(store, ForgetFacts(agent="bot", scopes=(ANNA,), ids=("f1", "f3")))
+    await change_facts(
+        store, ForgetFacts(agent="bot", scopes=(ANNA,), ids=("f1", "f3"))
+    )
     assert await found(store, "tea") == ["f2"]
     search = FactSearch(
         agent="bot", scopes=(ANNA,), kinds=("fact",), space="s", vector=vector, now=NOW
     )
     assert (await store.facts.search(search)).facts == ()
     assert await store.facts.unembedded("bot", "s") == ()
-    await change(store, ForgetFacts(agent="bot", scopes=(ANNA,), keys=("other",)))
-    assert await names(store, ANNA, BEN) == ["f3", "f2"]
-    await change(
+    await change_facts(store, ForgetFacts(agent="bot", scopes=(ANNA,), keys=("other",)))
+    assert await fact_names(store, ANNA, BEN) == ["f3", "f2"]
+    await change_facts(
         store, ForgetFacts(agent="bot", scopes=(ANNA,), categories=("sticky",))
     )
-    await change(store, ForgetFacts(agent="bot", scopes=(BEN,)))
-    assert await names(store, ANNA, BEN) == []
+    await change_facts(store, ForgetFacts(agent="bot", scopes=(BEN,)))
+    assert await fact_names(store, ANNA, BEN) == []
 
 
 async def test_facts_are_found_by_vectors_of_the_same_space(store: Store) -> None:
@@ -221,7 +190,7 @@ async def test_facts_are_found_by_vectors_of_the_same_space(store: Store) -> Non
         put = PutVector(
             agent="bot", scope=ANNA, id=name, space="s", vector=pack(vector)
         )
-        await change(store, remembering(name, words=(name,)), put)
+        await change_facts(store, remembering(name, words=(name,)), put)
     alike: dict[str, float | None] = {}
     for space, question in (("s", (1, 0, 0)), ("t", (1, 0, 0)), ("s", (1, 0))):
         search = FactSearch(
@@ -246,7 +215,7 @@ async def test_facts_are_found_by_vectors_of_the_same_space(store: Store) -> Non
 
 
 async def test_vectors_are_wanted_until_there_is_one_of_the_space(store: Store) -> None:
-    await change(
+    await change_facts(
         store,
         remembering("f1", wants_vector=True),
         remembering("f2"),
@@ -256,7 +225,7 @@ async def test_vectors_are_wanted_until_there_is_one_of_the_space(store: Store) 
     wanting = await store.facts.unembedded("bot", "s")
     assert [row.id for row in wanting] == ["f1", "f3"]
     assert [r.id for r in await store.facts.unembedded("bot", "s", 1, 1)] == ["f3"]
-    await change(
+    await change_facts(
         store,
         PutVector(agent="bot", scope=ANNA, id="f1", space="s", vector=b"\x01"),
         PutVector(agent="bot", scope=ANNA, id="f3", space="s", vector=b"\x01"),
@@ -264,19 +233,19 @@ async def test_vectors_are_wanted_until_there_is_one_of_the_space(store: Store) 
     )
     assert [row.id for row in await store.facts.unembedded("bot", "s")] == ["f3"]
     assert [row.id for row in await store.facts.unembedded("bot", "t")] == ["f1", "f3"]
-    await change(store, remembering("f1", wants_vector=True))
+    await change_facts(store, remembering("f1", wants_vector=True))
     assert len(await store.facts.unembedded("bot", "s")) == 2
 
 
 async def test_what_has_expired_is_not_given_and_then_forgotten(store: Store) -> None:
-    await change(
+    await change_facts(
         store,
         remembering("f1", words=("tea",), expires_at=NOW),
         remembering("f2", words=("tea",), expires_at=NOW - 1),
         remembering("f3", words=("tea",), expires_at=NOW + 1),
         remembering("f4", words=("tea",)),
     )
-    assert await names(store) == ["f4", "f3"]
+    assert await fact_names(store) == ["f4", "f3"]
     assert await found(store, "tea") == ["f3", "f4"]
     assert await store.facts.prune(NOW, 1) == 1
     assert await store.facts.counts("bot") == {("fact", ""): 3}
@@ -286,18 +255,18 @@ async def test_what_has_expired_is_not_given_and_then_forgotten(store: Store) ->
 
 
 async def test_facts_of_no_use_come_first_where_that_is_asked(store: Store) -> None:
-    await change(store, *(remembering(f"f{number}") for number in range(4)))
+    await change_facts(store, *(remembering(f"f{number}") for number in range(4)))
     use = UseFacts(agent="bot", scopes=(ANNA,), ids=("f0", "f2", "gone"))
-    await change(store, use, at=NOW + 9)
+    await change_facts(store, use, at=NOW + 9)
     foreign = UseFacts(agent="bot", scopes=(BEN,), ids=("f1",))
-    await change(store, foreign, at=NOW + 9)
-    unused = await names(store, is_least_used_first=True)
+    await change_facts(store, foreign, at=NOW + 9)
+    unused = await fact_names(store, is_least_used_first=True)
     assert unused == ["f1", "f3", "f0", "f2"]
-    assert await names(store, is_least_used_first=True, limit=1) == ["f1"]
+    assert await fact_names(store, is_least_used_first=True, limit=1) == ["f1"]
 
 
 async def test_facts_are_counted_by_kind_and_category(store: Store) -> None:
-    await change(
+    await change_facts(
         store,
         remembering("f1", category="sticky"),
         remembering("f2", category="sticky", scope=BEN),
@@ -311,10 +280,10 @@ async def test_facts_are_counted_by_kind_and_category(store: Store) -> None:
 
 
 async def test_a_commit_that_fails_remembers_and_forgets_nothing(store: Store) -> None:
-    await change(store, remembering("f1", words=("tea",), key="k"))
+    await change_facts(store, remembering("f1", words=("tea",), key="k"))
     vector = PutVector(agent="bot", scope=ANNA, id="f1", space="s", vector=b"\x01")
     with pytest.raises(DuplicateError):
-        await change(
+        await change_facts(
             store,
             remembering("f2", words=("tea",), key="k", wants_vector=True),
             UseFacts(agent="bot", scopes=(ANNA,), ids=("f2",)),
@@ -329,7 +298,7 @@ async def test_a_commit_that_fails_remembers_and_forgets_nothing(store: Store) -
     with pytest.raises(MisuseError):
         await store.commit(spoilt)
     assert await found(store, "tea") == ["f1"]
-    assert await names(store, ANNA, BEN) == ["f1"]
+    assert await fact_names(store, ANNA, BEN) == ["f1"]
     assert await store.facts.unembedded("bot", "s") == ()
 
 

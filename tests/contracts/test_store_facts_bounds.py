@@ -7,47 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runtime.errors import MisuseError, StoreUnavailableError
-from runtime.fact_rows import FactChange, FactListing, FactSearch, PutVector
-from runtime.rows import Commit
-from tests.store_engines import NAMES, make_engine
-from tests.store_rows import NOW, remembering
+from runtime.fact_rows import FactChange, FactSearch, PutVector
+from tests.store_rows import NOW, change_facts, fact_names, remembering
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
     from runtime.store import Store
-    from tests.store_engines import Engine
 
 ANNA = "person:cli/anna"
-
-
-@pytest.fixture(params=NAMES)
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
-    return make_engine(request.param, tmp_path)
-
-
-@pytest.fixture
-async def store(engine: Engine) -> AsyncGenerator[Store]:
-    store = await engine.open()
-    yield store
-    await store.aclose()
-
-
-async def change(store: Store, *changes: FactChange, at: float = NOW) -> None:
-    await store.commit(Commit(at=at, facts=changes))
-
-
-async def names(
-    store: Store, *scopes: str, agent: str = "bot", **filters: object
-) -> list[str]:
-    listing = FactListing(
-        agent=agent,
-        scopes=scopes or (ANNA,),
-        now=NOW,
-        **filters,  # type: ignore[arg-type]
-    )
-    return [row.id for row in await store.facts.listed(listing)]
 
 
 @pytest.mark.parametrize(
@@ -71,8 +37,8 @@ async def test_what_can_never_be_stored_is_misuse(
     store: Store, bad: FactChange
 ) -> None:
     with pytest.raises(MisuseError):
-        await change(store, bad)
-    assert await names(store) == []
+        await change_facts(store, bad)
+    assert await fact_names(store) == []
 
 
 async def test_questions_are_bounded(store: Store) -> None:
@@ -88,9 +54,9 @@ async def test_questions_are_bounded(store: Store) -> None:
         with pytest.raises(MisuseError):
             await store.facts.search(search)
     with pytest.raises(MisuseError):
-        await names(store, limit=0)
+        await fact_names(store, limit=0)
     with pytest.raises(MisuseError):
-        await names(store, ids=tuple(map(str, range(1001))))
+        await fact_names(store, ids=tuple(map(str, range(1001))))
     with pytest.raises(MisuseError):
         await store.facts.prune(NOW, 0)
 

@@ -79,7 +79,7 @@ def test_what_was_filled_in_comes_out_of_every_language(name: str) -> None:
             "There is no agent {name}.",
             "{source} may not ask {name}, only {known}.",
         ):
-            given_ = dict.fromkeys(("name", "source", "known"), name)
+            given_: dict[str, str] = dict.fromkeys(["name", "source", "known"], name)
             sentence = template.format_map(given_)
             right = SHIPPED.speak(language)(template).format_map(given_)
             assert retell(sentence) in (sentence, right)
