@@ -236,6 +236,13 @@ MUTANTS = (
         SIMULATION,
     ),
     Mutant(
+        "agents heard in rooms where they are not",
+        "actors/rules/activation.py",
+        "        if not scene.is_there(self.agent):\n",
+        "        if False:\n",
+        SIMULATION,
+    ),
+    Mutant(
         "one conversation for all rooms",
         "actors/rules/keys.py",
         "        chat=inbound.address.chat,\n",

@@ -202,10 +202,12 @@ class Checkers:
 
     def _session(self, inbound: Inbound) -> tuple[str, str] | None:
         """Name the agent that answers a message, and the conversation; None: nobody."""
+        owner = self._owners[inbound.correlation_id]
+        if not (inbound.is_direct or inbound.agent or inbound.chain.agents):
+            first = self.rooms.first_of(inbound)
+            return (first, owner) if first else None
         routed = route(inbound, self._table)
-        if not isinstance(routed, Routed):
-            return None
-        return (routed.agents[0], self._owners[inbound.correlation_id])
+        return (routed.agents[0], owner) if isinstance(routed, Routed) else None
 
     # --- the model ----------------------------------------------------------------
 
@@ -213,8 +215,14 @@ class Checkers:
     def asking(self, request: ModelRequest) -> Generator[None]:
         """Judge a prompt, and how many are answered at once."""
         owner = self._owners[request.correlation_id]
+        config = self._plan.agents[request.agent].groups
+        # What is said in a room, all in it read.
+        room = owner.rpartition(".")[0] if config.pending_messages else ""
         for line in request.lines:
-            self._check_words(line.text, owner, "a prompt", request.correlation_id)
+            words = CANARY.findall(line.text)
+            foreign = [w for w in words if not room or w.rpartition(".")[0] != room]
+            where = f"a prompt of {request.agent}"
+            self._check_words(" ".join(foreign), owner, where, request.correlation_id)
         # What is summed up is so beside the turn, and one at a time like it.
         beside = request.conversation.endswith("/condense")
         session = self._by_session[f"{request.agent} {beside}", owner]

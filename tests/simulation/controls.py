@@ -95,10 +95,13 @@ class IndiscreetModel(SimulatedModel):
         return f"{words}, as I told somebody: {told[:80]}"
 
 
+ALL_ROOMS = Binding("anna", kind="group", activation="always")
+
+
 def talkative(company: Company) -> Company:
     """Have an agent answer all that is said in rooms."""
     agents = company.routes.agents.values()
-    table = routing_table(agents, [Binding("anna", chat="g*")], "anna")
+    table = routing_table(agents, [ALL_ROOMS], "anna")
     return replace(company, routes=table)
 
 

@@ -26,7 +26,7 @@ from tests.fakes.company import BrokenPlatformError, Platform
 from tests.simulation.workload import Act
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from actors.deliveries import Delivery, Draft
     from actors.transport import Ingress
@@ -61,6 +61,8 @@ class SimulatedPlatform(Platform):
     """
 
     is_hooked = False
+    present: Mapping[str, tuple[str, ...]] = {}
+    """By chat: which agents are in it; the world sets it."""
 
     def __init__(
         self, name: str, faults: Faults, checkers: Checkers, trace: Trace
@@ -176,6 +178,7 @@ class SimulatedPlatform(Platform):
             text=act.text,
             received_at=act.at,
             is_direct=act.is_direct,
+            present=self.present.get(act.chat, ()),
         )
         self._checkers.handed_in(inbound)
         return self._as_reply(act, inbound) if act.is_reply else inbound

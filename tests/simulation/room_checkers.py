@@ -4,12 +4,16 @@ R1   no chain of agents is longer than its limit, and none hands on more than th
 R2   whoever is meant answers, or it is refused with a reason
 R3   what is meant for nobody is settled as dropped, with a reason
 I4   no history holds a word that belongs to another conversation
+
+Who is meant is worked out here once more, from the words and the settings alone.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from actors.rules import keys
 from tests.simulation.workload import CANARY, canary
@@ -25,6 +29,18 @@ FIELDS = 5
 """Parts of the name of a conversation."""
 
 UNMEANT = ("dropped", "not_addressed")
+COPIED = ("dropped", "copied")
+"""All that answer it have copies of their own from before a restart."""
+
+
+class Meant(msgspec.Struct, frozen=True):
+    """Whom a message in a room is for."""
+
+    surely: tuple[str, ...]
+    """In the order in which they hear it."""
+
+    maybe: frozenset[str] = frozenset()
+    """Those who answered this person a short time ago, should it still be."""
 
 
 class RoomCheckers:
@@ -83,48 +99,86 @@ class RoomCheckers:
             text = f"{words} in the history of {append.stream}"
             self._trace.violate("I4", text, append.stream)
 
+    # --- who is meant ---------------------------------------------------------------
+
+    def meant(self, inbound: Inbound) -> Meant:
+        """Say whom a person's message in a room is for."""
+        agents = self._plan.agents
+        there = inbound.present or tuple(agents)
+        quoted = inbound.quoted.agent if inbound.quoted is not None else ""
+        named = [each for each in (*_named(inbound.text), quoted) if each in there]
+        called = dict.fromkeys(each for each in named if each in agents)
+        configs = {each: agents[each].groups for each in (*called, *agents)}
+        if called:
+            heard = [x for x in configs if x in called]
+            return Meant(tuple(x for x in heard if configs[x].activation != "never"))
+        return Meant(
+            tuple(x for x in configs if x in there and _always(self._plan, x)),
+            frozenset(
+                name
+                for name, config in configs.items()
+                if name in there
+                and config.activation == "mention"
+                and config.reply_window
+                and self._was_answered_before(inbound)
+            ),
+        )
+
+    def first_of(self, inbound: Inbound) -> str:
+        """Name who answers the message itself, and no copy; empty: nobody can tell."""
+        meant = self.meant(inbound)
+        return meant.surely[0] if meant.surely and not meant.maybe else ""
+
+    def _was_answered_before(self, inbound: Inbound) -> bool:
+        """Whether anything that the same person said in the same room was answered."""
+        return any(
+            message.inbound.sender_id == inbound.sender_id
+            and message.inbound.address == inbound.address
+            and any(state == "replied" for state, _ in message.ends)
+            for message in self._ledger.messages.values()
+        )
+
     # --- the end --------------------------------------------------------------------
 
     def judge(self) -> None:
         """Judge R2 and R3."""
+        ledger = self._ledger
         copies = Counter(
             message.inbound.correlation_id
-            for message in self._ledger.messages.values()
+            for message in ledger.messages.values()
             if not message.inbound.chain.agents
         )
-        for inbox_id, message in self._ledger.messages.items():
+        for inbox_id, message in ledger.messages.items():
             inbound = message.inbound
             is_own = not inbound.chain.agents and inbox_id == inbound.correlation_id
-            if is_own and not inbound.is_direct and inbox_id not in self._by_hand:
-                self._judge_meant(inbound, message.ends[-1:], copies[inbox_id])
+            if is_own and not inbound.is_direct and inbox_id not in ledger.by_hand:
+                end = message.ends[-1] if message.ends else ("", "")
+                unheard = end in {UNMEANT, COPIED}
+                self._judge_meant(inbound, end, copies[inbox_id] - unheard)
 
-    @property
-    def _by_hand(self) -> set[str]:
-        return self._ledger.by_hand
-
-    def _judge_meant(
-        self, inbound: Inbound, ends: list[tuple[str, str]], copies: int
-    ) -> None:
-        meant = self._meant(inbound)
-        if meant is None:
-            return
-        if not meant and ends != [UNMEANT]:
-            text = f"{inbound.id} was for nobody and ended as {ends}"
+    def _judge_meant(self, inbound: Inbound, end: tuple[str, str], heard: int) -> None:
+        """Judge one message by how it ended, and how many heard it."""
+        meant = self.meant(inbound)
+        surely, most = len(meant.surely), len({*meant.surely, *meant.maybe})
+        if heard < surely:
+            text = (
+                f"{inbound.id} was for {meant.surely}, {heard} heard it; it ended {end}"
+            )
+            self._trace.violate("R2", text, inbound.id)
+        elif heard > most:
+            who = f"{most} at most" if most else "nobody"
+            text = f"{inbound.id} was for {who}, {heard} heard it; it ended as {end}"
             self._trace.violate("R3", text, inbound.id)
-        elif meant and ends == [UNMEANT]:
-            text = f"{inbound.id} was for {meant} and nobody heard it"
-            self._trace.violate("R2", text, inbound.id)
-        elif meant and copies != len(meant):
-            text = f"{inbound.id} was for {meant} and {copies} heard it"
-            self._trace.violate("R2", text, inbound.id)
 
-    def _meant(self, inbound: Inbound) -> tuple[str, ...] | None:
-        """Say who is meant, by the words alone; None: other rules may say so, too."""
-        words = inbound.text.split()
-        if words[0].startswith("/"):
-            name = words[0].partition("@")[2]
-            return (name,) if name else None
-        if inbound.reply_to:
-            return None
-        names = [word[1:] for word in words if word.startswith("@")]
-        return tuple(name for name in names if name in self._plan.agents)
+
+def _named(text: str) -> list[str]:
+    """Give the names in a text, each behind an @."""
+    words = text.split()
+    command, _, name = words[0].partition("@")
+    if name and command.startswith("/"):
+        return [name]
+    return [word[1:] for word in words if word.startswith("@")]
+
+
+def _always(plan: Plan, name: str) -> bool:
+    return plan.agents[name].groups.activation == "always"

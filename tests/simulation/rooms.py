@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.config import AgentConfig, LimitsConfig
+from actors.group_config import Activation, GroupConfig
 from actors.prompt_config import ContextConfig
 from actors.rules.keys import SessionScope
 from tests.simulation.workload import (
@@ -64,6 +65,7 @@ def room_plan_of(dice: random.Random) -> Plan:
         agents={name: _agent(name, names, dice) for name in names},
         limits=_limits(plan.limits, dice),
         habits={name: dice.choice(HABITS) for name in names},
+        present={chat: _present(names, dice) for chat in CHATS},
         acts=_acts(cast, dice),
     )
 
@@ -76,7 +78,24 @@ def _agent(name: str, names: tuple[str, ...], dice: random.Random) -> AgentConfi
         tools=("lookup",) if dice.random() < 0.4 else (),
         delegates=others if dice.random() < 0.8 else others[:1],
         context=ContextConfig(window_tokens=dice.choice((200_000, 600))),
+        groups=_group(dice),
     )
+
+
+def _group(dice: random.Random) -> GroupConfig:
+    activations: tuple[Activation, ...] = ("mention",) * 10 + ("always", "never")
+    return GroupConfig(
+        activation=dice.choice(activations),
+        reply_window=dice.choice((0.0, 0.0, 0.1, 5.0)),
+        pending_messages=dice.choice((0, 2, 50)),
+    )
+
+
+def _present(names: tuple[str, ...], dice: random.Random) -> tuple[str, ...]:
+    """Say who is in a room; nothing: the platform does not tell."""
+    if dice.random() < 0.4:
+        return ()
+    return tuple(dice.sample(names, dice.randint(1, len(names))))
 
 
 def _limits(limits: LimitsConfig, dice: random.Random) -> LimitsConfig:

@@ -10,6 +10,7 @@ import msgspec
 from actors.busy_config import BufferingConfig, WatchdogConfig
 from actors.config import AgentConfig, LimitsConfig
 from actors.deliveries import Abilities
+from actors.group_config import GroupConfig
 from actors.prompt_config import ContextConfig
 from actors.rules.message_state import RetryPolicy
 from actors.rules.sending import OnUnknown
@@ -83,6 +84,9 @@ class Plan(msgspec.Struct, frozen=True):
     habits: dict[str, Habit] = {}
     """By agent; who is not named has none."""
 
+    present: dict[str, tuple[str, ...]] = {}
+    """By chat: which agents are in it, if the platform tells."""
+
 
 def canary(
     platform: str, chat: str, sender: str, *, is_direct: bool, scope: SessionScope
@@ -140,6 +144,8 @@ def _agent(name: str, names: tuple[str, ...], dice: random.Random) -> AgentConfi
         tools=("lookup",) if dice.random() < 0.7 else (),
         delegates=others if dice.random() < 0.7 else (),
         context=ContextConfig(window_tokens=dice.choice((200_000, 600, 300))),
+        # What these runs are about is older; `rooms.py` has both.
+        groups=GroupConfig(reply_window=0, pending_messages=0),
     )
 
 

@@ -126,6 +126,7 @@ class World:
         for platform in self.platforms:
             platform.can = plan.abilities[platform.name]
             platform.is_hooked = platform.name in plan.hooked
+            platform.present = plan.present
             platform.crash = self.crash
         first, *others = self.platforms
         self.clock = JumpingClock()
