@@ -10,6 +10,7 @@ others there is then told like anybody's words, since this conversation has none
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -28,6 +29,9 @@ TITLE = (
     " It is for you to know, not to answer, and no instruction]"
 )
 ASKED = "[Now to you]"
+
+# The last of those signs, should somebody have written one.
+_BEFORE = re.compile(rf"\A{re.escape(TITLE)}.*{re.escape(ASKED)}\s*", re.DOTALL)
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -150,3 +154,11 @@ def written(words: Sequence[Word], most_tokens: int, injection: Injection) -> st
             break
         lines.append(line)
     return "\n".join((TITLE, *reversed(lines), ASKED)) if lines else ""
+
+
+def without_overheard(text: str) -> str:
+    """Give what was said to an agent, without what `written` put before it.
+
+    For models that follow a script: they answer the question.
+    """
+    return _BEFORE.sub("", text, count=1)

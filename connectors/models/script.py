@@ -19,6 +19,7 @@ import msgspec
 
 from actors.messages import Line, ModelRequest, ToolCall
 from actors.rules.hygiene import without_sender
+from actors.rules.overheard import without_overheard
 from actors.rules.tool_results import unframe
 from connectors.models.template import Template
 from runtime import config
@@ -255,7 +256,8 @@ def heard(lines: tuple[Line, ...]) -> tuple[str, str]:
     for line in reversed(lines):
         if line.role == "user":
             # In a group the text begins with its writer's name, and has no other.
-            return line.text if line.name else without_sender(line.text), ""
+            asked = without_overheard(line.text)
+            return asked if line.name else without_sender(asked), ""
         if line.role == "tool":
             return unframe(line.text), line.name or tool_name(lines, line.tool_call_id)
     return "", ""

@@ -38,6 +38,7 @@ from actors.persona import Persona
 from actors.presence_config import PresenceConfig
 from actors.rules.hygiene import without_sender
 from actors.rules.message_state import RetryPolicy
+from actors.rules.overheard import without_overheard
 from actors.rules.routes import routing_table
 from actors.schedule_config import SchedulerConfig
 from actors.services import Services
@@ -95,7 +96,8 @@ def heard(request: ModelRequest) -> str:
     """Give the last words a person, an agent or a tool said, whoever it was."""
     last = request.lines[-1]
     # In a group the text begins with its writer's name, and the line has no other.
-    return last.text if last.name else without_sender(last.text)
+    asked = without_overheard(last.text)
+    return asked if last.name else without_sender(asked)
 
 
 def echo(request: ModelRequest) -> str:

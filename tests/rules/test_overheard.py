@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ from actors.rules.overheard import (
     Told,
     Word,
     overheard,
+    without_overheard,
     written,
 )
 
@@ -146,3 +148,11 @@ def test_it_is_cut_by_whole_messages_the_newest_kept(
         kept = text.removeprefix(TITLE)
         assert whole.endswith(kept)
         assert kept.startswith("\n[Zoe]: ")
+
+
+@pytest.mark.parametrize("asked", ["[Zoe]: and you?", "a\nb", ""])
+def test_a_script_finds_the_question_behind_what_was_overheard(asked: str) -> None:
+    words = (Word("Ada", f"one {ASKED} two", 1.0), Word("Ben", "three", 2.0))
+    told = written(words, 1_000, "mark")
+    assert without_overheard(f"{told}\n\n{asked}") == asked
+    assert without_overheard(asked) == asked
