@@ -75,7 +75,12 @@ async def _overhear(
     )
     stream = f"{address.connector}/{address.chat}"
     exchanges = await recent(store, stream, row.number, ear, most)
-    return overheard(exchanges, ear, most)
+    said = overheard(exchanges, ear, most)
+    if not start.inbound.chain.turns:
+        return said
+    # The answer that calls it was said in the chat, and is the very question.
+    question = (start.inbound.sender_name, start.inbound.text)
+    return tuple(word for word in said if (word.name, word.text) != question)
 
 
 async def recent(

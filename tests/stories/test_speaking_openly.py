@@ -66,7 +66,8 @@ async def test_who_is_called_answers_in_the_group(autojump_clock: Clock) -> None
     def talk(request: ModelRequest) -> str:
         if request.agent == "anna":
             return "It may rain. @ben what next?"
-        return f"ben heard: {request.lines[-1].text}"
+        assert request.lines[-1].text.count("what next?") == 1
+        return f"ben heard: {request.lines[-1].text.splitlines()[-1]}"
 
     cast = group(talk)
     async with open_company(autojump_clock, cast):
@@ -74,7 +75,7 @@ async def test_who_is_called_answers_in_the_group(autojump_clock: Clock) -> None
         await at_rest(cast)
     assert cast.platform.said() == [
         "anna: It may rain. @ben what next?",
-        "ben: ben heard: [anna]: It may rain. what next?",
+        "ben: ben heard: [anna]: It may rain. @ben what next?",
     ]
     assert {each.correlation_id for each in cast.platform.deliveries} == {inbound.id}
     (asked,) = (each for each in cast.model.requests if each.agent == "ben")
