@@ -365,4 +365,48 @@ MUTANTS = (
         'UNRULED = Ruling("ok")\n',
         ("tests/test_collaboration.py",),
     ),
+    Mutant(
+        "a draft that goes on over its answer",
+        "actors/drafting.py",
+        "            reply.drafts.is_given_up = True  # the answer has come, it is no"
+        " draft now\n",
+        "",
+        ("tests/stories/test_edited_drafts.py",),
+    ),
+    Mutant(
+        "a draft that nobody finds after a crash",
+        "actors/pen.py",
+        "            is_doubtful = not await reply.record.put(Begun(number, agent))\n",
+        "            is_doubtful = False\n",
+        ("tests/test_drafting_crashes.py", "tests/stories/test_edited_drafts.py"),
+    ),
+    Mutant(
+        "a draft that is over before its answer is stored to be said",
+        "actors/courier.py",
+        "        is_repeatable = self._transport.abilities.is_idempotent\n",
+        "        is_repeatable = self._transport.abilities.is_idempotent\n"
+        "        await self._drafting.conclude(delivery)\n",
+        ("tests/stories/test_edited_drafts.py",),
+    ),
+    Mutant(
+        "typing that sticks",
+        "actors/typists.py",
+        "            if until <= now:\n",
+        "            if until < 0:\n",
+        ("tests/test_typists.py",),
+    ),
+    Mutant(
+        "typing while only people are waited for",
+        "actors/signals.py",
+        "            self._tell(is_over=True)\n",
+        "            pass\n",
+        ("tests/stories/test_presence.py",),
+    ),
+    Mutant(
+        "code that a cut leaves open",
+        "actors/rules/parts.py",
+        '    return f"{text[:cut]}{end}", rest\n',
+        '    return f"{text[:cut]}", rest\n',
+        ("tests/rules/test_parts_code.py",),
+    ),
 )
