@@ -154,6 +154,14 @@ class FakeHomeserver:
             and (not senders or event["sender"] in senders)
         ]
 
+    def contents(self, room_id: str, sender: str) -> list[Json]:
+        """Give the contents of all that somebody sent."""
+        return [
+            event["content"]
+            for event in self.events
+            if (event["room_id"], event["sender"]) == (room_id, sender)
+        ]
+
     def count(self, text: str) -> int:
         """Count the requests with this text."""
         return sum(text in each for each in self.asked)
@@ -265,6 +273,11 @@ class FakeHomeserver:
         (room_id, kind, _), user = asked.parts, asked.user
         if self.membership(room_id, user) != "join":
             return refusal(403, "M_FORBIDDEN")
+        related = asked.body.get("m.relates_to", {}).get("event_id")
+        if related and all(event["event_id"] != related for event in self.events):
+            return refusal(400, "M_UNKNOWN")
+        if kind == "m.reaction" and asked.body in self.contents(room_id, user):
+            return refusal(400, "M_DUPLICATE_ANNOTATION")
         key = (user, asked.path)
         if key not in self._sent:
             event = self.add(room_id, user, kind, asked.body)

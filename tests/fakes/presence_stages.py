@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
+from actors.messages import Address
 from tests.fakes.presence import Screen
+from tests.matrix_bed import ANNA, ROOM, ZOE, MatrixBed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from actors.messages import Address
     from actors.transport import Transport
 
 
@@ -67,9 +68,49 @@ class FakeStage:
         return [sign for (at, _), sign in signs.items() if at == message]
 
 
+class MatrixStage:
+    """Matrix, with a homeserver in memory."""
+
+    agent = "anna"
+    address = Address("matrix", ROOM)
+
+    def __init__(self, bed: MatrixBed) -> None:
+        self.transport = bed.transport
+        self._server = bed.server
+
+    async def write(self) -> str:
+        await trio.lowlevel.checkpoint()
+        return self._server.say(ROOM, ZOE, "hello")
+
+    async def read(self, receipt: str) -> str | None:
+        await trio.lowlevel.checkpoint()
+        shown: str | None = None
+        for content in (each["content"] for each in self._server.said(ROOM, ANNA)):
+            if content.get("m.relates_to", {}).get("event_id") == receipt:
+                shown = content["m.new_content"]["body"]
+        for event in self._server.said(ROOM, ANNA):
+            if event["event_id"] == receipt:
+                body: str | None = event["content"].get("body")
+                return body if body is None else shown or body
+        return None
+
+    async def signs(self, message: str) -> list[str]:
+        await trio.lowlevel.checkpoint()
+        related = (
+            content.get("m.relates_to", {})
+            for content in self._server.contents(ROOM, ANNA)
+        )
+        return [each["key"] for each in related if each.get("event_id") == message]
+
+
 @asynccontextmanager
 async def open_presence(name: str) -> AsyncGenerator[PresenceStage]:
     """Open the stage of a transport until the block ends."""
-    assert name == "fake"
+    if name == "matrix":
+        bed = MatrixBed("anna")
+        bed.server.room(ROOM, ZOE, ANNA)
+        async with bed.listening():
+            yield MatrixStage(bed)
+        return
     await trio.lowlevel.checkpoint()
     yield FakeStage()

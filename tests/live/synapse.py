@@ -247,13 +247,20 @@ class Room:
         return found[::-1]
 
     async def said(self, *by: Account) -> list[Json]:
-        """Give the contents of what these have said."""
+        """Give the contents of what these have said, as it reads now."""
         senders = {each.user for each in by}
-        return [
-            event["content"]
-            for event in await self.events()
-            if event["sender"] in senders and event["type"] == "m.room.message"
-        ]
+        found: dict[str, Json] = {}
+        for event in await self.events():
+            content: Json = event["content"]
+            related = content.get("m.relates_to", {})
+            is_message = event["type"] == "m.room.message" and content
+            if event["sender"] not in senders or not is_message:
+                continue  # an empty one was taken back
+            if related.get("rel_type") != "m.replace":
+                found[event["event_id"]] = content
+            elif related["event_id"] in found:
+                found[related["event_id"]] |= content["m.new_content"]
+        return [*found.values()]
 
     async def wait_said(
         self, count: int, *by: Account, within: float = 30.0

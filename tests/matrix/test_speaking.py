@@ -198,21 +198,21 @@ async def test_a_sign_of_an_earlier_process_is_found_and_one_there_is_no_error()
     assert signs == [{}]
 
 
-async def test_typing_is_shown_until_the_answer_or_the_end(
+async def test_typing_is_shown_until_it_is_over(
     autojump_clock: MockClock,
 ) -> None:
     del autojump_clock
     bed = MatrixBed("anna")
     bed.server.room(ROOM, ZOE, ANNA)
     async with bed.listening() as server:
-        for end in ("answer", "end"):
+        for is_over in (False, True):
             typing = Typing(
-                correlation_id=end, reply_id="r", address=HERE, agent="anna"
+                correlation_id="c",
+                reply_id="r",
+                address=HERE,
+                agent="anna",
+                is_over=is_over,
             )
             bed.transport.show_typing(typing)
-            await bed.wait(lambda: server.typing[-1:] == [(ROOM, ANNA, True)])
-            if end == "answer":
-                await bed.transport.deliver(delivery("hi"))
-            else:
-                await bed.transport.settle(end, "dropped:stopped")
-            await bed.wait(lambda: server.typing[-1:] == [(ROOM, ANNA, False)])
+            shown = (ROOM, ANNA, not is_over)
+            await bed.wait(lambda: server.typing[-1:] == [shown])  # noqa: B023

@@ -44,7 +44,10 @@ class MatrixPresence:
         account, _ = await self._speakers.choose(edit.agent, room_id)
         said = content.edit(edit.receipt, prefixed(edit.text, edit.agent, account))
         with translated():
-            await send(account, room_id, "m.room.message", edit.id, said)
+            if edit.text:
+                await send(account, room_id, "m.room.message", edit.id, said)
+            else:
+                await redact(account, room_id, edit.receipt)
 
     async def react(self, reaction: Reaction) -> None:
         """Put a sign at a message, in the place of an earlier one; see the port."""
@@ -81,13 +84,8 @@ class MatrixPresence:
         event_id = self._signs.pop(place, "") or await self._find(reaction, account)
         if not event_id:
             return
-        room_id = reaction.address.chat
-        path = path_of(
-            "rooms", room_id, "redact", event_id, content.transaction(event_id)
-        )
-        call = Call(method="PUT", path=path, body={}, timeout=account.timeout)
         try:
-            await account.ask(call)
+            await redact(account, reaction.address.chat, event_id)
         except MatrixError:
             self._signs[place] = event_id
             raise
@@ -127,3 +125,11 @@ async def send(
     if not event_id:
         raise LostError("its answer names no event")
     return event_id
+
+
+async def redact(account: MatrixAccount, room_id: str, event_id: str) -> None:
+    """Take one of our events away; raises as `send`."""
+    txn = content.transaction(event_id)
+    path = path_of("rooms", room_id, "redact", event_id, txn)
+    call = Call(method="PUT", path=path, body={}, timeout=account.timeout)
+    await account.ask(call)

@@ -7,7 +7,6 @@ its own account.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,9 +45,6 @@ if TYPE_CHECKING:
     from runtime.ids import IdSource
 
 LOG = EventLog("matrix")
-
-MOST_TYPING = 1_000
-"""Answers under way whose typing is ended with them."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +101,6 @@ class MatrixTransport:
         self._typists = {
             agent: Typist(account) for agent, account in self._accounts.items()
         }
-        self._typing: OrderedDict[str, tuple[str, str]] = OrderedDict()
-        """By correlation id: who is shown to be writing, and where."""
-
         self._speakers = Speakers(self._accounts, self._shared.rooms)
         self._presence = MatrixPresence(self._speakers)
         self._listeners = {
@@ -125,6 +118,8 @@ class MatrixTransport:
             pace=config.pace,
             shows_typing=True,
             typing_for=TYPING_FOR,
+            ends_typing=True,
+            takes_back=True,
             draft_pace=config.draft_pace,
         )
 
@@ -167,8 +162,6 @@ class MatrixTransport:
                 account, room_id, "m.room.message", delivery.id, event
             )
         self._shared.quotes.learn(event_id, account.user, said.text)
-        if not delivery.is_aside:
-            self._stop_typing(delivery.agent, room_id)
         return event_id
 
     def _meant(self, delivery: Delivery, room: Room) -> tuple[str, ...]:
@@ -190,24 +183,16 @@ class MatrixTransport:
         """Do nothing: drafts are shown by edits; see `presence`."""
 
     def show_typing(self, typing: Typing) -> None:
-        """Show in the room that an agent is writing."""
+        """Show in the room that an agent is writing, or no longer."""
         typist = self._typists.get(typing.agent)
-        if typist is not None:
-            room_id = typing.address.chat
-            self._typing[typing.correlation_id] = (typing.agent, room_id)
-            while len(self._typing) > MOST_TYPING:
-                self._typing.popitem(last=False)
-            typist.show(room_id)
+        if typist is None:
+            return  # nobody is seen to write for an agent without an account
+        if typing.is_over:
+            typist.stop(typing.address.chat)
+        else:
+            typist.show(typing.address.chat)
 
     async def settle(self, correlation_id: str, reason: str) -> None:
-        """Show that nobody writes (any more) about a message."""
+        """Do nothing: who waits for an answer was told by a message."""
         await trio.lowlevel.checkpoint()
         LOG.debug("settled", correlation_id=correlation_id, reason=reason)
-        shown = self._typing.pop(correlation_id, None)
-        if shown is not None:
-            self._stop_typing(*shown)
-
-    def _stop_typing(self, agent: str, room_id: str) -> None:
-        typist = self._typists.get(agent)
-        if typist is not None:
-            typist.stop(room_id)
