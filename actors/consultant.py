@@ -32,6 +32,7 @@ from actors.protocol import (
 from actors.rules import markers, tool_results
 from actors.rules.book import Book, Consulted, Terms
 from actors.rules.keys import parse_key
+from actors.words import TurnMoved
 from runtime.actor import Actor
 from runtime.errors import SequenceConflictError, StoreUnavailableError
 from runtime.logs import EventLog
@@ -180,7 +181,7 @@ class Consultant(Actor):
     def _turn_wants(self, message: object) -> object:
         """Answer a turn as a session would that has no people."""
         match message:
-            case TurnSpoke() | TurnNoted() | TurnRests():
+            case TurnSpoke() | TurnMoved() | TurnNoted() | TurnRests():
                 return None
             case AskLeave():
                 return Leave("unasked", why=NOBODY_TO_ASK)
