@@ -259,20 +259,21 @@ def _connector(name: str, transport: Transport, company: Company) -> Supervisor:
 def _listening(name: str, transport: Transport, company: Company) -> ChildSpec:
     """Say how a transport listens: by itself, or each of its accounts by itself."""
     store = company.services.store
+    if not isinstance(transport, ManyAccounts):
 
-    def listener(what: Listening) -> Listener:
-        return Listener(name, what, store, lambda: company.on_listener_end(name))
+        def listener() -> Listener:
+            end = partial(company.on_listener_end, name)
+            return Listener(name, transport, store, end)
+
+        return ChildSpec(name="listener", start=listener, restart="transient")
 
     def alone(what: Listening) -> Supervisor:
         # Why: restarts are counted by supervisor, and an account that always fails
-        # must not use up those of the others.
-        start = partial(listener, what)
+        # must not use up those of the others. Its end is not its platform's.
+        start = partial(Listener, name, what, store, str)
         spec = ChildSpec(name="listener", start=start, restart="transient")
         return Supervisor((spec,), PATIENT)
 
-    if not isinstance(transport, ManyAccounts):
-        start = partial(listener, transport)
-        return ChildSpec(name="listener", start=start, restart="transient")
     accounts = tuple(
         ChildSpec(name=account, start=partial(alone, what), shutdown=10.0)
         for account, what in transport.listeners.items()

@@ -44,6 +44,48 @@ password = {{ env = "PASSWORD_OF_CLEO" }}
 """
 
 
+QUIET = """
+[presence.connectors.matrix]
+drafts = false
+reactions = false
+"""
+"""Neither edits nor signs: what is said is said once."""
+
+# In a group the model is told first what it has overheard: the words stand at the end.
+SCRIPT = r"""
+[default]
+reply = "what?"
+
+[[rule]]
+agent = "ben"
+pattern = 'work out (?P<sum>[\d+]+)\s*\Z'
+tool = [{ name = "calculate", arguments = { expression = "{sum}" } }]
+
+[[rule]]
+on_tool = "calculate"
+reply = "{0}"
+
+[[rule]]
+pattern = 'sum (?P<sum>[\d+]+)\s*\Z'
+reply = "That is one for Ben."
+delegate = { agent = "ben", task = "work out {sum}" }
+
+[[rule]]
+pattern = 'slowly (?P<words>[^\n]+)\Z'
+reply = "{words}"
+word_delay = 0.1
+
+[[rule]]
+pattern = 'later (?P<words>[^\n]+)\Z'
+reply = "{words}"
+delay = 0.5
+
+[[rule]]
+pattern = 'echo (?P<words>[^\n]+)\Z'
+reply = "{words}"
+"""
+
+
 class Crew:
     """Who is there.
 
@@ -65,16 +107,20 @@ class Crew:
             await each.lift_limits(self._admin)
 
     @contextmanager
-    def served(self, folder: Path, *, ben: str = "") -> Generator[Server]:
+    def served(
+        self, folder: Path, *, ben: str = "", shown: str = QUIET
+    ) -> Generator[Server]:
         """Run the company during the block, until its accounts listen.
 
         Args:
             folder: its current directory; one that was used before is gone on with.
             ben: another token for Ben than his own.
+            shown: what of the making of answers is shown.
         """
         with served(
             folder,
-            more=SETTINGS.format(url=self.synapse.url),
+            more=SETTINGS.format(url=self.synapse.url) + shown,
+            script=SCRIPT,
             TOKEN_OF_ANNA=self.anna.token,
             TOKEN_OF_BEN=ben or self.ben.token,
             PASSWORD_OF_CLEO=self.cleo.password,

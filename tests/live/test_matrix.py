@@ -46,11 +46,11 @@ async def test_small_talk_is_left_alone_and_a_mention_answered_once(
     room = await gathered(crew)
     await room.say("what a day")
     await room.say("indeed", crew.sam)
-    asked = await room.say("@anna hello", crew.sam)
+    asked = await room.say("@anna echo hello", crew.sam)
     await room.wait_said(1, *crew.agents)
-    await room.say("@ben **bold**")
-    assert await room.wait_said(1, crew.ben) == ["you said **bold**"]
-    assert await room.wait_said(1, crew.anna) == ["you said hello"]
+    await room.say("@ben echo **bold**")
+    assert await room.wait_said(1, crew.ben) == ["**bold**"]
+    assert await room.wait_said(1, crew.anna) == ["hello"]
     assert len(await room.said(*crew.agents)) == 2
     (answer,) = await room.said(crew.anna)
     assert answer["m.relates_to"] == {"m.in_reply_to": {"event_id": asked}}
@@ -66,9 +66,9 @@ async def test_a_message_that_three_accounts_hear_is_handed_in_once(
     name = "callboard_messages_total"
     before = await figure(server, name, "matrix", "accepted")
     for number in range(5):
-        await room.say(f"@cleo number {number}")
+        await room.say(f"@cleo echo number {number}")
     answers = await room.wait_said(5, crew.cleo)
-    assert answers == [f"you said number {number}" for number in range(5)]
+    assert answers == [f"number {number}" for number in range(5)]
     assert await figure(server, name, "matrix", "accepted") == before + 5
     assert await figure(server, name, "matrix", "duplicate") == 0
 
@@ -88,8 +88,8 @@ async def test_what_is_handed_on_is_answered_under_the_others_account(
 async def test_alone_with_an_agent_no_name_is_needed(crew: Crew) -> None:
     room = await crew.zoe.room(crew.ben, is_direct=True)
     # Said between the invitation and the joining: it was meant for him.
-    await room.say("are you there?")
-    assert await room.wait_said(1, crew.ben) == ["you said are you there?"]
+    await room.say("echo I am here")
+    assert await room.wait_said(1, crew.ben) == ["I am here"]
     (answer,) = await room.said(crew.ben)
     assert "m.relates_to" not in answer
     assert answer["m.mentions"] == {}
@@ -103,10 +103,10 @@ async def test_a_stop_ends_an_answer_that_is_being_written(crew: Crew) -> None:
     await wait_typing(crew, room)
     await room.say("/stop")
     await room.wait_said(1, crew.anna)
-    await room.say("hello again")
+    await room.say("echo hello again")
     with trio.fail_after(30):
         told: list[str] = []
-        while "you said hello again" not in told:
+        while "hello again" not in told:
             told = await room.wait_said(len(told) + 1, crew.anna)
     assert "Stopped." in told
     assert sum(words.count("and on") for words in told) < 100
@@ -132,7 +132,7 @@ async def test_an_answer_stays_in_its_thread(crew: Crew) -> None:
     room = await gathered(crew)
     root = await room.say("lunch?")
     thread = {"rel_type": "m.thread", "event_id": root}
-    asked = await room.say("@anna soup", **{"m.relates_to": thread})
+    asked = await room.say("@anna echo soup", **{"m.relates_to": thread})
     await room.wait_said(1, crew.anna)
     (answer,) = await room.said(crew.anna)
     related = answer["m.relates_to"]

@@ -37,19 +37,19 @@ async def test_killed_in_mid_answer_it_answers_once_after_the_next_start(
     room = await crew.zoe.room(crew.anna, is_direct=True)
     with crew.served(tmp_path) as server:
         await room.wait_joined(crew.anna)
-        await room.say("hello")
-        assert await room.wait_said(1, crew.anna) == ["you said hello"]
+        await room.say("echo hello")
+        assert await room.wait_said(1, crew.anna) == ["hello"]
         await room.say("slowly one two three four five six seven eight")
         await wait_logged(server, "message received", 2)
         await server.end(signal.SIGKILL)
-    await room.say("and this was said meanwhile")
+    await room.say("echo and this, too")
     with crew.served(tmp_path) as server:
         answers = await room.wait_said(3, crew.anna)
         await wait_in_step(server)
         await server.end()
     assert answers[1:] == [
         "one two three four five six seven eight",
-        "you said and this was said meanwhile",
+        "and this, too",
     ]
     assert len(await room.said(crew.anna)) == 3
 
@@ -65,9 +65,9 @@ async def test_a_homeserver_that_was_stopped_is_gone_on_with(
         await trio.to_thread.run_sync(crew.synapse.stop)
         await wait_logged(server, "homeserver away", 3)
         await trio.to_thread.run_sync(crew.synapse.start)
-        await room.say("hello again")
+        await room.say("echo hello again")
         answers = await room.wait_said(2, crew.anna, within=90)
-        assert answers == ["you will hear this", "you said hello again"]
+        assert answers == ["you will hear this", "hello again"]
         await wait_in_step(server)
         assert await figure(server, "callboard_matrix_reconnects_total") >= 3
 
@@ -77,10 +77,10 @@ async def test_synapses_own_limits_are_waited_for(crew: Crew, tmp_path: Path) ->
     with crew.served(tmp_path) as server:
         await room.wait_joined(crew.cleo)
         for number in range(12):
-            await room.say(f"number {number}")
+            await room.say(f"echo number {number}")
         answers = await room.wait_said(12, crew.cleo, within=60)
         await server.end()
-    assert answers == [f"you said number {number}" for number in range(12)]
+    assert answers == [f"number {number}" for number in range(12)]
 
 
 async def test_an_account_with_a_wrong_token_is_told_of_and_left_out(
@@ -92,8 +92,8 @@ async def test_an_account_with_a_wrong_token_is_told_of_and_left_out(
         await room.wait_joined(crew.anna)
         await wait_logged(server, "account not let in")
         await wait_in_step(server, 2)
-        await room.say("@anna hello")
-        assert await room.wait_said(1, crew.anna) == ["you said hello"]
+        await room.say("@anna echo hello")
+        assert await room.wait_said(1, crew.anna) == ["hello"]
         async with httpx.AsyncClient() as client:
             assert (await client.get(f"{server.url}/readyz")).is_success
         assert "connectors.matrix.accounts.ben" in server.log

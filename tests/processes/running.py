@@ -149,12 +149,14 @@ def environment(extra: Mapping[str, str]) -> dict[str, str]:
     return kept | {"PYTHONPATH": str(ROOT), "TERM": "xterm"} | dict(extra)
 
 
-def write_settings(folder: Path, *, http: str = "", more: str = "") -> Path:
+def write_settings(
+    folder: Path, *, http: str = "", more: str = "", script: str = SCRIPT
+) -> Path:
     """Write a settings file with two scripted agents and HTTP on any free port."""
     folder.mkdir(exist_ok=True)
     path = folder / "callboard.toml"
     path.write_text(SETTINGS.format(http=http, more=more), encoding="utf-8")
-    path.with_name("script.toml").write_text(SCRIPT, encoding="utf-8")
+    path.with_name("script.toml").write_text(script, encoding="utf-8")
     return path
 
 
@@ -175,7 +177,12 @@ def run(*arguments: str, folder: Path, typed: str = "", **variables: str) -> Fin
 
 @contextmanager
 def served(
-    folder: Path, *, http: str = "", more: str = "", **variables: str
+    folder: Path,
+    *,
+    http: str = "",
+    more: str = "",
+    script: str = SCRIPT,
+    **variables: str,
 ) -> Generator[Server]:
     """Run `callboard serve` during the block; killed after it if it still runs.
 
@@ -184,9 +191,10 @@ def served(
             that was used before is gone on with.
         http: further lines of `[connectors.http]`.
         more: further tables.
+        script: what the model says.
         variables: of its environment.
     """
-    path = write_settings(folder, http=http, more=more)
+    path = write_settings(folder, http=http, more=more, script=script)
     with (
         (folder / "stderr").open("a", encoding="utf-8") as stderr,
         subprocess.Popen(

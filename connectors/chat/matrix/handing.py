@@ -118,7 +118,6 @@ class Handing:
             received_at=shared.clock.wall(),
             is_direct=is_direct,
             agent=present[0] if is_direct else "",
-            interruption_scope=heard.room_id,
             reply_to=spoken.reply_to,
             quoted=quoted,
             mentions=tuple(each for each in spoken.mentions if each in present),

@@ -1,0 +1,31 @@
+"""How far an account has read is kept in the database, each account for itself."""
+
+from __future__ import annotations
+
+from connectors.chat.matrix.bookmarks import KIND, StoredBookmarks
+from runtime.clock import SystemClock
+from runtime.entries import Entry
+from runtime.memory_store import MemoryStore
+from runtime.rows import Commit
+from tests.matrix_bed import ANNA, BEN
+
+
+async def test_each_account_has_its_own_place_on_each_connector() -> None:
+    store, clock = MemoryStore(), SystemClock()
+    here = StoredBookmarks(store, clock, "matrix")
+    assert await here.read(ANNA) == ""
+    for token in ("s1", "s2"):
+        await here.write(ANNA, token)
+    await here.write(BEN, "s9")
+    store = store.reopened()
+    again = StoredBookmarks(store, clock, "matrix")
+    assert (await again.read(ANNA), await again.read(BEN)) == ("s2", "s9")
+    elsewhere = StoredBookmarks(store, clock, "other")
+    assert await elsewhere.read(ANNA) == ""
+
+
+async def test_a_place_that_cannot_be_read_is_none() -> None:
+    store, clock = MemoryStore(), SystemClock()
+    entry = Entry(kind=KIND, id=f"matrix/{ANNA}", part=0, body=b"\xff")
+    await store.commit(Commit(at=1.0, entries=(entry,)))
+    assert await StoredBookmarks(store, clock, "matrix").read(ANNA) == ""
