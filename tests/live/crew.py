@@ -81,7 +81,7 @@ reply = "{words}"
 delay = 0.5
 
 [[rule]]
-pattern = 'echo (?P<words>[^\n]+)\Z'
+pattern = '(?s).*echo (?P<words>[^\n]+)'
 reply = "{words}"
 """
 

@@ -6,9 +6,7 @@ cd "$(dirname "$0")/../.."
 
 # Pinned: the tests say which version they were written against.
 version='1.163.2'
-python=.live/synapse/bin/python
-if [[ -x $python ]] && "$python" -m pip show -q "matrix-synapse" 2> /dev/null \
-  && "$python" -m pip show matrix-synapse | grep -q "^Version: $version$"; then
+if compgen -G ".live/synapse/lib/python*/site-packages/matrix_synapse-$version.dist-info" > /dev/null; then
   exit 0
 fi
 python3 -m venv .live/synapse

@@ -85,6 +85,25 @@ async def test_what_is_handed_on_is_answered_under_the_others_account(
 
 
 @pytest.mark.usefixtures("server")
+async def test_a_mention_by_a_client_and_a_reply_reach_who_is_meant(
+    crew: Crew,
+) -> None:
+    room = await gathered(crew)
+    called = {"m.mentions": {"user_ids": [crew.ben.user]}}
+    await room.say("Benjamin: echo one", **called)
+    assert await room.wait_said(1, crew.ben) == ["one"]
+    (answer,) = (
+        event["event_id"]
+        for event in await room.events()
+        if event["sender"] == crew.ben.user and event["type"] == "m.room.message"
+    )
+    related = {"m.in_reply_to": {"event_id": answer}}
+    await room.say("echo two", crew.sam, **{"m.relates_to": related})
+    assert await room.wait_said(2, crew.ben) == ["one", "two"]
+    assert await room.said(crew.anna, crew.cleo) == []
+
+
+@pytest.mark.usefixtures("server")
 async def test_alone_with_an_agent_no_name_is_needed(crew: Crew) -> None:
     room = await crew.zoe.room(crew.ben, is_direct=True)
     # Said between the invitation and the joining: it was meant for him.
