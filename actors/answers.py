@@ -25,7 +25,7 @@ from actors.rules import (
 )
 from actors.rules.sanitizer import clean
 from actors.rules.turn import ACKNOWLEDGEMENT
-from actors.rules.voice import Translated, english
+from actors.rules.voice import by_line, english
 from runtime.fact_rows import FactChange
 from runtime.rows import SettledState
 
@@ -296,11 +296,8 @@ def reply(
     persona = beside(persona, carried)
     handed, refusals = hand_on_all(inbound, finished, parsed, persona, services)
     say, retell = services.say(inbound), services.retell(inbound)
-    notices = list(refusals)
-    if parsed.notice:
-        dropped = "\n".join(map(retell, parsed.notice.splitlines()))
-        notices = [Translated(dropped), *refusals]
-    notices = [*told(carried, say, retell), *notices]
+    dropped = by_line(parsed.notice, retell)
+    notices = [*told(carried, say, retell), *dropped, *refusals]
     most_chars = services.limits.max_reply_chars
     text = _words(parsed.visible, handed)
     if len(text) > most_chars:

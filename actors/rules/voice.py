@@ -195,3 +195,9 @@ class Voices:
 def english(text: str) -> str:
     """Say a text as it is."""
     return text
+
+
+def by_line(text: str, retell: Translate) -> list[str]:
+    """Tell a text anew of which each line is a sentence; nothing if there is none."""
+    told = "\n".join(map(retell, text.splitlines()))
+    return [Translated(told)] if told else []

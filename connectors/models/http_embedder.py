@@ -11,10 +11,8 @@ import trio
 from connectors.memory_config import HttpEmbedderConfig, OllamaEmbedderConfig
 from connectors.models.account import address, check_address
 from connectors.models.connections import KeptConnections
-from connectors.models.exchange import abandon
-from connectors.models.openai_errors import read_error
 from connectors.models.provider import Provider
-from connectors.models.retry_after import read_headers
+from connectors.models.whole_answer import HEADERS, Asking, answer
 from runtime.errors import SettingsError
 from runtime.facts import MAX_DIMENSIONS
 from runtime.vectors import pack
@@ -101,8 +99,7 @@ class HttpEmbedder:
                 connect_timeout=min(config.timeout, 10.0),
                 write_timeout=WRITE_TIMEOUT,
             ),
-            headers={"Accept-Encoding": "identity", "User-Agent": "callboard"}
-            | ({"Authorization": f"Bearer {key}"} if key else {}),
+            headers=HEADERS | ({"Authorization": f"Bearer {key}"} if key else {}),
             timeout=httpx.Timeout(None),  # `embed` has one for all of it
             trust_env=False,
         )
@@ -144,37 +141,8 @@ class HttpEmbedder:
             content=msgspec.json.encode(asked),
             headers={"Content-Type": "application/json"},
         )
-        try:
-            response = await self._client.send(request, stream=True)
-            try:
-                body = await self._body(response)
-            finally:
-                await response.aclose()
-        except httpx.HTTPError as error:
-            text = self._provider.quote(str(error)) or f": {type(error).__name__}"
-            raise self._provider.busy(f"connection failed{text}", "network") from error
-        if not response.is_success:
-            wait = read_headers(response.headers, self._wall_clock())
-            raise self._provider.status_error(
-                response.status_code, body[:65_536], read_error(body[:65_536]), wait
-            )
-        return body
-
-    async def _body(self, response: httpx.Response) -> bytes:
-        body = bytearray()
-        if response.headers.get("content-encoding", "identity") != "identity":
-            # Not asked for, and a small compressed body can fill the memory.
-            raise self._provider.broken("its answer is compressed")
-        chunks = response.aiter_bytes()
-        try:
-            async for chunk in chunks:
-                body += chunk
-                if len(body) > MOST_ANSWER:
-                    most = f"its answer is above {MOST_ANSWER} bytes"
-                    raise self._provider.broken(most)
-        finally:
-            await abandon(chunks)
-        return bytes(body)
+        asking = Asking(self._provider, MOST_ANSWER, config.timeout, self._wall_clock)
+        return await answer(self._client, request, asking)
 
     def _read(self, body: bytes, count: int) -> tuple[bytes, ...]:
         try:

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 import httpx
 import msgspec
 
-from connectors.models.exchange import abandon
-from connectors.models.openai_errors import read_error
 from connectors.models.provider import Provider
-from connectors.models.retry_after import read_headers
+from connectors.models.whole_answer import HEADERS, Asking, answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +65,7 @@ class OpenAITranscriber:
         self._provider = Provider(f"{httpx.URL(self._url).host} ({config.model})", key)
         self._client = httpx.AsyncClient(
             transport=transport,
-            headers={"Authorization": f"Bearer {key}"} if key else {},
+            headers=HEADERS | ({"Authorization": f"Bearer {key}"} if key else {}),
             timeout=httpx.Timeout(config.timeout, connect=10.0),
             trust_env=False,
         )
@@ -79,22 +77,13 @@ class OpenAITranscriber:
         if self._config.language:
             fields["language"] = self._config.language
         files = {"file": (name, recording, media_type)}
-        try:
-            async with self._client.stream(
-                "POST", self._url, data=fields, files=files
-            ) as response:
-                body = await self._read(response)
-        except httpx.TimeoutException as error:
-            late = f"not done after {self._config.timeout:g} s"
-            raise self._provider.busy(late, "timeout") from error
-        except httpx.HTTPError as error:
-            text = self._provider.quote(str(error)) or f": {type(error).__name__}"
-            raise self._provider.busy(f"connection failed{text}", "network") from error
-        if not response.is_success:
-            wait = read_headers(response.headers, self._wall_clock())
-            raise self._provider.status_error(
-                response.status_code, body, read_error(body), wait
-            )
+        request = self._client.build_request(
+            "POST", self._url, data=fields, files=files
+        )
+        asking = Asking(
+            self._provider, MOST_ANSWER, self._config.timeout, self._wall_clock
+        )
+        body = await answer(self._client, request, asking)
         try:
             return msgspec.json.decode(body, type=Transcript).text
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -103,19 +92,6 @@ class OpenAITranscriber:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
-
-    async def _read(self, response: httpx.Response) -> bytes:
-        body = bytearray()
-        chunks = response.aiter_bytes()
-        try:
-            async for chunk in chunks:
-                body += chunk
-                if len(body) > MOST_ANSWER:
-                    most = f"its answer is above {MOST_ANSWER} bytes"
-                    raise self._provider.broken(most)
-        finally:
-            await abandon(chunks)
-        return bytes(body)
 
 
 def make_transcriber(
