@@ -12,7 +12,6 @@ import msgspec
 
 from actors import commits, reply_windows
 from actors.rules.activation import Heard, Situation
-from actors.rules.allotted import Allotted
 from actors.rules.peers import Peers
 from actors.rules.routes import NO_GROUP, Routed, Unrouted, is_for_activation
 from actors.rules.windows import Windows, place_of
@@ -22,8 +21,9 @@ from runtime.logs import EventLog
 if TYPE_CHECKING:
     from actors.messages import Inbound
     from actors.protocol import Replied
+    from actors.rules.allotted import Allotted
     from actors.rules.keys import SessionKey
-    from actors.rules.routes import Outcome, RoutingTable
+    from actors.rules.routes import Outcome
     from actors.services import Services
     from actors.unheard import Unheard
     from runtime.store import Store
@@ -35,12 +35,12 @@ class Hearing:
     """Decides who hears a message.
 
     Args:
-        table: who there is, and whose chats are whose.
+        allotted: who there is, whose chats are whose, and what was decided before.
         services: clock, store, counts.
     """
 
-    def __init__(self, table: RoutingTable, services: Services) -> None:
-        self.allotted = Allotted(table)
+    def __init__(self, allotted: Allotted, services: Services) -> None:
+        self.allotted = allotted
         """Who hears what, though the agents may change."""
 
         self._services = services

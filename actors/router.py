@@ -46,8 +46,9 @@ from runtime.rows import Commit
 if TYPE_CHECKING:
     from actors.answers import Answer
     from actors.messages import Inbound
+    from actors.rules.allotted import Allotted
     from actors.rules.message_state import Past
-    from actors.rules.routes import Outcome, RoutingTable
+    from actors.rules.routes import Outcome
     from actors.services import Services
     from runtime.rows import StoredMessage
 
@@ -93,11 +94,11 @@ class Router(Actor):
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=100_000)
 
     def __init__(
-        self, table: RoutingTable, connectors: frozenset[str], services: Services
+        self, allotted: Allotted, connectors: frozenset[str], services: Services
     ) -> None:
         super().__init__()
-        self._hearing = Hearing(table, services)
-        self._allotted = self._hearing.allotted
+        self._hearing = Hearing(allotted, services)
+        self._allotted = allotted
         self._checks = Checks(self, services)
         self._connectors = connectors
         self._services = services

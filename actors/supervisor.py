@@ -60,6 +60,7 @@ from actors.pairing import Pairing
 from actors.people import People
 from actors.recollection import Recollection
 from actors.router import Router
+from actors.rules.allotted import Allotted
 from actors.scheduler import Scheduler
 from actors.scribe import Scribe
 from actors.session import Session
@@ -98,6 +99,8 @@ def tree(company: Company) -> Supervisor:
     most = services.limits.max_in_flight
     connectors = frozenset(company.transports)
     branch = partial(_branch, company)
+    # Outlives its router: sessions have in hand what that one gave them.
+    allotted = Allotted(company.roster.team.table)
 
     def keeper() -> Keeper:
         keep = services.audit.keep_days * DAY
@@ -118,7 +121,9 @@ def tree(company: Company) -> Supervisor:
         ChildSpec(name="checks", start=lambda: _checks(company)),
         ChildSpec(
             name="router",
-            start=lambda: Router(company.roster.team.table, connectors, services),
+            start=lambda: Router(
+                allotted.renewed(company.roster.team.table), connectors, services
+            ),
         ),
         *([closer] if services.sessions.close_sleeping else []),
         ChildSpec(name="scheduler", start=lambda: Scheduler(services, connectors)),

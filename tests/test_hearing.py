@@ -15,6 +15,7 @@ from actors.checking import LOST_AFTER
 from actors.group_config import GroupConfig
 from actors.protocol import Replied, Route, TakeUp
 from actors.router import SWEEP_EVERY, Router
+from actors.rules.allotted import Allotted
 from actors.rules.routes import group_of, routing_table, with_groups
 from actors.rules.windows import KIND
 from runtime.entries import Entry
@@ -55,7 +56,10 @@ class Room(Crossing):
 
 @asynccontextmanager
 async def open_room(
-    clock: Clock, store: MemoryStore, **settings: dict[str, Any]
+    clock: Clock,
+    store: MemoryStore,
+    before: Allotted | None = None,
+    **settings: dict[str, Any],
 ) -> AsyncGenerator[Room]:
     async with virtual(clock) as system:
         here = ("anna", "ben")
@@ -67,7 +71,8 @@ async def open_room(
             for name, each in usual.items()
         }
         table = with_groups(routing_table(here), groups)
-        router = Router(table, frozenset({"fake"}), make_services(store))
+        allotted = (before or Allotted(table)).renewed(table)
+        router = Router(allotted, frozenset({"fake"}), make_services(store))
         yield Room(system, system.spawn(router, name=names.ROUTER), probes)
 
 
@@ -91,8 +96,9 @@ async def test_who_was_answered_need_not_call_again_for_a_while(
         assert ids(await crossing.heard()) == {"anna": ["m2", "m4"], "ben": []}
 
 
-async def open_window(store: MemoryStore, at: float) -> None:
-    entry = Entry(kind=KIND, id=WINDOW, owner="anna", part=0, body=b"{}")
+async def open_window(store: MemoryStore, at: float, agent: str = "anna") -> None:
+    name = WINDOW.replace("anna", agent)
+    entry = Entry(kind=KIND, id=name, owner=agent, part=0, body=b"{}")
     await store.commit(Commit(at=at, entries=(entry,)))
 
 
@@ -172,7 +178,7 @@ async def test_a_hundred_agents_who_are_silent_cost_one_row(
     await stored(store, inbound)
     async with virtual(autojump_clock) as system:
         services = make_services(store)
-        router = Router(routing_table(many), frozenset({"fake"}), services)
+        router = Router(Allotted(routing_table(many)), frozenset({"fake"}), services)
         system.spawn(router, name=names.ROUTER)
         await trio.sleep(1)
     assert (await store.counts()).inbox == {"dropped": 1}
@@ -226,3 +232,16 @@ async def test_what_is_found_again_while_it_is_checked_is_not_asked_twice(
         crossing.router.tell(Checked("m2/anna", "yes"))
         assert ids(await crossing.heard())["anna"] == ["m2"]
     assert len(of_kind(checks, Keyed)) == 1
+
+
+async def test_what_somebody_has_in_hand_stays_theirs_though_the_router_dies(
+    autojump_clock: Clock,
+) -> None:
+    store, allotted = MemoryStore(), Allotted(routing_table(()))
+    await stored(store, group("and now?", 2))
+    await open_window(store, EPOCH - 60, "ben")
+    for _ in range(2):
+        async with open_room(autojump_clock, store, allotted) as crossing:
+            assert ids(await crossing.heard()) == {"anna": [], "ben": ["m2"]}
+        # Meanwhile anna answers the same person, too.
+        await open_window(store, EPOCH)

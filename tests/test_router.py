@@ -22,6 +22,7 @@ from actors.protocol import (
     TakeUp,
 )
 from actors.router import HAND_ON_EVERY, HANDED_AT_ONCE, Router
+from actors.rules.allotted import Allotted
 from actors.rules.routes import routing_table
 from runtime.errors import CorruptError
 from runtime.memory_store import MemoryStore
@@ -68,7 +69,7 @@ async def open_crossing(
         probes = {name: probe(system, names.sessions(name)) for name in ("anna", "ben")}
         probes["connector"] = probe(system, names.connector("fake"))
         table = routing_table(("anna", "ben"), default_agent=default_agent)
-        router = Router(table, frozenset({"fake"}), make_services(store))
+        router = Router(Allotted(table), frozenset({"fake"}), make_services(store))
         yield Crossing(system.spawn(router, name=names.ROUTER), probes)
 
 

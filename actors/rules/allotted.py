@@ -3,6 +3,8 @@
 The router looks at open messages again and again, should their session have been lost.
 A message that somebody has in hand must then go the same way as before: to an agent
 that is leaving and finishes it, and not to a new one of the name it happened to hold.
+So it must when the router itself was lost, for sessions do not die with it: what was
+decided outlives it.
 """
 
 from __future__ import annotations
@@ -89,6 +91,15 @@ class Allotted:
             if isinstance(outcome, Routed) and there.issuperset(outcome.agents):
                 kept[inbound.id] = outcome
         self._table, self._finishing, self._kept = table, tuple(finishing), kept
+
+    def renewed(self, table: RoutingTable) -> Allotted:
+        """Go on with a new router, by the table of now."""
+        there = {*table.agents.values(), *self._finishing}
+        self._table = table
+        self._kept = {
+            x: way for x, way in self._kept.items() if there.issuperset(way.agents)
+        }
+        return self
 
     def forget_all_but(self, still_open: Collection[str]) -> None:
         """Forget the ways of messages that are settled by now.
