@@ -1,6 +1,7 @@
 """What must hold in rooms, and wherever else agents hear what is not theirs alone.
 
-R1   no chain of agents is longer than its limit, and none hands on more than that
+R1   no chain of agents is longer than its limit, in the open neither, and none hands
+     on more than it may
 R2   whoever is meant answers, or it is refused with a reason
 R3   what is meant for nobody is settled as dropped, with a reason
 I4   no history holds a word that belongs to another conversation
@@ -74,8 +75,9 @@ class RoomCheckers:
         self._roots[inbound.id] = root
         if not agents:
             return
-        if len(agents) - 1 > limits.max_hops:
-            text = f"{inbound.id} came by {agents}, with {limits.max_hops} hops"
+        turns, most = inbound.chain.turns, self._plan.collaboration.visible_max_turns
+        if turns > most or len(agents) - 1 - turns > limits.max_hops:
+            text = f"{inbound.id} came by {agents}, {turns} turns of it in the open"
             self._trace.violate("R1", text, inbound.id)
         self._handed[root] += 1
         if self._handed[root] > limits.max_delegations:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.collaboration_config import CollaborationConfig
 from actors.config import AgentConfig, LimitsConfig
 from actors.group_config import Activation, GroupConfig
 from actors.prompt_config import ContextConfig
@@ -65,6 +66,7 @@ def room_plan_of(dice: random.Random) -> Plan:
         agents={name: _agent(name, names, dice) for name in names},
         limits=_limits(plan.limits, dice),
         habits={name: dice.choice(HABITS) for name in names},
+        collaboration=_collaboration(dice),
         present={chat: _present(names, dice) for chat in CHATS},
         acts=_acts(cast, dice),
     )
@@ -79,6 +81,16 @@ def _agent(name: str, names: tuple[str, ...], dice: random.Random) -> AgentConfi
         delegates=others if dice.random() < 0.8 else others[:1],
         context=ContextConfig(window_tokens=dice.choice((200_000, 600))),
         groups=_group(dice),
+    )
+
+
+def _collaboration(dice: random.Random) -> CollaborationConfig:
+    """Say whether agents hear each other in the open, and for how long."""
+    return CollaborationConfig(
+        visible=dice.random() < 0.6,
+        visible_max_turns=dice.choice((1, 3)),
+        max_rounds=dice.choice((1, 5)),
+        cooldown=dice.choice((1.0, 30.0)),
     )
 
 

@@ -112,12 +112,14 @@ def test_in_rooms_happens_what_is_judged_there() -> None:
             inbound, (end, *_) = message.inbound, message.ends
             seen["reply"] += inbound.quoted is not None
             seen["long"] += len(inbound.chain.agents) == limits.max_hops + 1
+            seen["open"] += inbound.chain.turns > 0
             seen["copy"] += inbound.copy_of > 0
             seen[":".join(end)] += 1
 
     for seed in range(FIRST, 40, EVERY):
         assert not run_seed(seed, only=frozenset(), look=look).violations
-    wanted = {"reply", "long", "copy", "dropped:not_addressed", "replied:silent"}
+    wanted = {"reply", "long", "open", "copy"}
+    wanted |= {"dropped:not_addressed", "replied:silent"}
     assert not wanted - {what for what, count in seen.items() if count > 5}, seen
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from actors.busy_config import BufferingConfig, WatchdogConfig
+from actors.collaboration_config import CollaborationConfig
 from actors.config import AgentConfig, LimitsConfig
 from actors.deliveries import Abilities
 from actors.group_config import GroupConfig
@@ -84,6 +85,7 @@ class Plan(msgspec.Struct, frozen=True):
     habits: dict[str, Habit] = {}
     """By agent; who is not named has none."""
 
+    collaboration: CollaborationConfig = CollaborationConfig()
     present: dict[str, tuple[str, ...]] = {}
     """By chat: which agents are in it, if the platform tells."""
 

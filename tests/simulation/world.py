@@ -137,6 +137,7 @@ class World:
         self.cast = SimulatedCast(
             agents=plan.agents,
             tamper=parts.tamper,
+            collaboration=plan.collaboration,
             model=model,
             tools=(LookupTool(faults, checkers, trace),),
             limits=plan.limits,
