@@ -25,7 +25,7 @@ import trio
 
 from actors.rules.routes import Routed, route
 from tests.simulation.ledger import Ledger, Message
-from tests.simulation.room_checkers import RoomCheckers
+from tests.simulation.room_checkers import ASIDE, RoomCheckers
 from tests.simulation.workload import CANARY, canary
 
 if TYPE_CHECKING:
@@ -225,6 +225,10 @@ class Checkers:
             self._check_words(" ".join(foreign), owner, where, request.correlation_id)
         # What is summed up is so beside the turn, and one at a time like it.
         beside = request.conversation.endswith("/condense")
+        if (
+            ASIDE in request.conversation
+        ):  # nor does who is asked behind the scenes wait
+            owner = request.conversation
         session = self._by_session[f"{request.agent} {beside}", owner]
         limits = (self._all, session)
         for limit in limits:

@@ -104,11 +104,14 @@ class SimulatedModel(FakeModel):
         """Do what it always does."""
         dice = self._faults.dice
         target = dice.choice([each for each in self._agents if each != request.agent])
-        may_call = any(spec.name == "delegate" for spec in request.tools)
         pause = dice.choice((0.0, 0.03))
-        if habit == "calls" and may_call:
-            arguments = msgspec.json.encode({"agent": target, "task": text})
-            return Says(calls=(ToolCall("call-0", "delegate", arguments),), after=pause)
+        tool, words = {
+            "calls": ("delegate", "task"),
+            "asks": ("collaborate", "message"),
+        }.get(habit, ("", ""))
+        if any(spec.name == tool for spec in request.tools):
+            arguments = msgspec.json.encode({"agent": target, words: text})
+            return Says(calls=(ToolCall("call-0", tool, arguments),), after=pause)
         said = {
             "hands_on": f"{text} [DELEGATE:{target}] you do {text} [/DELEGATE]",
             "mentions": f"@{target} what do you say? {text}",

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 FIELDS = 5
 """Parts of the name of a conversation."""
 
+ASIDE = "←"
+"""How the thread of a consultation begins: behind it, who asks."""
+
 UNMEANT = ("dropped", "not_addressed")
 COPIED = ("dropped", "copied")
 """All that answer it have copies of their own from before a restart."""
@@ -91,8 +94,14 @@ class RoomCheckers:
             return
         key = keys.parse_key("/".join(parts[:FIELDS]))
         # Only what the name of the conversation says: it is by this that it is read.
+        # A consultation is always for one person, whoever else is in the room.
+        is_shared = key.thread.startswith(ASIDE) and key.chat.startswith("g")
         owner = canary(
-            key.connector, key.chat, key.sender, is_direct=True, scope="sender"
+            key.connector,
+            key.chat,
+            key.sender,
+            is_direct=not is_shared,
+            scope=self._plan.sessions.session_scope,
         )
         bodies = (event.body.decode("utf-8", "replace") for event in append.events)
         found = {word for body in bodies for word in CANARY.findall(body)}

@@ -38,7 +38,16 @@ CHATS = ("g1", "g2", "g3")
 """The same ids on both platforms, as those of the other runs are."""
 
 COMMANDS = ("/stop", "/stop", "/help", "/nothing")
-HABITS: tuple[Habit, ...] = ("", "", "", "hands_on", "calls", "mentions", "silent")
+HABITS: tuple[Habit, ...] = (
+    "",
+    "",
+    "",
+    "hands_on",
+    "calls",
+    "asks",
+    "mentions",
+    "silent",
+)
 
 
 class Cast(msgspec.Struct, frozen=True):

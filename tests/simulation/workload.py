@@ -33,9 +33,9 @@ those with a `g` are groups."""
 SENDERS = ("zoe", "yan", "xia")
 CANARY = re.compile(r"«[^»\s]*»")  # cut lines may end in half of one
 
-Habit = Literal["", "hands_on", "calls", "mentions", "silent"]
-"""What an agent's model always does: hand on by a tag or by a tool, speak to another
-agent, or say nothing; empty: what comes to its mind."""
+Habit = Literal["", "hands_on", "calls", "asks", "mentions", "silent"]
+"""What an agent's model always does: hand on by a tag or by a tool, ask another agent
+behind the scenes, speak to one, or say nothing; empty: what comes to its mind."""
 
 COMMANDS = ("/stop", "/stop", "/stop", "/help", "/new", "/nothing")
 
