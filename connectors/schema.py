@@ -17,6 +17,7 @@ import msgspec
 
 from actors import config as domain
 from actors import memory_config as remembered
+from actors import presence_config as presence
 from actors import prompt_config as prompts
 from actors import session_config
 from connectors import config as edges
@@ -105,7 +106,8 @@ def field_texts(name: str) -> dict[str, str]:
     """Read the texts below the fields of a Struct, by the field's name."""
     homes = (
         *(edges, models, tools, memory, remembered),
-        *(further, domain, prompts, session_config, matrix),
+        *(further, domain, prompts, session_config),
+        *(matrix, presence),
     )
     kind: object = next(getattr(home, name) for home in homes if hasattr(home, name))
     texts: dict[str, str] = {}
