@@ -15,9 +15,12 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from tests.mutants.mutants import MUTANTS, Mutant
+from tests.mutants.mutants import MUTANTS
+
+if TYPE_CHECKING:
+    from tests.mutants.mistake import Mutant
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("runtime", "actors", "connectors", "config", "tests", "pyproject.toml")
