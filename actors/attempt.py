@@ -255,6 +255,8 @@ class Attempt:
 
     def call_off(self) -> None:
         """Store that it was not the message's fault: the runtime ends."""
+        if self.is_started:
+            self._turnstile.keep()
         if not self._is_granted or self.is_over:  # then nothing was claimed
             return
         effect = self.held.state.on(message_state.Returns())

@@ -80,7 +80,7 @@ class Session(LineUp):
                 return
 
     def on_stop(self) -> None:
-        """Give back the permit; what was not answered is still in the store."""
+        """End the turn; what was not answered is still in the store."""
         self._call_off()
         if self._attempt is not None:
             self._attempt.call_off()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from runtime.actor import Actor
     from runtime.reply import Reply
 
-State = Literal["outside", "asked", "held", "lent", "asked_again"]
+State = Literal["outside", "asked", "held", "lent", "asked_again", "kept"]
 
 
 class Turnstile:
@@ -70,8 +70,20 @@ class Turnstile:
         if self._state != "asked_again":
             self._answer(may=self._state == "held")
 
+    def keep(self) -> None:
+        """Leave the permit to the limiter, which takes back what the dead hold.
+
+        For a session that ends: its turn may run a moment longer, and nobody else is
+        to run in its place meanwhile.
+        """
+        if self._state == "held":
+            self._state = "kept"
+
     def leave(self) -> None:
         """Give the permit back, or the wish for one, for good."""
+        if self._state == "kept":
+            self._answer(may=False)
+            return
         self._state = "outside"
         self._answer(may=False)
         self._session.tell(names.LIMITER, Release(self._session.actor_urn))

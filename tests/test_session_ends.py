@@ -64,12 +64,15 @@ async def test_a_session_that_fails_cancels_its_turn_and_asks_again(
         assert room.said() == ["first", "second"]
 
 
-async def test_ending_in_mid_turn_gives_the_permit_back(autojump_clock: Clock) -> None:
+async def test_who_ends_in_mid_turn_leaves_the_permit_to_the_limiter(
+    autojump_clock: Clock,
+) -> None:
     async with open_room(autojump_clock) as room:
         await room.hear(words())
         start = await room.grant()
         await room.ref.stop()
         await trio.testing.wait_all_tasks_blocked()
-        assert of_kind(room.limiter, Release)
+        # Its turn may run a moment longer, and nobody is to run in its place.
+        assert of_kind(room.limiter, Release) == []
         assert room.agent.received[-1] == CancelTurn(start.turn_id)
         assert len(await room.store.unsettled()) == 1
