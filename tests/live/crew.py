@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import httpx
+import trio
 
 from tests.live.synapse import PLAIN, wait_until
 from tests.processes.running import served
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
-    from tests.live.synapse import Synapse
+    from tests.live.synapse import Account, Room, Synapse
     from tests.processes.running import Server
 
 SETTINGS = """
@@ -60,6 +61,12 @@ reply = "what?"
 agent = "ben"
 pattern = 'work out (?P<sum>[\d+]+)\s*\Z'
 tool = [{ name = "calculate", arguments = { expression = "{sum}" } }]
+
+[[rule]]
+agent = "ben"
+pattern = 'ponder (?P<sum>[\d+]+)\s*\Z'
+tool = [{ name = "calculate", arguments = { expression = "{sum}" } }]
+delay = 5
 
 [[rule]]
 on_tool = "calculate"
@@ -143,3 +150,31 @@ async def figure(server: Server, name: str, *words: str) -> float:
     return sum(
         float(line.split()[-1]) for line in found if all(word in line for word in words)
     )
+
+
+async def wait_typing(crew: Crew, room: Room, who: Account) -> None:
+    """Wait until somebody in a room is shown to be writing."""
+    path = "/sync?timeout=5000"
+    batch = await crew.zoe.client("GET", "/sync")
+    with trio.fail_after(30):
+        while True:
+            news = batch["rooms"].get("join", {}).get(room.id, {})
+            shown = news.get("ephemeral", {}).get("events", [])
+            typing = [each for each in shown if each["type"] == "m.typing"]
+            if any(each["content"]["user_ids"] == [who.user] for each in typing):
+                return
+            since = batch["next_batch"]
+            batch = await crew.zoe.client("GET", f"{path}&since={since}")
+
+
+async def asked_in_mid_answer(crew: Crew, agent: Account, *words: str) -> Room:
+    """Have somebody ask one thing, and others while it is being answered."""
+    room = await crew.zoe.room(*crew.agents)
+    await room.wait_joined(*crew.agents)
+    first, *others = words
+    name = agent.user[1:].partition(":")[0]
+    await room.say(f"@{name} {first}")
+    await wait_typing(crew, room, agent)
+    for each in others:
+        await room.say(f"@{name} {each}")
+    return room

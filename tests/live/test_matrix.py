@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from tests.live.crew import figure, wait_in_step
+from tests.live.crew import figure, wait_in_step, wait_typing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,7 +119,7 @@ async def test_a_stop_ends_an_answer_that_is_being_written(crew: Crew) -> None:
     room = await crew.zoe.room(crew.anna, is_direct=True)
     await room.wait_joined(crew.anna)
     await room.say("slowly " + "and on " * 100)
-    await wait_typing(crew, room)
+    await wait_typing(crew, room, crew.anna)
     await room.say("/stop")
     await room.wait_said(1, crew.anna)
     await room.say("echo hello again")
@@ -129,21 +129,6 @@ async def test_a_stop_ends_an_answer_that_is_being_written(crew: Crew) -> None:
             told = await room.wait_said(len(told) + 1, crew.anna)
     assert "Stopped." in told
     assert sum(words.count("and on") for words in told) < 100
-
-
-async def wait_typing(crew: Crew, room: Room) -> None:
-    """Wait until somebody in a room is shown to be writing."""
-    path = "/sync?timeout=5000"
-    batch = await crew.zoe.client("GET", "/sync")
-    with trio.fail_after(30):
-        while True:
-            news = batch["rooms"].get("join", {}).get(room.id, {})
-            shown = news.get("ephemeral", {}).get("events", [])
-            typing = [each for each in shown if each["type"] == "m.typing"]
-            if any(each["content"]["user_ids"] == [crew.anna.user] for each in typing):
-                return
-            since = batch["next_batch"]
-            batch = await crew.zoe.client("GET", f"{path}&since={since}")
 
 
 @pytest.mark.usefixtures("server")
