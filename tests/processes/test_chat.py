@@ -30,7 +30,7 @@ def test_a_piped_chat_reads_like_a_conversation(tmp_path: Path) -> None:
 def test_commands_are_explained(tmp_path: Path) -> None:
     done = run(*CHAT, folder=tmp_path, typed="/help\n/dance\n")
     assert (done.code, done.err) == (0, "")
-    assert "/stop - stop what you asked here" in done.out
+    assert "/stop [all] - stop what you asked here" in done.out
     assert "There is no command /dance. /help lists all commands." in done.out
 
 
