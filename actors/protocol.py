@@ -78,7 +78,7 @@ class StopCaused(msgspec.Struct, frozen=True):
     """The `/stop`: where it was said, and by whom."""
 
     agent: str
-    """Whom it was said to; what it gave others to do is stopped."""
+    """Whom it was said to; what it gave others to do is stopped. Empty: all there."""
 
     correlation_id: str = ""
     """Only what goes back to this message; empty: to any of this person's."""

@@ -34,6 +34,7 @@ from actors.rules.backlog import Backlog
 from actors.rules.keys import session_key
 from actors.rules.routes import Unrouted
 from actors.staffing import ReplaceTable
+from actors.stopping import stop_awake, stop_in_room
 from actors.unheard import Unheard, place, read_back, read_open, tell_found
 from runtime.actor import Actor
 from runtime.errors import DuplicateError, StoreUnavailableError
@@ -319,6 +320,7 @@ class Router(Actor):
 
     def _release(self, inbound: Inbound) -> None:
         """Go on with a chat, if it was held."""
+        stop_in_room(self, inbound, self._allotted.agents, self._services)
         for held in self._held_back.pop(commits.chat_stream(inbound), ()):
             if isinstance(held, StopCaused):
                 self._stop_caused(held)
@@ -337,11 +339,7 @@ class Router(Actor):
         if behind is not None:
             behind.append(stop)
             return
-        scope = self._services.sessions.session_scope
-        for agent in self._allotted.agents:
-            # Who sleeps works at nothing, and whatever waits elsewhere comes later.
-            key = session_key(stop.by, agent, scope).text
-            self.tell(names.sessions(agent), Keyed(key, stop, may_wake=False))
+        stop_awake(self, stop, self._allotted.agents, self._services)
 
     def _several(self, unheard: Unheard, agents: tuple[str, ...]) -> None:
         """Give each further agent a stored copy of its own to answer and settle."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from actors.rules.commands import Stop, parse_command
+
 if TYPE_CHECKING:
     from actors.messages import Inbound
 
@@ -28,6 +30,19 @@ def is_in_scope(inbound: Inbound, by: Inbound, *, is_scoped: bool) -> bool:
     return not is_scoped or inbound.interruption_scope == by.interruption_scope
 
 
+def for_room(inbound: Inbound) -> Stop | None:
+    """Give the `/stop` of a person in a group that is for all agents there.
+
+    None: it is none, or calls an agent, or replies to one.
+    """
+    is_called = bool(inbound.mentions or (inbound.quoted and inbound.quoted.agent))
+    is_persons = not (inbound.chain.agents or inbound.occasion)
+    if inbound.is_direct or is_called or not is_persons:
+        return None
+    command = parse_command(inbound.text)
+    return command if isinstance(command, Stop) and not command.agent else None
+
+
 def is_caused(
     inbound: Inbound,
     by: Inbound,
@@ -41,13 +56,17 @@ def is_caused(
     Args:
         inbound: what another agent, or the same once more, was given to do.
         by: the `/stop`.
-        agent: whom it was said to.
+        agent: whom it was said to; empty: to all that are there, so what they were
+            asked themselves before it is meant, too.
         correlation_id: only what goes back to this message; empty: to any.
         is_all: whoever asked for it in that chat.
     """
     if correlation_id and inbound.correlation_id != correlation_id:
         return False
     is_theirs = inbound.address == by.address if is_all else is_of(inbound, by)
+    if not agent:
+        # Looked at again after a fault, it ends nothing that was asked since.
+        return is_theirs and inbound.received_at <= by.received_at
     return agent in inbound.chain.agents[:-1] and is_theirs
 
 

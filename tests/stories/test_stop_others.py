@@ -193,6 +193,41 @@ async def test_what_is_handed_on_while_the_answer_is_stored_is_stopped_too(
     assert is_over(cast, asked)
 
 
+def thinking() -> Cast:
+    return three_agents(lambda r: Says(heard(r), after=60), is_direct=False)
+
+
+async def test_a_stop_in_a_group_that_names_nobody_ends_what_its_sender_asked(
+    autojump_clock: Clock,
+) -> None:
+    cast = thinking()
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("@anna one", sender="mia")
+        cast.platform.write("@ben two", sender="mia")
+        cast.platform.write("@carl three", sender="zoe")
+        cast.platform.write("@carl four", sender="mia")
+        await until(lambda: cast.model.running == 3)
+        cast.platform.write("/stop", sender="mia")
+        await until(lambda: cast.model.running == 1)
+        cast.platform.write("@anna five", sender="mia")
+        await at_rest(cast)
+    said = cast.platform.said()
+    assert said[:3] == [": (stopped)"] * 3
+    assert sorted(said[3:]) == ["anna: five", "carl: three"]
+    assert await cast.inbox() == {"cancelled": 3, "dropped": 1, "replied": 2}
+
+
+async def test_only_an_owner_stops_all_in_a_group(autojump_clock: Clock) -> None:
+    cast = thinking()
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("@anna one", sender="mia")
+        await until(lambda: cast.model.running)
+        cast.platform.write("/stop", sender="zoe")
+        cast.platform.write("/stop all", sender="zoe")
+        await at_rest(cast)
+    assert cast.platform.said() == ["anna: one"]
+
+
 @settings(max_examples=40)
 @given(
     moment=st.floats(0, 4),

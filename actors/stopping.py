@@ -1,0 +1,49 @@
+"""Carries a `/stop` to the agents that work in a chat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors import names
+from actors.protocol import StopCaused
+from actors.rules.approvals import person
+from actors.rules.keys import session_key
+from actors.rules.stopping import for_room
+from runtime.messages import Keyed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from actors.messages import Inbound
+    from actors.services import Services
+    from runtime.actor import Actor
+
+
+def stop_awake(
+    actor: Actor, stop: StopCaused, agents: Iterable[str], services: Services
+) -> None:
+    """Tell the conversations of a chat that are awake.
+
+    Who sleeps works at nothing, and whatever waits elsewhere comes later.
+    """
+    scope = services.sessions.session_scope
+    for agent in agents:
+        key = session_key(stop.by, agent, scope).text
+        actor.tell(names.sessions(agent), Keyed(key, stop, may_wake=False))
+
+
+def stop_in_room(
+    actor: Actor, inbound: Inbound, agents: Iterable[str], services: Services
+) -> None:
+    """Have a `/stop` that names nobody in a group end what its sender asked there.
+
+    Whoever wants an end to it need not know who is at it. Nobody says that there was
+    nothing to stop: it may have been meant for another program.
+    """
+    command = for_room(inbound)
+    if command is None:
+        return
+    if command.is_all and person(inbound) not in services.approvers:
+        return
+    stop = StopCaused(inbound, "", is_all=command.is_all)
+    stop_awake(actor, stop, agents, services)
