@@ -121,6 +121,22 @@ def test_reply_windows_are_those_of_the_database(
     assert db.read_bytes() == before
 
 
+def test_who_may_not_write_is_heard_by_nobody(settings: Path, capsys: Output) -> None:
+    door = """
+[connectors.http]
+kind = "http"
+access = { people = "listed", allowed = ["zoe"] }
+"""
+    settings.write_text(settings.read_text() + door)
+    where = ("hi", "--chat", "http/ops", "--sender")
+    found = told(settings, capsys, *where, "zoe")
+    assert found["steps"][0]["why"] == "admitted (listed)"
+    assert found["outcome"] == ["anna answers: default"]
+    (outcome,) = told(settings, capsys, *where, "max")["outcome"]
+    assert outcome.startswith("nobody hears it: http/max is refused (unknown_sender)")
+    assert told(settings, capsys, *where[:-1])["outcome"] == found["outcome"]
+
+
 def test_it_is_told_to_people_as_a_table(settings: Path, capsys: Output) -> None:
     line = ["route", "explain", "hi", "--config", str(settings), "--group"]
     assert run([*line, "--chat", "terminal/ops"]) == 0

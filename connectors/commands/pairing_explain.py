@@ -25,7 +25,7 @@ from runtime.sqlite_survey import survey
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from actors.rules.admission import Decision
+    from actors.rules.admission import Decision, Policy
     from connectors.config import AppConfig
 
 FAILED = 1
@@ -107,10 +107,15 @@ def is_let_in(path: Path, account: str) -> bool:
         return any(each.id == account for each in rows.entries(GUEST))
 
 
+def policy_of(app: AppConfig, connector: str) -> Policy | None:
+    """Give what decides about one connector; None: its edge knows its people."""
+    access = access_of(app.connectors[connector])
+    return None if access is None else policy(access, app.owners)
+
+
 def explained(app: AppConfig, inbound: Inbound, *, is_guest: bool) -> Explained:
     """Decide as the running server would."""
-    access = access_of(app.connectors[inbound.address.connector])
-    rules = None if access is None else policy(access, app.owners)
+    rules = policy_of(app, inbound.address.connector)
     decision = admit(inbound, rules, is_paired=is_guest)
     outcome, reason = said(decision)
     agents = agent_access(app.access, approvers(app))

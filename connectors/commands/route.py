@@ -11,12 +11,14 @@ import msgspec
 
 from actors.messages import Address, Inbound, Quoted
 from actors.rules.activation import Situation
+from actors.rules.admission import Admit, admit
 from actors.rules.agent_access import agent_access
-from actors.rules.explaining import Explained, explain
+from actors.rules.explaining import Explained, Step, explain
 from actors.rules.windows import KIND, key_of, place_of
 from connectors.access_checks import approvers
 from connectors.commands import config_option, find_settings, tell_problems
 from connectors.commands.database import json_option
+from connectors.commands.pairing_explain import is_let_in, policy_of, said
 from connectors.commands.printing import say, say_json, table
 from connectors.commands.staffed import team_of
 from connectors.settings import load_app
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 HEADERS = ("AGENT", "RULE", "VERDICT", "WHY")
 NAMES = "NAME,…"
+SOMEBODY = "somebody"
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +42,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     chat: str
     thread: str
     sender: str
+    """Empty: somebody who may write."""
+
     is_group: bool
     is_bot: bool
     present: tuple[str, ...]
@@ -62,7 +67,9 @@ def command() -> None:
 @click.argument("text")
 @click.option("--chat", required=True, metavar="CONNECTOR/CHAT", help="Where.")
 @click.option("--thread", default="", metavar="ID", help="In which thread of it.")
-@click.option("--sender", default="somebody", metavar="ID", help="Who writes it.")
+@click.option(
+    "--sender", default="", metavar="ID", help="Who writes it; else whoever may."
+)
 @click.option("--roles", default="", metavar=NAMES, callback=names_of, help="As what.")
 @click.option("--group/--direct", "is_group", default=False, help="Kind of the chat.")
 @click.option("--bot", "is_bot", is_flag=True, help="A program writes it.")
@@ -116,7 +123,25 @@ def explained(config: AppConfig, asked: Asked) -> Explained:
     inbound = inbound_of(config, asked, now)
     situation = Situation(now=now, answered_at=windows_of(config, inbound, known))
     access = agent_access(config.access, approvers(config))
-    return explain(inbound, routes, situation, access)
+    found = explain(inbound, routes, situation, access)
+    return admitted(found, config, inbound) if asked.sender else found
+
+
+def admitted(found: Explained, config: AppConfig, inbound: Inbound) -> Explained:
+    """Tell first whether whoever writes may write at all: else nobody hears it."""
+    rules = policy_of(config, inbound.address.connector)
+    if rules is None:
+        return found  # its edge knows its people
+    account = f"{inbound.address.connector}/{inbound.sender_id}"
+    is_paired = is_let_in(Path(config.store.path), account)
+    decision = admit(inbound, rules, is_paired=is_paired)
+    outcome, reason = said(decision)
+    is_in = isinstance(decision, Admit)
+    step = Step("", "admission", "yes" if is_in else "no", f"{outcome} ({reason})")
+    why = f"nobody hears it: {account} is {outcome} ({reason})"
+    hint = "see `callboard pairing explain`"
+    lines = found.outcome if is_in else (f"{why}; {hint}",)
+    return Explained((step, *found.steps), lines)
 
 
 def refuse_unknown(
@@ -150,8 +175,8 @@ def inbound_of(config: AppConfig, asked: Asked, now: float) -> Inbound:
         platform="",
         platform_id="explain",
         address=Address(connector, chat, asked.thread),
-        sender_id=asked.sender,
-        sender_name=asked.sender,
+        sender_id=asked.sender or SOMEBODY,
+        sender_name=asked.sender or SOMEBODY,
         text=asked.text,
         received_at=now,
         is_direct=not asked.is_group,
