@@ -345,7 +345,7 @@ class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     max_waiting: Annotated[int, Meta(ge=0, le=1_000)] = 10
     """Messages waiting behind the running turn of one conversation; one more is
-    refused with a note."""
+    refused with a note. As many again of people of whom none waits yet."""
 
     max_open: Count = 5_000
     """Messages of one connector that are taken in and not answered yet; one more is

@@ -24,9 +24,15 @@ def belongs(one: Heard, other: Heard) -> bool:
     return one.whose == other.whose
 
 
-def is_full(line: Line, cap: int) -> bool:
-    """Whether no further message finds room; what is cut short takes none."""
-    return sum(not each.is_short for each in line) >= cap
+def is_full(line: Line, heard: Heard, cap: int) -> bool:
+    """Whether a message finds no room; what is cut short takes none.
+
+    As many again as `cap` may wait of those of whose sender nothing waits yet: nobody
+    is kept out by what somebody else writes.
+    """
+    is_first = not any(belongs(heard, each) for each in line)
+    most = cap * 2 if is_first else cap
+    return sum(not each.is_short for each in line) >= most
 
 
 def make_room(

@@ -70,11 +70,12 @@ class Gathering(msgspec.Struct, frozen=True):
 
 
 class SessionQueue:
-    """At most one running turn, and at most `queue_cap` new messages behind it.
+    """At most one running turn, and at most so many new messages behind it.
 
     Args:
-        queue_cap: most messages that wait; 0 refuses everything during a turn. With
-            the overflow policy `summarise` as many again wait cut short.
+        queue_cap: most messages that wait; 0 refuses everything during a turn. As many
+            again may wait of those of whose sender nothing waits yet, and, with the
+            overflow policy `summarise`, cut short.
         buffering: what is done with them.
 
     Raises:
@@ -150,8 +151,8 @@ class SessionQueue:
     @property
     def most_waiting(self) -> int:
         """Most new messages that ever wait at once."""
-        twice = self._buffering.overflow == "summarise" and self._joins
-        return self._queue_cap * (2 if twice else 1)
+        is_cut = self._buffering.overflow == "summarise" and self._joins
+        return self._queue_cap * (3 if is_cut else 2)
 
     def on(self, event: Event) -> list[Effect]:
         """Take one event in; give back the effects it causes, in order."""
@@ -234,7 +235,7 @@ class SessionQueue:
     def _line_up(self, heard: Heard) -> list[Effect]:
         """Have it wait, if there is room or room can be made."""
         effects: list[Effect] = []
-        if not heard.is_owed and lining.is_full(self._waiting, self._queue_cap):
+        if not heard.is_owed and lining.is_full(self._waiting, heard, self._queue_cap):
             overflow = self._buffering.overflow
             if overflow == "summarise" and not self._joins:
                 overflow = "new"  # cut short, it would be answered all the same
@@ -262,7 +263,7 @@ class SessionQueue:
         is_open = current.may_join and not (self._is_ending or heard.is_late)
         others = any(not lining.belongs(heard, each) for each in self._waiting)
         is_fair = not others or self._in_a_row < MOST_IN_A_ROW
-        has_room = not lining.is_full(self._waiting, self._queue_cap)
+        has_room = not lining.is_full(self._waiting, heard, self._queue_cap)
         return is_ours and is_open and is_fair and (has_room or heard.is_owed)
 
     def _interrupt(self, heard: Heard, current: Heard) -> list[Effect]:

@@ -112,6 +112,18 @@ def test_a_message_handed_in_twice_has_one_place() -> None:
     assert queue.waiting == ("a",)
 
 
+def test_who_writes_much_keeps_nobody_else_out() -> None:
+    queue = SessionQueue(2)
+    for number in range(4):
+        queue.on(Heard(f"m{number}", whose=("mallory",)))
+    assert queue.waiting == ("m1", "m2")
+    assert queue.on(Heard("a", whose=("ada",))) == [Wait("a", ahead=3)]
+    assert queue.on(Heard("b", whose=("ada",))) == [Refuse("b")]
+    assert queue.on(Heard("g", whose=("grace",))) == [Wait("g", ahead=4)]
+    assert len(queue.waiting) == queue.most_waiting
+    assert queue.on(Heard("z", whose=("zoe",))) == [Refuse("z")]
+
+
 def test_a_negative_cap_is_refused() -> None:
     with pytest.raises(ValueError, match="queue_cap"):
         SessionQueue(-1)
