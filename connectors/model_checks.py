@@ -190,7 +190,7 @@ def check_address(
     except ValueError:
         parts, host, has_login = urlsplit(""), None, False
     if parts.scheme not in {"http", "https"} or not host:
-        hint = f'for example: base_url = "{example}"'
+        hint = f'for example: {way[-1]} = "{example}"'
         yield Complaint(way, "is no http or https address", hint)
     elif has_login:
         text = "holds a name or password, in the open"

@@ -96,8 +96,15 @@ def wanted(kind: shapes.Type) -> str:
         case shapes.LiteralType() as literal:
             return " or ".join(toml(item) for item in literals(literal))
         case other:
-            is_needed = isinstance(other, shapes.StrType) and other.min_length
-            return "a text that is not empty" if is_needed else "a text"
+            return length(other) if isinstance(other, shapes.StrType) else "a text"
+
+
+def length(text: shapes.StrType) -> str:
+    """Say how long a text may be."""
+    said = "a text that is not empty," if text.min_length else "a text"
+    most = text.max_length
+    up_to = "" if most is None else f" of at most {most} characters"
+    return f"{said}{up_to}".removesuffix(",")
 
 
 def noted(kind: shapes.Type) -> str:

@@ -28,6 +28,11 @@ class Table(msgspec.Struct):
         (Annotated[float, Meta(le=2)], "a number at most 2"),
         (Literal["a", "b"], '"a" or "b"'),
         (str, "a text"),
+        (Annotated[str, Meta(max_length=16)], "a text of at most 16 characters"),
+        (
+            Annotated[str, Meta(min_length=4, max_length=9)],
+            "a text that is not empty, of at most 9 characters",
+        ),
         (Annotated[str, Meta(description="a colour")], "a colour"),
     ],
 )

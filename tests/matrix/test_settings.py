@@ -51,6 +51,7 @@ def test_the_base_of_these_tests_is_right(tmp_path: Path) -> None:
     ("before", "after", "line", "told"),
     [
         ("https://hs.test", "hs.test", 9, "no http or https address"),
+        ("https://hs.test", "hs.test", 9, 'for example: homeserver = "https:'),
         ("@anna:hs.test", "anna", 13, "'anna' is no Matrix id"),
         ("accounts.anna", "accounts.bob", 12, "there is no agent 'bob'"),
         ('access_token = { env = "TOKEN" }', "", 12, "has no access_token"),

@@ -11,6 +11,7 @@ import trio
 import trio.testing
 
 from actors import names
+from actors.busy_config import WatchdogConfig
 from actors.commits import as_accept, as_enqueue
 from actors.config import AgentConfig, LimitsConfig
 from actors.errors import (
@@ -126,6 +127,7 @@ async def test_who_still_waits_takes_up_room_however_long_it_takes(
 ) -> None:
     cast = small(1)
     cast.limits = LimitsConfig(max_open=1, turn_timeout=80_000)
+    cast.watchdog = WatchdogConfig(stuck_after=0)
     cast.model = FakeModel(lambda _: Says("late", after=70_000))
     async with open_company(autojump_clock, cast):
         write(cast, "a")
