@@ -69,7 +69,11 @@ class Checks:
         return sum(len(each.waiting) for each in self._open.values())
 
     def ask(
-        self, unheard: Unheard, heard: Heard, table: RoutingTable
+        self,
+        unheard: Unheard,
+        heard: Heard,
+        table: RoutingTable,
+        known: dict[str, bool],
     ) -> dict[str, bool] | None:
         """Have models asked.
 
@@ -77,11 +81,13 @@ class Checks:
             unheard: of which message.
             heard: for which agents.
             table: who there is.
+            known: what came out before, by agent; nobody is asked about those again,
+                though more agents have a reason by now.
 
         Returns:
-            What came out, if nobody need be waited for.
+            What came out, with what is known, if nobody need be waited for.
         """
-        checked: dict[str, bool] = {}
+        checked = dict(known)
         waiting: dict[str, tuple[str, CheckKind]] = {}
         for judged in heard.asking:
             check = self._check(unheard, judged, table)

@@ -67,7 +67,6 @@ a message in hand knows it, and takes it no second time."""
 TAKE_UP_AFTER = 1.0
 """Seconds until unanswered messages are looked for."""
 
-
 # Chosen: a thousand a second. Waking ten thousand conversations at once keeps the
 # process from answering anybody, and from saying that it is ready, for seconds.
 HANDED_AT_ONCE = 100
@@ -107,8 +106,8 @@ class Router(Actor):
         self._is_taking_up = False
         self._is_handing_on = False
         self._held_back: dict[str, list[Unheard | StopCaused]] = {}
-        """By chat, while copies for further agents are being stored: what came after.
-        No more than the connectors have on their way to the disk."""
+        """By chat, while copies are looked for or stored, or a model is asked whom its
+        words are for: what came after. No more than the connectors have open."""
 
         self._taken_up: Backlog[StoredMessage | Unheard] = Backlog()
         """What is still to be handed out: what comes new in its chats waits behind.
@@ -287,7 +286,8 @@ class Router(Actor):
         outcome = self._hearing.decide(unheard, checked)
         if isinstance(outcome, Heard):
             self._hold(unheard.inbound)
-            checked = self._checks.ask(unheard, outcome, self._allotted.table)
+            table, known = self._allotted.table, checked or {}
+            checked = self._checks.ask(unheard, outcome, table, known)
             if checked is not None:
                 self._decide(unheard, checked)
         else:

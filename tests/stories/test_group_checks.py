@@ -146,3 +146,24 @@ async def test_of_too_many_at_once_the_rest_count_as_not_answered(
     twice = [chat for chat in chats if len(cast.platform.said(chat)) == 2]
     assert len(checks(cast)) == MOST_CHECKS
     assert len(twice) == 3
+
+
+async def test_each_agent_is_asked_about_once_though_another_answers_meanwhile(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    cast = cast_of(Says("YES", after=3.0))
+    talked = cast.model.talk
+
+    def talk(request: ModelRequest) -> str | Says:
+        if request.system == SYSTEM or request.agent != "ben":
+            return talked(request)
+        return Says("I am ben", after=1.0)
+
+    cast.model.talk = talk
+    async with open_company(autojump_clock, cast):
+        await say(cast, "@anna hello")
+        cast.platform.write("@ben hi")
+        cast.platform.write("and now?")  # ben's answer comes meanwhile
+        await trio.sleep(60.0)
+        await at_rest(cast)
+    assert sorted(each.agent for each in checks(cast)) == ["anna", "ben"]
