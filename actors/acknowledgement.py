@@ -13,7 +13,7 @@ import trio
 
 from actors import names
 from actors.deliveries import Reaction
-from actors.errors import DeliveryBusyError, DeliveryError
+from actors.errors import DeliveryBusyError, DeliveryError, DeliveryUnknownError
 from actors.protocol import Acknowledge
 from runtime.actor import Actor
 from runtime.mailbox import MailboxConfig
@@ -101,17 +101,20 @@ class Acknowledgement(Actor):
             sign=sign,
             instead_of=before,
         )
-        outcome = "slow"
+        outcome, is_doubtful = "slow", True
         try:
             with trio.move_on_after(ASKED_WITHIN):
                 await presence.react(reaction)
                 outcome, self._shown = "shown", sign
         except DeliveryBusyError as error:
-            outcome = "busy"
+            outcome, is_doubtful = "busy", False
             self._try_again(wanted, error.retry_after, is_again=is_again)
+        except DeliveryUnknownError:
+            outcome = "unknown"
         except DeliveryError:
-            outcome = "refused"
-        if is_first and self._shown is None:
+            outcome, is_doubtful = "refused", False
+        # What may stand there is taken away in the end as if it did.
+        if is_first and self._shown is None and not is_doubtful:
             self._shown = ""
         self._services.metrics.presence(self._connector, "reaction", outcome)
 
@@ -144,8 +147,10 @@ def concluded(
         services: settings.
     """
     state, _ = answer.settled
-    # What never had a turn was a command, or waited for one when it was stopped.
-    if answer.put_off is not None or not (attempts or state == "cancelled"):
+    # What never had a turn was a command, or was not even taken in; or it waited for
+    # one until it was stopped, or had to make room.
+    waited = state == "cancelled" or answer.settled == ("dropped", "overflow")
+    if answer.put_off is not None or not (attempts or waited):
         return
     is_failed = state != "replied" or any(each.trouble for each in answer.deliveries)
     is_silent = all(each.kind == "silence" for each in answer.deliveries)

@@ -118,8 +118,11 @@ class Answering(Actor):
 
     def _leave_out(self, gone: frozenset[str]) -> None:
         """Forget messages that somebody else has settled."""
+        agent, services = self._persona.name, self._services
         for inbound_id in gone:
             self._history.note_answered(inbound_id)
+            if (held := self._held.get(inbound_id)) is not None:
+                acknowledgement.withdrawn(held.inbound, agent, self, services)
         self._held = {x: held for x, held in self._held.items() if x not in gone}
 
     # --- what is said ------------------------------------------------------------

@@ -147,6 +147,8 @@ class Signals:
             return
         self._is_typing = True
         self._tell(is_over=False)
+        if self._typing is not None:  # two calls that waited may go on at once
+            self._typing.cancel()
         self._typing = self._session.after(self._every, SignDue(self._turn_id))
 
     def _tell(self, *, is_over: bool) -> None:

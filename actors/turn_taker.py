@@ -53,8 +53,8 @@ class TurnTaker(Answering):
     def _effects(self, effects: list[queueing.Effect]) -> None:
         for effect in effects:
             match effect:
-                case queueing.Start(id=inbound_id):
-                    self._acknowledge(inbound_id)
+                case queueing.Start(id=inbound_id, also=also):
+                    self._acknowledge(inbound_id, *also)
                     self._begin(self._put_together(effect), effect.generation)
                 case queueing.CancelCurrent():
                     self._cancel_current(effect)
@@ -67,9 +67,11 @@ class TurnTaker(Answering):
                 case _:
                     assert_never(effect)
 
-    def _acknowledge(self, inbound_id: str) -> None:
-        inbound = self._held[inbound_id].inbound
-        acknowledgement.received(inbound, self._persona.name, self, self._services)
+    def _acknowledge(self, *ids: str) -> None:
+        for held in map(self._held.__getitem__, ids):
+            if not held.told:  # a command has no sign
+                agent, services = self._persona.name, self._services
+                acknowledgement.received(held.inbound, agent, self, services)
 
     def _keep(self, effect: queueing.Wait | queueing.Gather | queueing.Inject) -> None:
         """Keep a message; its turn comes, and nothing is owed before that."""

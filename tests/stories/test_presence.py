@@ -12,10 +12,16 @@ import trio.testing
 from msgspec import structs
 
 from actors import names
+from actors.busy_config import BufferingConfig
 from actors.commits import as_accept
 from actors.config import AgentConfig, LimitsConfig, RoutingConfig
 from actors.deliveries import Abilities
-from actors.errors import DeliveryBusyError, DeliveryRefusedError, ModelBusyError
+from actors.errors import (
+    DeliveryBusyError,
+    DeliveryRefusedError,
+    DeliveryUnknownError,
+    ModelBusyError,
+)
 from actors.presence_config import ConnectorPresence, PresenceConfig
 from actors.protocol import Route
 from runtime.rows import Commit
@@ -216,6 +222,49 @@ async def test_a_stopped_message_and_one_that_waited_have_their_signs(
         await trio.sleep(1)
     signs = {key[0]: sign for key, sign in screen.hand.signs.items()}
     assert signs == {first.platform_id: "⚠️", second.platform_id: "⚠️"}
+
+
+async def test_what_had_to_make_room_does_not_stay_seen_for_ever(
+    autojump_clock: Clock,
+) -> None:
+    limits = LimitsConfig(max_waiting=1)
+    buffering = BufferingConfig(policy="followup", debounce=0.0, overflow="oldest")
+    cast, screen = cast_of(Says("late", after=30), limits=limits, buffering=buffering)
+    async with open_company(autojump_clock, cast):
+        screen.write("one")
+        dropped = screen.write("two")
+        screen.write("three")
+        await at_rest(cast)
+        await trio.sleep(1)
+    signs = {key[0]: sign for key, sign in screen.hand.signs.items()}
+    assert signs.pop(dropped.platform_id) == "⚠️"
+    assert set(signs.values()) == {"✅"}
+
+
+async def test_a_conversation_that_is_ended_leaves_no_sign_at_the_command(
+    autojump_clock: Clock,
+) -> None:
+    cast, screen = cast_of(Says("done", after=5))
+    async with open_company(autojump_clock, cast):
+        screen.write("one")
+        screen.write("/new")  # it waits for the answer
+        await at_rest(cast)
+        screen.write("/new")
+        await at_rest(cast)
+        await trio.sleep(1)
+    assert list(screen.hand.signs.values()) == ["✅"]
+
+
+async def test_a_sign_of_which_nobody_knows_is_taken_away_in_the_end(
+    autojump_clock: Clock,
+) -> None:
+    cast, screen = cast_of(Says("done", after=5))
+    async with open_company(autojump_clock, cast):
+        screen.hand.busy.append(DeliveryUnknownError("it may stand there"))
+        screen.write("one")
+        await at_rest(cast)
+        await trio.sleep(1)
+    assert [each.instead_of for each in screen.hand.reactions][-1:] == ["👀"]
 
 
 async def test_a_slow_or_busy_platform_keeps_no_answer_waiting(
