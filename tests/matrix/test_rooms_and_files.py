@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 
 from actors.messages import Attachment, Quoted
+from connectors.chat.matrix.syncing import ANSWERED_WITHIN
 from tests.fakes.homeserver import refusal
 from tests.matrix_bed import ANNA, BEN, ROOM, SAM, ZOE, MatrixBed, delivery
 
@@ -123,6 +125,39 @@ async def test_an_invitation_that_leads_nowhere_is_counted() -> None:
         server.member(ROOM, ANNA, "invite", by=SAM)
         where = {"account": "anna", "connector": "matrix", "outcome": "not_joined"}
         await bed.wait(lambda: bed.counted("events_total", **where) == 1)
+
+
+async def test_an_invitation_to_a_dead_server_keeps_nobody_waiting_for_ever(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = MatrixBed("anna", invites="anyone")
+    bed.server.room(ROOM, ZOE, ANNA)
+    async with bed.listening() as server:
+        server.faults += [("/join", refusal(502, "M_UNKNOWN"))] * 100
+        server.room("!dead:gone.test", SAM)
+        server.member("!dead:gone.test", ANNA, "invite", by=SAM)
+        server.say(ROOM, ZOE, "are you there?")
+        with trio.fail_after(ANSWERED_WITHIN):
+            await bed.ingress.next_or_wait()
+        server.say(ROOM, ZOE, "and now?")
+        with trio.fail_after(ANSWERED_WITHIN + 60):
+            await bed.ingress.next_or_wait()
+        where = {"account": "anna", "connector": "matrix", "outcome": "not_joined"}
+        assert bed.counted("events_total", **where) == 1
+
+
+async def test_what_was_said_in_another_room_is_quoted_to_nobody() -> None:
+    bed = MatrixBed("anna")
+    bed.server.room(ROOM, ZOE, ANNA)
+    bed.server.room("!other:hs.test", SAM, ANNA)
+    async with bed.listening() as server:
+        secret = server.say(ROOM, ZOE, "the vault opens at nine")
+        await bed.ingress.next()
+        reply = {"m.relates_to": {"m.in_reply_to": {"event_id": secret}}}
+        server.say("!other:hs.test", SAM, "and what does that say?", **reply)
+        inbound = await bed.ingress.next()
+    assert (inbound.reply_to, inbound.quoted) == (secret, None)
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ class Arrivals:
         room.apply_all(news.state)
         came = arrival(news.timeline, self._account.user)
         for event in news.timeline[:came]:
-            self._look_back(event, room)
+            self._look_back(event, room_id, room)
         if news.is_limited and not came:
             gap = Gap(room_id, since, news.before)
             for event in await self._fill(gap):
@@ -79,11 +79,11 @@ class Arrivals:
             await self._take_event(event, room_id, room, ingress)
         room.note_joined(self._account.user)
 
-    def _look_back(self, event: Json, room: Room) -> None:
+    def _look_back(self, event: Json, room_id: str, room: Room) -> None:
         """Learn from what was there before the account."""
         room.apply(event)
         if isinstance(read(event, self._shared.users), Spoken):
-            self._shared.quotes.learn_event(event)
+            self._shared.quotes.learn_event(room_id, event)
             self._count("old")
 
     async def _room(self, room_id: str) -> Room | None:
@@ -129,7 +129,7 @@ class Arrivals:
             self._count("seen")
             return
         try:
-            shared.quotes.learn_event(event)
+            shared.quotes.learn_event(heard.room_id, event)
             await self._handing.hand_in(heard, ingress)
             shared.seen.done(event_id)
         finally:
@@ -139,10 +139,11 @@ class Arrivals:
         self._count(skipped.reason)
         match skipped.reason:
             case "own":
-                self._shared.quotes.learn_event(event)
+                self._shared.quotes.learn_event(room_id, event)
             case "redaction":
                 redacted = table(event.get("content")).get("redacts")
-                self._shared.quotes.forget(text(redacted or event.get("redacts")))
+                event_id = text(redacted or event.get("redacts"))
+                self._shared.quotes.forget(room_id, event_id)
             case "encrypted":
                 if text(event.get("sender")) not in self._shared.users:
                     await self._refuse_encrypted(room_id)

@@ -38,7 +38,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Quotes:
-    """The messages of late, by id.
+    """The messages of late, by room and id: nothing is quoted elsewhere.
 
     Args:
         users: our agents by the ids of their accounts.
@@ -48,33 +48,34 @@ class Quotes:
     def __init__(self, users: Mapping[str, str], most: int = MOST_QUOTES) -> None:
         self._users = users
         self._most = most
-        self._lines: OrderedDict[str, Line] = OrderedDict()
+        self._lines: OrderedDict[tuple[str, str], Line] = OrderedDict()
 
-    def learn(self, event_id: str, sender: str, words: str) -> None:
+    def learn(self, room_id: str, event_id: str, sender: str, words: str) -> None:
         """Remember a message."""
-        self._lines[event_id] = Line(sender, words[:LONGEST_QUOTE])
-        self._lines.move_to_end(event_id)
+        place = room_id, event_id
+        self._lines[place] = Line(sender, words[:LONGEST_QUOTE])
+        self._lines.move_to_end(place)
         while len(self._lines) > self._most:
             self._lines.popitem(last=False)
 
-    def learn_event(self, event: Json) -> None:
-        """Remember an event, if it is a message; what was edited reads as before."""
+    def learn_event(self, room_id: str, event: Json) -> None:
+        """Remember an event of a room, if it is a message; what was edited reads as before."""
         event_id, sender = text(event.get("event_id")), text(event.get("sender"))
         content = table(event.get("content"))
         body = text(content.get("body"))
         if event_id and sender and body and event.get("type") == "m.room.message":
             _, reply_to = relations(content)
             words = without_fallback(body) if reply_to else body
-            self.learn(event_id, sender, words)
+            self.learn(room_id, event_id, sender, words)
 
-    def sender_of(self, event_id: str) -> str:
+    def sender_of(self, room_id: str, event_id: str) -> str:
         """Give who wrote a message; empty if nobody knows."""
-        line = self._lines.get(event_id)
+        line = self._lines.get((room_id, event_id))
         return line.sender if line is not None else ""
 
-    def forget(self, event_id: str) -> None:
+    def forget(self, room_id: str, event_id: str) -> None:
         """Forget what was taken back."""
-        self._lines.pop(event_id, None)
+        self._lines.pop((room_id, event_id), None)
 
     async def quote(
         self, event_id: str, room_id: str, room: Room, account: MatrixAccount
@@ -84,16 +85,17 @@ class Quotes:
         Raises:
             TokenError: the account is not let in.
         """
-        if event_id not in self._lines:
+        place = room_id, event_id
+        if place not in self._lines:
             path = path_of("rooms", room_id, "event", event_id)
             call = Call(method="GET", path=path, timeout=FETCH_TIMEOUT)
             try:
-                self.learn_event(await account.ask(call))
+                self.learn_event(room_id, await account.ask(call))
             except TokenError:
                 raise
             except MatrixError:
                 await trio.lowlevel.checkpoint()
-        line = self._lines.get(event_id)
+        line = self._lines.get(place)
         if line is None:
             return None
         return Quoted(

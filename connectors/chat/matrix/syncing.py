@@ -48,6 +48,11 @@ GRACE = 15.0
 # Chosen: a first batch may list thousands of rooms.
 FIRST_TIMEOUT = 120.0
 
+# Chosen: a join over federation may take half a minute. Longer, and a room on a server
+# that is gone would keep the account from hearing anybody.
+ANSWERED_WITHIN = 60.0
+"""Seconds until an invitation that cannot be answered is left; it can be made again."""
+
 BAD_REQUEST = 400
 
 TYPES = [
@@ -246,9 +251,12 @@ class Syncing:
         )
         why: str = verdict
         try:
-            await patiently(lambda: account.ask(call), self._note)
+            with trio.fail_after(ANSWERED_WITHIN):
+                await patiently(lambda: account.ask(call), self._note)
         except RefusedError as error:
             outcome, why = "not_joined", str(error)
+        except trio.TooSlowError:
+            outcome, why = "not_joined", account.trouble
         else:
             if outcome == "joined":
                 shared.rooms.note_joined(room_id, account.user)

@@ -161,12 +161,13 @@ class MatrixTransport:
             event_id = await send(
                 account, room_id, "m.room.message", delivery.id, event
             )
-        self._shared.quotes.learn(event_id, account.user, said.text)
+        self._shared.quotes.learn(room_id, event_id, account.user, said.text)
         return event_id
 
     def _meant(self, delivery: Delivery, room: Room) -> tuple[str, ...]:
         """Give who is called to an answer: whoever it answers, and nobody else."""
-        asker = self._shared.quotes.sender_of(delivery.reply_to)
+        room_id, quotes = delivery.address.chat, self._shared.quotes
+        asker = quotes.sender_of(room_id, delivery.reply_to)
         is_wanted = asker not in self._shared.users and room.is_in(asker)
         return (asker,) if is_wanted and delivery.kind == "reply" else ()
 
