@@ -64,7 +64,7 @@ def exchange(inbound: Inbound, source: str, target: str, key: str) -> Exchange:
         target: to whom.
         key: what tells it from all others that come of the message.
     """
-    is_persons = not (inbound.chain.agents or inbound.occasion)
+    is_persons = not (inbound.chain.agents or inbound.occasion or inbound.is_bot)
     address = inbound.address
     return Exchange(
         chat=f"{address.connector}/{address.chat}",

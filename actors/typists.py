@@ -77,6 +77,8 @@ class Typists:
             return
         if not self._known:
             self._known = {}  # an emptied one is three times as large
-        if self._transport.abilities.ends_typing:
+        # A platform shows who writes, and not what: of two answers one may go on.
+        goes_on = any(each.agent == typing.agent for each, _ in self._known.values())
+        if self._transport.abilities.ends_typing and not goes_on:
             over = msgspec.structs.replace(typing, is_over=True)
             self._transport.show_typing(over)

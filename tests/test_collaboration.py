@@ -80,6 +80,16 @@ class Asker(Actor):
         return await rulings.rule(self, message.exchanges, words())
 
 
+def test_only_persons_words_begin_anew() -> None:
+    said = words()
+    of_program, of_clock = words(is_bot=True), words(occasion="cron")
+    begun = [
+        rulings.exchange(each, "anna", "ben", "k").begun_by
+        for each in (said, of_program, of_clock)
+    ]
+    assert begun == [said.id, "", ""]
+
+
 async def test_where_nobody_rules_nobody_may(autojump_clock: Clock) -> None:
     async with virtual(autojump_clock) as system:
         asker = system.spawn(Asker())

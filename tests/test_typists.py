@@ -80,3 +80,18 @@ async def test_a_chat_shows_only_so_many_writing(autojump_clock: Clock) -> None:
             road.tell(typing(number))
         await trio.sleep(1)
         assert len(screen.typing) == MOST
+
+
+async def test_who_still_writes_another_answer_is_shown_on(
+    autojump_clock: Clock,
+) -> None:
+    screen = Screen()
+    async with open_road(autojump_clock, None, EDITS, platform=screen) as road:
+        road.tell(typing(1))
+        road.tell(typing(2))
+        road.tell(typing(1, is_over=True))
+        await trio.sleep(1)
+        assert [each.is_over for each in screen.typing] == [False, False]
+        road.tell(typing(2, is_over=True))
+        await trio.sleep(1)
+        assert [each.is_over for each in screen.typing] == [False, False, True]

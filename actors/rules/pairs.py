@@ -41,8 +41,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """The same when the same is asked about again."""
 
     begun_by: str = ""
-    """The person's message that is being answered; empty: an agent's words are, or
-    the clock's."""
+    """The person's message that is being answered; empty: the words of an agent, of
+    somebody else's program or of the clock are."""
 
     @property
     def pair(self) -> Pair:
