@@ -167,3 +167,16 @@ async def test_each_agent_is_asked_about_once_though_another_answers_meanwhile(
         await trio.sleep(60.0)
         await at_rest(cast)
     assert sorted(each.agent for each in checks(cast)) == ["anna", "ben"]
+
+
+async def test_what_waits_behind_checks_is_looked_at_once(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    cast = cast_of(Says("NO", after=4.0))
+    async with open_company(autojump_clock, cast):
+        await say(cast, "@anna hello")
+        for number in range(25):  # the last waits longer than the router's sweep
+            cast.platform.write(f"small talk {number}")
+        await at_rest(cast)
+        await trio.sleep(200)
+    assert len(checks(cast)) == 25
