@@ -10,7 +10,7 @@ import trio.testing
 
 from actors.account import Account
 from actors.deliveries import Abilities
-from actors.signals import SignDue, Signals
+from actors.signals import Signals, SignDue
 from tests.fakes.neighbours import ROOM, make_services, words
 from tests.puppet import Puppet, virtual
 

@@ -15,6 +15,8 @@ from tests.matrix_bed import ANNA, BEN, ROOM, SAM, ZOE, MatrixBed, delivery
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
+WORD = "open sesame"
+
 
 async def test_an_owners_invitation_is_accepted_and_a_strangers_declined(
     autojump_clock: MockClock,
@@ -92,6 +94,18 @@ async def test_a_file_is_fetched_by_the_account() -> None:
     assert inbound.attachments == (
         Attachment("image", "cat.png", "image/png", content=b"\x89PNG"),
     )
+
+
+async def test_a_file_whose_token_has_ended_is_fetched_by_the_next_one() -> None:
+    bed = MatrixBed("anna", password=WORD)
+    bed.server.room(ROOM, ZOE, ANNA)
+    bed.server.media["hs.test/abc"] = b"\x89PNG"
+    async with bed.listening() as server:
+        server.faults.append(("/media/", refusal(401, "M_UNKNOWN_TOKEN")))
+        server.say(ROOM, ZOE, "cat.png", **image("hs.test"))
+        inbound = await bed.ingress.next()
+        assert server.logins == 2
+    assert [each.content for each in inbound.attachments] == [b"\x89PNG"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
@@ -12,10 +13,14 @@ from connectors.chat.matrix.homeserver import Call, path_of
 from connectors.chat.matrix.wire import Json, text
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from connectors.chat.matrix.homeserver import Homeserver
     from connectors.matrix_config import MatrixAccountConfig
 
 DEVICE_NAME = "Callboard"
+
+T = TypeVar("T")
 
 
 class MatrixAccount:
@@ -78,18 +83,21 @@ class MatrixAccount:
 
     async def ask(self, call: Call) -> Json:
         """Ask the homeserver; raises as `Homeserver.ask`."""
-        token = self._token or await self._log_in("")
-        try:
-            return await self._homeserver.ask(call, token)
-        except TokenError:
-            if self._password is None:
-                raise
-            token = await self._log_in(token)
-            return await self._homeserver.ask(call, token)
+        return await self._let_in(partial(self._homeserver.ask, call))
 
     async def fetch(self, call: Call) -> tuple[bytes, str]:
         """Ask for bytes; raises as `Homeserver.ask`."""
-        return await self._homeserver.fetch(call, self._token)
+        return await self._let_in(partial(self._homeserver.fetch, call))
+
+    async def _let_in(self, ask: Callable[[str], Awaitable[T]]) -> T:
+        """Ask by the token; by a new one if that has ended and there is a password."""
+        token = self._token or await self._log_in("")
+        try:
+            return await ask(token)
+        except TokenError:
+            if self._password is None:
+                raise
+            return await ask(await self._log_in(token))
 
     async def _log_in(self, stale: str) -> str:
         """Get a token by the password, unless somebody just did."""

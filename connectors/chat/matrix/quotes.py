@@ -59,7 +59,7 @@ class Quotes:
             self._lines.popitem(last=False)
 
     def learn_event(self, room_id: str, event: Json) -> None:
-        """Remember an event of a room, if it is a message; what was edited reads as before."""
+        """Remember an event, if it is a message; what was edited reads as before."""
         event_id, sender = text(event.get("event_id")), text(event.get("sender"))
         content = table(event.get("content"))
         body = text(content.get("body"))
