@@ -186,4 +186,19 @@ ROOMS = (
         '    return f"{text[:cut]}", rest\n',
         ("tests/rules/test_parts_code.py",),
     ),
+    Mutant(
+        "agents that are asked about again and again",
+        "actors/checking.py",
+        "        checked = dict(known)\n",
+        "        checked = dict[str, bool]()\n",
+        ("tests/stories/test_group_checks.py",),
+    ),
+    Mutant(
+        "words of one room that are quoted in another",
+        "connectors/chat/matrix/quotes.py",
+        "        place = room_id, event_id\n        if place",
+        "        place = next((x for x in self._lines if x[1] == event_id), (room_id,"
+        " event_id))\n        if place",
+        ("tests/matrix/test_rooms_and_files.py",),
+    ),
 )
