@@ -318,8 +318,8 @@ class Failed(msgspec.Struct, frozen=True):
     not_before: float = 0.0
     """Unix seconds before which another turn could not end better."""
 
-    asked: str = ""
-    """The provider's name of the model that was asked last; empty: none was."""
+    asked: str = ""  # the provider's name of the model that was asked last, if any was
+    joined: tuple[str, ...] = ()  # as in `Finished`
 
 
 class TurnEnded(msgspec.Struct, frozen=True):

@@ -197,6 +197,7 @@ class Course:
             usage=total(spent),
             rounds=self._rounds,
             spent=spent,
+            joined=tuple(self._meanwhile.joined),
         )
 
     async def _answer(self) -> Finished | Failed:
@@ -211,8 +212,7 @@ class Course:
                         whole = self._words.whole(text)
                         used = transcript.used_tools(self._turn.lines)
                         handed = tuple(self._calls.delegations)
-                        joined = tuple(self._meanwhile.joined)
-                        return Finished(whole, handed, used=used, joined=joined)
+                        return Finished(whole, handed, used=used)
                     case rules.Fail(text=text, kind=kind, not_before=due):
                         failed = FAILURES[kind](text)
                         return msgspec.structs.replace(failed, not_before=due)

@@ -219,9 +219,7 @@ class TurnTaker(Answering):
             self._answered(current, report, run)
 
     def _answered(self, current: Attempt, finished: Finished, run: Run) -> None:
-        held = current.held
-        read = tuple(x for x in held.injected if x.id in finished.joined)
-        held = current.held = msgspec.structs.replace(held, injected=read)
+        held = current.held = _as_read(current.held, finished)
         inbound = held.inbound
         asked = self._asked_of(held, finished.heard)
         if inbound.occasion in ALONE:  # the model goes on elsewhere
@@ -249,6 +247,7 @@ class TurnTaker(Answering):
             self._forget_attempt()
             self._begin_later(held, effect.due_at)
         elif isinstance(effect, message_state.GiveUp):
+            held = current.held = _as_read(held, failed)
             self._give_up(held, failed, effect, run)
 
     def _give_up(
@@ -278,6 +277,12 @@ class TurnTaker(Answering):
             generation = self._queue.generation
             ended = queueing.TurnEnded(first, generation, again)
             self._effects(self._queue.on(ended))
+
+
+def _as_read(held: Held, outcome: Finished | Failed) -> Held:
+    """Leave out what was put into a turn and never read: it has a turn of its own."""
+    read = tuple(x for x in held.injected if x.id in outcome.joined)
+    return msgspec.structs.replace(held, injected=read)
 
 
 def dropped(inbound: Inbound) -> answers.Answer:

@@ -160,6 +160,22 @@ async def test_what_a_turn_was_given_and_did_not_read_is_answered_after_it(
         assert (await room.store.counts()).inbox == {"replied": 3}
 
 
+async def test_what_a_turn_did_not_read_does_not_fail_with_it(
+    autojump_clock: Clock,
+) -> None:
+    async with open_room(autojump_clock, buffering=busy("steer")) as room:
+        await room.hear(*three())
+        start = await room.grant()
+        assert await steer(room, start) == ["two", "three"]
+        failed = Failed("no", "model", joined=("m2",))
+        room.ref.tell(TurnEnded(start.turn_id, failed))
+        await room.rest()
+        counts = (await room.store.counts()).inbox
+        assert counts.pop("accepted") == 1
+        assert sum(counts.values()) == 2
+        assert (await room.answer()).inbound.text == "three"
+
+
 async def test_another_attempt_is_given_the_same_words(autojump_clock: Clock) -> None:
     async with open_room(
         autojump_clock, accounts=RETRIES, buffering=busy("steer")
