@@ -51,6 +51,9 @@ class Persona:
     everybody: tuple[str, ...] = ()
     """Names of all agents."""
 
+    silent: frozenset[str] = frozenset()
+    """Those of them that answer nothing in groups."""
+
     remembers: bool = True
     """Whether it has a memory (`memory.enabled`)."""
 

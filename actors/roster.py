@@ -113,7 +113,9 @@ def make_team(
     about = {name: each.config.description for name, each in present.items()}
     agents = {name: rows.agents[name].agent for name in made}
     personas = {
-        name: introduced(each, about, agents, hiring.terms)
+        name: replace(
+            introduced(each, about, agents, hiring.terms), silent=silent_of(present)
+        )
         for name, each in present.items()
     }
     return Team({**before, **personas}, table, left_out)
@@ -125,6 +127,15 @@ def groups_of(personas: Mapping[str, Persona]) -> dict[str, Group]:
         name: group_of(each.config.groups, each.config.description)
         for name, each in personas.items()
     }
+
+
+def silent_of(personas: Mapping[str, Persona]) -> frozenset[str]:
+    """Name the agents that answer nothing in groups."""
+    return frozenset(
+        name
+        for name, each in personas.items()
+        if each.config.groups.activation == "never"
+    )
 
 
 def introduced(
@@ -169,6 +180,8 @@ class Roster:
 
     def __init__(self, settled: Iterable[Persona], routes: RoutingTable) -> None:
         personas = {each.name: each for each in settled}
+        silent = silent_of(personas)
+        personas = {x: replace(each, silent=silent) for x, each in personas.items()}
         self.team = Team(personas, with_groups(routes, groups_of(personas)))
         """Replaced by `staff` alone."""
 
@@ -182,6 +195,7 @@ def is_alike(one: Persona, other: Persona) -> bool:
     return (
         one.config == other.config
         and one.everybody == other.everybody
+        and one.silent == other.silent
         and dict(one.colleagues) == dict(other.colleagues)
         and one.conducting == other.conducting
     )

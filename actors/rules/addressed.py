@@ -50,6 +50,11 @@ class Speaker(Protocol):
         """Names of all agents."""
         ...
 
+    @property
+    def silent(self) -> frozenset[str]:
+        """Those of them that answer nothing in groups."""
+        ...
+
 
 def own_words(text: str) -> str:
     """Leave out what an agent shows or quotes; in proportion to the text's length."""
@@ -151,7 +156,8 @@ def heard_by(
         return ()
     others = there(inbound, speaker.name, speaker.everybody)
     called = addressed(parsed.visible, speaker.name, others)
-    return tuple(x for x in called if may_use(x, inbound, access).may)
+    hearing = (x for x in called if x not in speaker.silent)
+    return tuple(x for x in hearing if may_use(x, inbound, access).may)
 
 
 def may_speak(

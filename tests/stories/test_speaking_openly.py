@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from actors.collaboration_config import CollaborationConfig
 from actors.config import AgentConfig, LimitsConfig
+from actors.group_config import GroupConfig
 from actors.rules.owed import Owed
 from runtime.testing import seeded_order
 from tests.fakes.company import (
@@ -80,6 +81,17 @@ async def test_who_is_called_answers_in_the_group(autojump_clock: Clock) -> None
     assert {each.correlation_id for each in cast.platform.deliveries} == {inbound.id}
     (asked,) = (each for each in cast.model.requests if each.agent == "ben")
     assert "everybody here reads what you answer" in asked.system
+
+
+async def test_who_answers_nothing_in_groups_is_called_in_vain(
+    autojump_clock: Clock,
+) -> None:
+    cast = group(ping_pong)
+    cast.agents["ben"] = AgentConfig(groups=GroupConfig(activation="never"))
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("@anna the weather?")
+        await at_rest(cast)
+        assert cast.platform.said() == ["anna: over to you, @ben"]
 
 
 async def test_what_was_said_stays_in_the_session_of_who_answered(
