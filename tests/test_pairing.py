@@ -35,6 +35,7 @@ from runtime.entries import Entry
 from runtime.errors import StoreUnavailableError
 from runtime.memory_store import MemoryStore
 from runtime.rows import Commit, Committed
+from tests.fakes.company import TrioClock
 from tests.fakes.neighbours import make_services, of_kind, probe, words
 from tests.puppet import virtual
 
@@ -130,6 +131,29 @@ async def test_a_code_that_cannot_be_stored_is_not_told(autojump_clock: Clock) -
         await gate.knock()
         [request] = await gate.requests()
         assert request.code[:4] in gate.told[0]
+
+
+class RealClock(TrioClock):
+    """Is a little further at each look, as any clock outside of tests."""
+
+    looks = 0
+
+    def wall(self) -> float:
+        self.looks += 1
+        return super().wall() + self.looks / 1_000_000
+
+
+async def test_a_flood_of_strangers_is_no_flood_of_notices(
+    autojump_clock: Clock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        services = replace(guarded(MemoryStore()), clock=RealClock())
+        gate = Gate(system, services)
+        await trio.testing.wait_all_tasks_blocked()
+        for number in range(30):
+            address = Address("fake", f"with-{number}")
+            await gate.knock(Knock(f"fake/{number}", "Eve", address))
+        assert len(gate.told) == AccessConfig().codes_per_minute
 
 
 async def test_the_notice_stands_in_the_outbox_with_the_request(
