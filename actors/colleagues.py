@@ -106,9 +106,10 @@ class Colleagues:
             return verdict
         if not may_use(verdict.target, inbound, services.agent_access).may:
             return loop_guard.not_permitted(verdict.target)
-        left = chain.left if chain.agents else services.limits.max_delegations
-        if self.asked >= left:
-            return loop_guard.spent(services.limits.max_delegations)
+        most = services.limits.max_delegations
+        own = loop_guard.own_share(most, inbound.heard_by)
+        if self.asked >= (chain.left if chain.agents else own):
+            return loop_guard.spent(most)
         self.asked += 1  # before others ask
         exchange = rulings.exchange(inbound, self.name, verdict.target, key)
         (ruling,) = await rulings.rule(self._turn, (exchange,), inbound)

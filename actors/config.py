@@ -327,7 +327,8 @@ class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     max_delegations: Annotated[int, Meta(ge=0, le=1_000)] = 16
     """Tasks that one message of a person may cause to be handed on, and questions that
-    agents may ask each other because of it, all in all."""
+    agents may ask each other because of it, all in all; several agents that hear it
+    share them evenly, one for each at least."""
 
     turn_timeout: Seconds = 300.0
     """Seconds one turn may take, tools and model included, of an agent that has no

@@ -44,7 +44,10 @@ def hand_on_all(
         parsed, inbound, persona, services.collaboration, services.agent_access
     )
     is_own = not inbound.chain.agents
-    left = services.limits.max_delegations if is_own else inbound.chain.left
+    most = services.limits.max_delegations
+    left = inbound.chain.left
+    if is_own:
+        left = loop_guard.own_share(most, inbound.heard_by)
     left = max(0, left - finished.consulted)
     granted, each = loop_guard.share(left, len(wanted) + len(open_to))
     handing = Handing(inbound, finished, persona, services, each)
@@ -52,7 +55,6 @@ def hand_on_all(
         handing.delegate(delegation)
     if granted < len(wanted):
         services.metrics.delegation(persona.name, "max_delegations")
-        most = services.limits.max_delegations
         handing.refusals.append(loop_guard.spent(most).text)
     room = max(0, granted - len(wanted))
     for number, target in enumerate(open_to):

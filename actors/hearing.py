@@ -198,8 +198,9 @@ def split(
         agents: those that have no copy yet; at least one.
         services: new ids.
     """
-    inbound = unheard.inbound
     first, *further = agents
+    others = len(further) + len(unheard.copied)
+    inbound = msgspec.structs.replace(unheard.inbound, heard_by=others + 1)
     copies = tuple(
         msgspec.structs.replace(
             inbound,
@@ -210,7 +211,6 @@ def split(
         )
         for agent in further
     )
-    others = len(copies) + len(unheard.copied)
     return (msgspec.structs.replace(inbound, agent=first, others=others), *copies)
 
 
@@ -219,7 +219,9 @@ def without_copies(unheard: Unheard) -> Unheard:
     others = len(unheard.copied)
     if not others:
         return unheard
-    inbound = msgspec.structs.replace(unheard.inbound, others=others)
+    inbound = msgspec.structs.replace(
+        unheard.inbound, others=others, heard_by=others + 1
+    )
     return msgspec.structs.replace(unheard, inbound=inbound)
 
 

@@ -186,6 +186,10 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     others: int = 0
     """How many further agents heard this: answers that its own must announce."""
 
+    heard_by: int = 1
+    """How many agents heard this, each of which may cause an equal part of what one
+    message may."""
+
     copy_of: int = 0
     """For a further agent's copy: its original's number in the inbox; else 0."""
 

@@ -120,6 +120,18 @@ def plain(refused: Refused) -> str:
     return refused.text.removeprefix(STOPPED)
 
 
+def own_share(most: int, heard_by: int) -> int:
+    """Give how many tasks one of the agents that heard a person may cause.
+
+    At least one, or nobody could hand on anything in a room full of agents.
+
+    Args:
+        most: how many the message may cause, all in all.
+        heard_by: how many agents heard it.
+    """
+    return min(most, max(1, most // max(1, heard_by)))
+
+
 def share(left: int, wanted: int) -> tuple[int, int]:
     """Divide what may still be handed on among the tasks of one answer.
 

@@ -250,6 +250,18 @@ def test_whoever_calls_whom_it_ends_within_its_bounds(
     assert endings == [False] * (len(endings) - 1) + [True]
 
 
+async def test_all_who_hear_a_message_share_what_it_may_cause(
+    autojump_clock: Clock,
+) -> None:
+    everybody = " ".join(f"@{each}" for each in AGENTS)
+    cast = group(lambda _: f"so {everybody}", visible_max_turns=32, max_rounds=99)
+    cast.limits = LimitsConfig(max_delegations=6, max_hops=99, max_waiting=99)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write(f"{everybody} go")
+        await at_rest(cast)
+    assert len(cast.model.requests) <= len(AGENTS) + 6
+
+
 async def ask_once(cast: Cast, clock: Clock) -> None:
     async with open_company(clock, cast):
         cast.platform.write("@anna go")
