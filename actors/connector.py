@@ -12,6 +12,7 @@ import msgspec
 
 from actors import commits, gatekeeper, knowing, names, records
 from actors.errors import MessageRefusedError, OverloadedError, StoppingError
+from actors.ingress import CheckSender
 from actors.intake import read_delivery
 from actors.messages import Inbound
 from actors.open_messages import COUNT_AGAIN, COUNT_EVERY, OpenMessages, unanswered
@@ -52,6 +53,8 @@ LOG = EventLog("connector")
 
 # Chosen: messages on their way to the disk at once; a group commit takes a thousand.
 MOST_STORING = PAGE = 1000
+
+STOPPING = "Callboard is being stopped; try again in a moment"
 
 # Chosen: whoever tries more often than once a second fills no disk; the rest is
 # counted.
@@ -96,8 +99,8 @@ class Accepting(msgspec.Struct, frozen=True):
 class Connector(Actor):
     """Stores what people write before anything else happens; has answers delivered.
 
-    Takes: `Receive` (asked), `Deliver`, `ShowDraft`, `Settled`, `Delivered`,
-        `Undelivered`.
+    Takes: `Receive` and `CheckSender` (asked), `Deliver`, `ShowDraft`, `Settled`,
+        `Delivered`, `Undelivered`.
     Sends: `Route` to the router; everything outbound to the courier of its chat.
     Keeps: which deliveries are under way, so that none goes out twice; who waits for
         an answer, counted in the store.
@@ -137,6 +140,8 @@ class Connector(Actor):
         match message:
             case Receive(inbound=inbound):
                 return self._receive(inbound)
+            case CheckSender(inbound=inbound):
+                return self._is_admitted(inbound)
             case Accepting():
                 self._accepted(message)
             case Deliver():
@@ -175,6 +180,17 @@ class Connector(Actor):
 
     # --- in -----------------------------------------------------------------------
 
+    def _is_admitted(self, inbound: Inbound) -> bool:
+        """Tell whether a message would be taken in; keeps and counts nothing.
+
+        Raises:
+            OverloadedError: whom owners have let in is not known yet.
+            StoppingError: the runtime is about to end.
+        """
+        if self._is_closed:
+            raise StoppingError(STOPPING)
+        return gatekeeper.is_admitted(inbound, self._services)
+
     def _receive(self, inbound: Inbound) -> bool | None:
         """Store a message; its asker is answered when that is durable.
 
@@ -190,7 +206,7 @@ class Connector(Actor):
         """
         if self._is_closed:
             self._services.metrics.message(self._name, "stopping")
-            raise StoppingError("Callboard is being stopped; try again in a moment")
+            raise StoppingError(STOPPING)
         decision = gatekeeper.decide(inbound, self._services)
         attempt = gatekeeper.turn_away(self, inbound, decision)
         if attempt is not None:

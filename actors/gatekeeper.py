@@ -50,6 +50,11 @@ def decide(inbound: Inbound, services: Services) -> Decision:
     return decision
 
 
+def is_admitted(inbound: Inbound, services: Services) -> bool:
+    """Tell whether a message would be taken in; raises as `decide`."""
+    return isinstance(decide(inbound, services), Admit)
+
+
 def turn_away(
     actor: Actor, inbound: Inbound, decision: Decision
 ) -> RefusedAttempt | None:

@@ -8,6 +8,12 @@ from actors.deliveries import Delivery
 from actors.messages import Inbound
 
 
+class CheckSender(msgspec.Struct, frozen=True):
+    """To a connector, asked: may whoever wrote this write there? Nothing is kept."""
+
+    inbound: Inbound
+
+
 class RefusedAttempt(msgspec.Struct, frozen=True):
     """Somebody who was not let in (F319)."""
 

@@ -9,7 +9,7 @@ import msgspec
 
 from actors.deliveries import Delivery
 from actors.errors import OverloadedError
-from actors.ingress import Earlier, RefusedAttempt
+from actors.ingress import CheckSender, Earlier, RefusedAttempt
 from actors.messages import Inbound
 from actors.protocol import Receive, Refuse
 from runtime.errors import MailboxFullError
@@ -36,10 +36,17 @@ class ConnectorIngress:
         self._connector = connector
         self._store = store
 
+    async def is_admitted(self, inbound: Inbound) -> bool:
+        """Tell whether somebody may write; see the port."""
+        return await self._ask(CheckSender(inbound))
+
     async def accept(self, inbound: Inbound) -> bool:
         """Store a message; see the port."""
+        return await self._ask(Receive(inbound))
+
+    async def _ask(self, question: CheckSender | Receive) -> bool:
         try:
-            return bool(await self._connector.ask(Receive(inbound)))
+            return bool(await self._connector.ask(question))
         except MailboxFullError as error:
             raise OverloadedError(
                 "too many messages at once; try again in a moment"

@@ -19,6 +19,22 @@ if TYPE_CHECKING:
 class Ingress(Protocol):
     """Where a transport hands in what people wrote; `actors/connector.py` has it."""
 
+    async def is_admitted(self, inbound: Inbound) -> bool:
+        """Tell whether whoever wrote a message may write there; nothing is kept.
+
+        For who has more to fetch before `accept`, as files: nothing is fetched for a
+        stranger. Whoever is not admitted is handed in all the same, as they are;
+        refusing them, and letting them knock, is `accept`'s. Nothing is counted.
+
+        Args:
+            inbound: the message, as far as it is known; its words do not count.
+
+        Raises:
+            OverloadedError: not known now; try again.
+            StoppingError: the runtime is about to end.
+        """
+        ...
+
     async def accept(self, inbound: Inbound) -> bool:
         """Store a message; acknowledge it to the platform only after this returns.
 

@@ -185,6 +185,8 @@ async def test_a_closed_door_lets_nobody_in_and_everything_out(
         door.ref.tell(CloseDoor())
         with pytest.raises(StoppingError):
             await door.ingress.accept(words(number=2))
+        with pytest.raises(StoppingError):
+            await door.ingress.is_admitted(words(number=2))
         assert door.counted("stopping") == 1
         door.ref.tell(Deliver(saying(1)))
         await around.couriers.wait_for(Keyed)

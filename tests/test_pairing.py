@@ -353,8 +353,11 @@ async def test_nobody_is_turned_away_before_the_guests_are_known(
         await trio.testing.wait_all_tasks_blocked()
         ingress = ConnectorIngress(ref, store)
         with pytest.raises(OverloadedError, match="try again"):
+            await ingress.is_admitted(words())
+        with pytest.raises(OverloadedError, match="try again"):
             await ingress.accept(words())
         assert await ingress.accept(words(sender_id="boss", number=2))
         await trio.sleep(2)
+        assert not await ingress.is_admitted(words())
         assert not await ingress.accept(words())
         assert len(router.received) == 1

@@ -69,6 +69,16 @@ async def test_nothing_is_acknowledged_before_it_is_accepted(name: str) -> None:
 
 
 @ALL
+async def test_what_a_stranger_writes_is_handed_in_to_be_refused(name: str) -> None:
+    async with open_stage(name) as stage:
+        sender = (await ask(stage, "hello")).sender_id
+        stage.ingress.strangers.add(sender)
+        await stage.write("hello again")
+        await wait_until(stage, lambda: len(stage.ingress.turned_away) == 1)
+        assert stage.ingress.turned_away[0].attachments == ()
+
+
+@ALL
 async def test_messages_of_a_chat_are_handed_in_as_they_were_written(name: str) -> None:
     async with open_stage(name) as stage:
         got = [await ask(stage, text) for text in ("one", "two", "three")]

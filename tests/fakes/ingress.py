@@ -23,6 +23,15 @@ class FakeIngress:
         self.error: Exception | None = None
         """Raised instead of accepting, as long as it is set."""
 
+        self.strangers: set[str] = set()
+        """Ids of senders who may not write."""
+
+        self.unsure: Exception | None = None
+        """Raised instead of telling who is admitted, as long as it is set."""
+
+        self.turned_away: list[Inbound] = []
+        """What strangers wrote; nothing of it is kept."""
+
         self.gate: trio.Event | None = None
         """Accepting waits for it, as a slow disk would make it wait."""
 
@@ -33,13 +42,24 @@ class FakeIngress:
         self._given = 0
         self._news = trio.Event()
 
+    async def is_admitted(self, inbound: Inbound) -> bool:
+        """Tell whether its sender is no stranger."""
+        await trio.lowlevel.checkpoint()
+        if self.unsure is not None:
+            raise self.unsure
+        return inbound.sender_id not in self.strangers
+
     async def accept(self, inbound: Inbound) -> bool:
-        """Keep a message; False if its key was there before."""
+        """Keep a message; False if its key was there before, or from a stranger."""
         self.is_asked.set()
         if self.gate is not None:
             await self.gate.wait()
         if self.error is not None:
             raise self.error
+        if inbound.sender_id in self.strangers:
+            self.turned_away.append(inbound)
+            self._news.set()
+            return False
         key = (inbound.address.connector, inbound.platform_id)
         if key in self._keys:
             return False

@@ -24,6 +24,9 @@ class Noting:
         self._ingress = ingress
         self.in_hand: Inbound | None = None
 
+    async def is_admitted(self, inbound: Inbound) -> bool:
+        return await self._ingress.is_admitted(inbound)
+
     async def accept(self, inbound: Inbound) -> bool:
         self.in_hand = inbound
         try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
+from actors.errors import OverloadedError
 from actors.messages import Attachment, Quoted
 from connectors.chat.matrix.syncing import ANSWERED_WITHIN
 from tests.fakes.homeserver import refusal
@@ -106,6 +107,46 @@ async def test_a_file_whose_token_has_ended_is_fetched_by_the_next_one() -> None
         inbound = await bed.ingress.next()
         assert server.logins == 2
     assert [each.content for each in inbound.attachments] == [b"\x89PNG"]
+
+
+async def test_nothing_is_fetched_for_who_may_not_write(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = MatrixBed("anna")
+    bed.ingress.strangers.add(SAM)
+    bed.server.room(ROOM, ZOE, SAM, ANNA)
+    old = bed.server.say(ROOM, ZOE, "an old word")
+    bed.server.media["hs.test/abc"] = b"\x89PNG"
+    replying = {"m.relates_to": {"m.in_reply_to": {"event_id": old}}}
+    async with bed.listening() as server:
+        server.say(ROOM, SAM, "cat.png", **image("hs.test"), **replying)
+        await bed.wait(lambda: len(bed.ingress.turned_away) == 1)
+        assert server.count("/media/") == server.count("/event/") == 0
+        server.say(ROOM, ZOE, "cat.png", **image("hs.test"), **replying)
+        inbound = await bed.ingress.next_or_wait()
+        assert server.count("/media/") == server.count("/event/") == 1
+    [turned] = bed.ingress.turned_away
+    assert (turned.sender_id, turned.attachments, turned.quoted) == (SAM, (), None)
+    assert len(inbound.attachments) == 1
+    assert inbound.quoted == Quoted("an old word", "zoe", "")
+
+
+async def test_a_file_waits_until_it_is_known_who_may_write(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = MatrixBed("anna")
+    bed.server.room(ROOM, ZOE, ANNA)
+    bed.server.media["hs.test/abc"] = b"\x89PNG"
+    async with bed.listening() as server:
+        bed.ingress.unsure = OverloadedError("this is starting")
+        server.say(ROOM, ZOE, "cat.png", **image("hs.test"))
+        await bed.wait(lambda: len(server.said(ROOM, ANNA)) == 1)
+        assert server.count("/media/") == 0
+        bed.ingress.unsure = None
+        assert len((await bed.ingress.next_or_wait()).attachments) == 1
+        assert server.count("/media/") == 1
 
 
 @pytest.mark.parametrize(

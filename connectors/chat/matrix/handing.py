@@ -1,4 +1,7 @@
-"""Hands one message in, with what it quotes and what came with it."""
+"""Hands one message in, with what it quotes and what came with it.
+
+Neither is fetched for somebody who may not write: a stranger has us carry nothing.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ from runtime.errors import KernelError, StoreUnavailableError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from actors.messages import Attachment
     from actors.transport import Ingress
     from connectors.chat.matrix.account import MatrixAccount
@@ -55,10 +60,12 @@ class Handing:
         Raises:
             TokenError: the account is not let in.
         """
-        inbound = await self._inbound(heard)
+        inbound = self._bare(heard)
         figures, agent = self._shared.figures, self._account.agent
         try:
-            await self._accept(inbound, ingress)
+            if await self._insist(ingress.is_admitted, inbound):
+                inbound = await self._filled(inbound, heard)
+            await self._insist(ingress.accept, inbound)
         except MessageRefusedError as error:
             figures.event(agent, "refused")
             await self._tell(inbound, str(error), "refused")
@@ -70,12 +77,15 @@ class Handing:
         else:
             figures.event(agent, "handed_in")
 
-    async def _accept(self, inbound: Inbound, ingress: Ingress) -> None:
+    async def _insist(
+        self, ask: Callable[[Inbound], Awaitable[bool]], inbound: Inbound
+    ) -> bool:
+        """Ask the company about a message until it answers; the sender is told once."""
         waits = Waits()
         is_told = False
         while True:
             try:
-                await ingress.accept(inbound)
+                return await ask(inbound)
             except LATER as error:
                 LOG.warning(
                     "message waits", event=inbound.platform_id, why=str(error) or "?"
@@ -85,8 +95,6 @@ class Handing:
                     words = f"{error}. Your message is kept, and tried again by itself."
                     await self._tell(inbound, words, "waits")
                 await trio.sleep(waits.next())
-            else:
-                return
 
     async def _tell(self, inbound: Inbound, words: str, why: str) -> None:
         """Tell somebody who waits for an answer that there is none yet."""
@@ -94,19 +102,12 @@ class Handing:
             key = f"{why}-{inbound.platform_id}"
             await tell(inbound.address.chat, f"⚠️ {words}", key, self._account)
 
-    async def _inbound(self, heard: Heard) -> Inbound:
+    def _bare(self, heard: Heard) -> Inbound:
+        """Give a message as it came, with nothing fetched."""
         shared, spoken, room = self._shared, heard.spoken, heard.room
         present = room.present(shared.users) or (self._account.agent,)
         is_direct = room.is_direct(shared.users)
         sender_name = room.name_of(spoken.sender)
-        words, attachments = await self._files(spoken)
-        if spoken.kind == "m.emote":
-            words = f"* {sender_name} {words}"
-        quoted = None
-        if spoken.reply_to:
-            quoted = await shared.quotes.quote(
-                spoken.reply_to, heard.room_id, room, self._account
-            )
         return Inbound(
             id=shared.ids.new(),
             platform="matrix",
@@ -114,18 +115,29 @@ class Handing:
             address=Address(shared.connector, heard.room_id, spoken.thread),
             sender_id=spoken.sender,
             sender_name=sender_name,
-            text=words,
+            text=worded(spoken.text, spoken, sender_name),
             received_at=shared.clock.wall(),
             is_direct=is_direct,
             agent=present[0] if is_direct else "",
             reply_to=spoken.reply_to,
-            quoted=quoted,
             mentions=tuple(each for each in spoken.mentions if each in present),
             present=present,
             roles=room.roles_of(spoken.sender),
             is_bot=spoken.is_bot,
-            attachments=attachments,
             platform_fields=specifics(spoken, room),
+        )
+
+    async def _filled(self, inbound: Inbound, heard: Heard) -> Inbound:
+        """Fetch what a message quotes and what came with it."""
+        spoken, quoted = heard.spoken, None
+        words, attachments = await self._files(spoken)
+        if spoken.reply_to:
+            quoted = await self._shared.quotes.quote(
+                spoken.reply_to, heard.room_id, heard.room, self._account
+            )
+        text = worded(words, spoken, inbound.sender_name)
+        return msgspec.structs.replace(
+            inbound, text=text, quoted=quoted, attachments=attachments
         )
 
     async def _files(self, spoken: Spoken) -> tuple[str, tuple[Attachment, ...]]:
@@ -141,6 +153,11 @@ class Handing:
         LOG.warning("file not fetched", event=spoken.event_id, why=why)
         note = f"[{file.kind} {file.name or 'without a name'} was not fetched: {why}]"
         return f"{spoken.text}\n{note}".strip(), ()
+
+
+def worded(words: str, spoken: Spoken, sender_name: str) -> str:
+    """Give a message's words as they read in a chat."""
+    return f"* {sender_name} {words}" if spoken.kind == "m.emote" else words
 
 
 def specifics(spoken: Spoken, room: Room) -> dict[str, str]:
