@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 import trio
 
 from actors.errors import OverloadedError
 from actors.messages import Attachment, Quoted
+from connectors.chat.matrix.files import TRIED_WITHIN
 from connectors.chat.matrix.syncing import ANSWERED_WITHIN
 from tests.fakes.homeserver import refusal
 from tests.matrix_bed import ANNA, BEN, ROOM, SAM, ZOE, MatrixBed, delivery
@@ -107,6 +109,53 @@ async def test_a_file_whose_token_has_ended_is_fetched_by_the_next_one() -> None
         inbound = await bed.ingress.next()
         assert server.logins == 2
     assert [each.content for each in inbound.attachments] == [b"\x89PNG"]
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        refusal(429, "M_LIMIT_EXCEEDED", retry_after_ms=5_000),
+        refusal(503, "M_UNKNOWN"),
+        httpx.ReadError("cut off"),
+        httpx.ConnectError("refused"),
+    ],
+)
+async def test_a_busy_media_server_is_asked_again(
+    trouble: httpx.Response | Exception, autojump_clock: MockClock
+) -> None:
+    del autojump_clock
+    bed = MatrixBed("anna")
+    bed.server.room(ROOM, ZOE, ANNA)
+    bed.server.media["hs.test/abc"] = b"\x89PNG"
+    async with bed.listening() as server:
+        server.faults += [("/media/", trouble)] * 3
+        server.say(ROOM, ZOE, "cat.png", **image("hs.test"))
+        inbound = await bed.ingress.next_or_wait()
+    assert [each.content for each in inbound.attachments] == [b"\x89PNG"]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "within"),
+    [
+        (refusal(503, "M_UNKNOWN"), TRIED_WITHIN),
+        (refusal(429, "M_LIMIT_EXCEEDED", retry_after_ms=60_000), 0),
+    ],
+)
+async def test_a_message_is_not_held_back_for_long_because_of_its_file(
+    trouble: httpx.Response, within: float, autojump_clock: MockClock
+) -> None:
+    del autojump_clock
+    bed = MatrixBed("anna")
+    bed.server.room(ROOM, ZOE, ANNA)
+    async with bed.listening() as server:
+        server.faults += [("/media/", trouble)] * 99
+        server.say(ROOM, ZOE, "cat.png", **image("hs.test"))
+        began_at = trio.current_time()
+        inbound = await bed.ingress.next_or_wait()
+        assert trio.current_time() - began_at <= within
+    assert f"was not fetched: HTTP {trouble.status_code}" in inbound.text
+    where = {"account": "anna", "connector": "matrix", "outcome": "media_left_out"}
+    assert bed.counted("events_total", **where) == 1
 
 
 async def test_nothing_is_fetched_for_who_may_not_write(

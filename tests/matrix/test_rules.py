@@ -8,6 +8,7 @@ import pytest
 
 from connectors.chat.matrix.arrivals import arrival
 from connectors.chat.matrix.errors import (
+    LONGEST_ASKED,
     BusyError,
     MatrixError,
     RefusedError,
@@ -152,6 +153,21 @@ def test_what_a_refusal_means(
     assert type(error) is kind
     assert getattr(error, "retry_after", None) == wait
     assert f"HTTP {status}" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ({}, b'{"retry_after_ms":3600001}'),
+        ({}, b'{"retry_after_ms":9000000000000000}'),
+        ({"retry-after": "999999"}, b""),
+        ({"retry-after": "9" * 30}, b""),
+    ],
+)
+def test_no_server_has_us_wait_for_days(headers: dict[str, str], body: bytes) -> None:
+    error = read_error(429, headers, body)
+    assert isinstance(error, BusyError)
+    assert error.retry_after == LONGEST_ASKED
 
 
 def joined(before: str = "") -> Json:

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 LONGEST_QUOTE = 200
 """Characters of a server's own words that are told."""
 
+# Chosen: whatever a server asks for, whether it has changed its mind is found out within
+# an hour; an account is never switched off by one wrong number.
+LONGEST_ASKED = 3600.0
+"""Seconds of waiting that a server is granted at most."""
+
 UNAUTHORIZED, TOO_MANY, SERVER_FAULT = 401, 429, 500
 
 NOT_LET_IN = frozenset({"M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_DEACTIVATED"})
@@ -87,11 +92,13 @@ def read_error(status: int, headers: Mapping[str, str], body: bytes) -> MatrixEr
 def wait_asked(said: Json, headers: Mapping[str, str]) -> float | None:
     """Give the seconds that a server asks to wait; None if it does not say.
 
+    No more than `LONGEST_ASKED`.
+
     Source: `retry_after_ms` is the older and finer one; `Retry-After` is rounded up.
     """
     milliseconds = whole(said.get("retry_after_ms"))
     if milliseconds > 0:
-        return milliseconds / 1000
+        return min(milliseconds / 1000, LONGEST_ASKED)
     seconds = headers.get("retry-after", "")
-    is_number = seconds.isascii() and seconds.isdigit() and len(seconds) < 7
-    return float(seconds) if is_number else None
+    is_number = seconds.isascii() and seconds.isdigit()
+    return min(float(seconds), LONGEST_ASKED) if is_number else None

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import trio
+
 from actors.messages import Attachment
-from connectors.chat.matrix.errors import MatrixError, RefusedError, TokenError
+from connectors.chat.matrix.errors import (
+    BusyError,
+    LostError,
+    MatrixError,
+    RefusedError,
+    TokenError,
+)
 from connectors.chat.matrix.homeserver import Call, path_of
+from connectors.chat.matrix.patience import Waits
 
 if TYPE_CHECKING:
     from connectors.chat.matrix.account import MatrixAccount
@@ -15,13 +24,16 @@ if TYPE_CHECKING:
 AUTHENTICATED = "/_matrix/client/v1/media/download"
 """Source: spec v1.11; what came before it (v3) asks for no token."""
 
-NOT_FOUND = 404
+# Chosen: a server that is busy for a moment costs nobody a file, and one that is away
+# holds a message, and all that follows it in its room, back for no longer than this.
+TRIED_WITHIN = 20.0
+"""Seconds after which no further try is begun; one try may take longer by itself."""
 
 
 async def fetch_file(
     file: File, account: MatrixAccount, most: int
 ) -> tuple[Attachment | None, str]:
-    """Fetch a file.
+    """Fetch a file; a server that has too much to do is asked again for a while.
 
     Args:
         file: which.
@@ -61,4 +73,14 @@ async def fetch_file(
 
 async def _fetch(path: str, account: MatrixAccount, most: int) -> tuple[bytes, str]:
     call = Call(method="GET", path=path, timeout=account.timeout, most=most)
-    return await account.fetch(call)
+    until = trio.current_time() + TRIED_WITHIN
+    waits = Waits()
+    while True:
+        try:
+            return await account.fetch(call)
+        except (BusyError, LostError) as error:
+            asked = error.retry_after if isinstance(error, BusyError) else None
+            wait = waits.next(asked)
+            if trio.current_time() + wait > until:
+                raise
+        await trio.sleep(wait)
