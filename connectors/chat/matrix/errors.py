@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 LONGEST_QUOTE = 200
 """Characters of a server's own words that are told."""
 
-# Chosen: whatever a server asks for, whether it has changed its mind is found out within
-# an hour; an account is never switched off by one wrong number.
+# Chosen: whatever a server asks for, whether it has changed its mind is found out
+# within an hour; an account is never switched off by one wrong number.
 LONGEST_ASKED = 3600.0
 """Seconds of waiting that a server is granted at most."""
 
