@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from connectors.chat.matrix import backfill
 from connectors.chat.matrix.backfill import Gap
-from connectors.chat.matrix.errors import RefusedError
+from connectors.chat.matrix.errors import BusyError, LostError, RefusedError
 from connectors.chat.matrix.events import Skipped, Spoken, read
 from connectors.chat.matrix.handing import Handing, Heard
-from connectors.chat.matrix.patience import patiently
+from connectors.chat.matrix.room_patience import RoomPatience
 from connectors.chat.matrix.telling import tell
 from connectors.chat.matrix.wire import Json, table, text
 from runtime.logs import EventLog
@@ -48,6 +49,7 @@ class Arrivals:
         self._account = account
         self._shared = shared
         self._handing = Handing(account, shared)
+        self._patience = RoomPatience(account, self._note)
         self._told: dict[str, None] = {}
 
     async def take(
@@ -64,7 +66,7 @@ class Arrivals:
         Raises:
             TokenError: the account is not let in.
         """
-        room = await self._room(room_id)
+        room = await self._room(room_id, news)
         if room is None:
             return
         room.apply_all(news.state)
@@ -86,28 +88,48 @@ class Arrivals:
             self._shared.quotes.learn_event(room_id, event)
             self._count("old")
 
-    async def _room(self, room_id: str) -> Room | None:
+    async def _room(self, room_id: str, news: News) -> Room | None:
+        """Give a room; None if nobody can know it, or not in time."""
+        get = partial(self._shared.rooms.get, room_id, self._account)
         try:
-            return await patiently(
-                lambda: self._shared.rooms.get(room_id, self._account), self._note
-            )
+            return await self._patience.ask(room_id, get)
         except RefusedError as error:
             self._note(error)
-            return None
+        except (BusyError, LostError) as error:
+            # Who is there, and whether it is a direct chat, decides who hears what.
+            self._note(error)
+            self._note_gap(room_id, 0, left=len(news.timeline))
+        return None
 
     async def _fill(self, gap: Gap) -> Sequence[Json]:
         most = self._shared.config.backfill
-        events, is_filled = await backfill.fetch(gap, self._account, most, self._note)
+        events, is_filled = await backfill.fetch(
+            gap, self._account, most, self._patience
+        )
+        self._note_gap(gap.room_id, len(events), is_filled=is_filled)
+        return events
+
+    def _note_gap(
+        self, room_id: str, fetched: int, *, left: int = 0, is_filled: bool = False
+    ) -> None:
+        """Count a gap, and log it.
+
+        Args:
+            room_id: where.
+            fetched: events that were fetched into it.
+            left: events at hand that had to be left out, too.
+            is_filled: whether nothing is missing.
+        """
         self._shared.figures.gap(self._account.agent, is_filled=is_filled)
         say = LOG.info if is_filled else LOG.warning
         say(
             "gap in a room",
-            room=gap.room_id,
+            room=room_id,
             account=self._account.user,
-            fetched=len(events),
+            fetched=fetched,
+            left_out=left,
             is_filled=is_filled,
         )
-        return events
 
     async def _take_event(
         self, event: Json, room_id: str, room: Room, ingress: Ingress

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from connectors.chat.matrix.errors import RefusedError
+from connectors.chat.matrix.errors import BusyError, LostError, RefusedError
 from connectors.chat.matrix.homeserver import Call, path_of
-from connectors.chat.matrix.patience import patiently
 from connectors.chat.matrix.wire import Json, tables, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from connectors.chat.matrix.account import MatrixAccount
-    from connectors.chat.matrix.errors import MatrixError
+    from connectors.chat.matrix.room_patience import RoomPatience
 
 PAGE = 100
 """Events of one request."""
@@ -40,7 +37,7 @@ async def fetch(
     gap: Gap,
     account: MatrixAccount,
     most: int,
-    note: Callable[[MatrixError], object],
+    patience: RoomPatience,
 ) -> tuple[list[Json], bool]:
     """Fetch what lies in a gap.
 
@@ -48,7 +45,7 @@ async def fetch(
         gap: where.
         account: by whom.
         most: events; those before are left out.
-        note: is told of each failure.
+        patience: how long each page is asked for.
 
     Returns:
         The events, oldest first, and whether these are all.
@@ -61,9 +58,9 @@ async def fetch(
     while token and len(found) < most:
         page = partial(_page, gap, account, token, min(PAGE, most - len(found)))
         try:
-            answer = await patiently(page, note)
-        except RefusedError as error:
-            note(error)
+            answer = await patience.ask(gap.room_id, page)
+        except (BusyError, LostError, RefusedError) as error:
+            patience.note(error)
             return found[::-1], False
         chunk = tables(answer.get("chunk"))
         found += chunk
