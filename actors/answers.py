@@ -224,7 +224,7 @@ def failure(
     run: Run | None = None,
 ) -> Answer:
     """Tell that there is no answer, and remember that there was none."""
-    mark = TIMED_OUT if failed.reason == "timeout" else FAILED
+    mark = TIMED_OUT if failed.trouble == "timeout" else FAILED
     said = _delivery(inbound, "", failed.text, trouble=failed.trouble)
     said = msgspec.structs.replace(said, retry_at=failed.not_before)
     # A picture that a model cannot see would stand in the way of every later question.

@@ -307,7 +307,7 @@ class Consultant(Actor):
     def _failed(self, question: Question, failed: Failed) -> None:
         event = self._event(question, "", failed.spent, failed.rounds)
         event = msgspec.structs.replace(event, state="dead", reason=failed.reason)
-        is_late = failed.reason == "timeout"
+        is_late = failed.trouble == "timeout"
         answer = Consultancy("late" if is_late else "failed", failed.text)
         self._store(Unstored(event, question.reply, answer))
 

@@ -76,7 +76,7 @@ async def test_a_delegate_may_hand_on_only_its_share() -> None:
 async def test_a_failure_is_told_and_remembered_as_such() -> None:
     asked = (Line("user", "hello"),)
     late = answers.failure(
-        words(), asked, Failed("sorry", "timeout"), ("replied", "timeout")
+        words(), asked, Failed("sorry", "timeout", "timeout"), ("replied", "timeout")
     )
     broken = answers.failure(words(), asked, Failed("sorry", "bug"), ("dead", "bug"))
     assert [late.lines[-1].text, broken.lines[-1].text] == [

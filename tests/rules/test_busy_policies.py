@@ -146,7 +146,10 @@ def test_the_oldest_of_the_same_sender_makes_room() -> None:
     queue = busy("followup", "a", "b", cap=2, overflow="oldest")
     effects = queue.on(says("c"))
     assert effects == [DropWaiting(("a",), "overflow"), Wait("c", 2)]
-    assert queue.on(says("y", "yan")) == [Refuse("y")]
+    # Who has nothing waiting finds room, up to twice as many in all.
+    assert queue.on(says("y", "yan")) == [Wait("y", 3)]
+    assert queue.on(says("x", "max")) == [Wait("x", 4)]
+    assert queue.on(says("i", "ida")) == [Refuse("i")]
 
 
 def test_what_is_too_much_is_cut_short_and_only_then_dropped() -> None:

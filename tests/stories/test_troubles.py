@@ -8,6 +8,7 @@ import pytest
 import trio
 import trio.testing
 
+from actors.busy_config import WatchdogConfig
 from actors.config import AgentConfig, LimitsConfig
 from actors.errors import ModelBusyError, ModelRefusedError, ToolError
 from actors.messages import ToolResult, ToolSpec
@@ -106,14 +107,22 @@ async def test_the_answer_is_whole_although_a_model_broke_off_in_its_middle(
     assert first.turn_id != second.turn_id  # so it begins anew where it can
 
 
-async def test_a_turn_that_takes_too_long_is_ended(autojump_clock: Clock) -> None:
+@pytest.mark.parametrize(
+    ("stuck_after", "outcome"), [(0.0, "timeout"), (60.0, "stuck")]
+)
+    ("stuck_after", "outcome"), [(0.0, "timeout"), (60.0, "stuck")]
+)
+async def test_a_turn_that_takes_too_long_is_ended(
+    stuck_after: float, outcome: str, autojump_clock: Clock
+) -> None:
     cast = Cast(model=faulty(Says("late", after=1000)))
+    cast.watchdog = WatchdogConfig(stuck_after=stuck_after)
     said = await ask(autojump_clock, cast, "hello", "again")
     assert "timed out" in said[0]
     assert said[1].startswith("anna: to again")
     lines = [line.text for line in cast.model.requests[-1].lines]
     assert lines == ["hello", "[Task timed out]", "again"]
-    assert outcome_of_turns(cast, "timeout")
+    assert outcome_of_turns(cast, outcome)
 
 
 async def test_a_silent_answer_is_acknowledged(autojump_clock: Clock) -> None:
