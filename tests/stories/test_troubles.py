@@ -110,8 +110,6 @@ async def test_the_answer_is_whole_although_a_model_broke_off_in_its_middle(
 @pytest.mark.parametrize(
     ("stuck_after", "outcome"), [(0.0, "timeout"), (60.0, "stuck")]
 )
-    ("stuck_after", "outcome"), [(0.0, "timeout"), (60.0, "stuck")]
-)
 async def test_a_turn_that_takes_too_long_is_ended(
     stuck_after: float, outcome: str, autojump_clock: Clock
 ) -> None:
