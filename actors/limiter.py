@@ -13,7 +13,7 @@ from runtime.mailbox import MailboxConfig
 from runtime.ref import ActorRef
 
 # Chosen: sessions give their permits back themselves; this is for those that were
-# killed with their whole branch of the tree.
+# killed with their whole branch of the tree, or ended while their turn still ran.
 LOOK_EVERY = 5.0
 
 
