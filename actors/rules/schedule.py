@@ -23,9 +23,11 @@ Kind = Literal["reminder", "task", "cron", "heartbeat"]
 agent looks whether there is anything to do."""
 
 CatchUp = Literal["skip", "once", "all"]
-Skip = Literal["missed", "busy", "empty", "again"]
+Skip = Literal["missed", "busy", "empty", "again", "quiet", "tokens", "unread"]
 """Why a slot is not carried out: nobody was there at its time; the one before is not
-done yet; there is nothing on the list; it was carried out before."""
+done yet, or its agent has other things to do; there is nothing on the list; it was
+carried out before; it fell into quiet hours; its agent has used up the day's tokens;
+its list cannot be read."""
 
 Previous = Literal["none", "open", "done", "failed"]
 """What became of the slot before."""
@@ -78,6 +80,12 @@ class Appointment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     last_due: float = 0.0
     """The slot that was carried out last, until it is known how it ended."""
 
+    last_parts: int = 1
+    """As how many messages that was; see `part_name`."""
+
+    by_settings: str = ""
+    """The rule that the settings gave it last; empty: they know nothing of it."""
+
     fired: int = 0
     skipped: int = 0
     failures: int = 0
@@ -113,6 +121,14 @@ class Policy(msgspec.Struct, frozen=True):
     """After so many slots that failed in a row it is paused; 0: never."""
 
 
+class Bar(msgspec.Struct, frozen=True):
+    """What stands in the way of slots that are due now; never of one set by hand."""
+
+    reason: Skip
+    until: float = 0.0
+    """Unix seconds to which they are put off, as one; 0: they are skipped."""
+
+
 class Woken(msgspec.Struct, frozen=True):
     """What is to be done about an appointment."""
 
@@ -132,8 +148,18 @@ def slot_name(appointment_id: str, due: float) -> str:
     return f"{appointment_id}@{due:.0f}"
 
 
+def part_name(slot: str, part: int) -> str:
+    """Name one message of a slot that is carried out as several; the first is 1."""
+    return slot if part == 1 else f"{slot}#{part}"
+
+
 def wake(
-    it: Appointment, now: float, zone: tzinfo, policy: Policy, previous: Previous
+    it: Appointment,
+    now: float,
+    zone: tzinfo,
+    policy: Policy,
+    previous: Previous,
+    bar: Bar | None = None,
 ) -> Woken:
     """Decide what is to be done about an appointment.
 
@@ -143,6 +169,7 @@ def wake(
         zone: the one that `it.zone` names.
         policy: what the settings say.
         previous: what became of `it.last_due`.
+        bar: what stands in its way now.
     """
     it, is_given_up = _judge(it, policy, previous)
     slots: list[float] = []
@@ -152,13 +179,17 @@ def wake(
         it = msgspec.structs.replace(it, run_at=0.0)
     if it.next_due and it.next_due <= now and not it.paused:
         due, missed = _due(it, now, zone, policy)
-        reason = _reason_not_to(it, previous)
-        if reason is not None:
+        following = it.rule(zone).next_after(now) if it.repeat else None
+        reason = _reason_not_to(it, previous, bar)
+        if due and bar is not None and reason == bar.reason and bar.until > now:
+            following = bar.until
+            count = _passed_over(it, zone, following) - missed
+            skipped.append((bar.reason, max(0, count)))
+        elif reason is not None:
             skipped.append((reason, len(due)))
         else:
             slots += due
         skipped.append(("missed", missed))
-        following = it.rule(zone).next_after(now) if it.repeat else None
         it = msgspec.structs.replace(it, next_due=following or 0.0)
     count = sum(many for _, many in skipped)
     after = msgspec.structs.replace(
@@ -198,12 +229,19 @@ def _judge(
     return msgspec.structs.replace(it, paused="failures"), True
 
 
-def _reason_not_to(it: Appointment, previous: Previous) -> Skip | None:
+def _reason_not_to(it: Appointment, previous: Previous, bar: Bar | None) -> Skip | None:
     if it.repeat and previous == "open":
         return "busy"
-    if it.kind == "heartbeat" and not (it.items or it.text):
+    if bar is not None:
+        return bar.reason
+    if it.kind == "heartbeat" and not (it.items or it.text or it.by_settings):
         return "empty"
     return None
+
+
+def _passed_over(it: Appointment, zone: tzinfo, until: float) -> int:
+    """Count the slots that are not carried out because one is put off until then."""
+    return max(0, _count(it.rule(zone), it.next_due, until) - 1) if it.repeat else 0
 
 
 def _due(

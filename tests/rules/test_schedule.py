@@ -20,9 +20,11 @@ from actors.messages import Address
 from actors.rules.recurrence import Rule
 from actors.rules.schedule import (
     Appointment,
+    Bar,
     CatchUp,
     Policy,
     Previous,
+    part_name,
     slot_name,
     turned_back,
     wake,
@@ -206,3 +208,52 @@ def test_jumps_of_the_clock_leave_no_slot_out_for_ever() -> None:
     run_state_machine_as_test(
         Clockwork, settings=settings(max_examples=60, stateful_step_count=30)
     )
+
+
+def test_what_stands_in_the_way_skips_a_slot_with_its_reason() -> None:
+    it = make()
+    woken = wake(it, it.next_due, BERLIN, policy(), "done", Bar("tokens"))
+    assert (woken.slots, woken.skipped) == ((), (("tokens", 1),))
+    assert woken.after is not None
+    assert woken.after.next_due == it.next_due + 3600
+
+
+def test_what_is_put_off_comes_once_at_the_end() -> None:
+    it, until = make(), START + 6 * 3600 + 600
+    woken = wake(it, it.next_due, BERLIN, policy(), "done", Bar("quiet", until))
+    assert woken.slots == ()
+    assert woken.skipped == (("quiet", 5),)
+    assert woken.after is not None
+    assert woken.after.next_due == until
+    later = wake(woken.after, until, BERLIN, policy(), "none")
+    assert later.slots == (until,)
+    assert later.after is not None
+    assert later.after.next_due == START + 7 * 3600
+
+
+def test_what_happens_once_is_put_off_and_not_lost() -> None:
+    it = make("", next_due=START + 60)
+    bar = Bar("quiet", START + 7200)
+    woken = wake(it, START + 61, BERLIN, policy(), "none", bar)
+    assert (woken.slots, woken.skipped) == ((), ())
+    assert woken.after is not None
+    assert woken.after.next_due == START + 7200
+
+
+def test_by_hand_it_is_carried_out_whatever_stands_in_the_way() -> None:
+    it = make(run_at=START + 10)
+    woken = wake(it, START + 20, BERLIN, policy(), "done", Bar("tokens"))
+    assert woken.slots == (START + 10,)
+
+
+def test_a_heartbeat_of_the_settings_may_have_its_list_elsewhere() -> None:
+    it = make("beat 30", kind="heartbeat")
+    empty = wake(it, it.next_due, BERLIN, policy(), "none")
+    assert empty.skipped == (("empty", 1),)
+    ours = msgspec.structs.replace(it, by_settings="beat 30")
+    assert wake(ours, it.next_due, BERLIN, policy(), "none").slots == (it.next_due,)
+
+
+def test_each_message_of_a_slot_has_a_name_the_first_the_slots_own() -> None:
+    assert part_name("a@7", 1) == "a@7"
+    assert [part_name("a@7", n) for n in (2, 3)] == ["a@7#2", "a@7#3"]
