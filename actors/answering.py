@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from actors.messages import Inbound
     from actors.outgoing import Said, Stored
     from actors.persona import Persona
+    from actors.rules.busy_policies import Buffering, Chosen
     from actors.services import Services
 
 BUSY = "I have too much to answer in this chat already. Please try again."
@@ -55,19 +56,20 @@ class Answering(Actor):
         super().__init__()
         self._persona = persona
         self._services = services
-        limits = services.limits
-        buffering = buffering_of(
-            services.buffering,
-            services.busy_policies,
-            parse_key(key),
-            limits.max_message_chars,
-        )
-        self._queue = queueing.SessionQueue(limits.max_waiting, buffering)
+        self._history = History(key, persona.config.max_history)
+        max_waiting = services.limits.max_waiting
+        self._queue = queueing.SessionQueue(max_waiting, self._buffering_by(""))
         self._held: dict[str, Held] = {}
         self._consent: Consent | None = None  # most conversations ask for nothing
         self._attempt: Attempt | None = None
-        self._history = History(key, persona.config.max_history)
         self._outgoing = Outgoing(self._history, services)
+
+    def _buffering_by(self, chosen: Chosen) -> Buffering:
+        """Say what is done with messages, should people have chosen this."""
+        services = self._services
+        key, most = parse_key(self._history.stream), services.limits.max_message_chars
+        usual, tables = services.buffering, services.busy_policies
+        return buffering_of(usual, tables, key, most, chosen)
 
     def _refuse(self, inbound: Inbound) -> None:
         self._put(answers.notice(inbound, BUSY, ("dropped", "busy"), "busy"))
@@ -178,6 +180,8 @@ class Answering(Actor):
             replied = reply_windows.told(answer, self._persona.name, now)
             if replied is not None:
                 self.tell(names.ROUTER, replied)
+            if chosen := answer.carried.policy:
+                self._queue.buffer_by(self._buffering_by(chosen))
         elif concluded.was_waited_for and not concluded.is_own:
             self.tell(names.connector(connector), DrainOutbox())
             ids = ids[:1]  # of the others it is seen one by one

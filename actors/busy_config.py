@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from actors.config import Seconds
-from actors.rules.busy_policies import Buffering, BusyPolicy, Overflow
+from actors.rules.busy_policies import Buffering, BusyPolicy, Chosen, Overflow
 from actors.rules.stuck import Patience
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ def buffering_of(
     tables: Iterable[BusyPolicyConfig],
     key: SessionKey,
     most_chars: int,
+    chosen: Chosen = "",
 ) -> Buffering:
     """Choose how one conversation treats its messages.
 
@@ -118,6 +119,7 @@ def buffering_of(
         tables: what `[[busy_policies]]` say; the first that fits counts.
         key: the conversation.
         most_chars: characters that one turn answers together.
+        chosen: the policy that people chose there; it comes before all of these.
     """
     said = msgspec.structs.asdict(usual)
     for table in tables:
@@ -125,6 +127,8 @@ def buffering_of(
             given = msgspec.structs.asdict(table)
             said |= {x: given[x] for x in OVERRIDES if given[x] is not None}
             break
+    if chosen not in {"", "default"}:
+        said["policy"] = chosen
     return _shared(Buffering(most_chars=most_chars, **said))
 
 

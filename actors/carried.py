@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from actors.rules.busy_policies import Chosen
 from actors.rules.confirming import ENGLISH, Outcome, confirm
 from actors.rules.voice import Translate, Translated, english
 from runtime.entries import Entry
@@ -36,6 +37,9 @@ class Carried(msgspec.Struct, frozen=True, kw_only=True):
 
     ends: bool = False
     """Whether the conversation is over with it (F126)."""
+
+    policy: Chosen = ""
+    """What a person chose that is done with messages that come meanwhile (B1)."""
 
 
 NOTHING = Carried()

@@ -80,6 +80,7 @@ def as_event(answer: Answer) -> Exchanged | Deferred:
         resume=answer.resume,
         is_group=not inbound.is_direct,
         also=tuple(as_asked(each) for each in answer.also),
+        policy=answer.carried.policy,
     )
 
 

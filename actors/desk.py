@@ -18,9 +18,11 @@ from actors import (
     desk_models,
     desk_pairing,
     desk_people,
+    desk_queue,
     desk_reports,
     knowing,
 )
+from actors.carried import Carried
 from actors.desk_question import SLOW, Question, Told, Unanswered
 from actors.rules import commands
 from actors.rules.voice import Translated
@@ -43,6 +45,7 @@ LOG = EventLog("desk")
 
 NOT_ALLOWED = {
     "owners": "/{word} is for those who run this company.",
+    "admins": "/{word} is for those who run this company, and for admins here.",
     "nobody": "/{word} is switched off here.",
 }
 
@@ -93,7 +96,10 @@ def as_answer(told: Told, inbound: Inbound) -> answers.Answer:
     """Answer with what the desk told; nothing is said where that is empty."""
     if not told.text:
         return answers.Answer(inbound=inbound, settled=("dropped", "other_bot"))
-    return answers.notice(inbound, Translated(told.text), ("replied", "command"))
+    answer = answers.notice(inbound, Translated(told.text), ("replied", "command"))
+    if not told.policy:
+        return answer
+    return msgspec.structs.replace(answer, carried=Carried(policy=told.policy))
 
 
 async def looked_up(found: Answer, question: Question) -> Told:
@@ -180,7 +186,7 @@ DESKS: dict[str, Answer] = {
     "models": desk_models.models,
     "new": new,
     "pair": desk_pairing.pair,
-    "queue": desk_reports.queue,
+    "queue": desk_queue.queue,
     "skills": desk_reports.skills,
     "start": desk_people.start,
     "status": desk_reports.status,

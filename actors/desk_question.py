@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from actors.history import Conversation
-from actors.rules.busy_policies import BusyPolicy
+from actors.rules.busy_policies import BusyPolicy, Chosen
 from actors.rules.stuck import Pace
 from runtime.errors import KernelError
 from runtime.logs import EventLog
@@ -41,6 +41,12 @@ class Standing(msgspec.Struct, frozen=True):
     policy: BusyPolicy = "serial"
     """What is done with messages that come meanwhile."""
 
+    usual: BusyPolicy = "serial"
+    """What the settings say of that."""
+
+    chosen: Chosen = ""
+    """What people chose there."""
+
     pace: Pace = "running"
     """How the running turn gets on."""
 
@@ -54,6 +60,9 @@ class Told(msgspec.Struct, frozen=True):
     reset: ResetReason | None = None
     """Whether the conversation is to begin anew, and why: `new` and `clear` after what
     matters was noted down, `forget` just so."""
+
+    policy: Chosen = ""
+    """What is to be done there with messages that come meanwhile, if that changes."""
 
 
 class Unanswered(Exception):  # noqa: N818  no mistake of anybody

@@ -117,32 +117,6 @@ async def tasks(asked: Question) -> Told:
     return Told("\n".join(bounded(asked, lines)))
 
 
-async def queue(asked: Question) -> Told:
-    """Show which messages of this chat wait, and how many do in all."""
-    say = asked.say
-    now = asked.services.clock.wall()
-    lines: list[str] = []
-    for row, waiting in await open_here(asked):
-        if waiting.id == asked.inbound.id:
-            continue
-        span = spoken(max(0.0, now - row.at), say)
-        text = say("{sender}, {span} ago: {text}")
-        if row.state == "running":
-            text = say("{sender}, {span} ago, being answered: {text}")
-        elif row.due_at > now:
-            text = say("{sender}, {span} ago, to be tried again: {text}")
-        shown = shortened(waiting.text)
-        name = waiting.sender_name or waiting.sender_id
-        lines.append(text.format(sender=name, span=span, text=shown))
-    counts = (await asked.services.store.counts()).inbox
-    # Less this very command.
-    open_ = max(0, counts.get("accepted", 0) + counts.get("running", 0) - 1)
-    lines = bounded(asked, lines) or [say("Nothing waits in this chat.")]
-    total = say("In all chats: {count} open, {dead} given up.")
-    dead = counts.get("dead", 0)
-    return Told("\n".join([*lines, total.format(count=open_, dead=dead)]))
-
-
 async def open_here(asked: Question) -> list[tuple[StoredMessage, Inbound]]:
     """Read the messages of this chat that are not settled, the oldest first."""
     address = asked.inbound.address

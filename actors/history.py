@@ -22,7 +22,8 @@ from actors.chapters import (
 )
 from actors.ledger import Run
 from actors.messages import Line
-from actors.rules.compaction import CHARACTERS_PER_TOKEN, MOST_SUMMARIES
+from actors.rules.busy_policies import Chosen
+from actors.rules.compaction import MOST_SUMMARIES, tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,6 +86,9 @@ class Exchanged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     also: tuple[AlsoAsked, ...] = ()
     """Further messages of the same person that it answers, in order."""
 
+    policy: Chosen = ""
+    """The busy policy that people chose by it."""
+
 
 class Deferred(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Event `deferred`: a turn failed and will be begun again."""
@@ -124,10 +128,13 @@ class Conversation(msgspec.Struct, frozen=True, omit_defaults=True):
     is_group: bool = False
     """Whether others read along."""
 
+    policy: Chosen = ""
+    """What people chose for messages that come meanwhile; outlives its end."""
+
     def plus(self, lines: tuple[Line, ...], at: float) -> Conversation:
         """Count further lines."""
-        was = Conversation(resets=self.resets) if self.is_closed else self
-        tokens = sum(estimate_tokens(line.text) for line in lines)
+        fresh = Conversation(resets=self.resets, policy=self.policy)
+        was, tokens = fresh if self.is_closed else self, tokens_of(lines)
         return msgspec.structs.replace(
             was,
             message_count=was.message_count + len(lines),
@@ -141,7 +148,8 @@ class Conversation(msgspec.Struct, frozen=True, omit_defaults=True):
         match event:
             case Exchanged(lines=lines, is_group=is_group):
                 more = self.plus(lines, at) if lines else self
-                return msgspec.structs.replace(more, is_group=is_group)
+                policy = event.policy or self.policy
+                return msgspec.structs.replace(more, is_group=is_group, policy=policy)
             case Compacted(outcome=outcome, tokens_after=tokens):
                 if outcome == "kept":
                     return self
@@ -388,8 +396,3 @@ class History:
     def brought(self, inbound: Inbound) -> tuple[Line, ...]:
         """Lines that a stateless client brought along, if this is the beginning."""
         return () if self.lines else inbound.history
-
-
-def estimate_tokens(text: str) -> int:
-    """Estimate how many tokens a text has."""
-    return -(-len(text) // CHARACTERS_PER_TOKEN)

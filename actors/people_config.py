@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-Who = Literal["everyone", "owners", "nobody"]
+Who = Literal["everyone", "admins", "owners", "nobody"]
+"""`admins`: owners, and those whom the platform calls admins of the chat."""
 
 CommandWord = Literal[
     "clear",

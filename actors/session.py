@@ -77,7 +77,8 @@ class Session(LineUp):
             for event in events:
                 history.replay(event.sequence, event.kind, event.body, event.at)
             if len(events) < PAGE:
-                return
+                break
+        self._queue.buffer_by(self._buffering_by(history.counted.policy))
 
     def on_stop(self) -> None:
         """End the turn; what was not answered is still in the store."""
@@ -197,6 +198,8 @@ class Session(LineUp):
             len(queue.waiting),
             is_busy=queue.current is not None,
             policy=queue.buffering.policy,
+            usual=self._buffering_by("").policy,
+            chosen=counted.policy,
             pace="running" if self._attempt is None else self._attempt.pace,
         )
         asker = (self._persona, self._services, self)

@@ -17,10 +17,10 @@ from actors.history import (
     Exchanged,
     History,
     Snapshotted,
-    estimate_tokens,
 )
 from actors.ledger import Run
 from actors.messages import Line
+from actors.rules.compaction import tokens_of
 from tests.fakes.neighbours import words
 
 STREAM = "anna/fake/room//zoe"
@@ -165,7 +165,7 @@ def test_lines_brought_along_count_only_at_the_beginning() -> None:
 
 @given(st.text(max_size=40))
 def test_a_token_is_about_four_characters(text: str) -> None:
-    tokens = estimate_tokens(text)
+    tokens = tokens_of([Line("user", text)])
     assert 4 * (tokens - 1) < len(text) <= 4 * tokens or tokens == len(text) == 0
 
 
@@ -175,7 +175,9 @@ def test_a_conversation_adds_up(exchanges: list[tuple[str, float]]) -> None:
     for text, at in exchanges:
         counted = counted.plus((Line("user", text), Line("assistant", "")), at)
     assert counted.message_count == 2 * len(exchanges)
-    assert counted.tokens == sum(estimate_tokens(text) for text, _ in exchanges)
+    assert counted.tokens == sum(
+        tokens_of([Line("user", text)]) for text, _ in exchanges
+    )
     if exchanges:
         assert counted.last_at == exchanges[-1][1]
 

@@ -12,6 +12,10 @@ from typing import Literal
 import msgspec
 
 BusyPolicy = Literal["serial", "followup", "interrupt", "steer"]
+Chosen = Literal["", "default", "serial", "followup", "interrupt", "steer"]
+"""What people chose for one conversation; `default`: as the settings say again; empty:
+nothing."""
+
 Overflow = Literal["new", "oldest", "summarise"]
 """Which message goes when too many wait: the new one is refused; the sender's oldest is
 dropped; the sender's oldest is cut to one line, and dropped later if it must be."""

@@ -71,7 +71,11 @@ COMMANDS: dict[str, Spec] = {
     "tasks": Spec("", "show what is being done here, and what waits for leave"),
     "status": Spec("", "show the model, this conversation, and how long this runs"),
     "cost": Spec("", "show what the models cost", "owners"),
-    "queue": Spec("", "show which messages wait", "owners"),
+    "queue": Spec(
+        "[serial|followup|interrupt|steer|default]",
+        "show which messages wait; choose what is done with those that come meanwhile",
+        in_groups="admins",
+    ),
     "pair": Spec(
         "[approve CODE|deny CODE|revoke ACCOUNT]",
         "show who asks to be let in; let somebody in, or not, by their code",
@@ -83,6 +87,9 @@ COMMANDS: dict[str, Spec] = {
     "deny": Spec("ID", "do not let a tool run: /deny 3F"),
 }
 """All commands, in the order of `/help`; a skill's are beside these."""
+
+ADMIN = "admin"
+"""What platforms say of who may change a chat's own settings."""
 
 ALWAYS = frozenset({"help", "stop", "approve", "deny"})
 """Commands that have rules of their own, or none may be kept from."""
@@ -214,9 +221,10 @@ def may_use(
         rights: what the settings say.
     """
     who = who_may(word, inbound, rights)
-    if who == "owners":
-        return f"{inbound.address.connector}/{inbound.sender_id}" in owners
-    return who == "everyone"
+    if who == "everyone" or (who == "admins" and ADMIN in inbound.roles):
+        return True
+    account = f"{inbound.address.connector}/{inbound.sender_id}"
+    return who in {"admins", "owners"} and account in owners
 
 
 def near(word: str, known: Iterable[str]) -> tuple[str, ...]:

@@ -154,6 +154,10 @@ class SessionQueue:
         is_cut = self._buffering.overflow == "summarise" and self._joins
         return self._queue_cap * (3 if is_cut else 2)
 
+    def buffer_by(self, buffering: Buffering) -> None:
+        """Treat messages otherwise from now on; what waits keeps its place."""
+        self._buffering = buffering
+
     def on(self, event: Event) -> list[Effect]:
         """Take one event in; give back the effects it causes, in order."""
         match event:

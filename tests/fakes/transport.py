@@ -30,6 +30,9 @@ class FakeTransport:
         self.name = name
         self.agent = agent
         self.is_direct = True
+        self.roles: tuple[str, ...] = ()
+        """What whoever writes is on it."""
+
         self.can = Abilities(is_idempotent=True)
         self.acknowledged: list[str] = []
         """Platform ids, in order; also of those that were accepted before."""
@@ -83,6 +86,7 @@ class FakeTransport:
             attachments=attachments,
             quoted=quoted,
             is_direct=self.is_direct,
+            roles=self.roles,
         )
         self._written.append(inbound)
         self._note_change()
