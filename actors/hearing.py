@@ -13,7 +13,7 @@ import msgspec
 from actors import commits, reply_windows
 from actors.rules.activation import Heard, Situation
 from actors.rules.peers import Peers
-from actors.rules.routes import NO_GROUP, Routed, Unrouted, is_for_activation
+from actors.rules.routes import NO_GROUP, Unrouted, is_for_activation
 from actors.rules.windows import Windows, place_of
 from runtime.errors import StoreError, StoreUnavailableError
 from runtime.logs import EventLog
@@ -93,13 +93,8 @@ class Hearing:
             StoreUnavailableError: the disk fails.
         """
         inbound, store = unheard.inbound, self._services.store
-        outcome = self.allotted.route(inbound, self._situation(unheard))
-        names: tuple[str, ...] = ()
-        if isinstance(outcome, Heard):
-            asking = (each.agent for each in outcome.asking)
-            names = (*outcome.answering, *asking)
-        elif isinstance(outcome, Routed):
-            names = outcome.agents
+        # Why all: who answered lately, and what a model says, differs from then.
+        names = dict.fromkeys(inbound.present or self.allotted.agents)
         has = [name for name in names if await is_copied(inbound, name, store)]
         return msgspec.structs.replace(unheard, copied=frozenset(has))
 

@@ -11,6 +11,7 @@ import trio.testing
 
 from actors import names
 from actors.commits import as_accept
+from actors.hearing import copy_id
 from actors.messages import Address, Chain, Inbound
 from actors.protocol import (
     Deliver,
@@ -206,6 +207,21 @@ async def test_split_again_after_a_restart_nobody_hears_it_twice(
         heard = await crossing.heard()
     assert [each.id for each in heard["anna"]] == ["m1"]
     assert len(heard["ben"]) == 1
+
+
+async def test_a_copy_given_before_a_restart_counts_though_it_would_not_be_given_now(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    inbound = words("@anna hello", is_direct=False)
+    copy = words("@anna hello", number=2, agent="ben", copy_of=1, is_direct=False)
+    name = copy_id(inbound, "ben")
+    await stored(store, inbound, msgspec.structs.replace(copy, platform_id=name))
+    async with open_crossing(autojump_clock, store) as crossing:
+        await trio.sleep(1)
+        heard = await crossing.heard()
+    assert [(each.id, each.others) for each in heard["anna"]] == [("m1", 1)]
+    assert [each.id for each in heard["ben"]] == ["m2"]
 
 
 class Damaged(MemoryStore):
