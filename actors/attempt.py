@@ -169,6 +169,7 @@ class Attempt:
                 return self._on_permit(message)
             case WaitedLongEnough():
                 self.cancel()  # should it run all the same
+                self._vigil.see_gone_later()
                 return self._report(self._lost())
             case TurnEnded(outcome=outcome):
                 return self._report(outcome)

@@ -94,7 +94,8 @@ class WatchdogConfig(Struct, frozen=True, forbid_unknown_fields=True):
     told; 0: never."""
 
     recovered_within: Seconds = 10.0
-    """Seconds after which a cancelled turn must be gone; else that is an error."""
+    """Seconds after which a cancelled turn must be gone; else that is an error, and it
+    is killed; after as long again its agent is restarted."""
 
     @property
     def patience(self) -> Patience:

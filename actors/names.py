@@ -17,6 +17,11 @@ SCHEDULER = f"{ROOT}/scheduler"
 COLLABORATION = f"{ROOT}/collaboration"
 
 
+def branch(agent_name: str) -> str:
+    """Name the supervisor of all that belongs to an agent."""
+    return f"{AGENTS}/{agent_name}"
+
+
 def agent(name: str) -> str:
     """Name the actor of an agent."""
     return f"{ROOT}/agents/{name}/agent"

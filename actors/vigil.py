@@ -1,8 +1,10 @@
 """Watches one attempt: warns when it stalls, ends it when it is stuck (B22, P4).
 
 A stuck turn is cancelled, its people are told, and the next one begins; some seconds
-later it is looked for, and one that is still there is an error. Whatever it says then
-is no turn's words any more: its id is forgotten.
+later it is looked for. One that is still there is an error: its actor is killed, so
+that what holds it up is left behind, and should even that not help, its agent is
+restarted with all its conversations, which go on from what is stored. Whatever the turn
+says meanwhile is no turn's words any more: its id is forgotten.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import msgspec
 
 from actors import names
 from actors.rules import stuck
+from actors.rules.stuck import Remedy
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
 
 LOG = EventLog("watchdog")
 
+
+# Chosen: the kernel leaves behind what does not end within 5 seconds.
+LEFT_BEHIND_AFTER = 6.0
+"""Seconds after which the actor of a killed turn is gone."""
 
 # Chosen: nobody sees a difference of a hundredth in what takes minutes.
 LEAST_LOOK = 0.01
@@ -38,9 +45,11 @@ class LookAtTurn(msgspec.Struct, frozen=True):
 
 
 class SeeGone(msgspec.Struct, frozen=True):
-    """A note to the session: a turn that was cancelled as stuck is gone by now."""
+    """A note to the session: a turn that was ended from outside is gone by now."""
 
     turn_id: str
+    tried: Remedy = "cancel"
+    """What was done last to end it."""
 
 
 class Vigil:
@@ -151,10 +160,18 @@ class Vigil:
 
 
 def see_gone(note: SeeGone, agent: str, session: Actor, services: Services) -> None:
-    """Say whether a turn that was cancelled as stuck has ended."""
-    is_there = session.find(f"{names.turns(agent)}/{note.turn_id}") is not None
-    services.metrics.pace(agent, "unrecovered" if is_there else "recovered")
-    if is_there:
-        LOG.error("a stuck turn goes on", agent=agent, turn=note.turn_id)
-    else:
-        LOG.info("a stuck turn is gone", agent=agent, turn=note.turn_id)
+    """See whether a turn that was ended from outside is gone; else do more."""
+    turn = session.find(f"{names.turns(agent)}/{note.turn_id}")
+    services.metrics.pace(agent, "recovered" if turn is None else "unrecovered")
+    remedy = None if turn is None else stuck.next_remedy(note.tried)
+    what = {"agent": agent, "turn": note.turn_id, "tried": note.tried}
+    if turn is None:
+        LOG.info("a stuck turn is gone", **what)
+        return
+    LOG.error("a stuck turn goes on", **what, next=remedy or "nothing")
+    if remedy == "kill":
+        turn.kill()
+        wait = max(LEFT_BEHIND_AFTER, services.watchdog.recovered_within)
+        session.after(wait, SeeGone(note.turn_id, remedy))
+    elif remedy == "restart" and (branch := session.find(names.branch(agent))):
+        branch.kill()  # with this session, so that nobody here can look once more

@@ -13,6 +13,19 @@ import msgspec
 
 Pace = Literal["running", "long-running", "stalled", "stuck"]
 
+Remedy = Literal["cancel", "kill", "restart"]
+"""What is done about a turn that does not end: it is cancelled; its actor is killed,
+and its code left behind; all of its agent is restarted."""
+
+REMEDIES: tuple[Remedy, ...] = ("cancel", "kill", "restart")
+"""Each is tried when the one before it has not helped (P4)."""
+
+
+def next_remedy(tried: Remedy) -> Remedy | None:
+    """Say what is tried next; None: there is nothing more."""
+    left = REMEDIES[REMEDIES.index(tried) + 1 :]
+    return left[0] if left else None
+
 
 class Patience(msgspec.Struct, frozen=True):
     """When a turn counts as what; all in seconds, 0: never."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.rules.stuck import Patience, look_after, pace_of
+from actors.rules.stuck import REMEDIES, Patience, look_after, next_remedy, pace_of
 
 PATIENCE = Patience(long_after=60, stalled_after=20, stuck_after=50)
 SECONDS = st.floats(0, 200)
@@ -30,6 +30,13 @@ PATIENCES = st.builds(Patience, LIMITS, LIMITS, LIMITS)
 )
 def test_the_worst_that_is_true_counts(lasted: float, silent: float, pace: str) -> None:
     assert pace_of(PATIENCE, lasted, silent) == pace
+
+
+def test_each_remedy_is_tried_once_the_mildest_first() -> None:
+    tried = ["cancel"]
+    while (remedy := next_remedy(REMEDIES[len(tried) - 1])) is not None:
+        tried.append(remedy)
+    assert tried == ["cancel", "kill", "restart"]
 
 
 @given(lasted=SECONDS, silent=SECONDS)

@@ -14,6 +14,7 @@ from actors.busy_config import BufferingConfig, WatchdogConfig
 from actors.config import AgentConfig
 from actors.messages import ToolResult, ToolSpec
 from actors.rules.busy_policies import BusyPolicy
+from actors.vigil import SeeGone
 from tests.fakes.company import (
     Cast,
     FakeModel,
@@ -28,6 +29,7 @@ from tests.fakes.company import (
 if TYPE_CHECKING:
     from actors.messages import ModelAnswer, ModelRequest, ToolCall, ToolContext
     from actors.ports import Speak
+    from runtime.system import ActorSystem
 
     Clock = trio.testing.MockClock
 
@@ -156,12 +158,50 @@ async def test_a_turn_that_cannot_be_cancelled_is_an_error_and_harms_nobody(
         cast.platform.write("never")
         cast.platform.write("hello")
         await at_rest(cast)
-        await trio.sleep(15.0)
+        await trio.sleep(12.0)
         assert paces(cast)["unrecovered"] == 1
+        assert len(turns_of(system)) == 1
+        await trio.sleep(10.0)
+        assert turns_of(system) == []
+        assert trio.current_time() < 160.0  # it is not over even now
+        assert paces(cast)["recovered"] == 1
         await trio.sleep(100.0)
-        turns = [name for name in system.kernel.names if names.turns("anna") in name]
-        assert turns == [names.turns("anna")]
-    assert cast.platform.said() == [TIMED_OUT, "anna: to hello"]
+        cast.platform.write("still there?")
+        await at_rest(cast)
+    assert cast.platform.said() == [
+        TIMED_OUT,
+        "anna: to hello",
+        "anna: to still there?",
+    ]
+
+
+async def test_a_turn_that_cannot_even_be_killed_has_its_agent_restarted(
+    autojump_clock: Clock,
+) -> None:
+    cast = Cast(model=FakeModel(talk), watchdog=WATCH)
+    async with open_company(autojump_clock, cast) as system:
+        cast.platform.write("one")
+        await at_rest(cast)
+        cast.platform.write("slow, then never")
+        await until(lambda: cast.model.running)
+        session = system.find(f"{names.sessions('anna')}/anna/fake/room//zoe")
+        (turn,) = turns_of(system)
+        assert session is not None
+        session.tell(SeeGone(turn.rpartition("/")[2], "kill"))
+        await until(lambda: len(cast.model.requests) == 3)
+        assert paces(cast)["unrecovered"] == 1
+        assert turn not in turns_of(system)
+        assert [heard(each) for each in cast.model.requests][1:] == [
+            "slow, then never"
+        ] * 2
+        cast.platform.write("/stop")
+        await at_rest(cast)
+    assert cast.platform.said() == ["anna: to one", ": (stopped)", ": Stopped."]
+
+
+def turns_of(system: ActorSystem) -> list[str]:
+    """Name the turns that run."""
+    return [each for each in system.kernel.names if f"{names.turns('anna')}/" in each]
 
 
 async def test_status_tells_the_policy_what_waits_and_that_it_stalls(
