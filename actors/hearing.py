@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import commits, reply_windows
-from actors.rules.activation import Heard, Situation
+from actors.rules.activation import Heard, Situation, judge
 from actors.rules.peers import Peers
 from actors.rules.routes import NO_GROUP, Unrouted, is_for_activation
 from actors.rules.windows import Windows, place_of
@@ -110,11 +110,24 @@ class Hearing:
         inbound = unheard.inbound
         if not is_for_activation(inbound):
             return self.allotted.route(inbound)
-        outcome = self.allotted.route(inbound, self._situation(unheard, checked))
         # What was read back was counted when it came in.
-        if not (unheard.past.was_read or isinstance(outcome, Heard)):
+        was_counted = unheard.past.was_read or self.allotted.knows(inbound.id)
+        outcome = self.allotted.route(inbound, self._situation(unheard, checked))
+        if not (was_counted or isinstance(outcome, Heard)):
             self._count(inbound, outcome)
         return outcome
+
+    def foresee(self, unheard: Unheard) -> Heard | None:
+        """Say what would come out by what is known now; nothing is decided by it.
+
+        None: no model is asked of it, or copies of it must be looked for first.
+        """
+        inbound = unheard.inbound
+        is_open = is_for_activation(inbound) and not self.allotted.knows(inbound.id)
+        if not is_open or unheard.past.was_read:
+            return None
+        heard = judge(inbound, self.allotted.table, self._situation(unheard))
+        return heard if heard.asking else None
 
     def _situation(
         self, unheard: Unheard, checked: dict[str, bool] | None = None

@@ -8,7 +8,7 @@ from actors import names
 from actors.protocol import StopCaused
 from actors.rules.approvals import person
 from actors.rules.keys import session_key
-from actors.rules.stopping import for_room
+from actors.rules.stopping import for_room, stop_of
 from runtime.messages import Keyed
 
 if TYPE_CHECKING:
@@ -40,7 +40,15 @@ def stop_in_room(
     Whoever wants an end to it need not know who is at it. Nobody says that there was
     nothing to stop: it may have been meant for another program.
     """
-    command = for_room(inbound)
+    if for_room(inbound) is not None:
+        stop_at_once(actor, inbound, agents, services)
+
+
+def stop_at_once(
+    actor: Actor, inbound: Inbound, agents: Iterable[str], services: Services
+) -> None:
+    """Have a `/stop` end what its sender asked some agents before it."""
+    command = stop_of(inbound)
     if command is None:
         return
     if command.is_all and person(inbound) not in services.approvers:

@@ -44,7 +44,7 @@ from actors.acknowledgement import Acknowledgement
 from actors.agent import Agent
 from actors.bounce import Bounce
 from actors.checker import Checker
-from actors.checking import MOST_CHECKS
+from actors.checking import MOST_CHECKS, MOST_EARLY
 from actors.closer import Closer
 from actors.collaboration import Collaboration
 from actors.condenser import Condenser
@@ -133,7 +133,9 @@ def tree(company: Company) -> Supervisor:
 
 
 def _checks(company: Company) -> KeyedSupervisor:
-    config = KeyedConfig(is_permanent=False, most=MOST_CHECKS, shutdown=1.0)
+    config = KeyedConfig(
+        is_permanent=False, most=MOST_CHECKS + MOST_EARLY, shutdown=1.0
+    )
     roster, services = company.roster, company.services
     return KeyedSupervisor(
         lambda _key: Checker(roster.persona, services), config, names.ROUTER

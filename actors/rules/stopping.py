@@ -30,17 +30,24 @@ def is_in_scope(inbound: Inbound, by: Inbound, *, is_scoped: bool) -> bool:
     return not is_scoped or inbound.interruption_scope == by.interruption_scope
 
 
+def stop_of(inbound: Inbound) -> Stop | None:
+    """Give the `/stop` that a person's message is; None: it is none."""
+    if inbound.chain.agents or inbound.occasion:
+        return None
+    command = parse_command(inbound.text)
+    return command if isinstance(command, Stop) else None
+
+
 def for_room(inbound: Inbound) -> Stop | None:
     """Give the `/stop` of a person in a group that is for all agents there.
 
     None: it is none, or calls an agent, or replies to one.
     """
     is_called = bool(inbound.mentions or (inbound.quoted and inbound.quoted.agent))
-    is_persons = not (inbound.chain.agents or inbound.occasion)
-    if inbound.is_direct or is_called or not is_persons:
+    if inbound.is_direct or is_called:
         return None
-    command = parse_command(inbound.text)
-    return command if isinstance(command, Stop) and not command.agent else None
+    command = stop_of(inbound)
+    return command if command is not None and not command.agent else None
 
 
 def is_caused(

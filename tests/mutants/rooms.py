@@ -79,7 +79,7 @@ ROOMS = (
     ),
     Mutant(
         "one agent a way round to another",
-        "actors/router.py",
+        "actors/deciding.py",
         "        outcome = gatekeeper.permitted(outcome, inbound, self._services)\n",
         "        own = outcome\n"
         "        outcome = gatekeeper.permitted(outcome, inbound, self._services)\n"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 import trio
 import trio.testing
 
-from actors.checking import MOST_CHECKS
+from actors.checking import MOST_AHEAD, MOST_CHECKS
 from actors.config import AgentConfig
 from actors.errors import ModelRefusedError
 from actors.group_config import GroupConfig
@@ -180,3 +181,113 @@ async def test_what_waits_behind_checks_is_looked_at_once(
         await at_rest(cast)
         await trio.sleep(200)
     assert len(checks(cast)) == 25
+
+
+async def test_a_burst_is_asked_about_at_once_and_heard_in_order(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    cast = cast_of(Says("YES", after=3.0))
+    async with open_company(autojump_clock, cast):
+        await say(cast, "@anna hello")
+        began = trio.current_time()
+        for number in range(MOST_AHEAD + 1):
+            cast.platform.write(f"number {number}")
+        cast.platform.write("@ben are you there?")
+        await until(lambda: any(x[:3] == "ben" for x in cast.platform.said()))
+        assert trio.current_time() - began < 3.5
+        await at_rest(cast)
+    heard = [x.rpartition("number ")[2] for x in cast.platform.said() if "number" in x]
+    assert heard == [str(number) for number in range(MOST_AHEAD + 1)]
+    assert len(checks(cast)) == MOST_AHEAD + 1
+
+
+async def test_one_crowded_chat_leaves_questions_to_the_others(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    cast = cast_of(Says("NO", after=3.0))
+    chats = [f"room {number}" for number in range(MOST_CHECKS)]
+    async with open_company(autojump_clock, cast):
+        for chat in chats:
+            cast.platform.write("@anna hello", chat=chat)
+        await at_rest(cast)
+        for chat in chats[:9]:
+            for number in range(20):
+                cast.platform.write(f"number {number}", chat=chat)
+        for chat in chats[9:40]:
+            cast.platform.write("and now?", chat=chat)
+        await at_rest(cast)
+    # Of too many, some would be answered without anybody having been asked.
+    assert all(len(cast.platform.said(chat)) == 1 for chat in chats)
+
+
+def slowly(request: ModelRequest) -> Says:
+    says = "YES" if request.system == SYSTEM else "told"
+    return Says(says, after=3.0 if says == "YES" else 60.0)
+
+
+@pytest.mark.parametrize(
+    ("stop", "told"),
+    [
+        ("/stop", [": (stopped)", ": (stopped)"]),
+        ("/stop@anna", [": (stopped)", ": Stopped."]),
+    ],
+)
+async def test_a_stop_waits_for_no_check(
+    stop: str, told: list[str], autojump_clock: trio.testing.MockClock
+) -> None:
+    cast = cast_of(Says("YES"))
+    async with open_company(autojump_clock, cast):
+        await say(cast, "@anna hello")
+        cast.model.talk = slowly
+        cast.platform.write("@ben a long story", sender="yan")
+        cast.platform.write("@anna another", sender="yan")
+        await until(lambda: cast.model.running == 2)
+        for number in range(3):
+            cast.platform.write(f"number {number}")
+        cast.platform.write(stop, sender="yan")
+        await trio.sleep(1.0)
+        assert sorted(cast.platform.said()[1:]) == told
+        await at_rest(cast)
+    assert len(cast.platform.said()) == 3 + 3 + ("@" in stop)
+
+
+@pytest.mark.parametrize("stop", ["/stop", "/stop@anna", "/stop all"])
+async def test_what_its_sender_wrote_before_a_stop_does_not_begin_after_it(
+    stop: str, autojump_clock: trio.testing.MockClock
+) -> None:
+    cast = cast_of(Says("YES"))
+    cast.approvers = ("fake/zoe",)
+    async with open_company(autojump_clock, cast):
+        await say(cast, "@anna hello")
+        cast.model.talk = slowly
+        cast.platform.write("@anna a long story")
+        await until(lambda: cast.model.running == 1)
+        cast.platform.write("and more?")
+        cast.platform.write("and this, @anna?")
+        cast.platform.write(stop)
+        await trio.sleep(1.0)
+        assert cast.platform.said()[1:] == [": (stopped)"]
+        await trio.sleep(5.0)
+        assert cast.model.running == 0
+        await at_rest(cast)
+    stopped = [x for x in cast.platform.said() if x == ": (stopped)"]
+    assert len(stopped) == 3
+    assert cast.platform.said()[4:] == [": Stopped."]
+
+
+async def test_nobody_but_owners_stops_others_past_a_check(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    cast = cast_of(Says("YES"))
+    async with open_company(autojump_clock, cast):
+        await say(cast, "@anna hello")
+        cast.model.talk = slowly
+        cast.platform.write("@ben a long story", sender="yan")
+        await until(lambda: cast.model.running == 1)
+        cast.platform.write("and now?")
+        cast.platform.write("/stop all")
+        cast.platform.write("/stop@ben all")
+        await trio.sleep(10.0)
+        assert "ben: told" not in cast.platform.said()
+        await at_rest(cast)
+    assert "ben: told" in cast.platform.said()
