@@ -14,7 +14,7 @@ import msgspec
 from actors import acknowledgement, answers, attachments, names, reply_windows
 from actors.busy_config import buffering_of
 from actors.history import History
-from actors.joint import joint, said_meanwhile, without
+from actors.joint import joint, said_meanwhile, untold, without
 from actors.messages import Line
 from actors.open_messages import settled_among
 from actors.outgoing import Concluded, Contested, Entered, Outgoing, RetryCommit
@@ -22,6 +22,7 @@ from actors.protocol import DrainOutbox
 from actors.rules import commands, queueing
 from actors.rules.hygiene import clean
 from actors.rules.keys import parse_key
+from actors.rules.sparing import Sparing
 from runtime.actor import Actor
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Answering(Actor):
         self._queue = queueing.SessionQueue(max_waiting, self._buffering_by(""))
         self._held: dict[str, Held] = {}
         self._consent: Consent | None = None  # most conversations ask for nothing
+        self._sparing: Sparing | None = None  # and refuse nothing
         self._attempt: Attempt | None = None
         self._outgoing = Outgoing(self._history, services)
 
@@ -72,7 +74,22 @@ class Answering(Actor):
         return buffering_of(usual, tables, key, most, chosen)
 
     def _refuse(self, inbound: Inbound) -> None:
-        self._put(answers.notice(inbound, BUSY, ("dropped", "busy"), "busy"))
+        self._put_sparingly(answers.notice(inbound, BUSY, ("dropped", "busy"), "busy"))
+
+    def _put_sparingly(self, answer: answers.Answer) -> None:
+        """Let a message go, and tell its sender if they were not told lately."""
+        inbound, services = answer.inbound, self._services
+        account = services.account(inbound.address.connector)
+        is_own = not (inbound.chain.agents or inbound.occasion)
+        if self._sparing is None:
+            self._sparing = Sparing(services.limits.told_again_after)
+        now = services.clock.monotonic()
+        if is_own and account.abilities.shows_asides:
+            whose = (inbound.sender_id, *answer.settled)
+            if not self._sparing.may_tell(whose, now):
+                services.metrics.left_out(answer.settled[1])
+                answer = untold(answer)
+        self._put(answer)
 
     def _say(self, inbound: Inbound, text: str) -> None:
         self._put(answers.notice(inbound, text, ("replied", "command")))

@@ -348,6 +348,10 @@ class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Messages waiting behind the running turn of one conversation; one more is
     refused with a note. As many again of people of whom none waits yet."""
 
+    told_again_after: Annotated[float, Meta(ge=0, le=86_400)] = 60.0
+    """Seconds in which a person is told once that messages of theirs in a chat are
+    refused or let go; those between are only counted. 0: each time."""
+
     max_open: Count = 5_000
     """Messages of one connector that are taken in and not answered yet; one more is
     refused, and may be sent again."""

@@ -16,12 +16,14 @@ from actors.checker import Checked
 from actors.checking import Checks
 from actors.dismissal import dismissal, tell_dismissed
 from actors.hearing import Hearing, split, without_copies
+from actors.joint import untold
 from actors.messages import Inbound
 from actors.protocol import DrainOutbox, Hear, StopCaused
 from actors.router_notes import LookBack, Settling, Splitting, TryAgain
 from actors.rules.activation import Heard
 from actors.rules.keys import session_key
 from actors.rules.routes import Routed, Unrouted
+from actors.rules.sparing import Sparing
 from actors.rules.stopping import for_room, is_of, stop_of
 from actors.stopping import stop_at_once, stop_awake, stop_in_room
 from actors.unheard import Unheard
@@ -43,6 +45,10 @@ LOG = EventLog("router")
 
 RETRY_COMMIT = 1.0
 """Seconds until a failed commit is tried again."""
+
+
+TOLD_ONCE = frozenset({"not_permitted", "no_default_agent"})
+"""Reasons for which messages are dismissed that hold for the next ones, too."""
 
 
 class Line(msgspec.Struct):
@@ -68,6 +74,7 @@ class Deciding(Actor):
         self._allotted = allotted
         self._checks = Checks(self, services)
         self._services = services
+        self._sparing = Sparing(services.limits.told_again_after)
         self._held_back: dict[str, Line] = {}
         """By chat, while copies are looked for or stored, or a model is asked whom its
         words are for: what came after. No more than the connectors have open."""
@@ -277,7 +284,21 @@ class Deciding(Actor):
         """Settle what nobody hears; tell the sender where one waits."""
         name = inbound.correlation_id
         LOG.info("message dropped", correlation_id=name, reason=reason)
-        self._store(dismissal(inbound, reason, text, self._services))
+        answer = dismissal(inbound, reason, text, self._services)
+        if reason in TOLD_ONCE and self._was_told(answer):
+            self._services.metrics.left_out(reason)
+            answer = untold(answer)
+        self._store(answer)
+
+    def _was_told(self, answer: Answer) -> bool:
+        """Whether its sender, a person, was told the same lately."""
+        inbound, services = answer.inbound, self._services
+        is_own = not (inbound.chain.agents or inbound.occasion)
+        shows = services.account(inbound.address.connector).abilities.shows_asides
+        if not (answer.deliveries and is_own and shows):
+            return False
+        whose = (commits.chat_stream(inbound), inbound.sender_id, answer.settled[1])
+        return not self._sparing.may_tell(whose, services.clock.monotonic())
 
     def _store(self, answer: Answer) -> None:
         commit = commits.as_unheard(

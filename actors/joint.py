@@ -65,6 +65,12 @@ def interrupted(held: Held, asked: tuple[Line, ...], run: Run | None) -> Answer:
     return joint(answer, held)
 
 
+def untold(answer: Answer) -> Answer:
+    """Settle a message the same way, and say nothing of it."""
+    silence = answers.silent(answer.inbound)
+    return msgspec.structs.replace(answer, deliveries=(silence,))
+
+
 def said_meanwhile(injected: Sequence[Inbound]) -> tuple[Line, ...]:
     """Give the lines of the history for what was put into a turn."""
     return tuple(Line("user", each.text, name=each.sender_name) for each in injected)

@@ -65,6 +65,11 @@ class LineMetrics:
             "What a busy conversation did with messages, by agent and outcome.",
             ("agent", "outcome"),
         )
+        self._left_out = metrics.counter(
+            "callboard_notices_left_out",
+            "Refusals that people were not told of, since they were told lately.",
+            ("reason",),
+        )
         self._stages = metrics.histogram(
             "callboard_stage_seconds",
             "Seconds a message spent in one stage of its way.",
@@ -247,6 +252,10 @@ class LineMetrics:
     def buffered(self, agent: str, outcome: str, count: int = 1) -> None:
         """Count what a busy conversation did with messages."""
         self._buffered.add(count, agent, outcome)
+
+    def left_out(self, reason: str) -> None:
+        """Count a refusal of which nothing is said."""
+        self._left_out.add(1, reason)
 
     def stage(self, stage: str, seconds: float) -> None:
         """Observe how long a message stayed in a stage."""

@@ -123,7 +123,7 @@ class TurnTaker(Answering):
                 self._cancelled(held)
             else:
                 self._count("overflow")
-                self._put(dropped(held.inbound))
+                self._put_sparingly(dropped(held.inbound))
 
     # --- one turn ---------------------------------------------------------------
 
