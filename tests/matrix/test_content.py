@@ -26,7 +26,7 @@ Json = dict[str, Any]
         ("a\nb", "<p>a<br />\nb</p>"),
         ("~~no~~", "<p><s>no</s></p>"),
         ("<b>raw</b>", "<p>&lt;b&gt;raw&lt;/b&gt;</p>"),
-        ("![x](https://evil/?q=1)", '<p>!<a href="https://evil/?q=1">x</a></p>'),
+        ("![x](https://evil/?q=1)", '<p><a href="https://evil/?q=1">x</a></p>'),
         ("[x](javascript:alert)", ""),
     ],
 )

@@ -1,0 +1,227 @@
+"""Writes a tree in a dialect of marks and lines: all but Matrix's HTML."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from connectors.chat.markup.dialect import JOINT, Line
+from connectors.chat.markup.tables import aligned, as_lines
+from connectors.chat.markup.tree import (
+    Break,
+    Code,
+    Fence,
+    Heading,
+    Items,
+    Paragraph,
+    Quote,
+    Rule,
+    Table,
+    Text,
+)
+
+if TYPE_CHECKING:
+    from connectors.chat.markup.dialect import Dialect
+    from connectors.chat.markup.tree import (
+        Block,
+        Inline,
+        Item,
+        Link,
+        Mark,
+        Marks,
+        Piece,
+    )
+
+RULE = "———"
+DONE, OPEN = "☑ ", "☐ "
+INDENT = "  "
+SIGNS = "*_~`|"
+
+
+def write(blocks: tuple[Block, ...], dialect: Dialect) -> str:
+    """Write a text; its lines, without blank ones at either end."""
+    lines = _Writer(dialect).blocks(blocks, 0)
+    return "\n".join(line.text for line in lines).strip("\n")
+
+
+class _Writer:
+    """Writes blocks.
+
+    Args:
+        dialect: how.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+
+    def blocks(self, blocks: tuple[Block, ...], depth: int) -> list[Line]:
+        """Write blocks that stand in so many quotes."""
+        lines: list[Line] = []
+        for block in blocks:
+            if block.gap and lines:
+                lines.append(Line(""))
+            lines += self._block(block, depth)
+        return lines
+
+    def _block(self, block: Block, depth: int) -> list[Line]:
+        match block:
+            case Paragraph() | Heading():
+                return self._sentence(block)
+            case Fence(text=text, language=language):
+                return self._fence(text, language)
+            case Rule():
+                return [Line(RULE)]
+            case Quote(blocks=inner):
+                return self._dialect.quote(self.blocks(inner, depth + 1), depth)
+            case Items(items=items):
+                return self._items(items, depth)
+            case Table():
+                return self._table(block)
+
+    def _inline(self, inline: Inline) -> list[Line]:
+        texts = _Sentence(self._dialect).write(self._dialect.prepare(inline))
+        return [Line(text) for text in texts]
+
+    def _sentence(self, heading: Paragraph | Heading) -> list[Line]:
+        if isinstance(heading, Paragraph):
+            return self._inline(heading.inline)
+        before = self._dialect.heading(heading.level)
+        if not before:
+            return self._inline(tuple(map(bold, heading.inline)))
+        return [Line(before + line.text) for line in self._inline(heading.inline)]
+
+    def _fence(self, text: str, language: str) -> list[Line]:
+        if not text.strip():
+            return []
+        return [
+            Line(line, is_flush=True) for line in self._dialect.fence(text, language)
+        ]
+
+    def _items(self, items: tuple[Item, ...], depth: int) -> list[Line]:
+        lines: list[Line] = []
+        for item in items:
+            if item.gap and lines:
+                lines.append(Line(""))
+            lines += self._item(item, depth)
+        return lines
+
+    def _item(self, item: Item, depth: int) -> list[Line]:
+        marker = self._dialect.bullet if item.number is None else f"{item.number}. "
+        if item.is_done is not None:
+            marker = DONE if item.is_done else OPEN
+        lines = self.blocks(item.blocks, depth)
+        if not lines or (lines[0].is_flush and item.blocks):
+            return [Line(marker.rstrip()), *lines]
+        first, *others = lines
+        return [
+            Line(marker + first.text),
+            *(
+                line if line.is_flush or not line.text else Line(INDENT + line.text)
+                for line in others
+            ),
+        ]
+
+    def _table(self, table: Table) -> list[Line]:
+        rows = aligned(table)
+        if rows is not None:
+            return self._fence("\n".join(rows), "")
+        first, *others = as_lines(table)
+        said = [tuple(map(bold, first)), *others]
+        return [line for row in said for line in self._inline(row)]
+
+
+def bold(piece: Piece) -> Piece:
+    """Mark a piece as strong."""
+    if isinstance(piece, Break) or "strong" in piece.marks:
+        return piece
+    return msgspec.structs.replace(piece, marks=("strong", *piece.marks))
+
+
+class _Sentence:
+    """Writes one paragraph.
+
+    Args:
+        dialect: how.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._line = ""
+        self._open: list[Mark] = []
+        self._is_closed = False
+        """Whether the last thing written is the end of a mark."""
+
+    def write(self, inline: Inline) -> list[str]:
+        """Give the lines of a paragraph; marks do not go over their ends."""
+        lines: list[str] = []
+        for piece in inline:
+            if isinstance(piece, Break):
+                self._close(())
+                lines.append(self._line)
+                self._line, self._is_closed = "", False
+            else:
+                self._add(piece)
+        self._close(())
+        return [*lines, self._line]
+
+    def _add(self, piece: Text | Code | Link) -> None:
+        known = self._dialect.marks
+        marks: Marks = tuple(mark for mark in piece.marks if mark in known)
+        self._close(marks)
+        opened: list[Mark] = [mark for mark in marks if mark not in self._open]
+        opener = "".join(known[mark][0] for mark in opened)
+        is_first = not (self._line.strip() or opener)
+        said = self._said(piece, is_first=is_first)
+        core = said.strip()
+        if not core and not self._dialect.is_tagged:
+            self._push(said)
+            return
+        self._open += opened
+        if self._dialect.is_tagged:
+            self._line += opener + said
+            return
+        begin = said.index(core)
+        self._push(said[:begin])
+        self._push(opener + core, is_mark=bool(opener))
+        self._push(said[begin + len(core) :])
+
+    def _said(self, piece: Text | Code | Link, *, is_first: bool) -> str:
+        match piece:
+            case Text(text=text):
+                return self._dialect.escape(text, is_first=is_first)
+            case Code(text=text):
+                return self._dialect.code(text)
+            case _:
+                return self._dialect.link(piece)
+
+    def _push(self, said: str, *, is_mark: bool = False) -> None:
+        if not said:
+            return
+        last = self._line[-1:]
+        is_doubled = last == said[0] and last in SIGNS and not self._is_escaped()
+        is_inside = self._dialect.needs_edges and (
+            (is_mark and last.isalnum()) or (self._is_closed and said[0].isalnum())
+        )
+        self._line += (JOINT if last and (is_doubled or is_inside) else "") + said
+        self._is_closed = False
+
+    def _is_escaped(self) -> bool:
+        return self._line.endswith("\\" + self._line[-1:])
+
+    def _close(self, wanted: Marks) -> None:
+        """Close what is open and not wanted, and all that was opened after it."""
+        kept = 0
+        while kept < len(self._open) and self._open[kept] in wanted:
+            kept += 1
+        ended = [self._dialect.marks[mark][1] for mark in reversed(self._open[kept:])]
+        del self._open[kept:]
+        if not ended:
+            return
+        if self._dialect.is_tagged:
+            self._line += "".join(ended)
+            return
+        bare = self._line.rstrip()
+        blanks = self._line[len(bare) :]
+        self._line = bare + "".join(ended) + blanks
+        self._is_closed = not blanks
