@@ -12,6 +12,7 @@ from actors.guests import ReadGuests
 from actors.protocol import DrainOutbox, TakeUp
 from actors.records import AUDIT
 from actors.scheduling import LookAgain
+from actors.slot_records import SLOT
 from actors.staff_rows import CHANGE
 from actors.staffing import ReadStaff
 from runtime.actor import Actor
@@ -57,6 +58,7 @@ class Keeper(Actor):
         store: what to look after.
         clock: the wall clock.
         audit_keep: seconds after which an audit record is forgotten; None: never.
+        slots_keep: the same for what became of appointments' slots.
         connectors: names of all connectors.
     """
 
@@ -68,12 +70,16 @@ class Keeper(Actor):
         clock: Clock,
         *,
         audit_keep: float | None = None,
+        slots_keep: float | None = None,
         connectors: Collection[str] = (),
     ) -> None:
         super().__init__()
         self._store = store
         self._clock = clock
-        self._audit_keep = audit_keep
+        kinds = {AUDIT: audit_keep, CHANGE: audit_keep, SLOT: slots_keep}
+        self._keeps = {kind: keep for kind, keep in kinds.items() if keep is not None}
+        """By kind the seconds for which records are kept; others are for ever."""
+
         self._connectors = connectors
 
     def on_start(self) -> None:
@@ -96,9 +102,8 @@ class Keeper(Actor):
         now = self._clock.wall()
         try:
             await self._prune_settled(now - KEEP_DEDUP)
-            if self._audit_keep is not None:
-                for kind in (AUDIT, CHANGE):
-                    await self._prune_records(kind, now - self._audit_keep)
+            for kind, keep in self._keeps.items():
+                await self._prune_records(kind, now - keep)
         except StoreError as error:
             LOG.warning("old rows not removed", why=str(error))
 

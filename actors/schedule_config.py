@@ -31,6 +31,9 @@ class SchedulerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     most_failures: Annotated[int, Meta(ge=0, le=100)] = 3
     """What repeats is paused after it failed so often in a row; 0: never."""
 
+    history_days: Annotated[float, Meta(gt=0, le=3_650)] = 30.0
+    """Days for which it is kept what became of each time."""
+
     most_per_person: Annotated[int, Meta(ge=1, le=10_000)] = 50
     """Appointments that one person may have."""
 

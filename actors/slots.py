@@ -17,6 +17,7 @@ from actors.occasions import Times, as_inbound
 from actors.rules import schedule
 from actors.rules.schedule import Appointment, Policy, Previous, Woken
 from actors.schedule_rows import SHOWN_ID, as_entry, part_of, read
+from actors.slot_records import of_slots
 from runtime.logs import EventLog
 from runtime.rows import Commit
 
@@ -111,6 +112,7 @@ class Slots:
             at=now,
             accepts=tuple(commits.as_accept(each, now) for each in inbounds),
             deliveries=tuple(commits.as_enqueue(each, row.part) for each in notes),
+            records=of_slots(row, it, woken, inbounds),
             entries=(after,),
         )
         return Prepared(row.id, it, woken, inbounds, notes, commit)

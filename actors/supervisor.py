@@ -103,8 +103,13 @@ def tree(company: Company) -> Supervisor:
     allotted = Allotted(company.roster.team.table)
 
     def keeper() -> Keeper:
-        keep = services.audit.keep_days * DAY
-        return Keeper(store, clock, audit_keep=keep, connectors=connectors)
+        return Keeper(
+            store,
+            clock,
+            audit_keep=services.audit.keep_days * DAY,
+            slots_keep=services.scheduler.history_days * DAY,
+            connectors=connectors,
+        )
 
     closer = ChildSpec(name="closer", start=lambda: Closer(services))
     children = (

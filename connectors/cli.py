@@ -46,6 +46,7 @@ COMMANDS = {
     "route": ("connectors.commands.route", "Tell who would hear a message, and why."),
     "schedule": ("connectors.commands.schedule", "Reminders, tasks, cron, heartbeats."),
     "serve": ("connectors.commands.serve", "Run all connectors until stopped."),
+    "tasks": ("connectors.commands.tasks", "What agents do, will do and did."),
     "tools": ("connectors.commands.tools", "List what agents can do."),
     "usage": ("connectors.commands.usage", "Sum up tokens, cost and time."),
 }

@@ -67,6 +67,21 @@ async def test_audit_records_are_kept_as_long_as_was_asked(
         assert len(await store.records("conversation")) == 1
 
 
+async def test_what_became_of_slots_is_kept_as_long_as_was_asked(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    await note_many(store, "slot", 10, EPOCH - 60)
+    await note_many(store, "audit", 10, EPOCH - 60)
+    async with virtual(autojump_clock) as system:
+        system.spawn(Keeper(store, TrioClock(), slots_keep=PRUNE_EVERY))
+        await trio.sleep(0.9 * PRUNE_EVERY)
+        assert len(await store.records("slot")) == 10
+        await trio.sleep(0.2 * PRUNE_EVERY)
+        assert await store.records("slot") == ()
+        assert len(await store.records("audit")) == 10
+
+
 async def test_audit_records_are_kept_for_ever_unless_asked(
     autojump_clock: Clock,
 ) -> None:

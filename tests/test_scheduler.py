@@ -19,6 +19,7 @@ from actors.schedule_config import SchedulerConfig
 from actors.schedule_rows import KIND, as_entry, read
 from actors.scheduler import LOOK_EVERY, Scheduler
 from actors.scheduling import LookAgain, Scheduled
+from actors.slot_records import SLOT, SlotRecord
 from connectors.model_checks import find_zone
 from runtime.memory_store import MemoryStore
 from runtime.metrics import Metrics
@@ -173,6 +174,27 @@ async def test_what_is_not_done_yet_is_not_begun_again(autojump_clock: Clock) ->
         await bench.settle_all()
         await trio.sleep(600)
         assert bench.slots()[1:] == [f"a@{EPOCH + 2400:.0f}"]
+
+
+async def test_of_each_slot_it_is_kept_what_became_of_it(autojump_clock: Clock) -> None:
+    async with open_bench(autojump_clock, a=every(600)) as bench:
+        await trio.sleep(1300)
+        (begun,) = [each.id for each in bench.heard()]
+        fired, skipped = (await bench.store.records(SLOT, "a"))[::-1]
+    body = msgspec.json.decode(fired.body, type=SlotRecord)
+    assert (fired.id, body.outcome, body.due, body.message) == (
+        f"a@{EPOCH + 600:.0f}",
+        "fired",
+        EPOCH + 600,
+        begun,
+    )
+    body = msgspec.json.decode(skipped.body, type=SlotRecord)
+    assert (body.outcome, body.reason, body.due, body.message) == (
+        "skipped",
+        "busy",
+        EPOCH + 1200,
+        "",
+    )
 
 
 async def test_what_always_fails_is_paused_and_its_chat_is_told(

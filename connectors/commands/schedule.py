@@ -6,6 +6,7 @@ import click
 
 from connectors.commands.schedule_add import add
 from connectors.commands.schedule_change import pause, remove, resume, run
+from connectors.commands.schedule_history import history
 from connectors.commands.schedule_list import list_appointments, show
 
 
@@ -18,5 +19,5 @@ def command() -> None:
     """
 
 
-for each in (list_appointments, show, add, pause, resume, run, remove):
+for each in (list_appointments, show, history, add, pause, resume, run, remove):
     command.add_command(each)

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from actors.schedule_rows import SHOWN_ID
+from connectors.commands import schedule_history
 from connectors.commands.database import database_options, find_database, json_option
 from connectors.commands.printing import (
     first_words,
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEADERS = ("ID", "KIND", "AGENT", "CHAT", "NEXT", "IN", "REPEAT", "STATE", "TEXT")
+
+RUNS_SHOWN = 5
+"""Of its times that are over; `schedule history` shows more."""
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -75,15 +79,21 @@ def list_appointments(
 @click.argument("prefix", metavar="ID")
 @json_option
 def show(config: Path | None, db: Path | None, prefix: str, *, as_json: bool) -> None:
-    """Show one appointment; of its ID the beginning is enough."""
-    found = shown(find_row(find_database(config, db), prefix))
+    """Show one appointment and its last times; of its ID the beginning is enough."""
+    path = find_database(config, db)
+    found = shown(find_row(path, prefix))
+    runs = schedule_history.read(path, found.id, RUNS_SHOWN)
     if as_json:
-        say_json(found)
+        say_json({**msgspec.structs.asdict(found), "runs": runs})
         return
     shown_as = {**msgspec.structs.asdict(found), "items": ", ".join(found.items)}
     for name, text in shown_as.items():
         if text not in {None, ""}:
             say(f"{name + ':':<12}{text}")
+    if runs:
+        say()
+        for line in schedule_history.lines(runs):
+            say(line)
 
 
 def shown(row: Row) -> Shown:

@@ -1,0 +1,103 @@
+"""What became of each slot of an appointment, for people who read it later; pure.
+
+Written in the one commit that carries a slot out, or leaves it out. How the work on it
+ended stands in the inbox, then in the audit, and what it took in the ledger: said once
+there, it is looked up and not written down again. No event tells of a slot, so
+`callboard records` leaves these rows alone; they are kept for
+`scheduler.history_days`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from actors.rules.schedule import slot_name
+from runtime.rows import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from actors.messages import Inbound
+    from actors.rules.schedule import Appointment, Woken
+    from runtime.entries import StoredEntry
+
+SLOT = "slot"
+
+LONGEST = 120
+"""Characters that are kept of what was to be said or done."""
+
+Outcome = Literal["fired", "skipped", "paused"]
+"""It was carried out; it was not; the appointment rests from now on, since it fails."""
+
+
+class SlotRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One slot that was carried out, or some that were not for the same reason."""
+
+    appointment: str
+    kind: str
+    agent: str
+    connector: str
+    chat: str
+    text: str
+    outcome: Outcome
+    reason: str = ""
+    """Why it was skipped: one word of `rules/schedule.Skip`."""
+
+    due: float
+    """Unix seconds; of several the first."""
+
+    count: int = 1
+    message: str = ""
+    """Id of the message that stands for it in the inbox."""
+
+
+def of_slots(
+    row: StoredEntry, it: Appointment, woken: Woken, inbounds: tuple[Inbound, ...]
+) -> tuple[Record, ...]:
+    """Write down what is done about an appointment that woke.
+
+    Args:
+        row: the appointment as it is stored,
+        it: and what it says.
+        woken: what is done about it.
+        inbounds: the messages of its slots, in their order.
+    """
+    return tuple(
+        Record(
+            kind=SLOT,
+            id=name,
+            owner=row.id,
+            part=row.part,
+            body=msgspec.json.encode(body),
+        )
+        for name, body in _bodies(row.id, it, woken, inbounds)
+    )
+
+
+def _bodies(
+    name: str, it: Appointment, woken: Woken, inbounds: tuple[Inbound, ...]
+) -> Iterator[tuple[str, SlotRecord]]:
+    what = " ".join((it.text or "; ".join(it.items)).split())
+    body = SlotRecord(
+        appointment=name,
+        kind=it.kind,
+        agent=it.agent,
+        connector=it.address.connector,
+        chat=it.address.chat,
+        text=what if len(what) <= LONGEST else f"{what[: LONGEST - 1]}…",
+        outcome="fired",
+        due=it.next_due or it.run_at,
+    )
+    change = msgspec.structs.replace
+    for due, inbound in zip(woken.slots, inbounds, strict=True):
+        yield slot_name(name, due), change(body, due=due, message=inbound.id)
+    skipped = change(body, outcome="skipped")
+    for reason, count in woken.skipped:
+        # Why the reason: slots of one wake may be skipped for two of them.
+        record_id = f"{slot_name(name, body.due)}:{reason}"
+        yield record_id, change(skipped, reason=reason, count=count)
+    if woken.is_given_up:
+        record_id = f"{slot_name(name, body.due)}:paused"
+        yield record_id, change(body, outcome="paused", reason="failures")
