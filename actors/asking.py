@@ -81,7 +81,7 @@ class Asking:
         self._persona = persona
         self._services = services
         self._start = start
-        self._is_planned = False
+        self._is_planned = start.mode == "autonomous"  # its model is chosen
         self._earlier: tuple[Spent, ...] = ()  # what the rounds before took
         self._hears = True  # whether people hear what is said
         self._spoken: list[str] = []  # said in this round so far

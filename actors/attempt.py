@@ -25,6 +25,7 @@ from actors.protocol import (
     TurnSpoke,
 )
 from actors.rules import message_state
+from actors.rules.briefing import mode_of
 from actors.showing import DraftDue, Showing
 from actors.signals import Signals, SignDue
 from actors.trying import (
@@ -366,7 +367,7 @@ class Attempt:
             may_have_steps=held.state.may_have_steps or bool(held.also),
             is_steered=known.is_steered,
             injected=held.injected,
-            mode="visible" if self.inbound.chain.turns else "conversation",
+            mode=mode_of(self.inbound),
         )
         session.tell(names.agent(self._persona.name), start)
 

@@ -12,6 +12,16 @@ from runtime.fact_rows import FactChange
 from runtime.rows import Record
 
 
+class Plan(msgspec.Struct, frozen=True):
+    """What an agent has decided to do by itself."""
+
+    text: str
+    """As whoever carries it out reads it."""
+
+    tokens: int
+    """What that may take; 0: no limit."""
+
+
 class Carried(msgspec.Struct, frozen=True, kw_only=True):
     """Rows for the one commit that carries the answer, and what to say of them.
 
@@ -40,6 +50,9 @@ class Carried(msgspec.Struct, frozen=True, kw_only=True):
 
     policy: Chosen = ""
     """What a person chose that is done with messages that come meanwhile (B1)."""
+
+    plan: Plan | None = None
+    """Carried out as a message of its own, which the answer's commit accepts."""
 
 
 NOTHING = Carried()

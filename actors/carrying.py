@@ -17,7 +17,7 @@ from actors.acquaintance import ChangePerson
 from actors.carried import NOTHING, Carried, joined
 from actors.conducting import LATER, conduct
 from actors.jotting import jot
-from actors.rules import actions, languages, markers
+from actors.rules import actions, decision, languages, markers
 from actors.rules.approvals import person as account_of
 from actors.rules.confirming import Outcome
 from actors.rules.reciting import in_earnest
@@ -60,16 +60,32 @@ async def carry_out(
     """
     wants = in_earnest(markers.parse(text, "assistant", persona.egress).others)
     kit = services.memory
-    if not wants and (kit is None or not kit.config.auto_save):
+    is_own = inbound.occasion == "plan"
+    if not (wants or is_own) and (kit is None or not kit.config.auto_save):
         return NOTHING
     parts: list[Carried] = []
+    asker = (persona, services, turn)
     with trio.move_on_after(WITHIN) as scope:
-        await _gather(wants, parts, inbound, (persona, services, turn))
+        await _gather(wants, parts, inbound, asker)
+        if is_own:
+            parts.append(await _logged(text, inbound, asker))
     if scope.cancelled_caught:
         LOG.warning("not all was carried out", correlation_id=inbound.correlation_id)
         late = Outcome(kind="refused", what=THE_REST, why=LATER)
         parts.append(Carried(outcomes=(late,)))
     return joined(parts)
+
+
+async def _logged(
+    text: str, inbound: Inbound, asker: tuple[Persona, Services, Actor]
+) -> Carried:
+    """Have the day's log say what an agent did by itself (F300)."""
+    persona, services, turn = asker
+    said = markers.parse(text, "assistant", persona.egress)
+    words = "" if said.is_withheld else said.visible
+    person = await knowing.person_of(turn, services, inbound)
+    entry = decision.log_entry(inbound.text, words)
+    return await noting.log(entry, inbound, person, asker)
 
 
 async def _gather(

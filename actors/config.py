@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from actors.autonomous_config import AutonomousConfig
 from actors.group_config import GroupConfig, RouteActivation
 from actors.marker_config import UNLESS_TOLD, MarkerFamily
 from actors.prompt_config import ContextConfig
@@ -122,6 +123,8 @@ class AgentConfig(Struct, frozen=True, forbid_unknown_fields=True):
     context: ContextConfig = field(default_factory=ContextConfig)
 
     groups: GroupConfig = field(default_factory=GroupConfig)
+
+    autonomous: AutonomousConfig = field(default_factory=AutonomousConfig)
 
     is_conductor: bool = False
     """Whether what it hands on comes before what other agents hand on, and whether its

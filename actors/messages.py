@@ -12,8 +12,17 @@ from typing import Literal
 import msgspec
 
 Role = Literal["user", "assistant", "tool"]
-Occasion = Literal["", "said", "reminder", "task", "cron", "heartbeat"]
-"""Of what the runtime wrote itself: what was due; `said`: a reminder, as it was set."""
+Occasion = Literal[
+    "", "said", "reminder", "task", "cron", "heartbeat", "autonomous", "plan"
+]
+"""Of what the runtime wrote itself: what was due; `said`: a reminder, as it was set;
+`plan`: what an agent has decided to do by itself."""
+
+ALONE: frozenset[Occasion] = frozenset({"cron", "heartbeat", "autonomous", "plan"})
+"""What comes again and again is told nothing of the conversation: cheap (F294)."""
+
+BY_ITSELF: frozenset[Occasion] = frozenset({"autonomous", "plan"})
+"""An agent decides whether to do anything; it does it (F300)."""
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -195,6 +204,9 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
 
     priority: int = 5
     """1 to 10, lower is more urgent: whose turn comes first when many wait (F284)."""
+
+    tokens: int = 0
+    """What its turn may take, read and written; 0: no limit of its own."""
 
     def __post_init__(self) -> None:
         """Take the message's own id for the correlation id unless one is given."""

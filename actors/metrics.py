@@ -197,6 +197,11 @@ class LineMetrics:
         self._appointments = metrics.gauge(
             "callboard_appointments", "Appointments that are kept."
         )
+        self._decisions = metrics.counter(
+            "callboard_decisions",
+            "Whether agents did anything by themselves, by agent and outcome.",
+            ("agent", "outcome"),
+        )
         self._slots = metrics.counter(
             "callboard_appointments_due",
             "Times at which something was due, by kind and what became of them.",
@@ -224,6 +229,10 @@ class LineMetrics:
     def slot(self, kind: str, outcome: str, count: int = 1) -> None:
         """Count times at which something was due."""
         self._slots.add(count, kind, outcome)
+
+    def decision(self, agent: str, outcome: str) -> None:
+        """Count what an agent decided about doing anything by itself."""
+        self._decisions.add(1, agent, outcome)
 
     def late(self, seconds: float) -> None:
         """Observe by how much something was late."""

@@ -147,6 +147,18 @@ async def consider(
     )
 
 
+async def log(
+    entry: str, inbound: Inbound, person: Person, asker: tuple[Persona, Services, Actor]
+) -> Carried:
+    """Have something written into the day's log, with an answer (F162, F300)."""
+    persona, services, turn = asker
+    if services.memory is None:
+        return Carried()
+    source = source_of(inbound, person, services)
+    kept = await ask((KeepLog(entry),), source, persona.name, (services, turn))
+    return Carried(facts=kept.changes, entries=kept.entries)
+
+
 async def ask(
     notes: tuple[Note, ...],
     source: Source,

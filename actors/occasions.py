@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from actors.messages import Inbound
+import msgspec
+
+from actors.messages import BY_ITSELF, Inbound
 from actors.rules import priority
 from actors.rules.local_time import in_words
-from actors.rules.schedule import slot_name
+from actors.rules.schedule import plan_name, slot_name
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
+    from actors.carried import Plan
     from actors.messages import Occasion
     from actors.rules.schedule import Appointment
 
@@ -28,6 +31,7 @@ ASK = {
         "Nobody wrote this now. See whether anything of this needs to be done or said;"
         " if not, answer HEARTBEAT_OK and nothing else."
     ),
+    "autonomous": "Nobody wrote this now. See whether anything serves your goals now.",
 }
 
 
@@ -62,6 +66,28 @@ def as_inbound(
         agent=it.agent,
         priority=priority.SCHEDULED,
         occasion=occasion,
+        wants_drafts=occasion not in BY_ITSELF,
+        tokens=it.tokens,
+    )
+
+
+def as_plan(slot: Inbound, plan: Plan, message_id: str, now: float) -> Inbound:
+    """Make the message by which an agent carries out what it has decided (F300).
+
+    Args:
+        slot: the message of the slot in which it decided.
+        plan: what is to be done.
+        message_id: unique.
+        now: Unix seconds.
+    """
+    return msgspec.structs.replace(
+        slot,
+        id=message_id,
+        platform_id=plan_name(slot.platform_id),
+        text=plan.text,
+        received_at=now,
+        occasion="plan",
+        tokens=plan.tokens,
     )
 
 

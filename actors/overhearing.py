@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.deliveries import Delivery
-from actors.messages import Inbound
+from actors.messages import ALONE, Inbound
 from actors.rules.overheard import Ear, Exchange, Told, last_turn, overheard
 from runtime.errors import StoreError
 from runtime.logs import EventLog
@@ -31,8 +31,6 @@ PAGE = 50
 
 # Chosen: a thousand rows of one chat, some 20 ms of reading. Further back nobody looks.
 MOST_PAGES = 20
-
-ALONE = frozenset({"cron", "heartbeat"})
 
 
 async def overhear(

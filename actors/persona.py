@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from actors.config import RoutingConfig
 from actors.ports import Tool, ToolSource
 from actors.rules import tags
 from actors.rules.briefing import NO_FILES, PersonaFiles
@@ -74,6 +75,25 @@ class Persona:
         """
         config = structs.replace(self.config, markers=(), is_conductor=False)
         return replace(self, config=config, colleagues={}, conducting="")
+
+    def planning(self) -> Persona:
+        """Give it as it is while it decides whether to do anything by itself (F300)."""
+        wanted = self.config.autonomous.planner or self.config.routing.cheap
+        return self._by_itself(wanted, 0)
+
+    def by_itself(self) -> Persona:
+        """Give it as it is while it carries out what it has decided."""
+        own = self.config.autonomous
+        return self._by_itself(own.executor, own.executor_rounds)
+
+    def _by_itself(self, model: str, rounds: int) -> Persona:
+        config = structs.replace(
+            self.config,
+            model=model or self.config.model,
+            routing=RoutingConfig(),
+            max_tool_rounds=rounds,
+        )
+        return replace(self, config=config)
 
     @property
     def abilities(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from actors import names
+from actors import names, standing
 from actors.protocol import CloseDoor, Deliver, Route
 from actors.rules.agenda import Agenda, Known
 from actors.rules.appointing import Book
@@ -106,7 +106,9 @@ class Scheduler(Actor):
         self._is_closed = not services.scheduler.is_on
 
     async def on_start(self) -> None:
-        """Read what there is."""
+        """Read what there is, and what the settings want."""
+        if not self._is_closed:
+            await standing.settle(self._services)
         await self._load()
         self._arm()
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from actors.metrics import LineMetrics
     from actors.ports import MediaReader, Notebook, Noted
     from actors.rules.identity import Person
+    from actors.rules.schedule import Appointment
     from actors.rules.voice import Translate
     from actors.session_config import SessionConfig
     from runtime.actor import Actor
@@ -124,6 +125,11 @@ class Services:
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     find_zone: Callable[[str], tzinfo | None] = utc_only
     """Gives a time zone by its name; None: there is none."""
+
+    standing: Mapping[str, Appointment] = field(
+        default_factory=dict[str, "Appointment"]
+    )
+    """Appointments that the settings want kept, by id; without times."""
 
     media: MediaReader | None = None
     """Reads attachments; None: there is nobody to read them."""

@@ -44,6 +44,21 @@ ENDED: dict[InboxState, Previous] = {
     "dead": "failed",
 }
 
+FAULTS = frozenset(
+    {
+        "allowance",
+        "context",
+        "model",
+        "stuck",
+        "timeout",
+        "undecided",
+        "untrusted",
+        "vision",
+    }
+)
+"""Why a turn ended without an answer, where the next slot's may well end the same way.
+Not what passes by itself: a day's budget, a restart."""
+
 
 class Prepared(msgspec.Struct, frozen=True):
     """What is to be stored about an appointment that woke, and told afterwards."""
@@ -134,8 +149,19 @@ class Slots:
         if not (it.last_due and it.repeat):
             return "none"
         slot = schedule.slot_name(name, it.last_due)
-        found = await self._services.store.answered(it.address.connector, slot)
-        return "done" if found is None else ENDED[found.message.state]
+        ended = await self._ended(it, slot)
+        if it.kind == "autonomous" and ended == "done":
+            # What was decided in it may still be carried out: never two at once.
+            return await self._ended(it, schedule.plan_name(slot))
+        return ended
+
+    async def _ended(self, it: Appointment, name: str) -> Previous:
+        found = await self._services.store.answered(it.address.connector, name)
+        if found is None:
+            return "done"
+        message = found.message
+        is_fault = message.state == "replied" and message.reason in FAULTS
+        return "failed" if is_fault else ENDED[message.state]
 
     async def _without_known(self, name: str, it: Appointment, woken: Woken) -> Woken:
         """Leave out the slots that were accepted before."""

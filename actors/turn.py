@@ -17,6 +17,8 @@ from actors.attachments import Question, read_attachments
 from actors.carrying import carry_out
 from actors.colleagues import Colleagues
 from actors.consulting import tools_of
+from actors.autonomous import Planner
+from actors.failures import as_failed
 from actors.ledger import total
 from actors.meanwhile import Meanwhile
 from actors.overhearing import overhear
@@ -35,8 +37,6 @@ from runtime.actor import Actor
 from runtime.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from actors.messages import ToolCall
     from actors.persona import Persona
     from actors.rules.overheard import Word
@@ -46,15 +46,12 @@ TAKEN_OVER = "⚠️ Another attempt at this took over."
 
 TIMED_OUT = "⚠️ Request timed out. Please try again."
 
-FAILURES: dict[str, Callable[[str], Failed]] = {
-    "busy": lambda text: Failed(text, "model", "unavailable", may_retry=True),
-    "refused": lambda text: Failed(text, "model", "refused"),
-    "untrusted": lambda text: Failed(text, "untrusted", "refused"),
-    "budget": lambda text: Failed(text, "budget", "budget"),
-    "vision": lambda text: Failed(text, "vision", "refused"),
-    "context": lambda text: Failed(text, "context", "refused"),
-}
-"""What a failed turn is, by what its rules say."""
+EXPIRED = (
+    "⚠️ I have not finished what I had decided to do by myself: too much time has passed"
+    " since."
+)
+NOT_DONE = "NO_REPLY"
+"""The answer about a plan that nobody has begun in time: nothing is told."""
 
 
 class Turn(Actor):
@@ -81,10 +78,8 @@ class Turn(Actor):
             super().on_receive(message)
             return
         start, services = message.start, self._services
-        persona = self._persona.as_read(message.files)
-        if start.mode in SPOKEN_TO:
-            persona = persona.spoken_to()
-        ends_at = trio.current_time() + persona.turn_seconds(services.limits)
+        persona = playing(self._persona.as_read(message.files), start)
+        ends_at = trio.current_time() + self._seconds(persona, start)
         words = Words(self, start, services, persona.egress)
         question = Question(start)
         memories = NO_MEMORIES
@@ -109,22 +104,9 @@ class Turn(Actor):
         asking = Asking(self, start, persona, services, words)
         asking.prompting.memories = memories
         asking.prompting.overheard = said
-        colleagues = Colleagues(self, start, persona, services, ends_at)
-        course = Course(start, persona, services, asking, colleagues)
-        outcome = await course.run(ends_at)
+        outcome = await self._outcome(start, persona, asking, ends_at)
         if isinstance(outcome, Finished):
-            outcome = msgspec.structs.replace(
-                outcome,
-                heard=question.heard,
-                resume=asking.resume,
-                consulted=colleagues.asked,
-                kept_apart=await kept_apart(
-                    outcome, start.inbound, persona, services, self
-                ),
-                carried=await carry_out(
-                    outcome.text, start.inbound, persona, services, self
-                ),
-            )
+            outcome = msgspec.structs.replace(outcome, heard=question.heard)
         words.tell()
         ended = TurnEnded(start.turn_id, outcome)
         # Why not by way of the agent: one that was restarted meanwhile does not know
@@ -132,6 +114,57 @@ class Turn(Actor):
         self.tell(start.session, ended)
         self.tell(names.agent(persona.name), ended)
         self.stop()
+
+    def _seconds(self, persona: Persona, start: StartTurn) -> float:
+        """Say how long this turn may take, in seconds."""
+        whole, own = persona.turn_seconds(self._services.limits), persona.config
+        if start.inbound.occasion == "autonomous":
+            return min(whole, own.autonomous.planner_timeout)
+        if start.inbound.occasion == "plan":
+            return min(whole, own.autonomous.executor_timeout)
+        return whole
+
+    async def _outcome(
+        self, start: StartTurn, persona: Persona, asking: Asking, ends_at: float
+    ) -> Finished | Failed:
+        services, inbound = self._services, start.inbound
+        if inbound.occasion == "autonomous":
+            return await Planner(start, persona, services, asking).run(ends_at)
+        if self._is_too_late(start, persona):
+            services.metrics.decision(persona.name, "expired")
+            # Whatever an attempt has done is durable, and after its claim.
+            is_begun = start.attempt > 1
+            silent = Finished(NOT_DONE, rounds=0)
+            return Failed(EXPIRED, "expired") if is_begun else silent
+        colleagues = Colleagues(self, start, persona, services, ends_at)
+        course = Course(start, persona, services, asking, colleagues)
+        outcome = await course.run(ends_at)
+        if isinstance(outcome, Failed):
+            return outcome
+        asker = (persona, services, self)
+        return msgspec.structs.replace(
+            outcome,
+            resume=asking.resume,
+            consulted=colleagues.asked,
+            kept_apart=await kept_apart(outcome, inbound, *asker),
+            carried=await carry_out(outcome.text, inbound, *asker),
+        )
+
+    def _is_too_late(self, start: StartTurn, persona: Persona) -> bool:
+        """Whether a plan was made so long ago that things may be otherwise by now."""
+        if start.inbound.occasion != "plan":
+            return False
+        lasts = persona.config.autonomous.plan_lasts
+        return self._services.clock.wall() > start.inbound.received_at + lasts
+
+
+def playing(persona: Persona, start: StartTurn) -> Persona:
+    """Give a persona as it is in this turn."""
+    if start.mode in SPOKEN_TO:
+        return persona.spoken_to()
+    if start.inbound.occasion == "autonomous":
+        return persona.planning()
+    return persona.by_itself() if start.inbound.occasion == "plan" else persona
 
 
 class Course:
@@ -172,6 +205,7 @@ class Course:
             self._calls.permits.denied,
             LoopLimits(settings.warn_after, settings.block_after, settings.break_after),
             persona.egress,
+            start.inbound.tokens,
         )
         self._rounds = 0
         self._meanwhile = Meanwhile(start, persona)
@@ -213,9 +247,8 @@ class Course:
                         used = transcript.used_tools(self._turn.lines)
                         handed = tuple(self._calls.delegations)
                         return Finished(whole, handed, used=used)
-                    case rules.Fail(text=text, kind=kind, not_before=due):
-                        failed = FAILURES[kind](text)
-                        return msgspec.structs.replace(failed, not_before=due)
+                    case rules.Fail():
+                        return as_failed(effect)
                     case rules.AskModel(with_tools=with_tools):
                         effects = await self._ask(with_tools=with_tools)
                     case rules.CallTool(call=call):

@@ -17,8 +17,10 @@ from actors.answering import Answering
 from actors.attempt import Attempt
 from actors.chapters import Reset
 from actors.consent import Beside, Consent
+from actors.decided import decided
 from actors.held import Held, Known
 from actors.joint import interrupted, joint
+from actors.messages import ALONE
 from actors.open_messages import settled_among
 from actors.protocol import Failed, Finished
 from actors.rules import message_state, queueing
@@ -34,9 +36,6 @@ NEXT = "Got it, I'll get to this next."
 
 # Chosen: seconds until a turn is begun again without those that somebody settled.
 SORTED_OUT_AFTER = 1.0
-
-ALONE = frozenset({"cron", "heartbeat"})
-"""What comes again and again is told nothing of the conversation: cheap (F294)."""
 
 GAVE_UP = "⚠️ I tried this {count} times and could not finish it. Please ask anew."
 
@@ -225,6 +224,10 @@ class TurnTaker(Answering):
         if inbound.occasion in ALONE:  # the model goes on elsewhere
             finished = msgspec.structs.replace(finished, resume="")
         persona, services = self._persona, self._services
+        if inbound.occasion == "autonomous":
+            made = (services.ids, services.clock.wall())
+            self._put(decided(inbound, finished, persona, made, run))
+            return
         answer = answers.reply(held.asked, asked, finished, persona, services, run)
         answer = msgspec.structs.replace(answer, inbound=inbound)
         if finished.carried.ends:

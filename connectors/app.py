@@ -42,6 +42,7 @@ from connectors.model_checks import find_zone
 from connectors.notebook import make_notebook
 from connectors.personas import Personas
 from connectors.remembering import make_memory
+from connectors.standing import standing_of
 from connectors.stock import Stock, open_stock
 from connectors.toolbox import make_media_reader, make_tools
 from connectors.tools.memory import memory_tools
@@ -177,6 +178,7 @@ async def open_app(
             redact=redact,
             scheduler=config.scheduler,
             find_zone=find_zone,
+            standing=standing_of(config),
             media=make_media_reader(config, clock, sandbox, stack),
             people=config.people,
             commands=config.commands,

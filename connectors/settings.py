@@ -45,6 +45,7 @@ from connectors.notebook import check_notebook
 from connectors.people_checks import check_embedders, check_log_folder, check_people
 from connectors.personas import FILES, read_persona, unknown_files
 from connectors.servers_file import with_servers_file
+from connectors.standing import check_autonomous
 from runtime.config import Complaint, close_to, load
 from runtime.errors import SettingsError
 
@@ -219,6 +220,7 @@ def check_agent(name: str, agent: AgentConfig, app: AppConfig) -> Iterator[Compl
     yield from unknown((*way, "model"), "model", agent.model, app.models)
     yield from check_routing((*way, "routing"), agent.routing, app)
     yield from check_groups((*way, "groups"), agent.groups, app)
+    yield from check_autonomous((*way, "autonomous"), agent, app)
     for index, tool in enumerate(agent.tools):
         place = (*way, "tools", index)
         if not tool.startswith(SERVER):

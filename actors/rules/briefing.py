@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from actors.messages import BY_ITSELF
 from actors.prompt_config import ContextConfig
 from actors.rules.tags import Family
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from actors.messages import Inbound
 
 Mode = Literal["conversation", "collaboration", "visible", "autonomous"]
 """What a model is asked for: to answer people; to be consulted by another agent, behind
@@ -23,6 +26,14 @@ the scenes or in a group where all read it; to go on by itself."""
 
 SPOKEN_TO: frozenset[Mode] = frozenset({"collaboration", "visible"})
 """Modes in which another agent speaks to it, and it has less to do."""
+
+
+def mode_of(inbound: Inbound) -> Mode:
+    """Say what the turn of a message is asked for."""
+    if inbound.occasion in BY_ITSELF:
+        return "autonomous"
+    return "visible" if inbound.chain.turns else "conversation"
+
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -18,9 +18,12 @@ from actors.rules.recurrence import Rule
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-Kind = Literal["reminder", "task", "cron", "heartbeat"]
+Kind = Literal["reminder", "task", "cron", "heartbeat", "autonomous"]
 """Something is said; an agent does something; the same, set up by a conductor; an
-agent looks whether there is anything to do."""
+agent looks whether there is anything to do; it decides what that is."""
+
+OF_NOW: frozenset[Kind] = frozenset({"heartbeat", "autonomous"})
+"""What is about how things stand now, and never made up for."""
 
 CatchUp = Literal["skip", "once", "all"]
 Skip = Literal["missed", "busy", "empty", "again", "quiet", "tokens", "unread"]
@@ -96,6 +99,9 @@ class Appointment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     created_at: float = 0.0
 
+    tokens: int = 0
+    """What one run may take, read and written; 0: no limit of its own."""
+
     def rule(self, zone: tzinfo) -> Rule:
         """Give the rule of its slots."""
         return Rule(self.repeat, self.anchor, zone)
@@ -151,6 +157,11 @@ def slot_name(appointment_id: str, due: float) -> str:
 def part_name(slot: str, part: int) -> str:
     """Name one message of a slot that is carried out as several; the first is 1."""
     return slot if part == 1 else f"{slot}#{part}"
+
+
+def plan_name(slot: str) -> str:
+    """Name what an agent has decided to do in a slot."""
+    return f"{slot}:plan"
 
 
 def wake(
@@ -251,7 +262,7 @@ def _due(
     if not it.repeat:
         return [it.next_due], 0  # better late than never
     rule = it.rule(zone)
-    catch_up = "skip" if it.kind == "heartbeat" else policy.catch_up
+    catch_up = "skip" if it.kind in OF_NOW else policy.catch_up
     most = policy.catch_up_most if catch_up == "all" else 1
     chosen: list[float] = []
     last = rule.last_until(now, it.next_due)

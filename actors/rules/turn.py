@@ -14,6 +14,7 @@ import msgspec
 from actors.ledger import Spent
 from actors.messages import Image, Line, ToolCall, Usage
 from actors.rules import tool_results
+from actors.rules.allowance import Allowance
 from actors.rules.loop_detector import LoopDetector, LoopLimits, LoopStep, Made
 from actors.rules.markers import EVERYTHING, Egress, parse
 from actors.rules.near import did_you_mean, near_misses
@@ -143,14 +144,33 @@ class Fail(msgspec.Struct, frozen=True):
     text: str
     """For the person who asked."""
 
-    kind: FailureKind = "refused"
-    """Whether asking once more, some time later, could help."""
+    kind: FailureKind | Literal["allowance"] = "refused"
+    """Whether asking once more, some time later, could help; `allowance`: it has used
+    up what it may take."""
 
     not_before: float = 0.0
     """As in `ModelFailed`."""
 
 
 Effect = AskModel | CallTool | Finish | Fail
+
+
+def fail(failure: ModelFailed) -> Fail:
+    """Say to people that a model gave no answer."""
+    match failure.kind:
+        case "busy":
+            text = f"The model cannot answer now: {failure.text}"
+            return Fail(text, "busy", failure.not_before)
+        case "budget" | "untrusted":
+            return Fail(failure.text, failure.kind)
+        case "context":
+            return Fail(f"{TOO_LONG}: {failure.text}", "context")
+        case "vision":
+            return Fail(f"{SEES_NOTHING}: {failure.text}", "vision")
+        case "refused":
+            return Fail(f"The model refused to answer: {failure.text}")
+        case _:
+            assert_never(failure.kind)
 
 
 Step = ModelReplied | ToolReturned | Joined
@@ -166,6 +186,7 @@ class Turn:
         denied: tools that there are, and why they may not be called.
         loops: what is done about calls that repeat themselves.
         egress: what of the model's text counts.
+        tokens: what its rounds may take, read and written; 0: no limit.
 
     Raises:
         ValueError: `max_rounds` is below 1.
@@ -178,6 +199,7 @@ class Turn:
         denied: Mapping[str, str] | None = None,
         loops: LoopLimits = UNLESS_TOLD,
         egress: Egress = EVERYTHING,
+        tokens: int = 0,
     ) -> None:
         if max_rounds < 1:
             raise ValueError(f"max_rounds must be 1 or more, not {max_rounds}")
@@ -190,6 +212,7 @@ class Turn:
         self.loop_steps: list[LoopStep] = []
         """What was done about calls that repeat themselves, in order."""
 
+        self._allowance = Allowance(tokens)
         self._max_rounds = max_rounds
         self._round = 0
         self._state: Literal["new", "asking", "calling", "ended"] = "new"
@@ -239,6 +262,7 @@ class Turn:
             case TurnStarted():
                 return self._ask() if self._state == "new" else []
             case ModelReplied():
+                self._allowance.take(event.usage)
                 return self._replied(event) if self._state == "asking" else []
             case ModelFailed():
                 return self._failed(event) if self._state == "asking" else []
@@ -257,6 +281,11 @@ class Turn:
             self._lines.append(Line("user", words.text, name=words.name))
 
     def _ask(self) -> list[Effect]:
+        if self._allowance.is_over:
+            self._state = "ended"
+            return [Fail(self._allowance.used_up, "allowance")]
+        if self._allowance.is_last:
+            self._max_rounds = self._round + 1
         self._round += 1
         self._state = "asking"
         is_last = self._round == self._max_rounds
@@ -281,20 +310,7 @@ class Turn:
 
     def _failed(self, failure: ModelFailed) -> list[Effect]:
         self._state = "ended"
-        match failure.kind:
-            case "busy":
-                text = f"The model cannot answer now: {failure.text}"
-                return [Fail(text, "busy", failure.not_before)]
-            case "budget" | "untrusted":
-                return [Fail(failure.text, failure.kind)]
-            case "context":
-                return [Fail(f"{TOO_LONG}: {failure.text}", "context")]
-            case "vision":
-                return [Fail(f"{SEES_NOTHING}: {failure.text}", "vision")]
-            case "refused":
-                return [Fail(f"The model refused to answer: {failure.text}")]
-            case _:
-                assert_never(failure.kind)
+        return [fail(failure)]
 
     def _call(self, reply: ModelReplied) -> list[Effect]:
         calls = tuple(map(self.with_unique_id, reply.tool_calls))
@@ -372,10 +388,11 @@ class Turn:
         return msgspec.structs.replace(line, text=f"{line.text}\n{WARNING}")
 
     def _next_round(self) -> list[Effect]:
-        self._lines.append(self._asked)
-        self._lines += [
+        results = [
             self._warned(call_id, line)
             for call_id, line in self._results.items()
             if line is not None
         ]
+        self._lines += [self._asked, *results]
+        self._allowance.expect(results)
         return self._ask()
