@@ -43,8 +43,10 @@ from connectors.notebook import make_notebook
 from connectors.personas import Personas
 from connectors.remembering import make_memory
 from connectors.standing import standing_of
+from connectors.steward import steward_of
 from connectors.stock import Stock, open_stock
 from connectors.toolbox import make_media_reader, make_tools
+from connectors.tools.files import Desks
 from connectors.tools.memory import memory_tools
 from connectors.transports import MakeTransport, Parts
 from connectors.web.openai_api import HttpTransport
@@ -79,6 +81,9 @@ class Kit:
 
     tools: Mapping[str, Tool]
     """By name."""
+
+    desks: Desks
+    """The folders in which some of them work."""
 
     further: ToolSources | None = None
     """Servers of tools and skills, if the settings have any."""
@@ -151,7 +156,8 @@ async def open_app(
     async with AsyncExitStack() as stack:
         stock = await open_stock(config, clock, metrics, private)
         sandbox, stock.current = stock.sandbox, stock.catalogue(config)
-        tools = make_tools(config, clock, sandbox, stack)
+        desks = Desks(config.workspace)
+        tools = make_tools(config, clock, sandbox, stack, desks)
         store = await _store(config, line, stack)
         services = Services(
             store=store,
@@ -193,7 +199,7 @@ async def open_app(
         personas = Personas(persona_folders(config), metrics)
         app = App(system, metrics, store, {}, clock, stock, personas)
         tools |= memory_tools(system.find, clock, store)
-        kit = Kit(tools, _further(config, sandbox, app))
+        kit = Kit(tools, desks, _further(config, sandbox, app))
         company = _company(config, services, kit, app, transports)
         _reserve_addresses(app, stack)
         await system.start_root(tree(company), names.ROOT)
@@ -229,6 +235,8 @@ def _company(
     needs_loop = any(isinstance(each, HttpTransport) for each in made.values())
     edges = ChildSpec(name="edges", start=lambda: Edges(bridge), shutdown=30.0)
     servers = () if kit.further is None else (kit.further.spec,)
+    skills = dict if kit.further is None else kit.further.described
+    steward = steward_of(config, skills, kit.desks, app.metrics)
     company = Company(
         personas=tuple(_persona(name, config, kit, app) for name in config.agents),
         transports=made,
@@ -244,7 +252,7 @@ def _company(
         ),
         catalogue=lambda: app.stock.current,
         hiring=hiring_of(config, kit.tools),
-        edges=(*([edges] if needs_loop else []), *servers),
+        edges=(*([edges] if needs_loop else []), *servers, *steward),
         on_listener_end=lambda name: app.ended[name].set(),
     )
     return company

@@ -79,6 +79,22 @@ class Projects:
         return Jot(text if is_text_wanted else own)
 
 
+def names_in(folder: Path) -> tuple[str, ...]:
+    """List the names of all projects; it blocks.
+
+    Raises:
+        ProjectError: the folder cannot be read.
+    """
+    try:
+        place = os.open(folder, FOLDER)
+        try:
+            return tuple(listed(place))
+        finally:
+            os.close(place)
+    except OSError as error:
+        raise ProjectError(f"it cannot be read: {error.strerror}") from error
+
+
 def look_up(
     folder: Path, name: str, kept: dict[str, tuple[Seen, str]]
 ) -> tuple[str, Seen, str]:

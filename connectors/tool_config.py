@@ -90,6 +90,10 @@ class WorkspaceConfig(Struct, frozen=True, forbid_unknown_fields=True):
     read_chars: Annotated[int, Meta(ge=100, le=1_000_000)] = 8_000
     """Most characters of a file that the tool `read_file` gives at once."""
 
+    guide_every: Annotated[float, Meta(ge=0, le=31_536_000)] = 86_400.0
+    """Seconds after which `AGENTS.md` in each folder, with tables of the agent's skills
+    and projects, is written anew if they have changed; 0: there is none."""
+
 
 class TranscriberConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Who writes down recordings: an endpoint like OpenAI's `audio/transcriptions`."""

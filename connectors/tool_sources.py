@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,9 @@ class ToolSources:
     spec: ChildSpec
     """The supervisor of their actors, to be started before agents."""
 
+    described: Callable[[], dict[str, tuple[tuple[str, str], ...]]]
+    """Reads the skills' names, and what each is for, by agent, as they are now."""
+
 
 def make_sources(
     config: AppConfig,
@@ -123,7 +127,16 @@ def make_sources(
         {agent: tuple(folders) for agent, folders in own.items()},
         Lessons(own, config.skills),
         ChildSpec(name=own_name(TOOLS), start=tree, shutdown=30.0),
+        partial(described, config),
     )
+
+
+def described(config: AppConfig) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Read what each agent's skills are for; it blocks."""
+    return {
+        agent: tuple((name, x.skill.description) for name, x in folders.items())
+        for agent, folders in allotted(config, skills_of(config)).items()
+    }
 
 
 def own_name(name: str) -> str:

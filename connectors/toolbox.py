@@ -42,12 +42,16 @@ MakeTranscriber = Callable[["TranscriberConfig", Callable[[], float]], "Transcri
 
 
 def make_tools(
-    config: AppConfig, clock: Clock, sandbox: Sandbox, stack: AsyncExitStack
+    config: AppConfig,
+    clock: Clock,
+    sandbox: Sandbox,
+    stack: AsyncExitStack,
+    desks: Desks | None = None,
 ) -> dict[str, Tool]:
     """Make the tools, by name; those with a client only if some agent has them."""
     wanted = {tool for agent in config.agents.values() for tool in agent.tools}
     wanted.update(config.hiring.tools)
-    desks = Desks(config.workspace)
+    desks = desks or Desks(config.workspace)
     tools: list[Tool] = [
         CalculateTool(),
         ClockTool(clock.wall),

@@ -66,8 +66,8 @@ TOOL_GROUPS = (
     ToolGroup(
         "files",
         ("read_file", "write_file", "list_files"),
-        "You have a folder of your own for files. Look at what is there before you"
-        " write over it.",
+        "You have a folder of your own for files; AGENTS.md in it tells about it. Look"
+        " at what is there before you write over it.",
         "projects",
     ),
     ToolGroup(
