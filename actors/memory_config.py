@@ -119,3 +119,6 @@ class MemoryConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     daily_log: bool = True
     """Whether a file per agent and day records what was flushed from conversations."""
+
+    log_days: Days = 365.0
+    """Days for which these files are kept; 0: for ever."""

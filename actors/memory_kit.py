@@ -51,6 +51,11 @@ class MemoryMetrics:
             ("agent", "outcome"),
         )
 
+        self._logs_removed = metrics.counter(
+            "callboard_daily_logs_removed",
+            "Files of daily logs removed because their time was over.",
+        )
+
     def recall(self, agent: str, outcome: str, seconds: float) -> None:
         """Observe one recall."""
         self._recalls.observe(seconds, agent, outcome)
@@ -70,6 +75,10 @@ class MemoryMetrics:
     def expired(self, count: int) -> None:
         """Count what was forgotten because its time was over."""
         self._expired.add(count)
+
+    def logs_removed(self, count: int) -> None:
+        """Count files of daily logs that went because their time was over."""
+        self._logs_removed.add(count)
 
     def log(self, agent: str, outcome: str) -> None:
         """Count an entry of a daily log."""

@@ -191,6 +191,21 @@ class LogBook(Protocol):
         """
         ...
 
+    async def prune(self, agent: str, before: float) -> int:
+        """Remove the agent's files of days that were over before a moment.
+
+        Args:
+            agent: whose.
+            before: Unix seconds.
+
+        Returns:
+            How many files; some may be left for the next time.
+
+        Raises:
+            ToolError: they cannot be removed; the text says why.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class Jot:

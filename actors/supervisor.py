@@ -226,9 +226,8 @@ def memory_children(agent: str, services: Services) -> tuple[ChildSpec, ...]:
         make = partial(Embedding, agent, kit, embedder, services)
         specs.append(ChildSpec(name="embedding", start=make))
     if book is not None:
-        specs.append(
-            ChildSpec(name="scribe", start=partial(Scribe, agent, book, kit.metrics))
-        )
+        write = partial(Scribe, agent, book, kit, services.clock)
+        specs.append(ChildSpec(name="scribe", start=write))
     specs.append(ChildSpec(name="memory", start=partial(Memory, agent, kit, services)))
     return tuple(specs)
 

@@ -7,7 +7,8 @@ person what another did. Days are those of UTC.
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
+import re
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OWNER_ONLY = 0o700
+DAY = re.compile(r"\d{4}-\d\d-\d\d\.md", re.ASCII)
+MOST_AT_ONCE = 1_000
+"""Files that are removed in one go; the others wait for the next."""
+
 MOST_OF_DAY = 16 * 1024 * 1024
 """Bytes of one day's file; what would be more is refused."""
 
@@ -42,6 +47,32 @@ class FileLogBook:
             await trio.to_thread.run_sync(partial(add_line, file, entry))
         except OSError as error:
             raise ToolError(f"{file} cannot be written: {error}") from error
+
+    async def prune(self, agent: str, before: float) -> int:
+        """Remove the files of days long past; see the port."""
+        folder = self._folder / agent / "memory"
+        last = datetime.fromtimestamp(before, UTC).date() - timedelta(days=1)
+        try:
+            return await trio.to_thread.run_sync(remove_until, folder, last)
+        except OSError as error:
+            raise ToolError(f"{folder} cannot be tidied: {error}") from error
+
+
+def remove_until(folder: Path, last: date) -> int:
+    """Remove the files of all days up to one; it blocks.
+
+    Raises:
+        OSError: the disk says no.
+    """
+    try:
+        with os.scandir(folder) as found:
+            names = [x.name for x in found if x.is_file(follow_symlinks=False)]
+    except FileNotFoundError:
+        return 0
+    old = sorted(x for x in names if DAY.fullmatch(x) and x[:-3] <= last.isoformat())
+    for name in old[:MOST_AT_ONCE]:
+        (folder / name).unlink(missing_ok=True)
+    return len(old[:MOST_AT_ONCE])
 
 
 def add_line(file: Path, entry: str) -> None:

@@ -105,6 +105,31 @@ async def test_a_log_that_cannot_be_written_is_counted(autojump_clock: Clock) ->
         assert counted in bed.metrics.render()
 
 
+async def test_logs_of_days_long_past_are_removed_once_a_day(
+    autojump_clock: Clock,
+) -> None:
+    book = FakeLogBook()
+    async with remembering_bed(autojump_clock, book=book) as bed:
+        await bed.remember(KeepLog("first"))
+        await trio.sleep(364 * DAY)
+        assert len(book.entries) == 1
+        await trio.sleep(3 * DAY)
+        assert book.entries == []
+        assert b"callboard_daily_logs_removed_total 1.0" in bed.metrics.render()
+
+
+async def test_a_book_that_cannot_be_tidied_keeps_nothing_from_being_written(
+    autojump_clock: Clock,
+) -> None:
+    book = FakeLogBook(is_full=True)
+    async with remembering_bed(autojump_clock, book=book) as bed:
+        await trio.sleep(2 * DAY)
+        book._is_full = False
+        await bed.remember(KeepLog("first"))
+        await trio.sleep(1)
+        assert [entry[2] for entry in book.entries] == ["first"]
+
+
 async def test_who_is_restarted_with_all_it_was_asked_does_not_block_the_memory(
     autojump_clock: Clock,
 ) -> None:

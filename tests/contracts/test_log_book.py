@@ -80,3 +80,29 @@ async def test_what_cannot_be_written_is_told(folder: Path, how: str) -> None:
     block(folder, how)
     with pytest.raises(ToolError, match="cannot be written"):
         await FileLogBook(folder).append("bot", NOON, "words")
+
+
+async def test_days_long_past_are_removed_and_nothing_else(folder: Path) -> None:
+    book = FileLogBook(folder)
+    for day in range(5):
+        await book.append("bot", NOON + day * DAY, "x")
+    await book.append("cat", NOON, "its own")
+    place = folder / "bot" / "memory"
+    (place / "2020-01-01.md.bak").write_text("somebody's")
+    (place / "2020-01-02.md").symlink_to(folder)
+    assert await book.prune("bot", NOON + 3 * DAY) == 3
+    left = sorted(x.name for x in place.iterdir())
+    kept = ["2020-01-01.md.bak", "2020-01-02.md", "2026-01-04.md", "2026-01-05.md"]
+    assert left == kept
+    assert content(folder, "2026-01-01", "cat")
+    assert await book.prune("bot", NOON + 3 * DAY) == 0
+
+
+async def test_there_is_nothing_to_remove_before_the_first_entry(folder: Path) -> None:
+    assert await FileLogBook(folder).prune("bot", NOON) == 0
+
+
+async def test_what_cannot_be_removed_is_told(folder: Path) -> None:
+    block(folder, "no folder")
+    with pytest.raises(ToolError, match="cannot be tidied"):
+        await FileLogBook(folder).prune("bot", NOON)

@@ -100,6 +100,14 @@ class FakeLogBook:
             raise ToolError("the book is full")
         self.entries.append((agent, at, text))
 
+    async def prune(self, agent: str, before: float) -> int:
+        await trio.lowlevel.checkpoint()
+        if self._is_full:
+            raise ToolError("the book is shut")
+        known = len(self.entries)
+        self.entries = [x for x in self.entries if x[0] != agent or x[1] >= before]
+        return known - len(self.entries)
+
 
 class FakeMemory:
     """A memory that knows one fact, and keeps all it is told."""
