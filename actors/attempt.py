@@ -24,8 +24,7 @@ from actors.protocol import (
     TurnSpent,
     TurnSpoke,
 )
-from actors.rules import message_state
-from actors.rules.briefing import mode_of
+from actors.rules import briefing, message_state
 from actors.showing import DraftDue, Showing
 from actors.signals import Signals, SignDue
 from actors.trying import (
@@ -367,7 +366,7 @@ class Attempt:
             may_have_steps=held.state.may_have_steps or bool(held.also),
             is_steered=known.is_steered,
             injected=held.injected,
-            mode=mode_of(self.inbound),
+            mode=briefing.mode_of(self.inbound),
         )
         session.tell(names.agent(self._persona.name), start)
 

@@ -8,6 +8,7 @@ import msgspec
 
 from actors import answers
 from actors.occasions import as_plan
+from actors.slot_records import of_plan
 
 if TYPE_CHECKING:
     from actors.answers import Answer
@@ -43,9 +44,11 @@ def decided(
         return msgspec.structs.replace(quiet, settled=("replied", "idle"))
     message = as_plan(inbound, plan, ids.new(), now)
     (told,) = quiet.deliveries
+    carried = msgspec.structs.replace(finished.carried, records=(of_plan(message),))
     return msgspec.structs.replace(
         quiet,
         settled=("replied", "decided"),
         handed=(message,),
+        carried=carried,
         deliveries=(msgspec.structs.replace(told, answers_left=1),),
     )

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from actors.rules.schedule import slot_name
+from actors.rules.decision import steps_of
+from actors.rules.keys import chat_partition
+from actors.rules.schedule import PLAN, slot_name
 from runtime.rows import Record
 
 if TYPE_CHECKING:
@@ -76,6 +78,34 @@ def of_slots(
     )
 
 
+def of_plan(inbound: Inbound) -> Record:
+    """Write down that an agent does something by itself, in a slot of its own runs.
+
+    Args:
+        inbound: by which the plan is carried out.
+    """
+    slot = inbound.platform_id
+    name, _, due = slot.rpartition(PLAN)[0].rpartition("@")
+    body = SlotRecord(
+        appointment=name,
+        kind="plan",
+        agent=inbound.agent,
+        connector=inbound.address.connector,
+        chat=inbound.address.chat,
+        text=_cut(steps_of(inbound.text)),
+        outcome="fired",
+        due=float(due),
+        message=inbound.id,
+    )
+    part = chat_partition(inbound.address.connector, inbound.address.chat)
+    row = msgspec.json.encode(body)
+    return Record(kind=SLOT, id=slot, owner=name, part=part, body=row)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
 def _bodies(
     name: str, it: Appointment, woken: Woken, inbounds: tuple[Inbound, ...]
 ) -> Iterator[tuple[str, SlotRecord]]:
@@ -86,7 +116,7 @@ def _bodies(
         agent=it.agent,
         connector=it.address.connector,
         chat=it.address.chat,
-        text=what if len(what) <= LONGEST else f"{what[: LONGEST - 1]}…",
+        text=_cut(what),
         outcome="fired",
         due=it.next_due or it.run_at,
     )

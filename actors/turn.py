@@ -14,10 +14,10 @@ import trio
 from actors import names
 from actors.asking import Asking
 from actors.attachments import Question, read_attachments
+from actors.autonomous import Planner
 from actors.carrying import carry_out
 from actors.colleagues import Colleagues
 from actors.consulting import tools_of
-from actors.autonomous import Planner
 from actors.failures import as_failed
 from actors.ledger import total
 from actors.meanwhile import Meanwhile

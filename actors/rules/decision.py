@@ -128,6 +128,11 @@ def carry_out(decision: Decision) -> str:
     return CARRY_OUT.format(reasoning=why, plan=plan)
 
 
+def steps_of(task: str) -> str:
+    """Give the plan alone, in one line, of what `carry_out` wrote."""
+    return " ".join(task.partition("NO_REPLY.)\n")[2].split())
+
+
 def log_entry(task: str, said: str) -> str:
     """Write what a day's log keeps of a run.
 
@@ -135,7 +140,7 @@ def log_entry(task: str, said: str) -> str:
         task: what `carry_out` wrote.
         said: what people read of it; empty: nothing.
     """
-    plan = " ".join(task.partition("NO_REPLY.)\n")[2].split())
+    plan = steps_of(task)
     words = " ".join(said.split()) or "nothing to report"
     half = MOST_LOGGED // 2
     return f"By myself: {_cut(plan, half)} → {_cut(words, half)}"

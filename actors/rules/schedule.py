@@ -35,6 +35,9 @@ its list cannot be read."""
 Previous = Literal["none", "open", "done", "failed"]
 """What became of the slot before."""
 
+PLAN = ":plan"
+"""Ends the name of what an agent has decided to do in a slot."""
+
 WENT_BACK = 60.0
 """Seconds that a clock may go back by without anything being reckoned anew."""
 
@@ -161,7 +164,7 @@ def part_name(slot: str, part: int) -> str:
 
 def plan_name(slot: str) -> str:
     """Name what an agent has decided to do in a slot."""
-    return f"{slot}:plan"
+    return f"{slot}{PLAN}"
 
 
 def wake(

@@ -11,6 +11,7 @@ import trio.testing
 from actors.messages import ToolResult, ToolSpec
 from actors.rules.schedule import plan_name
 from actors.schedule_rows import KIND, as_entry
+from actors.slot_records import SLOT, SlotRecord
 from runtime.rows import Commit
 from tests.fakes.arranging import kept
 from tests.fakes.by_itself import HOURLY, IDLE, NAME, ByItself, acts, planned
@@ -158,6 +159,14 @@ async def test_the_plan_is_a_message_named_by_its_slot(autojump_clock: Clock) ->
         await at_rest(cast)
     slot, plan = (row.platform_id for row in cast.store._rows.inbox.values())
     assert plan == plan_name(slot)
+    rows = await cast.store.records_since(SLOT, 0.0, 0, 10)
+    bodies = [msgspec.json.decode(row.body, type=SlotRecord) for row in rows]
+    assert [(x.kind, x.appointment) for x in bodies] == [
+        ("autonomous", NAME),
+        ("plan", NAME),
+    ]
+    assert bodies[1].text == "1. water"
+    assert bodies[1].due == bodies[0].due
 
 
 class Well:
