@@ -11,7 +11,7 @@ from connectors.config import HttpConfig
 from runtime.config import Complaint, close_to
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from actors.busy_config import BusyPolicyConfig
     from connectors.config import AppConfig
@@ -24,6 +24,7 @@ def check_busy(app: AppConfig) -> Iterator[Complaint]:
     for index, table in enumerate(app.busy_policies):
         way: Way = ("busy_policies", index)
         yield from check_patterns(way, table, app)
+        yield from check_reached(way, table, app.busy_policies[:index])
         tables.append((way, merged(app.buffering, table)))
     for way, whole in tables:
         yield from check_table(way, whole)
@@ -76,6 +77,23 @@ def check_patterns(
         text = "over HTTP each request waits for its own answer: always 'serial'"
         hint = "leave the table out"
         yield Complaint((*way, "policy"), text, hint, is_warning=True)
+
+
+def check_reached(
+    way: Way, table: BusyPolicyConfig, before: Sequence[BusyPolicyConfig]
+) -> Iterator[Complaint]:
+    """Check that no table before this one takes all that fits it."""
+    for index, first in enumerate(before):
+        pairs = (
+            (first.agent, table.agent),
+            (first.connector, table.connector),
+            (first.chat, table.chat),
+        )
+        if all(one in {"*", other} for one, other in pairs):
+            text = f"never counts: busy_policies[{index}] comes first and fits it all"
+            hint = "put it before that one, or take it out"
+            yield Complaint(way, text, hint, is_warning=True)
+            return
 
 
 def check_watchdog(app: AppConfig) -> Iterator[Complaint]:

@@ -60,6 +60,16 @@ def unknown_pattern(way: Way, pattern: str, app: AppConfig) -> Iterator[Complain
         yield Complaint(way, text, close_to(pattern, app.connectors))
 
 
+def check_collaboration(app: AppConfig) -> Iterator[Complaint]:
+    """Check that agents may speak to each other where they are to be heard."""
+    settings = app.collaboration
+    for name in ("visible", "visible_chats"):
+        if getattr(settings, name) and not settings.enabled:
+            text = "means nothing: enabled = false keeps agents from asking each other"
+            hint = "set enabled = true, or take it out"
+            yield Complaint(("collaboration", name), text, hint, is_warning=True)
+
+
 def check_groups(way: Way, groups: GroupConfig, app: AppConfig) -> Iterator[Complaint]:
     """Check when an agent answers in groups."""
     if groups.check_model:
@@ -69,6 +79,13 @@ def check_groups(way: Way, groups: GroupConfig, app: AppConfig) -> Iterator[Comp
         text = "nothing is ever checked: it is about the reply window, and that is off"
         hint = "set reply_window, as in 5.0, or take it out"
         yield Complaint((*way, "relevance_check"), text, hint, is_warning=True)
+    is_silent = groups.activation == "never" and not any(
+        route.activation not in {"agent", "never"} for route in app.routes
+    )
+    if is_silent and groups.broadcast_check:
+        text = 'nothing is ever checked: activation = "never" keeps the agent silent'
+        hint = "take one of the two out"
+        yield Complaint((*way, "broadcast_check"), text, hint, is_warning=True)
     for index, pattern in enumerate(groups.mention_patterns):
         if not pattern.strip():
             text = "an empty pattern calls nobody"

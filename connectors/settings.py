@@ -25,7 +25,12 @@ from connectors.config import (
     TerminalConfig,
 )
 from connectors.fetch.addresses import read_allowed
-from connectors.group_checks import check_groups, check_routes, unknown_pattern
+from connectors.group_checks import (
+    check_collaboration,
+    check_groups,
+    check_routes,
+    unknown_pattern,
+)
 from connectors.hiring import check_hiring
 from connectors.matrix_checks import check_matrix
 from connectors.matrix_config import MatrixConfig
@@ -135,6 +140,7 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     for index, owner in enumerate(app.owners):
         yield from check_owner(("owners", index), owner, app)
     yield from check_routes(app)
+    yield from check_collaboration(app)
     for name, agent in app.agents.items():
         yield from check_agent(name, agent, app)
     yield from check_consent(app)

@@ -88,6 +88,14 @@ def test_a_slip_is_refused_at_its_place(
             "over HTTP each request waits for its own answer",
         ),
         (
+            "[[busy_policies]]\nnote = true\n[[busy_policies]]\nagent = 'anna'",
+            "busy_policies[1]: never counts: busy_policies[0] comes first",
+        ),
+        (
+            "[[busy_policies]]\nchat = 'x'\nnote = true\n[[busy_policies]]\nchat = 'x'",
+            "busy_policies[1]: never counts",
+        ),
+        (
             "[buffering]\npolicy = 'steer'\n[limits]\nmax_waiting = 0",
             "refuses all that comes during a turn",
         ),
@@ -100,6 +108,12 @@ def test_a_slip_is_refused_at_its_place(
 def test_what_means_nothing_is_warned_of(text: str, what: str, tmp_path: Path) -> None:
     (warning,) = loaded(tmp_path, text).warnings
     assert what in str(warning)
+
+
+@pytest.mark.parametrize("first", ["agent = 'a*'", "connector = 'http'", "chat = '?'"])
+def test_tables_that_leave_something_over_are_fine(first: str, tmp_path: Path) -> None:
+    text = f"[[busy_policies]]\n{first}\n[[busy_policies]]\nnote = true"
+    assert loaded(tmp_path, text).warnings == ()
 
 
 KEY = SessionKey("anna", "slack", "team-1")

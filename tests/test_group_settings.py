@@ -76,6 +76,18 @@ def test_a_mistake_is_told_with_its_place(
             f"{GROUPS}relevance_check = true",
             "agents.cara.groups.relevance_check: nothing is ever checked",
         ),
+        (
+            f"{GROUPS}activation = 'never'\nbroadcast_check = true",
+            "agents.cara.groups.broadcast_check: nothing is ever checked",
+        ),
+        (
+            "[collaboration]\nenabled = false\nvisible = true",
+            "collaboration.visible: means nothing: enabled = false",
+        ),
+        (
+            "[collaboration]\nenabled = false\nvisible_chats = ['terminal/x']",
+            "collaboration.visible_chats: means nothing: enabled = false",
+        ),
     ],
 )
 def test_what_comes_to_nothing_is_warned_of(
@@ -83,6 +95,12 @@ def test_what_comes_to_nothing_is_warned_of(
 ) -> None:
     (warning,) = loaded(tmp_path, BASE + text).warnings
     assert warning.text.startswith(message)
+
+
+def test_a_route_may_have_the_silent_speak(tmp_path: Path) -> None:
+    text = f"{GROUPS}activation = 'never'\nbroadcast_check = true\n"
+    route = "[[routes]]\nagent = 'cara'\nactivation = 'mention'"
+    assert loaded(tmp_path, BASE + text + route).warnings == ()
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ import trio
 import trio.testing
 
 from actors import names
-from actors.busy_config import BufferingConfig, WatchdogConfig
+from actors.busy_config import WatchdogConfig
 from actors.commits import as_accept, as_enqueue
 from actors.config import AgentConfig, LimitsConfig
-from actors.deliveries import Abilities
 from actors.errors import (
     DeliveryBusyError,
     ModelBusyError,
@@ -41,7 +40,6 @@ from tests.fakes.neighbours import saying, words
 
 if TYPE_CHECKING:
     from actors.messages import ModelRequest
-    from actors.rules.busy_policies import Overflow
     from actors.services import Services
     from runtime.system import ActorSystem
 
@@ -184,39 +182,6 @@ async def test_more_than_may_wait_in_a_chat_is_told_there_and_others_are_not(
     assert cast.platform.said("a") == [BUSY_CHAT, *["anna: to hello"] * 2]
     assert cast.platform.said("b") == ["anna: to hello"]
     assert await cast.inbox() == {"replied": 3, "dropped": 1}
-
-
-@pytest.mark.parametrize("overflow", ["new", "oldest"])
-async def test_who_floods_is_told_once_a_minute_and_each_loss_is_counted(
-    overflow: Overflow, autojump_clock: Clock
-) -> None:
-    cast = small(99, max_waiting=1)
-    cast.model = FakeModel(lambda request: Says(f"to {heard(request)}", after=50))
-    cast.buffering = BufferingConfig(policy="followup", overflow=overflow)
-    async with open_company(autojump_clock, cast):
-        write(cast, *"a" * 20)
-        await trio.sleep(1)
-        assert len(cast.platform.said("a")) == 1
-        assert "notices_left_out_total{" in cast.metrics.render().decode()
-        await trio.sleep(59)
-        write(cast, *"a" * 5)
-        await at_rest(cast)
-    notices = [each for each in cast.platform.said("a") if "anna" not in each]
-    assert len(notices) == 2
-    inbox = await cast.inbox()
-    assert inbox["dropped"] == 25 - inbox["replied"]
-    assert inbox["dropped"] > 20
-
-
-async def test_who_waits_for_each_answer_is_told_each_time(
-    autojump_clock: Clock,
-) -> None:
-    cast = small(99, max_waiting=1)
-    cast.platform.can = Abilities(is_idempotent=True, shows_asides=False)
-    async with open_company(autojump_clock, cast):
-        write(cast, *"a" * 9)
-        await at_rest(cast)
-    assert cast.platform.said("a").count(BUSY_CHAT) == 7
 
 
 async def test_a_closed_door_says_so_and_what_is_inside_is_answered(
