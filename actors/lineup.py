@@ -36,11 +36,15 @@ class LineUp(Lifespan):
         if heard.is_owed:
             return self._line_up_again(held, heard)
         is_interrupting = self._queue.buffering.manner.interrupts and heard.may_join
-        if is_interrupting and self._persona.colleagues:
-            # What was handed on for this person is part of what they interrupt.
+        was_idle = self._queue.is_idle
+        effects = self._queue.on(heard)
+        ends = any(isinstance(each, queueing.CancelCurrent) for each in effects)
+        if is_interrupting and self._persona.colleagues and (was_idle or ends):
+            # What was handed on for this person is part of what they interrupt; where
+            # they may not, because others wait, they do not interrupt that either.
             inbound, agent = held.inbound, self._persona.name
             self.tell(names.ROUTER, StopCaused(inbound, agent, is_scoped=True))
-        self._effects(self._queue.on(heard))
+        self._effects(effects)
         return None
 
     async def _line_up_again(self, held: Held, heard: queueing.Heard) -> None:

@@ -150,7 +150,7 @@ def run(arguments: list[str] | None = None) -> int:
 def tell_system(error: OSError) -> int:
     """Say what the machine refused; give the exit code."""
     if error.errno != errno.EPIPE:  # whoever read our output (`head`) is gone
-        click.echo(f"callboard: {error}", err=True)
+        click.echo(f"callboard: {in_words(error)}", err=True)
     output: TextIO | None = sys.stdout  # None if it was closed before the start
     try:
         if output is not None:
@@ -158,6 +158,14 @@ def tell_system(error: OSError) -> int:
     except OSError:
         let_go_of_output()
     return FAILED
+
+
+def in_words(error: OSError) -> str:
+    """Say what the machine refused, and of which file, without its number."""
+    if not error.strerror:
+        return str(error)
+    place = "" if error.filename is None else f"{error.filename}: "
+    return f"{place}{error.strerror}"
 
 
 def tell_mistake(

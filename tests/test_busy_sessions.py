@@ -228,3 +228,21 @@ async def test_what_was_handed_on_is_stopped_by_an_interruption_of_that_scope(
         await room.hear(words("one", interruption_scope="s"))
         (stop,) = of_kind(room.router, StopCaused)
         assert (stop.agent, stop.is_scoped) == ("anna", True)
+        await room.grant()
+        await room.hear(words("two", 2, interruption_scope="s"))
+        assert len(of_kind(room.router, StopCaused)) == 2
+
+
+async def test_who_may_not_interrupt_leaves_what_was_handed_on_alone(
+    autojump_clock: Clock,
+) -> None:
+    async with open_room(
+        autojump_clock, buffering=busy("interrupt"), delegates=("ben",)
+    ) as room:
+        await room.hear(words("one"))
+        start = await room.grant()
+        before = len(of_kind(room.router, StopCaused))
+        await room.hear(words("mine", 2, sender_id="yan"))
+        room.ref.tell(TurnEnded(start.turn_id, Finished("yes")))
+        await room.hear(words("more", 3, sender_id="yan"))
+        assert len(of_kind(room.router, StopCaused)) == before

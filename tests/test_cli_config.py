@@ -253,7 +253,9 @@ def test_a_mistake_of_the_program_is_one_line_and_code_70() -> None:
             "a:1: one\n  hint: do\n",
         ),
         (MisuseError("not so"), 1, "callboard: not so\n"),
-        (OSError(28, "No space left on device"), 1, "callboard: [Errno 28] No space"),
+        (OSError(28, "No space left on device"), 1, "callboard: No space left"),
+        (OSError(13, "Permission denied", "/x/y"), 1, "callboard: /x/y: Permission d"),
+        (OSError("odd"), 1, "callboard: odd"),
         (KeyboardInterrupt(), 130, ""),
     ],
 )

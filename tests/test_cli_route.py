@@ -89,6 +89,7 @@ def test_in_a_direct_chat_the_routes_decide(settings: Path, capsys: Output) -> N
         ("hi", "--chat terminal/hall", ["silent", "silent"]),
         ("hi, Benny", "--chat terminal/hall", ["silent", "answers: one"]),
         ("hi", "--chat terminal/ops --present anna", ["silent", "silent: it is not"]),
+        ("hi", "--chat terminal/ops --present ANNA", ["silent", "silent: it is not"]),
         ("hi", "--chat terminal/ops --reply-to anna", ["answers: it is", "silent"]),
         ("hi", "--chat terminal/hall --mention ben", ["answers: it is", "silent"]),
         ("@ben", "--chat terminal/hall --bot", ["silent: another", "silent: another"]),

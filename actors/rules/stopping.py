@@ -92,5 +92,6 @@ def told(*, is_stopped: bool, is_late: bool, is_busy: bool, may_hand_on: bool) -
     if is_late:
         return "Too late: the answer is on its way."
     if may_hand_on:
-        return "Nothing of yours runs here. What I handed on for you is stopped."
+        handed = "If I handed something on for you, it is stopped."
+        return f"Nothing of yours runs here. {handed}"
     return f"There is nothing {'of yours ' if is_busy else ''}to stop."

@@ -133,11 +133,15 @@ def read_text(file: Path) -> str:
     """Read a play.
 
     Raises:
-        OSError: it cannot be read.
-        SettingsError: it is none.
+        SettingsError: it cannot be read, or is none.
     """
-    with file.open("rb") as stream:
-        content = stream.read(MOST_BYTES + 1)
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        text = f"this play cannot be read: {error.strerror}"
+        hint = "give the path of a file as in config/rooms/"
+        raise SettingsError(text, file=str(file), hint=hint) from error
     if len(content) > MOST_BYTES:
         raise SettingsError(f"a play has at most {MOST_BYTES} bytes", file=str(file))
     try:

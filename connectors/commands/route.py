@@ -26,7 +26,7 @@ from runtime.clock import SystemClock
 from runtime.sqlite_survey import survey
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from connectors.config import AppConfig
 
@@ -113,18 +113,37 @@ def explained(config: AppConfig, asked: Asked) -> Explained:
     """
     routes = team_of(config).table
     known = tuple(routes.agents.values())
-    for option, named in (
-        ("--present", asked.present),
-        ("--mention", asked.mentions),
-        ("--reply-to", (asked.reply_to,) if asked.reply_to else ()),
-    ):
-        refuse_unknown(option, "agent", named, known)
+    replied = (asked.reply_to,) if asked.reply_to else ()
+    asked = msgspec.structs.replace(
+        asked,
+        present=as_known("--present", asked.present, routes.agents),
+        mentions=as_known("--mention", asked.mentions, routes.agents),
+        reply_to="".join(as_known("--reply-to", replied, routes.agents)),
+    )
     now = SystemClock().wall()
     inbound = inbound_of(config, asked, now)
     situation = Situation(now=now, answered_at=windows_of(config, inbound, known))
     access = agent_access(config.access, approvers(config))
     found = explain(inbound, routes, situation, access)
     return admitted(found, config, inbound) if asked.sender else found
+
+
+def as_known(
+    option: str, named: tuple[str, ...], agents: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Give agents as the settings write them, however somebody did.
+
+    Args:
+        option: where they were named.
+        named: how.
+        agents: as they are written, by their names in small letters.
+
+    Raises:
+        click.BadParameter: there is one of no agent.
+    """
+    there = tuple(agents.get(name.casefold(), name) for name in named)
+    refuse_unknown(option, "agent", there, tuple(agents.values()))
+    return there
 
 
 def admitted(found: Explained, config: AppConfig, inbound: Inbound) -> Explained:

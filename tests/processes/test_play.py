@@ -150,5 +150,5 @@ def test_a_wrong_play_is_refused_with_its_line(
 def test_a_play_that_is_not_there_is_told(tmp_path: Path) -> None:
     done = run("play", "room.txt", folder=tmp_path)
     assert done.code == 1
-    assert "room.txt" in done.err
-    assert "Traceback" not in done.err
+    assert "room.txt: this play cannot be read: No such file" in done.err
+    assert "hint: give the path" in done.err

@@ -75,7 +75,7 @@ def test_people_are_told_what_came_of_it() -> None:
     assert said == [
         "Stopped.",
         "Too late: the answer is on its way.",
-        "Nothing of yours runs here. What I handed on for you is stopped.",
+        "Nothing of yours runs here. If I handed something on for you, it is stopped.",
         "There is nothing to stop.",
         "There is nothing of yours to stop.",
     ]

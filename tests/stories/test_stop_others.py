@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     Clock = trio.testing.MockClock
 
 AGENTS = ("anna", "ben", "carl")
-ELSEWHERE = ": Nothing of yours runs here. What I handed on for you is stopped."
+ELSEWHERE = (
+    ": Nothing of yours runs here. If I handed something on for you, it is stopped."
+)
 
 
 def tag(agent: str, task: str) -> str:
