@@ -305,8 +305,8 @@ def reply(
     if not (text.strip() or notices):
         text = ACKNOWLEDGEMENT  # something was done, and nothing said
     # A platform takes no empty message; where only a notice is left, it is the answer.
-    most = services.account(inbound.address.connector).abilities.max_part_chars
-    said = [(persona.name, part) for part in parts.split(text, most)]
+    can = services.account(inbound.address.connector).abilities
+    said = [(persona.name, part) for part in parts.for_platform(text, can)]
     said += [("", line) for line in notices]
     deliveries = [
         msgspec.structs.replace(

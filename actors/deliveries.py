@@ -34,6 +34,11 @@ of its plan that is done; a tool that runs; anything else of the kind. Empty: it
 none, so no setting keeps it back."""
 
 
+Markup = Literal["", "discord", "slack", "telegram", "whatsapp"]
+"""In what markup a platform is told things; it says how much of a message a text takes
+(`rules/measures.py`). Empty: as it is, and every character counts 1."""
+
+
 class Abilities(msgspec.Struct, frozen=True):
     """What a transport can do about deliveries."""
 
@@ -44,7 +49,10 @@ class Abilities(msgspec.Struct, frozen=True):
     """Whether it can find out if a delivery was said (`Transport.look_up`)."""
 
     max_part_chars: int = 0
-    """Most characters of one message; longer replies go out in parts. 0: any."""
+    """Most of one message, as its `markup` counts it; longer replies go out in parts.
+    0: any."""
+
+    markup: Markup = ""
 
     pace: float = 0.0
     """Least seconds between two messages in one chat."""

@@ -17,6 +17,7 @@ from actors.drafted import Reply, ending_of
 from actors.errors import DeliveryBusyError, DeliveryError, DeliveryUnknownError
 from actors.pen import Pen
 from actors.rules.drafts import WITHDRAWN, Change, Drafts, Message, Place, Plan
+from actors.rules.measures import MEASURES
 from runtime.errors import StoreError
 from runtime.logs import EventLog
 
@@ -333,7 +334,8 @@ class Drafting:
         record = DraftRecord(of.reply_id, of.address, self._services)
         found = await record.read()
         placeholder = self._services.presence.placeholder
-        drafts = Drafts(self._transport.abilities.max_part_chars, placeholder)
+        can = self._transport.abilities
+        drafts = Drafts(can.max_part_chars, placeholder, MEASURES[can.markup])
         drafts.restore(found.messages, found.starts, found.next_number)
         return Reply(of, drafts, record)
 

@@ -12,12 +12,16 @@ At the end every message reads what the answer says there.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from actors.rules.line_shapes import fence_of
+from actors.rules.measures import CHARACTERS
 from actors.rules.parts import closed, opened, split
+
+if TYPE_CHECKING:
+    from actors.rules.measures import Measure
 
 Ending = Literal["whole", "instead", "after", "nothing"]
 """What a delivery is to the draft before it: the answer itself; said instead of it;
@@ -84,12 +88,14 @@ class Drafts:
     """The messages of one answer.
 
     Args:
-        most: longest message, in characters; 0: any.
+        most: longest message; 0: any.
         placeholder: what the first one reads before there are words; empty: the words.
+        measure: what counts how much of it; without, every character counts 1.
     """
 
     __slots__ = (
         "_is_torn",
+        "_measure",
         "_most",
         "_placeholder",
         "_starts",
@@ -100,8 +106,11 @@ class Drafts:
         "next_number",
     )
 
-    def __init__(self, most: int, placeholder: str = "") -> None:
+    def __init__(
+        self, most: int, placeholder: str = "", measure: Measure = CHARACTERS
+    ) -> None:
         self._most = most
+        self._measure = measure
         self._placeholder = placeholder
         self._turn_id = ""
         self._text = ""
@@ -218,7 +227,7 @@ class Drafts:
         if not shown:
             return None
         whole = text if shown == self._placeholder else f"{closed(shown)}\n\n{text}"
-        fits = not self._most or len(whole) <= self._most
+        fits = not self._most or self._measure.size(whole) <= self._most
         return Plan((Change(last, whole),)) if fits else None
 
     def _whole(self, text: str, part: int, parts: int) -> Plan | None:
@@ -238,22 +247,24 @@ class Drafts:
                 break
             cuts.append(start.at)
         if len(cuts) == 1:
-            return split(text, self._most)
+            return split(text, self._most, self._measure)
         ends = [*cuts, len(text)]
         return [
             piece
             for begin, end in pairwise(ends)
-            for piece in split(text[begin:end].strip(), self._most)
+            for piece in split(text[begin:end].strip(), self._most, self._measure)
         ]
 
     def _presentable(self, text: str) -> str:
         """Give what may be shown of a piece that may go on."""
         ended = closed(text)
-        if not self._most or len(ended) <= self._most:
+        if not self._most or self._measure.size(ended) <= self._most:
             return ended
         found = opened(text)
-        room = self._most - (len(found.mark) + 1 if found else 0)
-        return closed(text[:room])[: self._most]
+        end = f"\n{found.mark}" if found else ""
+        room = self._most - self._measure.size(end)
+        whole = closed(text[: self._measure.reach(text, room)])
+        return whole[: self._measure.reach(whole, self._most)]
 
 
 def steady(text: str) -> str:

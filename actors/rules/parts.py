@@ -1,8 +1,8 @@
 """How a long reply is cut into messages that a platform takes; pure.
 
-Cuts where people would: between paragraphs, else between lines, else between words,
-else anywhere. Blanks at a cut are dropped, nothing else is. A block of code that must
-be cut is ended in its part and begun again, with its language, in the next.
+Cuts where people would (`cuts.py`). Blanks at a cut are dropped, nothing else is. A
+block of code that must be cut is ended in its part and begun again, with its language,
+in the next; a quote goes on as a quote.
 
 A text that grows keeps its cuts: all parts but the last are those of its beginning.
 What is shown while it is written relies on that (`drafts.py`).
@@ -10,11 +10,18 @@ What is shown while it is written relies on that (`drafts.py`).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
+from actors.rules.cuts import cut_of, resumed
+from actors.rules.graphemes import boundary
 from actors.rules.line_shapes import closes, fence_of
+from actors.rules.measures import CHARACTERS, MEASURES
 
-SEPARATORS = ("\n\n", "\n", " ")
+if TYPE_CHECKING:
+    from actors.deliveries import Abilities
+    from actors.rules.measures import Measure
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -35,22 +42,29 @@ class Opened(msgspec.Struct, frozen=True):
         return self.at + len(self.line) + 1
 
 
-def split(text: str, most: int) -> list[str]:
-    """Cut a text into parts of at most `most` characters.
+def split(text: str, most: int, measure: Measure = CHARACTERS) -> list[str]:
+    """Cut a text into parts of at most `most`.
 
     Args:
         text: what is to be said.
-        most: longest part, in characters; 0 means that any length is taken.
+        most: longest part; 0 means that any length is taken.
+        measure: what counts how much; without, every character counts 1.
 
     Returns:
         No part is blank; a blank text has none.
     """
     parts: list[str] = []
-    rest = text if most <= 0 or len(text) <= most else text.strip()
-    while most > 0 and len(rest) > most:
-        part, rest = _next(rest, most)
+    is_whole = most <= 0 or measure.reach(text, most) >= len(text)
+    rest = text if is_whole else text.strip()
+    while most > 0 and (room := measure.reach(rest, most)) < len(rest):
+        part, rest = _next(rest, most, max(room, 1), measure)
         parts.append(part)
     return [part for part in (*parts, rest) if part.strip()]
+
+
+def for_platform(text: str, can: Abilities) -> list[str]:
+    """Cut a text into the messages that a transport takes."""
+    return split(text, can.max_part_chars, MEASURES[can.markup])
 
 
 def opened(text: str) -> Opened | None:
@@ -74,17 +88,17 @@ def closed(text: str) -> str:
     return f"{text}{'' if text.endswith(chr(10)) else chr(10)}{found.mark}"
 
 
-def _next(text: str, most: int) -> tuple[str, str]:
-    """Give the next part, and what is left."""
-    cut = _cut(text, most)
+def _next(text: str, most: int, room: int, measure: Measure) -> tuple[str, str]:
+    """Give the next part, and what is left; `room` letters take at most `most`."""
+    cut = cut_of(text, room)
     found = opened(text[:cut])
     # Too small a part has no room to end code and to begin it again.
-    if found is None or 2 * len(found.mark) + 2 > most // 2:
-        return text[:cut].rstrip(), text[cut:].lstrip()
-    limit = min(cut, most - len(found.mark) - 1)
-    if found.at > 0 and (found.at > most // 2 or found.body_at > limit):
+    if found is None or 2 * len(found.mark) + 2 > room // 2:
+        return text[:cut].rstrip(), resumed(text, cut)
+    limit = min(cut, measure.reach(text, most - measure.size(f"\n{found.mark}")))
+    if found.at > 0 and (found.at > room // 2 or found.body_at > limit):
         return text[: found.at].rstrip(), text[found.at :]
-    is_short = len(found.line) + len(found.mark) + 2 <= most // 2
+    is_short = len(found.line) + len(found.mark) + 2 <= room // 2
     return _cut_code(text, found, limit, found.line if is_short else found.mark)
 
 
@@ -93,7 +107,7 @@ def _cut_code(text: str, found: Opened, limit: int, again: str) -> tuple[str, st
     end = f"\n{found.mark}"
     cut = text.rfind("\n", found.body_at + 1, limit + 1)
     skipped = 1 if cut > 0 else 0
-    cut = cut if cut > 0 else limit
+    cut = cut if cut > 0 else boundary(text, limit)
     rest = text[cut + skipped :]
     after = rest.lstrip()
     first, _, others = after.partition("\n")
@@ -102,13 +116,3 @@ def _cut_code(text: str, found: Opened, limit: int, again: str) -> tuple[str, st
     else:
         rest = f"{again.rstrip()}\n{rest}"
     return f"{text[:cut]}{end}", rest
-
-
-def _cut(text: str, most: int) -> int:
-    """Find the best place for a cut; above 0."""
-    for separator in SEPARATORS:
-        # Why half: a first paragraph of three words is no message of its own.
-        found = text.rfind(separator, most // 2, most + 1)
-        if found > 0:
-            return found
-    return most

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from connectors.chat.limits import LIMITS
 from connectors.chat.matrix.markup import as_html
 
 if TYPE_CHECKING:
     from actors.deliveries import Delivery
     from connectors.chat.matrix.wire import Json
 
-# Chosen: 8,000 characters. In JSON one can take 6 bytes, so that a message stays below
-# the 65,536 bytes of an event (spec, "Size limits") with what servers add.
-MOST_CHARS = 8_000
+# In JSON a character can take 6 bytes: a message stays below the 65,536 bytes of an
+# event with what servers add.
+MOST_CHARS = LIMITS["matrix"].text
 
 MOST_BYTES = 60_000
 """Bytes of a content; the rest is the server's."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from connectors.chat.limits import LIMITS
 from connectors.chat.matrix.errors import MatrixError
 from connectors.chat.matrix.homeserver import Call, path_of
 from runtime.logs import EventLog
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 LOG = EventLog("matrix")
 
 # Chosen: short, so that it does not stand for long should this process be killed.
-TYPING_FOR = 15.0
+TYPING_FOR = LIMITS["matrix"].typing_for
 """Seconds after which the server stops showing it by itself."""
 
 TYPING_TIMEOUT = 5.0
