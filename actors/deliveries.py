@@ -57,6 +57,9 @@ class Abilities(msgspec.Struct, frozen=True):
     pace: float = 0.0
     """Least seconds between two messages in one chat."""
 
+    per_minute: int = 0
+    """Most messages and edits in one chat and minute; 0: any."""
+
     shows_typing: bool = False
     """Whether it can show that somebody is writing (`Transport.show_typing`)."""
 

@@ -39,7 +39,7 @@ class Pen:
         self._connector = connector
         self._transport = transport
         self._services = services
-        self.pacing = Pacing(abilities.pace, abilities.draft_pace)
+        self.pacing = Pacing(abilities.pace, abilities.draft_pace, abilities.per_minute)
         """Of the whole chat: of what is said in it, too."""
 
     async def place(self, reply: Reply, text: str) -> None:

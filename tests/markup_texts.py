@@ -71,10 +71,10 @@ FRAMES = [
 
 
 @st.composite
-def wordy(draw: st.DrawFn) -> str:
+def wordy(draw: st.DrawFn, between: str = "") -> str:
     """Give Markdown in which each word, `w0x`, `w1x`, … stands once."""
     frames = draw(st.lists(st.sampled_from(FRAMES), max_size=20))
-    return "".join(frame.format(f"w{at}x") for at, frame in enumerate(frames))
+    return between.join(frame.format(f"w{at}x") for at, frame in enumerate(frames))
 
 
 def words_of(text: str) -> list[str]:

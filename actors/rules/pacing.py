@@ -1,14 +1,23 @@
 """When the next call about a chat may go out; pure.
 
 Messages and edits share what a platform takes in one chat: after either one there is a
-pause. Edits of drafts wait longer, and give way when the platform is busy.
+pause, and in a minute there may be so many. Edits of drafts wait longer, give way when
+the platform is busy, and leave a part of each minute to the answers.
 """
 
 from __future__ import annotations
 
+from collections import deque
+
 # Chosen: as a delivery's own waits (`sending.py`).
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 60.0
+
+MINUTE = 60.0
+
+# Chosen: the last edits and further parts of one long answer.
+KEPT = 4
+"""The part of a minute, one in so many, that is kept for answers."""
 
 
 class Pacing:
@@ -17,6 +26,7 @@ class Pacing:
     Args:
         pace: least time between two calls.
         draft_pace: least time between an edit and the one before.
+        per_minute: most messages and edits in any minute; 0: any.
     """
 
     __slots__ = (
@@ -26,10 +36,16 @@ class Pacing:
         "_free_at",
         "_held_until",
         "_pace",
+        "_per_minute",
+        "_times",
     )
 
-    def __init__(self, pace: float, draft_pace: float) -> None:
+    def __init__(self, pace: float, draft_pace: float, per_minute: int = 0) -> None:
         self._pace = pace
+        self._per_minute = per_minute
+        self._times: deque[float] = deque(maxlen=per_minute)
+        """When the last calls were made, the oldest first."""
+
         self._draft_pace = draft_pace
         self._free_at = 0.0
         self._drafted_at = 0.0
@@ -39,21 +55,23 @@ class Pacing:
     @property
     def message_at(self) -> float:
         """When the next message may go out."""
-        return self._free_at
+        return max(self._free_at, self._after_others(self._per_minute))
 
     @property
     def edit_at(self) -> float:
         """When the last edit of an answer may go out."""
-        return max(self._free_at, self._drafted_at)
+        return max(self.message_at, self._drafted_at)
 
     @property
     def draft_at(self) -> float:
         """When the next call for a draft may go out."""
-        return max(self.edit_at, self._held_until)
+        spare = self._per_minute - self._per_minute // KEPT
+        return max(self.edit_at, self._held_until, self._after_others(spare))
 
     def said(self, now: float) -> None:
         """Count a message that goes out now."""
         self._free_at = now + self._pace
+        self._times.append(now)
 
     def edited(self, now: float) -> None:
         """Count an edit that goes out now, or the first message of a draft."""
@@ -74,3 +92,8 @@ class Pacing:
         self._busy += 1
         wait = min(FIRST_WAIT * 2.0 ** min(self._busy - 1, 6), LONGEST_WAIT)
         self._held_until = now + (wait if retry_after is None else retry_after)
+
+    def _after_others(self, most: int) -> float:
+        """Give when fewer than so many calls were made within a minute."""
+        is_full = 0 < most <= len(self._times)
+        return self._times[-most] + MINUTE if is_full else 0.0

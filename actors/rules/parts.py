@@ -103,11 +103,13 @@ def _next(text: str, most: int, room: int, measure: Measure) -> tuple[str, str]:
 
 
 def _cut_code(text: str, found: Opened, limit: int, again: str) -> tuple[str, str]:
-    """Cut between two lines of code, or where a line is too long."""
+    """Cut between two lines of code; a line that is too long, after a blank."""
     end = f"\n{found.mark}"
     cut = text.rfind("\n", found.body_at + 1, limit + 1)
     skipped = 1 if cut > 0 else 0
-    cut = cut if cut > 0 else boundary(text, limit)
+    if cut <= 0:
+        blank = text.rfind(" ", max(found.body_at, limit // 2), limit)
+        cut = blank + 1 if blank > 0 else boundary(text, limit)
     rest = text[cut + skipped :]
     after = rest.lstrip()
     first, _, others = after.partition("\n")

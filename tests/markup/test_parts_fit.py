@@ -52,13 +52,12 @@ def test_each_part_fits_when_it_is_marked_up(name: str, text: str, most: int) ->
 
 
 @NAMES
-@given(text=wordy(), most=st.integers(100, 200))
+@given(text=wordy(" "), most=st.integers(100, 200))
 def test_no_word_is_lost_or_doubled_by_the_cuts(
     name: str, text: str, most: int
 ) -> None:
     dialect, measure = DIALECTS[name], MEASURES[name]  # type: ignore[index]
     said = [rendered(part, dialect, most) for part in split(text, most, measure)]
-    assert words_of(" ".join(said)) == words_of(" ".join(said))
     assert sorted(words_of(" ".join(said))) == sorted(words_of(text)), said
 
 

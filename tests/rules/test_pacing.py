@@ -49,3 +49,26 @@ def test_a_platform_that_says_when_is_asked_then() -> None:
     pacing.busy(100.0, 33.0)
     assert pacing.draft_at == 133.0
     assert pacing.message_at == pacing.edit_at == 0.0, "answers wait for themselves"
+
+
+@given(STEPS, st.integers(1, 8))
+def test_whoever_waits_as_told_makes_no_more_calls_in_a_minute(
+    steps: list[tuple[str, float]], most: int
+) -> None:
+    pacing, now, calls = Pacing(0.0, 0.0, most), 0.0, list[float]()
+    for kind, wait in steps:
+        now += wait
+        now = max(now, pacing.message_at if kind == "said" else pacing.draft_at)
+        calls.append(now)
+        pacing.said(now) if kind == "said" else pacing.edited(now)
+        within = [at for at in calls if at > now - 59.999]  # sums are rounded
+        assert len(within) <= most
+
+
+def test_drafts_leave_a_part_of_each_minute_to_answers() -> None:
+    pacing = Pacing(0.0, 0.0, 20)
+    for second in range(15):
+        assert pacing.draft_at <= second
+        pacing.edited(second)
+    assert pacing.draft_at == 60.0
+    assert pacing.message_at == pacing.edit_at == 14.0
