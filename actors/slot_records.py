@@ -30,6 +30,12 @@ SLOT = "slot"
 LONGEST = 120
 """Characters that are kept of what was to be said or done."""
 
+SUCCEEDED = frozenset(
+    {"ok", "silent", "reminder", "merged", "steered", "idle", "decided"}
+)
+"""Reasons for which a message was answered with what was wanted. All others go with an
+excuse, and that is a failure: what nobody can pay for, or may do, is to be paused."""
+
 Outcome = Literal["fired", "skipped", "paused"]
 """It was carried out; it was not; the appointment rests from now on, since it fails."""
 

@@ -17,7 +17,7 @@ from actors.occasions import Times, as_inbound
 from actors.rules import schedule
 from actors.rules.schedule import Appointment, Policy, Previous, Woken
 from actors.schedule_rows import SHOWN_ID, as_entry, part_of, read
-from actors.slot_records import of_slots
+from actors.slot_records import SUCCEEDED, of_slots
 from runtime.logs import EventLog
 from runtime.rows import Commit
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from actors.services import Services
     from runtime.entries import StoredEntry
-    from runtime.rows import InboxState
+    from runtime.rows import InboxState, StoredMessage
 
 LOG = EventLog("schedule")
 
@@ -44,20 +44,8 @@ ENDED: dict[InboxState, Previous] = {
     "dead": "failed",
 }
 
-FAULTS = frozenset(
-    {
-        "allowance",
-        "context",
-        "model",
-        "stuck",
-        "timeout",
-        "undecided",
-        "untrusted",
-        "vision",
-    }
-)
-"""Why a turn ended without an answer, where the next slot's may well end the same way.
-Not what passes by itself: a day's budget, a restart."""
+NOBODYS_FAULT = frozenset({"budget"})
+"""Tomorrow there may be money again: no failure, and no success either."""
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -149,31 +137,24 @@ class Slots:
         if not (it.last_due and it.repeat):
             return "none"
         slot = schedule.slot_name(name, it.last_due)
-        ended = await self._ended(it, slot)
-        if it.kind == "autonomous" and ended == "done":
+        how = await self._ended(it, slot)
+        if it.kind == "autonomous" and how == "done":
             # What was decided in it may still be carried out: never two at once.
             return await self._ended(it, schedule.plan_name(slot))
-        return ended
+        return how
 
     async def _ended(self, it: Appointment, name: str) -> Previous:
         found = await self._services.store.answered(it.address.connector, name)
-        if found is None:
-            return "done"
-        message = found.message
-        is_fault = message.state == "replied" and message.reason in FAULTS
-        return "failed" if is_fault else ENDED[message.state]
+        return "done" if found is None else ended(found.message)
 
     async def _without_known(self, name: str, it: Appointment, woken: Woken) -> Woken:
         """Leave out the slots that were accepted before."""
-        new: list[float] = []
+        known: set[float] = set()
         for due in woken.slots:
             slot = schedule.slot_name(name, due)
-            found = await self._services.store.answered(it.address.connector, slot)
-            if found is None:
-                new.append(due)
-        again = len(woken.slots) - len(new)
-        skipped = (*woken.skipped, ("again", again)) if again else woken.skipped
-        return msgspec.structs.replace(woken, slots=tuple(new), skipped=skipped)
+            if await self._services.store.answered(it.address.connector, slot):
+                known.add(due)
+        return schedule.without(woken, frozenset(known))
 
     def _given_up(self, name: str, it: Appointment, woken: Woken) -> Delivery:
         count = it.failures + 1 if woken.after is None else woken.after.failures
@@ -189,3 +170,10 @@ class Slots:
             kind="notice",
             is_root=False,
         )
+
+
+def ended(message: StoredMessage) -> Previous:
+    """Tell how the work on a slot ended."""
+    if message.state != "replied" or message.reason in SUCCEEDED:
+        return ENDED[message.state]
+    return "none" if message.reason in NOBODYS_FAULT else "failed"

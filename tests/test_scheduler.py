@@ -98,9 +98,11 @@ class Bench:
     def accepted(self) -> list[str]:
         return [row.platform_id for row in self.store._rows.inbox.values()]
 
-    async def settle_all(self, state: SettledState = "replied") -> None:
+    async def settle_all(
+        self, state: SettledState = "replied", reason: str = "ok"
+    ) -> None:
         rows = await self.store.unsettled()
-        settles = tuple(Settle(row.id, state) for row in rows)
+        settles = tuple(Settle(row.id, state, reason) for row in rows)
         await self.store.commit(Commit(at=self.clock.wall(), settles=settles))
 
     async def it(self, name: str) -> Appointment | None:
@@ -212,6 +214,36 @@ async def test_what_always_fails_is_paused_and_its_chat_is_told(
     assert told.delivery.address == Address("fake", "room")
     assert "failed 3 times" in told.delivery.text
     assert "schedule resume a" in told.delivery.text
+
+
+@pytest.mark.parametrize("reason", ["model", "timeout", "context", "untrusted"])
+async def test_what_people_were_told_an_excuse_for_has_failed(
+    reason: str, autojump_clock: Clock
+) -> None:
+    async with open_bench(autojump_clock, a=every(600)) as bench:
+        for _ in range(5):
+            await trio.sleep(600)
+            await bench.settle_all("replied", reason)
+        it = await bench.it("a")
+    assert it is not None
+    assert (it.paused, it.fired) == ("failures", 3)
+
+
+async def test_a_used_up_budget_is_no_failure_and_no_success(
+    autojump_clock: Clock,
+) -> None:
+    async with open_bench(autojump_clock, a=every(600)) as bench:
+        for reason in ("model", "model", "budget", "budget", "silent"):
+            await trio.sleep(601)
+            await bench.settle_all("replied", reason)
+            it = await bench.it("a")
+            assert it is not None
+            assert not it.paused
+        assert it.failures == 2
+        await trio.sleep(600)
+        it = await bench.it("a")
+    assert it is not None
+    assert (it.failures, it.fired) == (0, 6)
 
 
 async def test_one_success_makes_good_for_failures(autojump_clock: Clock) -> None:
@@ -338,6 +370,41 @@ async def test_run_by_hand_it_runs_beside_its_times_also_paused(
     assert bench.slots() == [f"a@{EPOCH + 5:.0f}"]
     assert it is not None
     assert (it.run_at, it.paused, it.next_due) == (0.0, "by hand", EPOCH + 600)
+
+
+async def test_run_by_hand_at_the_very_second_of_a_slot_it_runs_once(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    at = EPOCH + 600
+    async with open_bench(autojump_clock, store) as bench:
+        await trio.sleep(700)
+        await bench.put("a", **every(600, next_due=at, run_at=at))
+        bench.scheduler.tell(Scheduled(("a",)))
+        with trio.fail_after(1):
+            await trio.sleep(0.5)
+        it = await bench.it("a")
+        assert bench.slots() == [f"a@{at:.0f}"]
+    assert it is not None
+    assert (it.fired, it.run_at, it.next_due) == (1, 0.0, EPOCH + 1200)
+
+
+async def test_a_slot_that_comes_again_counts_once_and_fails_once(
+    autojump_clock: Clock,
+) -> None:
+    async with open_bench(autojump_clock, a=every(600)) as bench:
+        for _ in range(2):
+            await trio.sleep(601)
+            await bench.settle_all("dead")
+        for _ in range(3):
+            bench.clock.wrong_by -= 610
+            await trio.sleep(LOOK_EVERY + 560)
+        it = await bench.it("a")
+        slots = bench.slots()
+    assert slots == [f"a@{EPOCH + 600 * n:.0f}" for n in (1, 2)]
+    assert it is not None
+    assert (it.fired, it.failures, it.paused) == (2, 2, "")
+    assert it.skipped == 3
 
 
 async def test_with_the_door_closed_nothing_is_begun(autojump_clock: Clock) -> None:

@@ -151,6 +151,9 @@ class Woken(msgspec.Struct, frozen=True):
     is_given_up: bool = False
     """Whether it was paused just now, because it failed too often."""
 
+    last_before: float = 0.0
+    """What `last_due` stays at if none of the slots is carried out after all."""
+
 
 def slot_name(appointment_id: str, due: float) -> str:
     """Name a slot; the same whoever asks, and for no other one."""
@@ -202,7 +205,8 @@ def wake(
         elif reason is not None:
             skipped.append((reason, len(due)))
         else:
-            slots += due
+            # By hand it may have been run at this very second.
+            slots += [each for each in due if each not in slots]
         skipped.append(("missed", missed))
         it = msgspec.structs.replace(it, next_due=following or 0.0)
     count = sum(many for _, many in skipped)
@@ -214,7 +218,29 @@ def wake(
     )
     is_over = not (after.wakes or after.paused or after.kind == "heartbeat")
     told = tuple(each for each in skipped if each[1])
-    return Woken(tuple(slots), told, None if is_over else after, is_given_up)
+    left = None if is_over else after
+    return Woken(tuple(slots), told, left, is_given_up, it.last_due)
+
+
+def without(woken: Woken, known: frozenset[float]) -> Woken:
+    """Leave out slots that were carried out before.
+
+    They count as they did then: once, and if they failed, once as failures.
+    """
+    new = tuple(due for due in woken.slots if due not in known)
+    again = len(woken.slots) - len(new)
+    if not again:
+        return woken
+    after = woken.after
+    if after is not None:
+        after = msgspec.structs.replace(
+            after,
+            fired=after.fired - again,
+            skipped=after.skipped + again,
+            last_due=new[-1] if new else woken.last_before,
+        )
+    skipped: tuple[tuple[Skip, int], ...] = (*woken.skipped, ("again", again))
+    return msgspec.structs.replace(woken, slots=new, skipped=skipped, after=after)
 
 
 def turned_back(it: Appointment, now: float, zone: tzinfo) -> Appointment:

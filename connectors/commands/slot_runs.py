@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from actors.records import AUDIT, USAGE, AuditRecord, UsageRecord
-from actors.slot_records import SLOT, SlotRecord
+from actors.slot_records import SLOT, SUCCEEDED, SlotRecord
 from connectors.commands.job import STATUSES
 from connectors.commands.printing import moment
 from connectors.commands.reading import read_record
@@ -118,7 +118,7 @@ class Reader:
             began_at=moment(row.at),
             ended_at=moment(end.at),
             status=end.status,
-            reason="" if end.reason == "ok" else end.reason,
+            reason="" if end.reason in SUCCEEDED else end.reason,
             count=body.count,
             late=round(max(0.0, row.at - body.due), 3),
             message=body.message,
@@ -133,7 +133,7 @@ class Reader:
             row = self._browser.message(message)
         except MisuseError:  # forgotten; the audit is kept for longer
             return self._end_on_record(message)
-        status = STATUSES[row.state]
+        status = status_of(row.state, row.reason)
         return End(status, row.reason, row.settled_at, row.attempts)
 
     def _end_on_record(self, message: str) -> End:
@@ -142,7 +142,12 @@ class Reader:
             row = self._rows.record(AUDIT, name)
             body = None if row is None else read_record(row, AuditRecord)
             if row is not None and body is not None:
-                return End(status_of(body.status), body.reason, row.at, body.attempt)
+                return End(
+                    status_of(body.status, body.reason),
+                    body.reason,
+                    row.at,
+                    body.attempt,
+                )
         return End(FORGOTTEN, "", 0.0, MOST_ATTEMPTS)
 
     def _took(self, message: str, attempts: int) -> list[UsageRecord]:
@@ -156,8 +161,10 @@ class Reader:
         return found
 
 
-def status_of(state: str) -> str:
-    """Name a state that stands in the audit as `queue list` does."""
+def status_of(state: str, reason: str) -> str:
+    """Name how a message ended as `queue list` does; an excuse is a failure here."""
+    if state == "replied" and reason not in SUCCEEDED:
+        return STATUSES["dead"]
     return next((STATUSES[each] for each in STATUSES if each == state), state)
 
 
