@@ -9,6 +9,7 @@ I5   no queue is longer than its bound, and every refusal is said
 I6   at rest nothing is kept: no session, no courier, no entry of a map, no timer
 I7   a poisonous message is given up, and its neighbours go on
 R1 to R3 are about rooms: `room_checkers.py`
+I10  is about appointments: `appointments.py`
 I12  received = replied + dropped + cancelled + dead, by rows and by metrics
 
 Those that can be judged at once are here; `verdicts.py` has those at the end.
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from actors.rules.routes import RoutingTable
     from runtime.kernel import Kernel
     from runtime.rows import Commit
+    from tests.simulation.appointments import Appointments
     from tests.simulation.trace import Trace
     from tests.simulation.workload import Plan
 
@@ -95,6 +97,9 @@ class Checkers:
         self.cut_at = -2.0
         """When a process died last."""
 
+        self.appointments: Appointments | None = None
+        """Those of the run, if it has any; the world sets it."""
+
         self.rooms = RoomCheckers(plan, self.ledger, trace)
         self._tried: dict[str, int] = {}
         self.died_at = -1.0
@@ -144,6 +149,8 @@ class Checkers:
     def committed(self, commit: Commit) -> None:
         """Judge a commit that became durable."""
         self.ledger.write(commit, trio.current_time())
+        if self.appointments is not None:
+            self._take_up(commit, self.appointments)
         for row in commit.accepts:
             platform_id = self.ledger.messages[row.id].inbound.platform_id
             same = self.ledger.by_platform_id[row.connector, platform_id]
@@ -159,12 +166,31 @@ class Checkers:
             if message.ends and message.ends[-1][0] == "replied":
                 self._check_order(settle.inbox_id)
 
+    def _take_up(self, commit: Commit, appointments: Appointments) -> None:
+        """Remember whose appointments these are, and judge I10."""
+        for row in commit.accepts:
+            inbound = self.ledger.messages[row.id].inbound
+            if appointments.is_slot(inbound):
+                self.handed_in(inbound)
+                appointments.accepted(inbound)
+        for said in commit.deliveries:
+            it = appointments.told_of(said.delivery_id)
+            if it is not None:
+                address, scope = it.address, self._plan.sessions.session_scope
+                place = (address.connector, address.chat)
+                self._chats[said.correlation_id] = place
+                self._owners[said.correlation_id] = canary(
+                    *place, it.sender_id, is_direct=True, scope=scope
+                )
+
     def _check_order(self, inbox_id: str) -> None:
         """Compare with the message answered last in the same conversation."""
         message = self.ledger.messages[inbox_id]
         inbound = message.inbound
         if inbound.text.startswith("/") and not inbound.chain.agents:
             return  # a command is answered at once
+        if inbound.occasion == "said":
+            return  # so is what only has to be said
         if inbound.correlation_id in self.ledger.by_hand:
             return
         session: tuple[str, ...] | None = self._session(inbound)
@@ -324,6 +350,8 @@ class Checkers:
         said = self.ledger.said.get(delivery_id)
         if said is None:
             self._trace.violate("I1", f"{delivery_id} was never stored", delivery_id)
+            return
+        if self.appointments and self.appointments.told_of(delivery_id):
             return
         inbound = self.ledger.messages[delivery_id.partition(":")[0]].inbound
         session = self._session(inbound)

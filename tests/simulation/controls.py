@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.rules.routes import Binding, routing_table
+from actors.schedule_config import SchedulerConfig
 from runtime.rows import Committed
 from tests.simulation.disk import SimulatedStore
 from tests.simulation.edges import SimulatedModel
@@ -111,6 +112,12 @@ def deaf(company: Company) -> Company:
     return replace(company, personas=heard)
 
 
+def idle(company: Company) -> Company:
+    """Have nobody see to what is due."""
+    services = replace(company.services, scheduler=SchedulerConfig(is_on=False))
+    return replace(company, services=services)
+
+
 # Chosen: longer than three attempts take; what is lost need not be waited for longer.
 SOON = 900.0
 
@@ -146,6 +153,9 @@ CONTROLS: dict[str, Control] = {
     ),
     "does not hear who is meant": Control(
         Parts(tamper=deaf), frozenset[FaultClass](), "R2"
+    ),
+    "lets the time of appointments pass": Control(
+        Parts(tamper=idle, liveness=SOON), frozenset[FaultClass](), "I10"
     ),
     "repeats words elsewhere": Control(
         Parts(model=IndiscreetModel), frozenset[FaultClass](), "I4"

@@ -11,9 +11,12 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from trio.testing import MockClock
 
+from actors.slot_records import SLOT, SlotRecord
+from tests.simulation.appointments import has_appointments
 from tests.simulation.controls import CONTROLS
 from tests.simulation.rooms import CHATS, EVERY, FIRST, HABITS, plan_for
 from tests.simulation.run import Outcome, run_seed
@@ -35,6 +38,9 @@ CONTROL_SEEDS = 30
 
 # Chosen: the first that throw the dice of a hundred sides right.
 PATIENT_SEEDS = (61, 217)
+
+# Chosen: all kinds of appointments are there, and all that may become of them.
+APPOINTED_SEEDS = [seed for seed in range(120) if has_appointments(seed)][:14]
 
 # Chosen: the tests above play the company without a mistake far more often.
 RIGHT_SEEDS = 3
@@ -120,6 +126,24 @@ def test_in_rooms_happens_what_is_judged_there() -> None:
         assert not run_seed(seed, only=frozenset(), look=look).violations
     wanted = {"reply", "long", "open", "copy"}
     wanted |= {"dropped:not_addressed", "replied:silent"}
+    assert not wanted - {what for what, count in seen.items() if count > 5}, seen
+
+
+def test_with_appointments_happens_what_is_judged_there() -> None:
+    seen: Counter[str] = Counter()
+
+    def look(world: World) -> None:
+        for message in world.checkers.ledger.messages.values():
+            seen[message.inbound.occasion] += 1
+        for row in world.cast.store._rows.records.values():
+            if row.kind == SLOT:
+                body = msgspec.json.decode(row.body, type=SlotRecord)
+                seen[body.reason or body.outcome] += body.count
+
+    for seed in APPOINTED_SEEDS:
+        outcome = run_seed(seed, look=look)
+        assert not outcome.violations, explain(outcome)
+    wanted = {"said", "task", "cron", "heartbeat", "fired", "busy", "missed"}
     assert not wanted - {what for what, count in seen.items() if count > 5}, seen
 
 

@@ -17,6 +17,7 @@ from runtime.ids import IdSource
 from tests.fakes.company import Cast, TrioClock
 from tests.fakes.summing import Notebook
 from tests.simulation import verdicts
+from tests.simulation.appointments import Appointments, has_appointments
 from tests.simulation.chaos import Chaos
 from tests.simulation.checkers import Checkers
 from tests.simulation.counting import CountingMetrics
@@ -154,6 +155,10 @@ class World:
             metrics=self.metrics,
         )
         self.cast.clock = self.clock
+        self.appointments: Appointments | None = None
+        if has_appointments(seed):
+            self.appointments = Appointments(self, _dice(seed, "appointments"))
+        checkers.appointments = self.appointments
         self.life: Life | None = None
         self._before: Counter[tuple[str, str]] = verdicts.ended(checkers)
         self._hits_before = 0
@@ -167,12 +172,16 @@ class World:
         """Play safety phase and liveness phase, and judge."""
         classes = " ".join(sorted(self.faults.on))
         self.trace.note("phase", "", f"safety, with {classes or 'no faults'}")
+        if self.appointments is not None:
+            self.appointments.put()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._live)
             nursery.start_soon(self._people)
             await Chaos(self).run()
             self.faults.is_over = True
             self.disk.heal()
+            if self.appointments is not None:
+                self.appointments.rest()
             self.trace.note("phase", "", "liveness")
             if await self._rest():
                 await self._judge()
@@ -266,6 +275,8 @@ class World:
                 self.sample()
                 pause = min(pause * 1.5, 20.0)
             return True
+        if self.appointments is not None:
+            self.appointments.tell_what_is_open()
         self._tell_what_is_open()
         return False
 
@@ -275,7 +286,8 @@ class World:
             return False
         counts = await self.cast.store.counts()
         is_heard = all(each.is_heard for each in self.platforms)
-        return is_heard and not verdicts.open_rows(counts)
+        waiting = [] if self.appointments is None else self.appointments.waiting
+        return is_heard and not verdicts.open_rows(counts) and not waiting
 
     def _tell_what_is_open(self) -> None:
         ledger = self.checkers.ledger
@@ -297,6 +309,8 @@ class World:
         assert life is not None
         counts = await self.cast.store.counts()
         verdicts.judge_rows(self.checkers, counts, self.trace)
+        if self.appointments is not None:
+            self.appointments.judge()
         self._judge_metrics()
         await self._wait_forgotten(life)
         await self._wait_timers(life)
