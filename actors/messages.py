@@ -13,10 +13,18 @@ import msgspec
 
 Role = Literal["user", "assistant", "tool"]
 Occasion = Literal[
-    "", "said", "reminder", "task", "cron", "heartbeat", "autonomous", "plan"
+    "",
+    "said",
+    "reminder",
+    "task",
+    "cron",
+    "heartbeat",
+    "autonomous",
+    "plan",
+    "webhook",
 ]
 """Of what the runtime wrote itself: what was due; `said`: a reminder, as it was set;
-`plan`: what an agent has decided to do by itself."""
+`plan`: what an agent has decided to do by itself; `webhook`: what came in by one."""
 
 ALONE: frozenset[Occasion] = frozenset({"cron", "heartbeat", "autonomous", "plan"})
 """What comes again and again is told nothing of the conversation: cheap (F294)."""

@@ -15,6 +15,7 @@ CHECKS = f"{ROOT}/checks"
 BOUNCE = f"{ROOT}/bounce"
 SCHEDULER = f"{ROOT}/scheduler"
 COLLABORATION = f"{ROOT}/collaboration"
+WEBHOOKS = f"{ROOT}/webhooks"
 
 
 def branch(agent_name: str) -> str:

@@ -25,6 +25,7 @@ callboard
 ├── router
 ├── closer               ends conversations that sleep (if it is to)
 ├── scheduler            what was promised for later
+├── webhooks             takes in what other programs want done
 └── connectors
     └── <name>
         ├── couriers     one actor for each chat that is spoken to
@@ -67,6 +68,7 @@ from actors.session import Session
 from actors.staff import Staff
 from actors.transport import ManyAccounts
 from actors.turn import Turn
+from actors.webhook_intake import WebhookIntake
 from runtime.child import ChildSpec
 from runtime.keyed import KeyedConfig, KeyedSupervisor
 from runtime.restarts import Backoff
@@ -132,6 +134,7 @@ def tree(company: Company) -> Supervisor:
         ),
         *([closer] if services.sessions.close_sleeping else []),
         ChildSpec(name="scheduler", start=lambda: Scheduler(services, connectors)),
+        ChildSpec(name="webhooks", start=lambda: WebhookIntake(services)),
         ChildSpec(name="connectors", start=lambda: _connectors(company), shutdown=30.0),
     )
     return Supervisor(children, SupervisorConfig(intensity=5, period=30.0))

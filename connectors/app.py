@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 import trio
 
-from actors import names, noting
+from actors import names, noting, webhook_intake
 from actors.account import Account
 from actors.company import Company
 from actors.letters import is_owed_an_answer
@@ -30,6 +30,7 @@ from actors.rules.routes import binding_of, routing_table
 from actors.services import Services
 from actors.supervisor import tree
 from actors.transport import ManyAccounts
+from actors.webhook_metrics import WebhookMetrics
 from connectors import receipt_key
 from connectors.access_checks import access_of, approvers
 from connectors.bridge import Bridge
@@ -51,6 +52,8 @@ from connectors.tools.memory import memory_tools
 from connectors.transports import MakeTransport, Parts
 from connectors.web.openai_api import HttpTransport
 from connectors.web.operations import Operations
+from connectors.web.webhooks import Doors
+from connectors.webhook_doors import doors_of
 from runtime.child import ChildSpec
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
@@ -100,6 +103,7 @@ class App:
     clock: Clock
     stock: Stock
     personas: Personas
+    webhooks: WebhookMetrics
     is_draining: bool = False
     ended: dict[str, trio.Event] = field(default_factory=dict[str, trio.Event])
     """By connector: set when its platform has ended for good."""
@@ -197,7 +201,8 @@ async def open_app(
         system = await stack.enter_async_context(open_system(watched))
         metrics.watch(system)
         personas = Personas(persona_folders(config), metrics)
-        app = App(system, metrics, store, {}, clock, stock, personas)
+        hooks = WebhookMetrics(metrics)
+        app = App(system, metrics, store, {}, clock, stock, personas, hooks)
         tools |= memory_tools(system.find, clock, store)
         kit = Kit(tools, desks, _further(config, sandbox, app))
         company = _company(config, services, kit, app, transports)
@@ -227,6 +232,7 @@ def _company(
         store=services.store,
         metrics=app.metrics,
         agents=lambda: company.roster.team.names,
+        doors=_doors(config, app),
     )
     made = {name: make(parts) for name, make in transports.items()}
     app.transports = made
@@ -256,6 +262,15 @@ def _company(
         on_listener_end=lambda name: app.ended[name].set(),
     )
     return company
+
+
+def _doors(config: AppConfig, app: App) -> Doors | None:
+    """Say which webhooks come in, and who takes them."""
+    if not config.webhooks.incoming:
+        return None
+    found = doors_of(config)
+    hand_in = partial(webhook_intake.hand_in, app.system.find)
+    return Doors(lambda: found, hand_in, app.webhooks)
 
 
 def _accounts(

@@ -46,6 +46,7 @@ from connectors.tool_config import (
     WebSearchConfig,
     WorkspaceConfig,
 )
+from connectors.webhook_config import WebhooksConfig
 from runtime.secret import Secret
 
 
@@ -186,3 +187,4 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     skills: SkillsConfig = field(default_factory=SkillsConfig)
     notebook: NotebookConfig = field(default_factory=NotebookConfig)
     projects: ProjectsConfig = field(default_factory=ProjectsConfig)
+    webhooks: WebhooksConfig = field(default_factory=WebhooksConfig)

@@ -63,7 +63,11 @@ class Drain:
         Returns:
             Whether nothing was left.
         """
-        doors = [names.SCHEDULER, *map(names.connector, self._connectors)]
+        doors = [
+            names.SCHEDULER,
+            names.WEBHOOKS,
+            *map(names.connector, self._connectors),
+        ]
         for door in map(self._system.find, doors):
             if door is not None:
                 door.tell(CloseDoor())

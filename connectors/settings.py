@@ -51,6 +51,7 @@ from connectors.people_checks import check_embedders, check_log_folder, check_pe
 from connectors.personas import FILES, read_persona, unknown_files
 from connectors.servers_file import with_servers_file
 from connectors.standing import check_autonomous
+from connectors.webhook_checks import check_webhooks
 from runtime.config import Complaint, close_to, load
 from runtime.errors import SettingsError
 
@@ -159,6 +160,7 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     yield from check_connectors(app)
     yield from check_access(app)
     yield from check_matrix(app)
+    yield from check_webhooks(app)
 
 
 def check_consent(app: AppConfig) -> Iterator[Complaint]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from actors.transport import Transport
     from connectors.bridge import Bridge
     from connectors.web.operations import Operations
+    from connectors.web.webhooks import Doors
     from runtime.clock import Clock
     from runtime.ids import IdSource
     from runtime.metrics import Metrics
@@ -44,6 +45,9 @@ class Parts:
 
     store: Store
     metrics: Metrics
+    doors: Doors | None = None
+    """The webhooks that come in; None: there are none."""
+
     kept: dict[str, object] = field(default_factory=dict[str, object])
     """What transports of one kind share, by kind: figures, for one."""
 
@@ -67,6 +71,7 @@ def http_transport(name: str, config: HttpConfig) -> MakeTransport:
             agents=parts.agents,
             operations=parts.operations,
             clock=parts.clock,
+            doors=parts.doors,
         )
 
     return make

@@ -26,6 +26,7 @@ from connectors import memory_config as memory
 from connectors import model_config as models
 from connectors import notebook_config as notebook
 from connectors import tool_config as tools
+from connectors import webhook_config as hooks
 from connectors.commands import shipped_settings
 from connectors.config import AppConfig
 from connectors.settings import load_app
@@ -58,6 +59,7 @@ OUT_OF_FORCE = re.compile(r"^#: ?", re.MULTILINE)
 NEEDED = {
     *("script", "model", "agent", "kind", "scope", "may_use"),
     *("homeserver", "user"),
+    *("secret", "chat", "task"),
 }
 """Settings without a default; default.toml shows an example of each."""
 
@@ -81,6 +83,7 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
     routes = cast("list[Table]", found["routes"])
     context = found["agent_defaults"]["context"]
     accounts = cast("dict[str, Table]", found["connectors"]["matrix"]["accounts"])
+    incoming = cast("dict[str, Table]", found["webhooks"]["in"])
     return [
         (AppConfig, top),
         (edges.StoreConfig, cast("Table", found["store"])),
@@ -98,6 +101,8 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (PresenceConfig, cast("Table", found["presence"])),
         (domain.PermissionConfig, cast("list[Table]", found["permissions"])[0]),
         (later.SchedulerConfig, cast("Table", found["scheduler"])),
+        (hooks.WebhooksConfig, cast("Table", found["webhooks"]) | {"in": {}}),
+        (hooks.WebhookInConfig, incoming["deploys"]),
         (tools.SandboxConfig, cast("Table", found["sandbox"])),
         (tools.FetchConfig, cast("Table", found["fetch"])),
         (tools.WebSearchConfig, cast("Table", found["web_search"])),
@@ -198,7 +203,7 @@ def test_what_default_toml_gives_an_example_of_is_marked_as_needed() -> None:
     for kind, table in tables(default_text()):
         needed = set(table) - set(defaults(kind))
         assert needed <= NEEDED | names(AppConfig), kind.__name__
-    assert default_text().count("# Needed: ") == 10
+    assert default_text().count("# Needed: ") == 14
 
 
 def test_default_toml_has_a_reason_above_every_setting() -> None:

@@ -83,6 +83,8 @@ def may_use(agent: str, inbound: Inbound, access: AgentAccess) -> Use:
     """Decide whether whoever wrote a message may use an agent."""
     if inbound.occasion and not inbound.sender_id:
         return Use(may=True, why="nobody wrote it")
+    if inbound.occasion == "webhook":
+        return Use(may=True, why="the webhook's own settings name it")
     if person(inbound) in access.owners:
         return Use(may=True, why="an owner")
     for number, rule in enumerate(access.rules, start=1):

@@ -24,6 +24,7 @@ from connectors.web.completions import Completions, Desk
 from connectors.web.errors import ApiError, refuse, unknown_model
 from connectors.web.operations import operation_routes
 from connectors.web.server import check_access, make_app, open_socket, serve
+from connectors.web.webhooks import Outside, WebhookDesk
 from runtime.ids import IdSource
 
 if TYPE_CHECKING:
@@ -36,9 +37,12 @@ if TYPE_CHECKING:
     from actors.ingress import Earlier
     from actors.messages import Inbound
     from actors.transport import Ingress
+    from actors.triggering import Trigger, Triggered
     from connectors.bridge import Bridge
+    from connectors.web.bodies import Bodies
     from connectors.web.operations import Operations
     from connectors.web.server import HttpSettings
+    from connectors.web.webhooks import Doors
     from runtime.clock import Clock
 
 GONE = "the client has gone"
@@ -54,6 +58,7 @@ class HttpTransport:
             thread: must be quick, and give a tuple that nobody changes.
         operations: what `/readyz` and `/metrics` show.
         clock: the time of messages and ids.
+        doors: the webhooks that come in; None: there are none.
     """
 
     presence = None
@@ -67,8 +72,10 @@ class HttpTransport:
         agents: Callable[[], tuple[str, ...]],
         operations: Operations,
         clock: Clock,
+        doors: Doors | None = None,
     ) -> None:
         self._settings = settings
+        self._doors = doors
         self._bridge = bridge
         self._agents = agents
         self._operations = operations
@@ -185,9 +192,27 @@ class HttpTransport:
                 *operation_routes(
                     self._operations, self._bridge, partial(refusal, desk)
                 ),
+                *self._webhook_routes(ingress, completions.bodies),
             ]
         )
         await serve(app, sock, self._settings, completions.stop)
+
+    def _webhook_routes(self, ingress: Ingress, bodies: Bodies) -> list[Route]:
+        doors = self._doors
+        if doors is None:
+            return []
+
+        async def hand_in(trigger: Trigger) -> Triggered:
+            return await self._bridge.ask_kernel(doors.hand_in, trigger)
+
+        outside = Outside(
+            settings=self._settings,
+            bodies=bodies,
+            clock=self._clock,
+            refuse=ingress.refuse,
+            hand_in=hand_in,
+        )
+        return WebhookDesk(doors, outside).routes
 
     async def _deliver(self, delivery: Delivery) -> bool:
         return self._completions is not None and self._completions.waiting.deliver(

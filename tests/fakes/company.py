@@ -36,6 +36,7 @@ from actors.messages import ModelAnswer, ToolCall, Usage
 from actors.metrics import LineMetrics
 from actors.persona import Persona
 from actors.presence_config import PresenceConfig
+from actors.rules.agent_access import EVERYBODY, AgentAccess
 from actors.rules.hygiene import without_sender
 from actors.rules.message_state import RetryPolicy
 from actors.rules.overheard import without_overheard
@@ -243,6 +244,7 @@ class Cast:
     approvals: ApprovalConfig = field(default_factory=ApprovalConfig)
     collaboration: CollaborationConfig = CollaborationConfig()  # noqa: RUF009  frozen
     permissions: tuple[PermissionConfig, ...] = ()
+    agent_access: AgentAccess = EVERYBODY
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     receipt_key: bytes = b""
     notice_after: float = 0.0
@@ -281,6 +283,7 @@ class Cast:
             approvals=self.approvals,
             collaboration=self.collaboration,
             permissions=self.permissions,
+            agent_access=self.agent_access,
             scheduler=self.scheduler,
             receipt_key=self.receipt_key,
             media=self.media,

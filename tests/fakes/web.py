@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from actors.messages import Inbound
+    from connectors.web.webhooks import Doors
 
 AGENTS = ("anna", "ben")
 
@@ -96,7 +97,9 @@ class Channel:
 
 
 @asynccontextmanager
-async def open_channel(settings: HttpSettings | None = None) -> AsyncGenerator[Channel]:
+async def open_channel(
+    settings: HttpSettings | None = None, doors: Doors | None = None
+) -> AsyncGenerator[Channel]:
     """Run an HTTP channel over a fake ingress, on a free port of this machine."""
     bridge = Bridge(shutdown_timeout=3)
     holder: list[Channel] = []
@@ -111,6 +114,7 @@ async def open_channel(settings: HttpSettings | None = None) -> AsyncGenerator[C
         agents=lambda: AGENTS,
         operations=Operations(lambda: b"answer_total 42\n", "text/plain", readiness),
         clock=SystemClock(),
+        doors=doors,
     )
     channel = Channel(bridge, transport)
     holder.append(channel)

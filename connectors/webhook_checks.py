@@ -1,0 +1,81 @@
+"""Checks what the settings say of webhooks against all the rest of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors.rules.webhook_signature import key_of
+from connectors.config import HttpConfig
+from connectors.model_checks import Way, unknown
+from runtime.config import Complaint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from connectors.config import AppConfig
+    from connectors.webhook_config import WebhookInConfig
+    from runtime.secret import Secret
+
+HINT = "make one: echo whsec_$(openssl rand -base64 32)"
+
+
+def check_webhooks(app: AppConfig) -> Iterator[Complaint]:
+    """Check webhooks in and out."""
+    for name, webhook in app.webhooks.incoming.items():
+        way: Way = ("webhooks", "in", name)
+        yield from check_incoming(way, webhook, app)
+    has_door = any(isinstance(each, HttpConfig) for each in app.connectors.values())
+    if app.webhooks.incoming and not has_door:
+        text = "no webhook can come in: there is no HTTP connector"
+        hint = 'add [connectors.http] kind = "http"'
+        yield Complaint(("webhooks", "in"), text, hint)
+    yield from check_shared(app)
+
+
+def check_incoming(
+    way: Way, webhook: WebhookInConfig, app: AppConfig
+) -> Iterator[Complaint]:
+    """Check one webhook that comes in."""
+    yield from check_key((*way, "secret"), webhook.secret)
+    if webhook.previous_secret is not None:
+        yield from check_key((*way, "previous_secret"), webhook.previous_secret)
+    for index, agent in enumerate(webhook.agents):
+        yield from unknown((*way, "agents", index), "agent", agent, app.agents)
+    if not webhook.task.strip():
+        text = "the agents are told nothing to do"
+        yield Complaint((*way, "task"), text, "say what they are to do")
+    connector = webhook.chat.partition("/")[0]
+    yield from unknown((*way, "chat"), "connector", connector, app.connectors)
+    if isinstance(app.connectors.get(connector), HttpConfig):
+        text = "over HTTP nobody is there to read the answers"
+        hint = "name a chat that people look at, or have them sent by [webhooks.out]"
+        yield Complaint((*way, "chat"), text, hint, is_warning=True)
+
+
+def check_key(way: Way, secret: Secret) -> Iterator[Complaint]:
+    """Check that a secret can be signed with."""
+    try:
+        key_of(secret.reveal())
+    except ValueError as error:
+        yield Complaint(way, str(error), HINT)
+
+
+def check_shared(app: AppConfig) -> Iterator[Complaint]:
+    """Refuse secrets that are used twice: whoever has one has the other."""
+    used: dict[str, str] = {}
+    for name, connector in app.connectors.items():
+        if isinstance(connector, HttpConfig) and connector.api_key is not None:
+            used[connector.api_key.reveal()] = f"connectors.{name}.api_key"
+    for way, secret in secrets_of(app):
+        place = used.setdefault(secret.reveal(), ".".join(map(str, way)))
+        if place != ".".join(map(str, way)):
+            yield Complaint(way, f"this is the secret of {place}, too", HINT)
+
+
+def secrets_of(app: AppConfig) -> Iterator[tuple[Way, Secret]]:
+    """Give all secrets of webhooks, and where they stand."""
+    for name, webhook in app.webhooks.incoming.items():
+        way: Way = ("webhooks", "in", name)
+        yield (*way, "secret"), webhook.secret
+        if webhook.previous_secret is not None:
+            yield (*way, "previous_secret"), webhook.previous_secret
