@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from actors import answers, commits, names
+from actors import answers, commits, names, telling
 from actors.letters import unwrapped
 from actors.protocol import (
     Deliver,
@@ -21,6 +21,7 @@ from actors.protocol import (
     TurnEnded,
     Undelivered,
 )
+from actors.telling import wake_notifiers
 from runtime.actor import Actor
 from runtime.deadletters import DeadLetter
 from runtime.errors import StoreUnavailableError
@@ -126,14 +127,15 @@ class Bounce(Actor):
         )
         answer = answers.apology(inbound, SORRY, reason, self._services.ids)
         answer = answers.localised(answer, self._services)
-        commit = commits.as_unheard(
-            answer, self._services.clock.wall(), self._services.keep
-        )
+        services = self._services
+        told = telling.of_unheard(answer, services)
+        commit = commits.as_unheard(answer, services.clock.wall(), services.keep, told)
         tell, metrics = self.tell, self._services.metrics
         connector = inbound.address.connector
 
         def stored() -> None:
             metrics.message(connector, "dead")
+            wake_notifiers(self.find, commit.entries)
             for delivery in answer.deliveries:
                 tell(names.connector(connector), Deliver(delivery))
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors import records
+from actors import records, telling
 from actors.history import AlsoAsked, Deferred, Exchanged
 from actors.journal import as_journal
-from actors.rules.keys import chat_partition
+from actors.rules.keys import chat_partition, parse_key
 from runtime.rows import (
     Accept,
     Commit,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from actors.redaction import Keep
     from actors.rules import message_state
     from actors.services import Services
+    from runtime.entries import Entry
 
 
 def as_exchange(answer: Answer, history: History, services: Services) -> Commit:
@@ -44,6 +45,10 @@ def as_exchange(answer: Answer, history: History, services: Services) -> Commit:
         appends=journal.appends,
         snapshots=journal.snapshots,
         records=(*journal.records, *rest.records),
+        entries=(
+            *rest.entries,
+            *telling.of_answer(answer, parse_key(history.stream).agent, services),
+        ),
     )
 
 
@@ -137,13 +142,16 @@ def as_told(aside: Aside, now: float) -> Commit:
     return Commit(at=now, deliveries=(as_enqueue(aside.delivery, part),))
 
 
-def as_unheard(answer: Answer, now: float, keep: Keep) -> Commit:
+def as_unheard(
+    answer: Answer, now: float, keep: Keep, told: tuple[Entry, ...] = ()
+) -> Commit:
     """Write down a message that no session answers, and a row of the audit.
 
     Args:
         answer: what is said about it.
         now: Unix seconds.
         keep: says what the audit keeps.
+        told: rows that other programs are told by.
     """
     inbound = answer.inbound
     said = "\n\n".join(each.text for each in answer.deliveries)
@@ -159,7 +167,8 @@ def as_unheard(answer: Answer, now: float, keep: Keep) -> Commit:
         reason=answer.settled[1],
     )
     row = records.unheard(inbound.id, body, keep)
-    return msgspec.structs.replace(as_commit(answer, now), records=(row,))
+    commit = as_commit(answer, now)
+    return msgspec.structs.replace(commit, records=(row,), entries=told)
 
 
 def as_defer(inbound: Inbound, put_off: message_state.PutOff, reason: str) -> Defer:

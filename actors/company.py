@@ -11,6 +11,7 @@ from actors.roster import Hiring, Roster
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from actors.notifying import Receiver
     from actors.persona import Persona
     from actors.rules.routes import RoutingTable
     from actors.services import Services
@@ -39,6 +40,9 @@ class Company:
 
     hiring: Hiring = field(default_factory=Hiring)
     """What agents are made from that conductors make."""
+
+    receivers: tuple[Receiver, ...] = ()
+    """Other programs that are told what happens."""
 
     roster: Roster = field(init=False)
     """Who works here now; at first, and until rows are read, the settings' agents."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors import commits, gatekeeper, names
+from actors import commits, gatekeeper, names, telling
 from actors.checker import Checked
 from actors.checking import Checks
 from actors.dismissal import dismissal, tell_dismissed
@@ -301,12 +301,12 @@ class Deciding(Actor):
         return not self._sparing.may_tell(whose, services.clock.monotonic())
 
     def _store(self, answer: Answer) -> None:
-        commit = commits.as_unheard(
-            answer, self._services.clock.wall(), self._services.keep
-        )
+        services = self._services
+        told = telling.of_unheard(answer, services)
+        commit = commits.as_unheard(answer, services.clock.wall(), services.keep, told)
         note = self.note
-        self._services.store.submit(
-            commit, lambda outcome: note(Settling(answer, outcome))
+        services.store.submit(
+            commit, lambda outcome: note(Settling(answer, outcome, told))
         )
 
     def _settled(self, settling: Settling) -> None:
@@ -316,4 +316,5 @@ class Deciding(Actor):
         elif isinstance(outcome, Exception):
             self.tell(names.connector(answer.inbound.address.connector), DrainOutbox())
         else:
+            telling.wake_notifiers(self.find, settling.told)
             tell_dismissed(self, answer, self._services)

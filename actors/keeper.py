@@ -9,6 +9,7 @@ import msgspec
 from actors import names
 from actors.acquaintance import ForgetPeople
 from actors.guests import ReadGuests
+from actors.notifying import LookForNotices
 from actors.protocol import DrainOutbox, TakeUp
 from actors.records import AUDIT
 from actors.scheduling import LookAgain
@@ -60,6 +61,7 @@ class Keeper(Actor):
         audit_keep: seconds after which an audit record is forgotten; None: never.
         slots_keep: the same for what became of appointments' slots.
         connectors: names of all connectors.
+        webhooks: names of all that are sent.
     """
 
     deadline: ClassVar[float | None] = 120.0
@@ -72,6 +74,7 @@ class Keeper(Actor):
         audit_keep: float | None = None,
         slots_keep: float | None = None,
         connectors: Collection[str] = (),
+        webhooks: Collection[str] = (),
     ) -> None:
         super().__init__()
         self._store = store
@@ -81,6 +84,7 @@ class Keeper(Actor):
         """By kind the seconds for which records are kept; others are for ever."""
 
         self._connectors = connectors
+        self._webhooks = webhooks
 
     def on_start(self) -> None:
         """Begin to look after the store."""
@@ -132,6 +136,8 @@ class Keeper(Actor):
             self._pass_on(names.STAFF, ReadStaff())
             self._pass_on(names.ROUTER, TakeUp())
             self._pass_on(names.SCHEDULER, LookAgain())
+            for webhook in self._webhooks:
+                self._pass_on(names.notifier(webhook), LookForNotices())
             for connector in self._connectors:
                 self._pass_on(names.connector(connector), DrainOutbox())
 

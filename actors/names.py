@@ -16,6 +16,7 @@ BOUNCE = f"{ROOT}/bounce"
 SCHEDULER = f"{ROOT}/scheduler"
 COLLABORATION = f"{ROOT}/collaboration"
 WEBHOOKS = f"{ROOT}/webhooks"
+NOTIFIERS = f"{ROOT}/notifiers"
 
 
 def branch(agent_name: str) -> str:
@@ -81,3 +82,8 @@ def embedding(agent_name: str) -> str:
 def scribe(agent_name: str) -> str:
     """Name the actor that writes an agent's days down."""
     return f"{ROOT}/agents/{agent_name}/scribe"
+
+
+def notifier(webhook: str) -> str:
+    """Name the actor that sends a webhook's events."""
+    return f"{NOTIFIERS}/{webhook}"

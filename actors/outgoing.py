@@ -17,6 +17,7 @@ from actors.remembering import tell_remembered
 from actors.rules.keys import parse_key
 from actors.scheduling import Scheduled
 from actors.staffing import Hired
+from actors.telling import wake_notifiers
 from runtime.errors import (
     DuplicateError,
     SequenceConflictError,
@@ -146,6 +147,7 @@ class Outgoing:
             if isinstance(outcome, Committed):
                 _send(answer, session, parse_key(self._history.stream).agent)
                 self._stop_handed(answer, session)
+                wake_notifiers(session.find, commit.entries)
             session.note(Stored(answer, commit.at, outcome, events))
 
         self._services.store.submit(commit, done)

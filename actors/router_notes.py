@@ -8,6 +8,7 @@ from actors.answers import Answer
 from actors.messages import Inbound
 from actors.rules.message_state import Past
 from actors.unheard import Unheard
+from runtime.entries import Entry
 from runtime.rows import Committed
 
 
@@ -16,6 +17,8 @@ class Settling(msgspec.Struct, frozen=True):
 
     answer: Answer
     outcome: Committed | Exception
+    told: tuple[Entry, ...]
+    """Rows that other programs are told by."""
 
 
 class Splitting(msgspec.Struct, frozen=True):

@@ -22,6 +22,7 @@ from actors.rules.schedule import WENT_BACK, Appointment
 from actors.schedule_rows import KIND, PAGE, as_entry, of_owner, read
 from actors.scheduling import Arrange, Arranged, LookAgain, Scheduled, all_refused
 from actors.slots import Prepared, Slots
+from actors.telling import wake_notifiers
 from runtime.actor import Actor
 from runtime.errors import (
     DuplicateError,
@@ -257,6 +258,7 @@ class Scheduler(Actor):
                     prepared.inbounds, outcome.accepted, strict=True
                 ):
                     tell(names.ROUTER, Route(inbound, number, began_at))
+                wake_notifiers(self.find, prepared.commit.entries)
             note(Stored(prepared, outcome))
 
         store.submit(prepared.commit, done)

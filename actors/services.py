@@ -13,6 +13,7 @@ from actors.busy_config import BufferingConfig, BusyPolicyConfig, WatchdogConfig
 from actors.collaboration_config import CollaborationConfig
 from actors.config import ApprovalConfig, AuditConfig, ToolCallConfig
 from actors.guests import GuestList
+from actors.notices import Announcer
 from actors.people_config import CommandsConfig, PeopleConfig
 from actors.presence_config import PresenceConfig
 from actors.redaction import Keep
@@ -130,6 +131,9 @@ class Services:
         default_factory=dict[str, "Appointment"]
     )
     """Appointments that the settings want kept, by id; without times."""
+
+    announcer: Announcer = field(default_factory=Announcer)
+    """Writes down what other programs are told of."""
 
     media: MediaReader | None = None
     """Reads attachments; None: there is nobody to read them."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors import commits
+from actors import commits, telling
 from actors.deliveries import Delivery
 from actors.messages import Inbound
 from actors.occasions import Times, as_inbound
@@ -116,7 +116,7 @@ class Slots:
             accepts=tuple(commits.as_accept(each, now) for each in inbounds),
             deliveries=tuple(commits.as_enqueue(each, row.part) for each in notes),
             records=of_slots(row, it, woken, inbounds),
-            entries=(after,),
+            entries=(after, *telling.of_slots(row.id, it, woken, services)),
         )
         return Prepared(row.id, it, woken, inbounds, notes, commit)
 

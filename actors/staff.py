@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from actors import names, staff_rows
+from actors import names, staff_rows, telling
 from actors.roster import is_alike, make_team
 from actors.rules.hired import HiredAgent
 from actors.rules.hiring import Hiring
@@ -183,6 +183,7 @@ class Staff(Actor):
             row_of = self._without_secrets(client)
             entries.append(staff_rows.as_entry(CLIENT, key, row_of, 0))
             records.append(self._record(key, row_of, 0, maker))
+        entries += telling.of_hiring(decided, rows, maker, self._services)
         made = {name: each.description for name, each in decided.agents.items()}
         return Conducted(tuple(entries), tuple(records), decided.outcomes, made)
 

@@ -26,6 +26,8 @@ callboard
 ├── closer               ends conversations that sleep (if it is to)
 ├── scheduler            what was promised for later
 ├── webhooks             takes in what other programs want done
+├── notifiers
+│   └── <name>           tells another program what happens
 └── connectors
     └── <name>
         ├── couriers     one actor for each chat that is spoken to
@@ -57,6 +59,7 @@ from actors.keeper import Keeper
 from actors.limiter import Limiter
 from actors.listener import Listener
 from actors.memory import MOST_OPEN, Memory
+from actors.notifier import Notifier
 from actors.pairing import Pairing
 from actors.people import People
 from actors.recollection import Recollection
@@ -111,6 +114,7 @@ def tree(company: Company) -> Supervisor:
             audit_keep=services.audit.keep_days * DAY,
             slots_keep=services.scheduler.history_days * DAY,
             connectors=connectors,
+            webhooks=tuple(each.name for each in company.receivers),
         )
 
     closer = ChildSpec(name="closer", start=lambda: Closer(services))
@@ -135,9 +139,22 @@ def tree(company: Company) -> Supervisor:
         *([closer] if services.sessions.close_sleeping else []),
         ChildSpec(name="scheduler", start=lambda: Scheduler(services, connectors)),
         ChildSpec(name="webhooks", start=lambda: WebhookIntake(services)),
+        ChildSpec(name="notifiers", start=lambda: _notifiers(company)),
         ChildSpec(name="connectors", start=lambda: _connectors(company), shutdown=30.0),
     )
     return Supervisor(children, SupervisorConfig(intensity=5, period=30.0))
+
+
+def _notifiers(company: Company) -> Supervisor:
+    children = tuple(
+        ChildSpec(
+            name=each.name,
+            start=partial(Notifier, each, company.services),
+            shutdown=1.0,
+        )
+        for each in company.receivers
+    )
+    return Supervisor(children, PATIENT)
 
 
 def _checks(company: Company) -> KeyedSupervisor:

@@ -33,6 +33,7 @@ from actors.transport import ManyAccounts
 from actors.webhook_metrics import WebhookMetrics
 from connectors import receipt_key
 from connectors.access_checks import access_of, approvers
+from connectors.announcing import Announcing
 from connectors.bridge import Bridge
 from connectors.config import AppConfig, TerminalConfig
 from connectors.drain import Drain
@@ -42,6 +43,7 @@ from connectors.locale import load_voices
 from connectors.model_checks import find_zone
 from connectors.notebook import make_notebook
 from connectors.personas import Personas
+from connectors.posting import announcer_of, make_receivers
 from connectors.remembering import make_memory
 from connectors.standing import standing_of
 from connectors.steward import steward_of
@@ -52,7 +54,7 @@ from connectors.tools.memory import memory_tools
 from connectors.transports import MakeTransport, Parts
 from connectors.web.openai_api import HttpTransport
 from connectors.web.operations import Operations
-from connectors.web.webhooks import Doors
+from connectors.web.webhooks import Door, Doors
 from connectors.webhook_doors import doors_of
 from runtime.child import ChildSpec
 from runtime.clock import SystemClock
@@ -64,6 +66,7 @@ from runtime.system import ActorSystem, SystemConfig, open_system
 from runtime.watchdog import WatchdogConfig
 
 if TYPE_CHECKING:
+    from actors.notifying import Receiver
     from actors.ports import Tool
     from actors.transport import Transport
     from connectors.sandbox.runner import Sandbox
@@ -104,6 +107,13 @@ class App:
     stock: Stock
     personas: Personas
     webhooks: WebhookMetrics
+    doors: Mapping[str, Door] = field(default_factory=dict[str, Door])
+    """The webhooks that come in; replaced as a whole, never changed."""
+
+    receivers: tuple[Receiver, ...] = ()
+    announcing: Announcing | None = None
+    """Tells other programs of what no actor tells of."""
+
     is_draining: bool = False
     ended: dict[str, trio.Event] = field(default_factory=dict[str, trio.Event])
     """By connector: set when its platform has ended for good."""
@@ -196,6 +206,7 @@ async def open_app(
             started_at=clock.monotonic(),
             memory=make_memory(config, clock, metrics, stack),
             remember=noting.remember if config.memory.enabled else None,
+            announcer=announcer_of(config),
         )
         watched = SystemConfig(watchdog=WatchdogConfig())
         system = await stack.enter_async_context(open_system(watched))
@@ -203,6 +214,8 @@ async def open_app(
         personas = Personas(persona_folders(config), metrics)
         hooks = WebhookMetrics(metrics)
         app = App(system, metrics, store, {}, clock, stock, personas, hooks)
+        app.announcing = Announcing(services, system.find)
+        app.receivers = make_receivers(config, clock, hooks, stack)
         tools |= memory_tools(system.find, clock, store)
         kit = Kit(tools, desks, _further(config, sandbox, app))
         company = _company(config, services, kit, app, transports)
@@ -260,6 +273,7 @@ def _company(
         hiring=hiring_of(config, kit.tools),
         edges=(*([edges] if needs_loop else []), *servers, *steward),
         on_listener_end=lambda name: app.ended[name].set(),
+        receivers=app.receivers,
     )
     return company
 
@@ -268,9 +282,9 @@ def _doors(config: AppConfig, app: App) -> Doors | None:
     """Say which webhooks come in, and who takes them."""
     if not config.webhooks.incoming:
         return None
-    found = doors_of(config)
+    app.doors = doors_of(config)
     hand_in = partial(webhook_intake.hand_in, app.system.find)
-    return Doors(lambda: found, hand_in, app.webhooks)
+    return Doors(lambda: app.doors, hand_in, app.webhooks)
 
 
 def _accounts(

@@ -49,6 +49,7 @@ COMMANDS = {
     "tasks": ("connectors.commands.tasks", "What agents do, will do and did."),
     "tools": ("connectors.commands.tools", "List what agents can do."),
     "usage": ("connectors.commands.usage", "Sum up tokens, cost and time."),
+    "webhooks": ("connectors.commands.webhooks", "Events for other programs; tests."),
 }
 """Name, then the module it lives in and the line that `--help` shows."""
 

@@ -16,6 +16,7 @@ import trio
 
 from actors import names
 from actors.calls import ReplaceCatalogue
+from actors.notices import Happened
 from connectors.config import AppConfig
 from connectors.file_watch import LOOK_EVERY, look, look_aside, wait_changed
 from connectors.offers import accounts
@@ -29,6 +30,7 @@ from runtime.ref import UNANSWERED
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from actors.notices import EventType
     from connectors.app import App
     from connectors.file_watch import Look
 
@@ -142,6 +144,11 @@ class Reloading:
             await self._replace(config)
         if applied or waiting:
             say = LOG.warning if waiting else LOG.info
+            self._tell(
+                "settings.applied",
+                applied=tuple(applied),
+                waiting_for_a_restart=tuple(waiting),
+            )
             say(
                 "settings read again",
                 applied=", ".join(applied) or "nothing",
@@ -169,7 +176,13 @@ class Reloading:
         self._mistake = mistake
         self._reloads.add(1, "refused")
         LOG.warning("settings not taken over; the last good ones stay", why=mistake)
+        self._tell("settings.refused", why=mistake)
         return "refused"
+
+    def _tell(self, what: EventType, **data: str | tuple[str, ...]) -> None:
+        """Tell other programs, as far as they are to be told."""
+        if self._app.announcing is not None:
+            self._app.announcing.tell(Happened(what, dict(data)))
 
 
 def files_of(settings: Settings[AppConfig]) -> tuple[Path, ...]:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, get_args
 
+from actors.notices import EventType
 from actors.rules.webhook_signature import key_of
 from connectors.config import HttpConfig
-from connectors.model_checks import Way, unknown
-from runtime.config import Complaint
+from connectors.fetch.errors import FetchRefusedError
+from connectors.fetch.urls import read_url
+from connectors.model_checks import Way, is_loopback, unknown
+from runtime.config import Complaint, close_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from connectors.config import AppConfig
-    from connectors.webhook_config import WebhookInConfig
+    from connectors.webhook_config import WebhookInConfig, WebhookOutConfig
     from runtime.secret import Secret
 
+EVENTS: tuple[EventType, ...] = get_args(EventType)
 HINT = "make one: echo whsec_$(openssl rand -base64 32)"
 
 
@@ -24,6 +29,8 @@ def check_webhooks(app: AppConfig) -> Iterator[Complaint]:
     for name, webhook in app.webhooks.incoming.items():
         way: Way = ("webhooks", "in", name)
         yield from check_incoming(way, webhook, app)
+    for name, out in app.webhooks.out.items():
+        yield from check_outgoing(("webhooks", "out", name), out)
     has_door = any(isinstance(each, HttpConfig) for each in app.connectors.values())
     if app.webhooks.incoming and not has_door:
         text = "no webhook can come in: there is no HTTP connector"
@@ -50,6 +57,29 @@ def check_incoming(
         text = "over HTTP nobody is there to read the answers"
         hint = "name a chat that people look at, or have them sent by [webhooks.out]"
         yield Complaint((*way, "chat"), text, hint, is_warning=True)
+
+
+def check_outgoing(way: Way, webhook: WebhookOutConfig) -> Iterator[Complaint]:
+    """Check one webhook that is sent."""
+    yield from check_key((*way, "secret"), webhook.secret)
+    try:
+        target = read_url(webhook.url)
+    except FetchRefusedError:
+        # Its own words are not shown: they may repeat a token.
+        hint = 'for example: url = "https://ops.example.org/callboard"'
+        yield Complaint((*way, "url"), "is no address that can be sent to", hint)
+        return
+    if target.scheme == "http" and not is_loopback(target.host):
+        text = f"what is told travels to {target.host} unencrypted"
+        yield Complaint((*way, "url"), text, "use https", is_warning=True)
+    if is_loopback(target.host) and not webhook.private:
+        text = "an address of this machine is not reached without private = true"
+        yield Complaint((*way, "url"), text, "add private = true")
+    for index, pattern in enumerate(webhook.events):
+        if not any(fnmatchcase(each, pattern) for each in EVENTS):
+            text = f"no event fits {pattern!r}"
+            place = (*way, "events", index)
+            yield Complaint(place, text, close_to(pattern, EVENTS))
 
 
 def check_key(way: Way, secret: Secret) -> Iterator[Complaint]:
@@ -79,3 +109,5 @@ def secrets_of(app: AppConfig) -> Iterator[tuple[Way, Secret]]:
         yield (*way, "secret"), webhook.secret
         if webhook.previous_secret is not None:
             yield (*way, "previous_secret"), webhook.previous_secret
+    for name, out in app.webhooks.out.items():
+        yield ("webhooks", "out", name, "secret"), out.secret

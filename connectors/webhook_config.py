@@ -53,6 +53,53 @@ class WebhookInConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """Tasks of it that may wait for their end; further ones are told to come later."""
 
 
+class WebhookOutConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A webhook that is sent: another program is told what happens here."""
+
+    url: Annotated[str, Meta(min_length=1, max_length=8_000)]
+    """Where it is sent."""
+
+    secret: Secret
+    """What it is signed with, as Standard Webhooks have it."""
+
+    events: Annotated[tuple[str, ...], Meta(min_length=1)] = ("*",)
+    """What it tells of; `*` stands for anything."""
+
+    agents: Annotated[tuple[str, ...], Meta(min_length=1)] = ("*",)
+    """Of which agents; `*` stands for anything."""
+
+    texts: bool = False
+    """Whether it holds what people and agents wrote, without secrets."""
+
+    private: bool = False
+    """Whether its address may be on this machine or in its own network."""
+
+    attempts: Annotated[int, Meta(ge=1, le=100)] = 10
+    """Tries until an event is given up."""
+
+    first_wait: Annotated[float, Meta(ge=1, le=86_400)] = 10.0
+    """Seconds after the first failure; each further wait is four times as long."""
+
+    longest_wait: Annotated[float, Meta(ge=1, le=86_400)] = 21_600.0
+    """Most seconds between two tries."""
+
+    keep_hours: Annotated[float, Meta(gt=0, le=8_760)] = 72.0
+    """Hours after which an event is given up that could not be sent."""
+
+    timeout: Annotated[float, Meta(gt=0, le=60)] = 10.0
+    """Seconds that the receiver may take to answer."""
+
+    at_once: Annotated[int, Meta(ge=1, le=32)] = 4
+    """Events that are sent at the same time."""
+
+    max_waiting: Annotated[int, Meta(ge=1, le=100_000)] = 10_000
+    """Events that may wait; of more, the oldest are given up. As many are kept of those
+    given up."""
+
+    keep_dead_days: Annotated[float, Meta(gt=0, le=3_650)] = 30.0
+    """Days for which those can be sent by hand."""
+
+
 class WebhooksConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Webhooks: other programs start tasks, and are told what happens here."""
 
@@ -61,4 +108,8 @@ class WebhooksConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     incoming: dict[Name, WebhookInConfig] = field(
         default_factory=dict[str, WebhookInConfig], name="in"
+    )
+
+    out: dict[Name, WebhookOutConfig] = field(
+        default_factory=dict[str, WebhookOutConfig]
     )

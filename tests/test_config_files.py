@@ -59,7 +59,7 @@ OUT_OF_FORCE = re.compile(r"^#: ?", re.MULTILINE)
 NEEDED = {
     *("script", "model", "agent", "kind", "scope", "may_use"),
     *("homeserver", "user"),
-    *("secret", "chat", "task"),
+    *("secret", "chat", "task", "url"),
 }
 """Settings without a default; default.toml shows an example of each."""
 
@@ -84,6 +84,7 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
     context = found["agent_defaults"]["context"]
     accounts = cast("dict[str, Table]", found["connectors"]["matrix"]["accounts"])
     incoming = cast("dict[str, Table]", found["webhooks"]["in"])
+    outgoing = cast("dict[str, Table]", found["webhooks"]["out"])
     return [
         (AppConfig, top),
         (edges.StoreConfig, cast("Table", found["store"])),
@@ -101,8 +102,12 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (PresenceConfig, cast("Table", found["presence"])),
         (domain.PermissionConfig, cast("list[Table]", found["permissions"])[0]),
         (later.SchedulerConfig, cast("Table", found["scheduler"])),
-        (hooks.WebhooksConfig, cast("Table", found["webhooks"]) | {"in": {}}),
+        (
+            hooks.WebhooksConfig,
+            cast("Table", found["webhooks"]) | {"in": {}, "out": {}},
+        ),
         (hooks.WebhookInConfig, incoming["deploys"]),
+        (hooks.WebhookOutConfig, outgoing["ops"]),
         (tools.SandboxConfig, cast("Table", found["sandbox"])),
         (tools.FetchConfig, cast("Table", found["fetch"])),
         (tools.WebSearchConfig, cast("Table", found["web_search"])),
@@ -203,7 +208,7 @@ def test_what_default_toml_gives_an_example_of_is_marked_as_needed() -> None:
     for kind, table in tables(default_text()):
         needed = set(table) - set(defaults(kind))
         assert needed <= NEEDED | names(AppConfig), kind.__name__
-    assert default_text().count("# Needed: ") == 14
+    assert default_text().count("# Needed: ") == 16
 
 
 def test_default_toml_has_a_reason_above_every_setting() -> None:

@@ -34,6 +34,7 @@ from actors.errors import DeliveryBusyError
 from actors.letters import is_owed_an_answer
 from actors.messages import ModelAnswer, ToolCall, Usage
 from actors.metrics import LineMetrics
+from actors.notices import Announcer
 from actors.persona import Persona
 from actors.presence_config import PresenceConfig
 from actors.rules.agent_access import EVERYBODY, AgentAccess
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 
     from actors.deliveries import Delivery, Draft
     from actors.messages import ModelRequest
+    from actors.notifying import Receiver
     from actors.ports import MediaReader, Speak, Tool, ToolSource
     from actors.rules.sending import OnUnknown
     from actors.services import Rememberer
@@ -246,6 +248,8 @@ class Cast:
     permissions: tuple[PermissionConfig, ...] = ()
     agent_access: AgentAccess = EVERYBODY
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
+    announcer: Announcer = Announcer()  # noqa: RUF009  frozen
+    receivers: tuple[Receiver, ...] = ()
     receipt_key: bytes = b""
     notice_after: float = 0.0
     """Stands for the one in `limits`: most stories are about something else."""
@@ -285,6 +289,7 @@ class Cast:
             permissions=self.permissions,
             agent_access=self.agent_access,
             scheduler=self.scheduler,
+            announcer=self.announcer,
             receipt_key=self.receipt_key,
             media=self.media,
             presence=self.presence,
@@ -312,6 +317,7 @@ class Cast:
             routes=routing_table(self.agents, default_agent=self.default_agent),
             services=self.services,
             catalogue=self.catalogue,
+            receivers=self.receivers,
         )
 
     def persona(self, name: str) -> Persona:
