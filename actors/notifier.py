@@ -294,7 +294,7 @@ class Notifier(Actor):
         match verdict.kind:
             case "sent":
                 LOG.info(
-                    "webhook sent", webhook=self._name, event=notice.event, id=row.id
+                    "webhook sent", webhook=self._name, what=notice.event, id=row.id
                 )
                 return [self._gone(DUE, row)]
             case "later":
@@ -308,7 +308,7 @@ class Notifier(Actor):
         LOG.error(
             "webhook given up",
             webhook=self._name,
-            event=notice.event,
+            what=notice.event,
             id=row.id,
             why=why,
             hint="callboard webhooks retry",

@@ -201,7 +201,7 @@ class WebhookDesk:
             raise ApiError(400, str(error), code="invalid_json") from error
         shown_id = found.delivery or found.key
         if not door.wants(told.event):
-            LOG.info("webhook ignored", webhook=name, event=told.event)
+            LOG.info("webhook ignored", webhook=name, what=told.event)
             return Receipt(shown_id, ignored=True)
         taken = await self._hand_in(trigger_of(name, door, told, found.key))
         return Receipt(shown_id, taken.ids, duplicate=not taken.is_new)

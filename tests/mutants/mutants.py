@@ -102,6 +102,27 @@ MUTANTS = (
         ("tests/test_secret.py",),
     ),
     Mutant(
+        "a webhook taken whoever signed it",
+        "actors/rules/webhook_signature.py",
+        "    if not (is_right and ID.fullmatch(name) and TIME.fullmatch(at)):\n",
+        "    if not (ID.fullmatch(name) and TIME.fullmatch(at)):\n",
+        ("tests/rules/test_webhook_signature.py",),
+    ),
+    Mutant(
+        "a webhook of any time taken",
+        "actors/rules/webhook_signature.py",
+        "    if int(at) < now - window:\n",
+        "    if False:\n",
+        ("tests/rules/test_webhook_signature.py",),
+    ),
+    Mutant(
+        "a delivery that comes again done again",
+        "actors/webhook_intake.py",
+        '    return f"{BEGINNING} {trigger.webhook} {agent} {trigger.key}"\n',
+        '    return f"{BEGINNING} {trigger.webhook} {agent} {id(trigger)}"\n',
+        ("tests/test_webhook_intake.py",),
+    ),
+    Mutant(
         "any host name served",
         "connectors/web/server.py",
         "    if name and name.lower() not in (*LOOPBACK_NAMES, settings.host):\n",

@@ -144,6 +144,25 @@ def test_anything_else_is_a_wrong_signature(headers: dict[str, str]) -> None:
     assert judge(headers) == WRONG
 
 
+@given(
+    given=st.dictionaries(
+        st.sampled_from([*signed(), *signed_by_github(), "authorization"]),
+        st.one_of(
+            st.text(max_size=80),
+            st.sampled_from([*signed().values(), *signed_by_github().values()]),
+            st.binary(max_size=40).map(lambda raw: f"v1,{base64.b64encode(raw)!r}"),
+            st.binary(max_size=40).map(lambda raw: f"sha256={raw.hex()}"),
+        ),
+    ),
+    body=st.binary(max_size=60).filter(lambda body: body != BODY),
+)
+def test_no_made_up_headers_make_another_body_believed(
+    given: dict[str, str], body: bytes
+) -> None:
+    assert judge(given, body) == WRONG
+    assert judge(given, body, "github") == WRONG
+
+
 GITHUB_NEGATIVES = {
     "no header": {},
     "sha1": {"x-hub-signature": "sha1=" + hmac.new(KEY, BODY, "sha1").hexdigest()},
