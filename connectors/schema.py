@@ -26,6 +26,7 @@ from connectors import matrix_config as matrix
 from connectors import memory_config as memory
 from connectors import model_config as models
 from connectors import tool_config as tools
+from connectors import webhook_config as webhooks
 from runtime.config import INCLUDE
 from runtime.config_shape import BEFORE
 from runtime.secret import OpenText, Secret
@@ -107,7 +108,7 @@ def field_texts(name: str) -> dict[str, str]:
     homes = (
         *(edges, models, tools, memory, remembered),
         *(further, domain, prompts, session_config),
-        *(matrix, presence),
+        *(matrix, presence, webhooks),
     )
     kind: object = next(getattr(home, name) for home in homes if hasattr(home, name))
     texts: dict[str, str] = {}
