@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     Clock = trio.testing.MockClock
 
 
+def without_secret(text: str) -> str:
+    return text.replace("s3cret", "***")
+
+
 class Ear:
     """Another program, which hears what it is told."""
 
@@ -89,7 +93,7 @@ async def test_texts_are_told_to_who_is_to_have_them_without_secrets(
         @property
         def services(self) -> Any:
             found = super().services
-            return replace(found, redact=lambda text: text.replace("s3cret", "***"))
+            return replace(found, redact=without_secret)
 
     cast = Redacting()
     ear.of(cast, has_texts=True)
@@ -106,12 +110,12 @@ async def test_a_turn_that_fails_or_is_stopped_is_told_as_that(
     autojump_clock: Clock,
 ) -> None:
     refused = Says(error=ModelRefusedError("no such model", kind="bad_request"))
-    ear, cast = Ear(), Cast(model=FakeModel(lambda _: refused))
+    says = iter([refused, Says("slow", after=60)])
+    ear, cast = Ear(), Cast(model=FakeModel(lambda _: next(says)))
     ear.of(cast)
     async with open_company(autojump_clock, cast):
         cast.platform.write("hello")
         await at_rest(cast)
-        cast.model.talk = lambda _: Says("slow", after=60)
         cast.platform.write("again")
         await trio.sleep(1)
         cast.platform.write("/stop")
