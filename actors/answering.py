@@ -104,7 +104,8 @@ class Answering(Actor):
         inbound, current = held.inbound, self._attempt
         return queueing.Heard(
             inbound.id,
-            is_owed=held.state.past.was_read,
+            # A webhook's sender was told that it will be done; `max_open` bounds them.
+            is_owed=held.state.past.was_read or inbound.occasion == "webhook",
             whose=(inbound.sender_id, inbound.interruption_scope),
             may_join=self._may_join(held),
             is_media=bool(inbound.attachments),

@@ -48,6 +48,11 @@ def check_incoming(
         yield from check_key((*way, "previous_secret"), webhook.previous_secret)
     for index, agent in enumerate(webhook.agents):
         yield from unknown((*way, "agents", index), "agent", agent, app.agents)
+    most = app.limits.max_waiting
+    if webhook.max_open > most and not webhook.own_conversation:
+        text = f"above limits.max_waiting ({most}), people find no room beside them"
+        hint = "make it smaller, or set own_conversation = true"
+        yield Complaint((*way, "max_open"), text, hint, is_warning=True)
     if not webhook.task.strip():
         text = "the agents are told nothing to do"
         yield Complaint((*way, "task"), text, "say what they are to do")

@@ -49,7 +49,9 @@ class WebhookInConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     per_minute: Count = 60
     """Deliveries taken in a minute; more are told to come again later."""
 
-    max_open: Count = 100
+    # Chosen: as many as may wait in one conversation (`limits.max_waiting`), so that
+    # people find room beside them.
+    max_open: Count = 10
     """Tasks of it that may wait for their end; further ones are told to come later."""
 
 

@@ -159,3 +159,12 @@ def test_what_is_sent_must_have_somewhere_to_go(
 def test_events_that_there_are_not_are_refused(tmp_path: Path) -> None:
     (found,) = problems(tmp_path, OUT + 'events = ["turn.*", "turn.finishd"]\n')
     assert "no event fits 'turn.finishd'" in found
+
+
+def test_more_tasks_than_a_conversation_has_room_for_are_doubtful(
+    tmp_path: Path,
+) -> None:
+    doubts = problems(tmp_path, IN + "max_open = 50\n")
+    assert any("people find no room" in each for each in doubts)
+    apart = IN + "max_open = 50\nown_conversation = true\n"
+    assert not any("no room" in each for each in problems(tmp_path, apart))

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from actors.access_config import AgentAccessConfig
-from actors.config import AgentConfig
+from actors.config import AgentConfig, LimitsConfig
 from actors.rules.agent_access import agent_access
 from actors.rules.webhook_task import read
 from actors.webhook_intake import hand_in
@@ -134,3 +134,16 @@ async def test_a_task_that_was_stored_is_done_after_a_restart(
         again = await send(system, {})
     assert again.ids == told.ids
     assert cast.platform.said() == ["anna: done"]
+
+
+async def test_what_was_confirmed_is_done_however_much_waits(
+    autojump_clock: Clock,
+) -> None:
+    model = FakeModel(lambda _: Says("done", after=5))
+    cast = Cast(model=model, platform=room(), limits=LimitsConfig(max_waiting=2))
+    async with open_company(autojump_clock, cast) as system:
+        for number in range(8):
+            assert (await send(system, {}, f"d{number}", max_open=8)).is_new
+        await at_rest(cast)
+    assert cast.platform.said() == ["anna: done"] * 8
+    assert await cast.inbox() == {"replied": 8}
