@@ -239,6 +239,8 @@ async def test_a_used_up_budget_is_no_failure_and_no_success(
             it = await bench.it("a")
             assert it is not None
             assert not it.paused
+        it = await bench.it("a")
+        assert it is not None
         assert it.failures == 2
         await trio.sleep(600)
         it = await bench.it("a")
