@@ -106,11 +106,15 @@ class WebhookIntake(Actor):
         """
         if self._is_closed:
             raise StoppingError("Callboard is being stopped; send it again in a moment")
-        before = await self._known(trigger)
-        if before is not None:
+        try:
+            self._refuse_flood(trigger)
+            await self._refuse_backlog(trigger)
+        except OverloadedError:
+            # What is done already needs no room. Else only the disk is asked, once.
+            before = await self._known(trigger)
+            if before is None:
+                raise
             return before
-        self._refuse_flood(trigger)
-        await self._refuse_backlog(trigger)
         inbounds = self._inbounds(trigger)
         now = self._services.clock.wall()
         accepts = tuple(commits.as_accept(each, now) for each in inbounds)

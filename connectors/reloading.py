@@ -144,17 +144,14 @@ class Reloading:
             await self._replace(config)
         if applied or waiting:
             say = LOG.warning if waiting else LOG.info
-            self._tell(
-                "settings.applied",
-                applied=tuple(applied),
-                waiting_for_a_restart=tuple(waiting),
-            )
             say(
                 "settings read again",
                 applied=", ".join(applied) or "nothing",
                 waiting_for_a_restart=", ".join(waiting) or "nothing",
             )
         if applied:
+            told = {"applied": tuple(applied), "waiting_for_a_restart": tuple(waiting)}
+            self._tell("settings.applied", **told)
             return "applied"
         return "waiting" if waiting else "unchanged"
 
