@@ -1,8 +1,9 @@
 """`python -m tests.kills --kills 40 --seed 7`: kill a loaded server, look what is left.
 
-Three quarters of them while people use HTTP, the rest while they use a platform that
-knows no ids. Ends with 0 and one line if nothing acknowledged was lost, nothing is out
-of order, and nothing was said twice but where it may be.
+Most of them while people use HTTP, a quarter while they use a platform that knows no
+ids, an eighth while nobody writes and something is due every second. Ends with 0 and
+one line if nothing acknowledged was lost, nothing is out of order, nothing was said
+twice but where it may be, and what was due was carried out once.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import NoReturn
 
 import trio
 
+from tests.kills.due import kill_due, plan_due
 from tests.kills.harness import Report, kill_many, plan
 from tests.kills.twice import kill_plain, plan_plain
 
@@ -48,16 +50,21 @@ def summary(report: Report, seconds: float) -> str:
 async def run(kills: int, dice: random.Random, folder: Path) -> Report:
     """Kill so many processes, on as many databases as that takes."""
     total = Report(at_points={}, missed={}, restarts=[])
-    by_http = kills - kills // 4
+    by_due, by_plain = kills // 8, kills // 4
+    by_people = kills - by_due
     while total.kills < kills:
         here = folder / f"database{total.kills}"
         here.mkdir()
-        if total.kills < by_http:
-            chosen = plan(min(PER_DATABASE, by_http - total.kills), dice)
+        by_http = by_people - by_plain - total.kills
+        if by_http > 0:
+            chosen = plan(min(PER_DATABASE, by_http), dice)
             report = await kill_many(here, chosen, dice)
-        else:
-            chosen = plan_plain(min(PER_DATABASE, kills - total.kills), dice)
+        elif total.kills < by_people:
+            chosen = plan_plain(min(PER_DATABASE, by_people - total.kills), dice)
             report = await kill_plain(here, chosen, dice)
+        else:
+            chosen = plan_due(min(PER_DATABASE, kills - total.kills), dice)
+            report = await kill_due(here, chosen, dice)
         total.kills += report.kills
         total.restarts += report.restarts
         total.verdict.add(report.verdict)

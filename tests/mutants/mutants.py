@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tests.mutants.mistake import Mutant
 from tests.mutants.rooms import ROOMS
+from tests.mutants.schedule import SCHEDULE
 
 STORE = ("tests/contracts", "tests/test_sqlite_store.py")
 
@@ -236,4 +237,5 @@ MUTANTS = (
         ("tests/test_workspace.py",),
     ),
     *ROOMS,
+    *SCHEDULE,
 )
