@@ -22,6 +22,7 @@ from actors.protocol import TurnNoted, TurnSpent
 from actors.room import Room
 from actors.rules import classify
 from actors.rules import turn as rules
+from actors.rules.briefing import BY_ITSELF
 from actors.rules.budget import Who
 from actors.rules.hygiene import REFUSED
 from actors.saying import joined, resumable
@@ -81,7 +82,7 @@ class Asking:
         self._persona = persona
         self._services = services
         self._start = start
-        self._is_planned = start.mode == "autonomous"  # its model is chosen
+        self._is_planned = start.mode in BY_ITSELF  # its model is chosen
         self._earlier: tuple[Spent, ...] = ()  # what the rounds before took
         self._hears = True  # whether people hear what is said
         self._spoken: list[str] = []  # said in this round so far

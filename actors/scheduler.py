@@ -107,9 +107,7 @@ class Scheduler(Actor):
         self._is_closed = not services.scheduler.is_on
 
     async def on_start(self) -> None:
-        """Read what there is, and what the settings want."""
-        if not self._is_closed:
-            await standing.settle(self._services)
+        """Read what there is."""
         await self._load()
         self._arm()
 
@@ -138,7 +136,12 @@ class Scheduler(Actor):
     # --- what there is --------------------------------------------------------------
 
     async def _load(self) -> None:
-        """Read all appointments; reckon anew what was written in the future."""
+        """Read all appointments; reckon anew what was written in the future.
+
+        Before that, what the settings want is made, changed and ended.
+        """
+        if not self._is_closed:
+            await standing.settle(self._services)
         known: dict[str, Known] = {}
         after = ""
         while True:

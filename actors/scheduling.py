@@ -38,7 +38,10 @@ class Scheduled(msgspec.Struct, frozen=True):
 
 
 class LookAgain(msgspec.Struct, frozen=True):
-    """Told by the store's keeper: another program changed rows."""
+    """Told by the store's keeper: another program changed rows.
+
+    Also by whoever takes settings over: they may want others kept.
+    """
 
 
 def all_refused(arrange: Arrange, why: str) -> Arranged:

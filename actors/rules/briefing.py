@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from actors.messages import BY_ITSELF
 from actors.prompt_config import ContextConfig
 from actors.rules.tags import Family
 
@@ -20,9 +19,13 @@ if TYPE_CHECKING:
 
     from actors.messages import Inbound
 
-Mode = Literal["conversation", "collaboration", "visible", "autonomous"]
+Mode = Literal["conversation", "collaboration", "visible", "planning", "autonomous"]
 """What a model is asked for: to answer people; to be consulted by another agent, behind
-the scenes or in a group where all read it; to go on by itself."""
+the scenes or in a group where all read it; to decide whether to do anything by itself;
+to do it."""
+
+BY_ITSELF: frozenset[Mode] = frozenset({"planning", "autonomous"})
+"""Modes in which there are no words of anybody to go by."""
 
 SPOKEN_TO: frozenset[Mode] = frozenset({"collaboration", "visible"})
 """Modes in which another agent speaks to it, and it has less to do."""
@@ -30,7 +33,9 @@ SPOKEN_TO: frozenset[Mode] = frozenset({"collaboration", "visible"})
 
 def mode_of(inbound: Inbound) -> Mode:
     """Say what the turn of a message is asked for."""
-    if inbound.occasion in BY_ITSELF:
+    if inbound.occasion == "autonomous":
+        return "planning"
+    if inbound.occasion == "plan":
         return "autonomous"
     return "visible" if inbound.chain.turns else "conversation"
 

@@ -22,7 +22,7 @@ import msgspec
 from actors.rules import layers as made
 from actors.rules import mark_texts, transcript
 from actors.rules import prompt_texts as texts
-from actors.rules.briefing import SPOKEN_TO
+from actors.rules.briefing import BY_ITSELF, SPOKEN_TO
 from actors.rules.gates import speaks_of
 from actors.rules.hygiene import as_item, as_paragraphs
 from actors.rules.layers import Layer
@@ -388,7 +388,7 @@ def _gated(
 def _shut(brief: Brief, gate: GateName) -> str:
     """Say why a subject is left out; empty: it is not."""
     context = brief.context
-    if gate not in context.gates or brief.mode == "autonomous":
+    if gate not in context.gates or brief.mode in BY_ITSELF:
         return ""
     if speaks_of(brief.words, gate, context.gate_words.get(gate, ())):
         return ""

@@ -31,6 +31,10 @@ MODES: dict[Mode, str] = {
         " answer. Answer briefly. Only if you need something more from them, write @"
         " and their name; if nothing is left to be said, write [DONE] at the end."
     ),
+    "planning": (
+        "Nobody has written to you just now. You decide whether there is anything for"
+        " you to do by yourself; what you decide, you carry out afterwards."
+    ),
     "autonomous": (
         "Nobody has written to you just now: you go on by yourself. Do the next thing"
         " that serves your goals, with your tools where they help, and end"

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from connectors.config import AppConfig
     from runtime.config import Settings
 
-MODES = ("conversation", "collaboration", "visible", "autonomous")
+MODES = ("conversation", "collaboration", "visible", "planning", "autonomous")
 HEADERS = ("LAYER", "TOKENS", "BUDGET", "FRESH", "WHY")
 MEMORY_HEADERS = ("FOR", "SCOPE", "KIND", "SCORE", "TOLD", "FACT")
 

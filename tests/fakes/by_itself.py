@@ -58,6 +58,9 @@ class ByItself(Minded):
 
     autonomous: AutonomousConfig = HOURLY
     book: FakeLogBook = field(default_factory=FakeLogBook)
+    wanted: dict[str, Appointment] = field(default_factory=dict[str, Appointment])
+    """What the settings want kept; a test may change it while all run."""
+
     more: dict[str, Any] = field(default_factory=dict[str, Any])
     """Further settings of anna's."""
 
@@ -70,7 +73,9 @@ class ByItself(Minded):
     @property
     def services(self) -> Services:
         """Give what actors share, with what the settings want kept."""
-        return replace(super().services, standing=self.standing(), find_zone=find_zone)
+        self.wanted.clear()
+        self.wanted.update(self.standing())
+        return replace(super().services, standing=self.wanted, find_zone=find_zone)
 
     def standing(self) -> dict[str, Appointment]:
         """Give what the settings want kept."""

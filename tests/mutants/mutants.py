@@ -7,6 +7,7 @@ rooms.
 
 from __future__ import annotations
 
+from tests.mutants.by_itself import BY_ITSELF
 from tests.mutants.mistake import Mutant
 from tests.mutants.rooms import ROOMS
 from tests.mutants.schedule import SCHEDULE
@@ -238,4 +239,5 @@ MUTANTS = (
     ),
     *ROOMS,
     *SCHEDULE,
+    *BY_ITSELF,
 )

@@ -8,9 +8,11 @@ import msgspec
 import trio
 import trio.testing
 
+from actors import names
 from actors.messages import ToolResult, ToolSpec
 from actors.rules.schedule import plan_name
 from actors.schedule_rows import KIND, as_entry
+from actors.scheduling import LookAgain
 from actors.slot_records import SLOT, SlotRecord
 from runtime.rows import Commit
 from tests.fakes.arranging import kept
@@ -37,6 +39,7 @@ async def test_a_decision_not_to_act_is_one_cheap_call_and_no_word(
     (request,) = cast.model.requests
     assert not request.tools
     assert "the roses" in request.lines[0].text
+    assert "You decide whether there is anything" in request.system
     assert cast.logged() == []
     assert await cast.inbox() == {"replied": 1}
 
@@ -277,4 +280,23 @@ async def test_what_is_set_by_hand_lasts_over_a_restart(autojump_clock: Clock) -
         await at_rest(cast)
     it = (await kept(cast))[NAME]
     assert (it.paused, it.text, it.fired) == ("by hand", "the lawn", 1)
+    assert len(cast.model.requests) == 1
+
+
+async def test_settings_that_were_taken_over_count_at_once(
+    autojump_clock: Clock,
+) -> None:
+    cast = ByItself(model=planned(IDLE))
+    async with open_company(autojump_clock, cast) as system:
+        scheduler = system.find(names.SCHEDULER)
+        assert scheduler is not None
+        wanted = cast.wanted.pop(NAME)
+        scheduler.tell(LookAgain())
+        await trio.sleep(2 * HOUR)
+        assert await kept(cast) == {}
+        assert cast.model.requests == []
+        cast.wanted[NAME] = wanted
+        scheduler.tell(LookAgain())
+        await trio.sleep(HOUR + 1)
+        await at_rest(cast)
     assert len(cast.model.requests) == 1

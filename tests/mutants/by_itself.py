@@ -1,0 +1,60 @@
+"""Mistakes about agents that go on by themselves."""
+
+from __future__ import annotations
+
+from tests.mutants.mistake import Mutant
+
+STORY = ("tests/stories/test_autonomous.py",)
+RULES = ("tests/rules/test_decision.py",)
+
+BY_ITSELF = (
+    Mutant(
+        "an agent's own runs beside each other",
+        "actors/slots.py",
+        '        if it.kind == "autonomous" and ended == "done":\n',
+        '        if it.kind == "autonomous" and ended == "none":\n',
+        STORY,
+    ),
+    Mutant(
+        "a decision to act without a plan",
+        "actors/rules/decision.py",
+        "        if self.should_act and not any(",
+        "        if not self.should_act and not any(",
+        RULES,
+    ),
+    Mutant(
+        "a run that keeps no tokens for its report",
+        "actors/rules/allowance.py",
+        "self.taken + 2 * self._expected > self.most",
+        "self.taken + self._expected > self.most",
+        (*RULES, *STORY),
+    ),
+    Mutant(
+        "what deciding took is not counted",
+        "actors/autonomous.py",
+        "max(1, allowance.most - allowance.taken)",
+        "max(1, allowance.most)",
+        STORY,
+    ),
+    Mutant(
+        "plans of long ago are carried out",
+        "actors/turn.py",
+        "> start.inbound.received_at + lasts\n",
+        "> start.inbound.received_at + 1e9 + lasts\n",
+        STORY,
+    ),
+    Mutant(
+        "slots that end without an answer count as done",
+        "actors/slots.py",
+        'message.state == "replied" and message.reason in FAULTS',
+        'message.state == "dead" and message.reason in FAULTS',
+        STORY,
+    ),
+    Mutant(
+        "a restart ends a pause",
+        "actors/rules/standing.py",
+        "        paused=was.paused,\n",
+        "",
+        (*STORY, "tests/rules/test_standing.py"),
+    ),
+)
