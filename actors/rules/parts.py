@@ -96,7 +96,8 @@ def _next(text: str, most: int, room: int, measure: Measure) -> tuple[str, str]:
     if found is None or 2 * len(found.mark) + 2 > room // 2:
         return text[:cut].rstrip(), resumed(text, cut)
     limit = min(cut, measure.reach(text, most - measure.size(f"\n{found.mark}")))
-    if found.at > 0 and (found.at > room // 2 or found.body_at > limit):
+    has_line = text.find("\n", found.body_at + 1, limit + 1) > 0
+    if found.at > 0 and (found.at > room // 2 or not has_line):
         return text[: found.at].rstrip(), text[found.at :]
     is_short = len(found.line) + len(found.mark) + 2 <= room // 2
     return _cut_code(text, found, limit, found.line if is_short else found.mark)

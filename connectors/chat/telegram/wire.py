@@ -1,0 +1,219 @@
+"""What the Bot API sends, as far as we read it.
+
+Source: Bot API, "Available types", "Getting updates", "Making requests". All that may
+be missing has a default, and what is not named here is left out. Each update is decoded
+by itself: one that is not shaped as it must be is told with its number, so that it can
+be confirmed and counted, and the others are read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Generic, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+Id = Annotated[int, Meta(ge=-(2**53), le=2**53)]
+"""Up to 52 significant bits for people and chats."""
+
+T = TypeVar("T")
+
+
+class User(msgspec.Struct, frozen=True):
+    """A person, or a bot."""
+
+    id: Id
+    is_bot: bool = False
+    first_name: str = ""
+    last_name: str = ""
+    username: str = ""
+    """Without the at sign; may change, and may be none."""
+
+
+class Chat(msgspec.Struct, frozen=True):
+    """Where something is said."""
+
+    id: Id
+    type: str = "private"
+    """`private`, `group`, `supergroup` or `channel`."""
+
+    title: str = ""
+    username: str = ""
+    is_forum: bool = False
+
+
+class Entity(msgspec.Struct, frozen=True):
+    """A mark in a text; its place is counted in UTF-16 units."""
+
+    type: str
+    offset: int
+    length: int
+    user: User | None = None
+    """Of a `text_mention`: somebody without a username."""
+
+    url: str = ""
+
+
+class File(msgspec.Struct, frozen=True):
+    """A file that lies on Telegram's servers: a document, voice, audio or video."""
+
+    file_id: str
+    file_unique_id: str = ""
+    file_size: int = 0
+    """Bytes; 0: not said."""
+
+    file_name: str = ""
+    mime_type: str = ""
+
+
+class PhotoSize(msgspec.Struct, frozen=True):
+    """One size of a picture."""
+
+    file_id: str
+    width: int = 0
+    height: int = 0
+    file_size: int = 0
+
+
+class TextQuote(msgspec.Struct, frozen=True):
+    """The part of a message that a reply is to."""
+
+    text: str = ""
+
+
+class Message(msgspec.Struct, frozen=True):
+    """Something that was said, or that happened in a chat."""
+
+    message_id: int
+    chat: Chat
+    date: int = 0
+    """Unix seconds; 0: it can no longer be read."""
+
+    sender: User | None = msgspec.field(default=None, name="from")
+    sender_chat: Chat | None = None
+    """In whose name it is said: a channel, or the group itself (anonymous admins)."""
+
+    message_thread_id: int = 0
+    is_topic_message: bool = False
+    """Whether `message_thread_id` is a topic; else it must not be sent back."""
+
+    reply_to_message: Message | None = None
+    quote: TextQuote | None = None
+    text: str = ""
+    entities: tuple[Entity, ...] = ()
+    caption: str = ""
+    caption_entities: tuple[Entity, ...] = ()
+    photo: tuple[PhotoSize, ...] = ()
+    voice: File | None = None
+    audio: File | None = None
+    document: File | None = None
+    video: File | None = None
+    video_note: File | None = None
+    migrate_to_chat_id: Id = 0
+    """The group became a supergroup, with this id."""
+
+
+class CallbackQuery(msgspec.Struct, frozen=True):
+    """Somebody pressed a button."""
+
+    id: str
+    sender: User = msgspec.field(name="from")
+    message: Message | None = None
+    data: str = ""
+
+
+class Update(msgspec.Struct, frozen=True):
+    """One thing that happened; at most one of its fields is there."""
+
+    update_id: int
+    message: Message | None = None
+    edited_message: Message | None = None
+    channel_post: Message | None = None
+    callback_query: CallbackQuery | None = None
+
+
+class Malformed(msgspec.Struct, frozen=True):
+    """An update that cannot be read."""
+
+    update_id: int
+    why: str
+
+
+class Parameters(msgspec.Struct, frozen=True):
+    """What a refusal tells beside its words."""
+
+    retry_after: float = 0.0
+    """Seconds; 0: not said."""
+
+    migrate_to_chat_id: Id = 0
+
+
+class Answer(msgspec.Struct, Generic[T], frozen=True):
+    """What every method answers."""
+
+    ok: bool = False
+    result: T | None = None
+    error_code: int = 0
+    description: str = ""
+    parameters: Parameters = Parameters()
+
+
+UPDATES = msgspec.json.Decoder(Answer[tuple[msgspec.Raw, ...]])
+ONE = msgspec.json.Decoder(Update)
+NUMBER = re.compile(rb'"update_id"\s*:\s*(\d{1,18})')
+
+
+def read_update(body: bytes | msgspec.Raw) -> Update | Malformed:
+    """Read one update, as a webhook is sent it.
+
+    Raises:
+        ValueError: not even its number can be read.
+    """
+    try:
+        return ONE.decode(body)
+    except msgspec.DecodeError as error:
+        found = NUMBER.search(bytes(body))
+        if found is None:
+            raise
+        return Malformed(int(found[1]), str(error))
+
+
+def read_updates(body: bytes) -> Answer[tuple[Update | Malformed, ...]]:
+    """Read what `getUpdates` answers; an update without a number is left out.
+
+    Why left out: it cannot be confirmed by itself, and is by the next that can.
+
+    Raises:
+        ValueError: it is no answer of the Bot API.
+    """
+    try:
+        answer = UPDATES.decode(body)
+    except msgspec.DecodeError:
+        answer = UPDATES.decode(whole(body))
+    found: list[Update | Malformed] = []
+    for raw in answer.result or ():
+        try:
+            found.append(read_update(raw))
+        except msgspec.DecodeError:
+            continue
+    return Answer(
+        ok=answer.ok,
+        result=tuple(found),
+        error_code=answer.error_code,
+        description=answer.description,
+        parameters=answer.parameters,
+    )
+
+
+def whole(body: bytes) -> bytes:
+    """Give JSON in which halves of letters are question marks.
+
+    Why: msgspec refuses them, and one message of one stranger would stop a bot.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    found: object = json.loads(body)
+    return json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
