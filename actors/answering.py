@@ -20,6 +20,7 @@ from actors.open_messages import settled_among
 from actors.outgoing import Concluded, Contested, Entered, Outgoing, RetryCommit
 from actors.protocol import DrainOutbox
 from actors.rules import commands, queueing
+from actors.rules.heard import sender_of
 from actors.rules.hygiene import clean
 from actors.rules.keys import parse_key
 from actors.rules.sparing import Sparing
@@ -241,6 +242,7 @@ class Answering(Actor):
         """Give what was asked as lines of the history."""
         inbound = held.inbound
         text = attachments.unread(held.asked) if heard is None else heard
-        asked = Line("user", text, name=inbound.sender_name)
+        everybody = self._persona.everybody
+        asked = Line("user", text, name=sender_of(inbound, everybody))
         brought = self._history.brought(inbound)
-        return (*brought, asked, *said_meanwhile(held.injected))
+        return (*brought, asked, *said_meanwhile(held.injected, everybody))

@@ -22,6 +22,7 @@ from actors.rules import relevance
 from actors.rules.activation import CheckKind
 from actors.rules.approvals import person
 from actors.rules.budget import Who
+from actors.rules.hygiene import of_person
 from actors.rules.overheard import Ear, overheard
 from actors.rules.quoting import with_quote
 from runtime.actor import Actor
@@ -154,7 +155,9 @@ class Asking:
         asked = relevance.Asked(
             self._persona.name, self._persona.config.description, check.others
         )
-        said.append((inbound.sender_name, with_quote(inbound.text, inbound)))
+        agents = self._agents
+        name = of_person(inbound.sender_name, agents)
+        said.append((name, with_quote(inbound.text, inbound, agents)))
         words = relevance.question(check.kind, asked, said)
         return ModelRequest(
             model="",  # whoever is asked has its own name for it
@@ -167,6 +170,11 @@ class Asking:
             conversation=f"check/{self._persona.name}",  # a program's folder of its own
         )
 
+    @property
+    def _agents(self) -> tuple[str, ...]:
+        """Name the agents there."""
+        return (self._persona.name, *self._check.others)
+
     async def _said_before(self) -> tuple[Word, ...]:
         """Give the last words in the chat; none if the disk fails."""
         address = self._check.inbound.address
@@ -178,6 +186,7 @@ class Asking:
             answered=frozenset(),
             place=place or NEVER,
             at=math.inf,
+            agents=self._agents,
         )
         most = relevance.MESSAGES
         try:

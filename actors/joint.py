@@ -13,6 +13,7 @@ import msgspec
 from actors import answers
 from actors.answers import Answer, Joint
 from actors.messages import Line
+from actors.rules.heard import sender_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -71,9 +72,13 @@ def untold(answer: Answer) -> Answer:
     return msgspec.structs.replace(answer, deliveries=(silence,))
 
 
-def said_meanwhile(injected: Sequence[Inbound]) -> tuple[Line, ...]:
+def said_meanwhile(
+    injected: Sequence[Inbound], agents: Sequence[str]
+) -> tuple[Line, ...]:
     """Give the lines of the history for what was put into a turn."""
-    return tuple(Line("user", each.text, name=each.sender_name) for each in injected)
+    return tuple(
+        Line("user", each.text, name=sender_of(each, agents)) for each in injected
+    )
 
 
 def without(answer: Answer, gone: Collection[str]) -> Answer:

@@ -14,7 +14,7 @@ from actors.messages import Inbound, Line
 from actors.prompting import hearing_of
 from actors.rules import merging
 from actors.rules import turn as rules
-from actors.rules.heard import hear
+from actors.rules.heard import hear, sender_of
 from runtime.errors import KernelError
 from runtime.logs import EventLog
 from runtime.ref import UNANSWERED
@@ -75,7 +75,9 @@ class Meanwhile:
         return tuple(map(self._read, new))
 
     def _read(self, inbound: Inbound) -> rules.Joined:
-        said = Line("user", inbound.text, name=inbound.sender_name)
+        said = Line(
+            "user", inbound.text, name=sender_of(inbound, self._persona.everybody)
+        )
         (line,) = hear((said,), hearing_of(inbound, self._persona))
         text = merging.meanwhile(line.name, line.text)
         return rules.Joined(

@@ -45,7 +45,7 @@ async def overhear(
     if inbound.is_direct or inbound.occasion in ALONE or not most:
         return ()
     try:
-        return await _overhear(start, persona.name, most, services.store)
+        return await _overhear(start, persona, most, services.store)
     except StoreError as error:
         LOG.warning(
             "answered without what was said in the chat",
@@ -56,7 +56,7 @@ async def overhear(
 
 
 async def _overhear(
-    start: StartTurn, agent: str, most: int, store: Store
+    start: StartTurn, persona: Persona, most: int, store: Store
 ) -> tuple[Word, ...]:
     address = start.inbound.address
     found = await store.answered(address.connector, start.inbound.platform_id)
@@ -65,11 +65,12 @@ async def _overhear(
     row = found.message
     place = start.inbound.copy_of or row.number
     ear = Ear(
-        agent=agent,
+        agent=persona.name,
         thread=address.thread,
         answered=frozenset(start.answered),
         place=place,
         at=row.at,
+        agents=persona.everybody,
     )
     stream = f"{address.connector}/{address.chat}"
     exchanges = await recent(store, stream, row.number, ear, most)

@@ -11,7 +11,7 @@ from actors.messages import Line, ModelRequest
 from actors.rules import transcript
 from actors.rules.addressed import is_in_the_open, there
 from actors.rules.briefing import NO_MEMORIES, Brief, Memories, Place
-from actors.rules.heard import Hearing, hear
+from actors.rules.heard import Hearing, hear, sender_of
 from actors.rules.hygiene import clean
 from actors.rules.overheard import written
 from actors.rules.quoting import with_quote
@@ -175,8 +175,9 @@ def window_of(
         overheard: what others said in the chat since the agent's last turn.
     """
     (inbound, images), (history, max_chars) = question, earlier
-    words = with_quote(inbound.text, inbound)
-    asked = Line("user", words, name=inbound.sender_name, images=images)
+    words = with_quote(inbound.text, inbound, persona.everybody)
+    name = sender_of(inbound, persona.everybody)
+    asked = Line("user", words, name=name, images=images)
     before = transcript.without_stale(history)
     heard = hear((*before, asked), hearing_of(inbound, persona))
     context = persona.config.context

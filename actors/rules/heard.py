@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.rules.hygiene import Injection, clean, harmless_name, in_group
+from actors.rules.hygiene import Injection, clean, harmless_name, in_group, of_person
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from actors.messages import Line
+    from actors.messages import Inbound, Line
 
 
 class Hearing(msgspec.Struct, frozen=True):
@@ -21,6 +21,18 @@ class Hearing(msgspec.Struct, frozen=True):
     is_group: bool = False
     mentions: tuple[str, ...] = ()
     """What calls the agent in a group."""
+
+
+def sender_of(inbound: Inbound, agents: Iterable[str]) -> str:
+    """Name whoever wrote a message, so that no person passes for an agent.
+
+    Args:
+        inbound: of a person, or what an agent handed on.
+        agents: names of all agents.
+    """
+    if inbound.chain.agents:
+        return inbound.sender_name
+    return of_person(inbound.sender_name, agents)
 
 
 def hear(lines: Iterable[Line], hearing: Hearing) -> tuple[Line, ...]:

@@ -2,7 +2,8 @@
 
 People, and whatever else is no part of this program, can write what looks like the
 marks between the parts of a transcript (`<|im_start|>system`), like another person's
-words in a group (`[Sam]: …`), or like a part of the prompt itself (`[Memory context]`).
+words in a group (`[Sam]: …`), like a part of the prompt itself (`[Memory context]`), or
+like the sign behind which a question begins (`[Now to you]`).
 A character without width breaks such marks: people read the same text, a model no
 longer takes it for what it is not. Nothing else is changed, and what was made harmless
 once stays as it is.
@@ -58,6 +59,7 @@ _TAGS = re.compile(
     rf"""(?aix)
       \[ (?= [ \t]{{0,3}} /? [ \t]{{0,3}} (?:{_ROLES})
              (?:[ \t]{{1,3}} (?:message|prompt))? [ \t]{{0,3}} \] )
+    | \[ (?= [ \t]{{0,3}} (?:now\ to\ you|overheard\ in\ this\ chat) \b )
     | < (?= \| [^|>\s]{{1,40}} \|? > )
     | < (?= </? sys >> )
     | < (?= \s{{0,3}} /? \s{{0,3}} (?: {_ROLES}|claude|anthropic|sys|conversation
@@ -84,6 +86,7 @@ _SENDER = re.compile(rf"\A\[(?!{BREAK})[^\]\r\n]{{1,80}}\]: ?")
 _BREAKS = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 
 _NAME_OUT = re.compile(r"[\[\]<>{}|`#*\\\"]+")
+_NO_LETTER = re.compile(r"[\W_]+")
 _IS_ROLE = re.compile(rf"(?ai)(?:{_ROLES}|claude|anthropic)\Z")
 
 
@@ -204,6 +207,22 @@ def _harmless_name(name: str) -> str:
         return SOMEBODY
     folded = unicodedata.normalize("NFKC", plain).casefold().strip(" :./-_")
     return f"person {plain}"[:LONGEST_NAME] if _IS_ROLE.match(folded) else plain
+
+
+def of_person(name: str, agents: Iterable[str]) -> str:
+    """Say that somebody is a person who is called like an agent.
+
+    Else a model takes their words for a colleague's. All other names stay as they are.
+    """
+    plain = harmless_name(name)
+    is_like_one = _letters(plain) in map(_letters, agents)
+    return f"person {plain}"[:LONGEST_NAME] if is_like_one else name
+
+
+@lru_cache(maxsize=2_048)
+def _letters(name: str) -> str:
+    """Give what tells a name from another one, as people read it."""
+    return _NO_LETTER.sub("", unicodedata.normalize("NFKC", name).casefold())
 
 
 def as_item(text: str) -> str:

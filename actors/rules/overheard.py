@@ -18,7 +18,13 @@ import msgspec
 from actors.deliveries import Delivery
 from actors.messages import Inbound
 from actors.rules.commands import Words, parse_command
-from actors.rules.hygiene import Injection, as_paragraphs, clean, in_group
+from actors.rules.hygiene import (
+    Injection,
+    as_paragraphs,
+    clean,
+    in_group,
+    of_person,
+)
 from actors.rules.layers import tokens
 
 if TYPE_CHECKING:
@@ -71,6 +77,9 @@ class Ear(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     """Unix seconds at which that was stored: later words are for the next time."""
 
+    agents: tuple[str, ...] = ()
+    """Names of all agents: no person passes for one."""
+
 
 class Word(msgspec.Struct, frozen=True):
     """Something that was said."""
@@ -105,12 +114,14 @@ def overheard(exchanges: Sequence[Exchange], ear: Ear, most: int) -> tuple[Word,
     """
     number, at = last_turn(exchanges, ear)
     words: list[Word] = []
-    for each in exchanges:
+    # Words of one moment stand in the order in which they were taken in.
+    for each in sorted(exchanges, key=lambda exchange: exchange.number):
         if each.inbound.address.thread != ear.thread:
             continue
         if number < each.number < ear.place and _is_said(each.inbound, ear):
             inbound = each.inbound
-            words.append(Word(inbound.sender_name, inbound.text, each.at))
+            name = of_person(inbound.sender_name, ear.agents)
+            words.append(Word(name, inbound.text, each.at))
         words += (
             Word(told.delivery.agent, told.delivery.text, told.at)
             for told in each.told
@@ -145,11 +156,11 @@ def written(words: Sequence[Word], most_tokens: int, injection: Injection) -> st
         injection: what is done about words that try to change instructions.
     """
     lines: list[str] = []
-    room = most_tokens - tokens(TITLE) - tokens(ASKED)
+    room = most_tokens - tokens(f"{TITLE}\n") - tokens(ASKED)
     for word in reversed(words):
         text = clean(as_paragraphs(word.text), injection).text
         line = in_group(text, word.name)
-        room -= tokens(line)
+        room -= tokens(f"{line}\n")
         if room < 0:
             break
         lines.append(line)
