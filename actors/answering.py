@@ -14,6 +14,7 @@ import msgspec
 from actors import acknowledgement, answers, attachments, names, reply_windows
 from actors.busy_config import buffering_of
 from actors.history import History
+from actors.hooking import HooksSaid
 from actors.joint import joint, said_meanwhile, untold, without
 from actors.messages import Line
 from actors.open_messages import settled_among
@@ -24,6 +25,7 @@ from actors.rules.heard import sender_of
 from actors.rules.hygiene import clean
 from actors.rules.keys import parse_key
 from actors.rules.sparing import Sparing
+from actors.wording import tell_finished
 from runtime.actor import Actor
 
 if TYPE_CHECKING:
@@ -151,8 +153,13 @@ class Answering(Actor):
     def _put(self, answer: Said) -> None:
         self._outgoing.put(answer, self)
 
-    def _on_commit(self, message: Stored | RetryCommit) -> Awaitable[None] | None:
+    def _on_commit(
+        self, message: Stored | RetryCommit | HooksSaid
+    ) -> Awaitable[None] | None:
         """Go on after a commit, or try it again."""
+        if isinstance(message, HooksSaid):
+            self._outgoing.worded(message, self)
+            return None
         if isinstance(message, RetryCommit):
             self._outgoing.store_next(self)
             return None
@@ -201,6 +208,7 @@ class Answering(Actor):
                 self.tell(names.ROUTER, replied)
             if chosen := answer.carried.policy:
                 self._queue.buffer_by(self._buffering_by(chosen))
+            tell_finished(self, answer, self._persona.name, self._services)
         elif concluded.was_waited_for and not concluded.is_own:
             self.tell(names.connector(connector), DrainOutbox())
             ids = ids[:1]  # of the others it is seen one by one

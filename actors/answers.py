@@ -24,6 +24,7 @@ from actors.rules import (
     transcript,
 )
 from actors.rules.sanitizer import clean
+from actors.rules.spans import lasting
 from actors.rules.turn import ACKNOWLEDGEMENT
 from actors.rules.voice import by_line, english
 from runtime.fact_rows import FactChange
@@ -80,6 +81,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What is remembered with it."""
 
     deliveries: tuple[Delivery, ...] = ()
+    words: str = ""
+    """What the agent itself says in them, while hooks are still to be asked of it."""
+
     handed: tuple[Inbound, ...] = ()
     """Messages for other agents."""
 
@@ -180,6 +184,7 @@ def reminder(inbound: Inbound, persona: Persona) -> Answer:
             Line("assistant", text, name=persona.name),
         ),
         deliveries=(_delivery(inbound, persona.name, text),),
+        words=text,
     )
 
 
@@ -247,7 +252,7 @@ def deferral(
 ) -> Answer:
     """Tell that it will be tried again; that is said once, after the first failure."""
     text = (
-        f"{failed.text}\n\nI will try again in {in_words(put_off.due_at - now)};"
+        f"{failed.text}\n\nI will try again in {lasting(put_off.due_at - now)};"
         " /stop ends that."
     )
     said = _delivery(inbound, "", text, trouble="waiting")
@@ -264,16 +269,6 @@ def deferral(
         deliveries=(said,) if put_off.is_first else (),
         run=run,
     )
-
-
-def in_words(seconds: float) -> str:
-    """Say roughly how long something takes: `40 seconds`, `2 minutes`."""
-    for unit, length in (("hour", 3600.0), ("minute", 60.0), ("second", 1.0)):
-        count = round(seconds / length)
-        if seconds >= length or unit == "second":
-            count = max(1, count)
-            return f"{count} {unit}{'' if count == 1 else 's'}"
-    raise AssertionError("unreachable: a second is the last unit")
 
 
 def reply(
@@ -328,6 +323,7 @@ def reply(
         settled=("replied", "ok"),
         lines=(*asked, Line("assistant", heard, name=persona.name)),
         deliveries=tuple(deliveries),
+        words=text,
         handed=tuple(handed),
         carried=carried,
         run=run,

@@ -112,7 +112,8 @@ class ApprovalBoard:
             arrived_at: as for `rule`.
             terms: as for `rule`.
         """
-        if inbound.chain.agents or inbound.occasion or not self._open:
+        is_another = inbound.chain.agents or inbound.occasion or inbound.changed_by
+        if is_another or not self._open:
             return ""
         command = commands.parse_command(inbound.text)
         if not isinstance(command, commands.Words | commands.Decision):

@@ -353,7 +353,7 @@ class Attempt:
             turn_id=self.id,
             generation=self.generation,
             session=session.actor_ref,
-            inbound=held.asked,
+            inbound=self._services.hooks.unshown(held.asked, self._persona.name),
             history=known.lines,
             earlier=known.earlier,
             summaries=known.summaries,

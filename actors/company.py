@@ -38,6 +38,9 @@ class Company:
     edges: tuple[ChildSpec, ...] = ()
     """Actors of the edges that must run before connectors do."""
 
+    hooks: tuple[ChildSpec, ...] = ()
+    """One branch for each hook, under its name; each has an actor called `hook`."""
+
     hiring: Hiring = field(default_factory=Hiring)
     """What agents are made from that conductors make."""
 

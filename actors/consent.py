@@ -85,8 +85,8 @@ def _heard(
     hear: Hear, decision: Decision | None, session: Actor, services: Services
 ) -> str | None:
     inbound = hear.inbound
-    if inbound.chain.agents or inbound.occasion:
-        return None  # no agent decides for people, and no clock
+    if inbound.chain.agents or inbound.occasion or inbound.changed_by:
+        return None  # no agent decides for people, no clock, and no hook
     ruling = services.board.rule(inbound, decision, hear.arrived_at, services.terms)
     if ruling is None:
         return None
@@ -148,6 +148,12 @@ class Consent:
         self._waiting: dict[str, Waiting] = {}
         self._lasting: dict[tuple[str, str], float] = {}
 
+    def _noted(self, noted: TurnNoted, current: Attempt) -> tuple[Aside, ...]:
+        """Say a note, unless it has words of an answer that a hook may hold back."""
+        connector = current.inbound.address.connector
+        hooks = self._services.hooks.sending(connector, self._agent)
+        return () if hooks and noted.status != "slow" else current.beside(noted)
+
     def receive(
         self, message: Beside, current: Attempt | None, session: Actor
     ) -> tuple[Aside, ...]:
@@ -162,7 +168,7 @@ class Consent:
             What is to be said.
         """
         if isinstance(message, TurnNoted):
-            return () if current is None else current.beside(message)
+            return () if current is None else self._noted(message, current)
         match message:
             case Decide() | LeaveExpired():
                 return self._decided(message, session)

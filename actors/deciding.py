@@ -1,8 +1,9 @@
 """Who hears a message: the shell of `rules/routes.py` and `rules/activation.py`.
 
-The lower half of the router. A chat whose message waits for the disk, or for a model
-that is asked whom the words are for, is held: what comes next stands in line, so that
-all hear everything in one order. Only a `/stop` waits for no model.
+The lower half of the router. A chat whose message waits for the disk, for hooks, or for
+a model that is asked whom the words are for, is held: what comes next stands in line, so that
+all hear everything in one order. Only a `/stop` waits for neither
+hook nor model.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from actors.checker import Checked
 from actors.checking import Checks
 from actors.dismissal import dismissal, tell_dismissed
 from actors.hearing import Hearing, split, without_copies
+from actors.hooking import HooksSaid
+from actors.interception import Intercepted, Interception, StoreAgain
 from actors.joint import untold
 from actors.messages import Inbound
 from actors.protocol import DrainOutbox, Hear, StopCaused
@@ -73,6 +76,7 @@ class Deciding(Actor):
         self._hearing = Hearing(allotted, services)
         self._allotted = allotted
         self._checks = Checks(self, services)
+        self._interception = Interception(self, services)
         self._services = services
         self._sparing = Sparing(services.limits.told_again_after)
         self._held_back: dict[str, Line] = {}
@@ -88,6 +92,14 @@ class Deciding(Actor):
                 self._checked(message)
             case KeyGivenUp(key=key):
                 self._checked(Checked(key, "failed"))
+            case HooksSaid() | Intercepted() | StoreAgain():
+                self._intercepted(message)
+            case _:
+                return self._on_commit(message)
+        return None
+
+    def _on_commit(self, message: object) -> object:
+        match message:
             case Splitting():
                 self._split(message)
             case Settling():
@@ -102,16 +114,36 @@ class Deciding(Actor):
 
     def _route(self, unheard: Unheard) -> None:
         inbound = unheard.inbound
-        if self._checks.is_open(inbound):
-            return  # found once more, while it is being asked whom it is for
+        if self._is_asked(inbound):
+            return  # found once more, while somebody is being asked of it
         line = self._held_back.get(commits.chat_stream(inbound))
         if line is not None:
             self._line_up(unheard, line)
-            return
+        elif self._interception.ask(unheard):
+            self._hold(inbound)
+        else:
+            self._find_ears(unheard)
+
+    def _is_asked(self, inbound: Inbound) -> bool:
+        """Whether a model, or a hook, is being asked of a message: it takes seconds."""
+        return self._checks.is_open(inbound) or self._interception.is_open(inbound)
+
+    def _intercepted(self, message: HooksSaid | Intercepted | StoreAgain) -> None:
+        """Go on with a message that hooks were asked about."""
+        match self._interception.take(message):
+            case Unheard() as unheard:
+                self._find_ears(unheard)
+            case Inbound() as settled:
+                self._release(settled)
+            case None:
+                pass
+
+    def _find_ears(self, unheard: Unheard) -> None:
+        inbound = unheard.inbound
         if asking := self._asking(unheard):
             self._hear(unheard, asking)
-            return
-        if self._hearing.must_look_back(unheard):
+            self._release(inbound)
+        elif self._hearing.must_look_back(unheard):
             self._hold(inbound)
             self.note(LookBack(unheard))
         else:
@@ -129,16 +161,15 @@ class Deciding(Actor):
 
     def _line_up(self, unheard: Unheard, line: Line) -> None:
         """Have a message wait; what has to be asked of it is asked meanwhile."""
-        if self._is_checked(line) and self._stops(unheard, line):
+        if self._is_asked(line.first) and self._stops(unheard, line):
             return
         line.behind.append(unheard)
-        heard = None if self._asking(unheard) else self._hearing.foresee(unheard)
+        # Hooks may make other words of it, for somebody else.
+        is_open = self._services.hooks.receiving(unheard.inbound)
+        is_foreseen = not (is_open or self._asking(unheard))
+        heard = self._hearing.foresee(unheard) if is_foreseen else None
         if heard is not None:
             self._checks.ask_ahead(unheard, heard, self._allotted.table)
-
-    def _is_checked(self, line: Line) -> bool:
-        """Whether a line waits for a model, which takes seconds."""
-        return self._checks.is_open(line.first)
 
     def _stops(self, unheard: Unheard, line: Line) -> bool:
         """Have a `/stop` end at once what runs; give whether that is all it does.
@@ -244,7 +275,7 @@ class Deciding(Actor):
         line = self._held_back.get(commits.chat_stream(stop.by))
         if line is not None:
             line.behind.append(stop)
-            if not self._is_checked(line):
+            if not self._is_asked(line.first):
                 return
         stop_awake(self, stop, self._allotted.agents, self._services)
 

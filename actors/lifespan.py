@@ -26,6 +26,7 @@ from actors.condensing import (
     Shortened,
 )
 from actors.rewriting import Rewriting, RewritingLost
+from actors.rules import spans
 from actors.rules.compaction import kept_from
 from actors.rules.expiry import expired
 from actors.turn_taker import TurnTaker
@@ -323,7 +324,7 @@ class Lifespan(TurnTaker):
         sees = account.abilities.shows_asides and not inbound.chain.agents
         if ended is None or not (sees and sessions.tell_reset):
             return
-        long = answers.in_words(sessions.rule.idle_after)
+        long = spans.lasting(sessions.rule.idle_after)
         text = LONG_AGO.format(time=long) if ended == "idle" else NEW_DAY
         self._put(answers.aside(inbound, "reset", text))
 

@@ -210,6 +210,12 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     copy_of: int = 0
     """For a further agent's copy: its original's number in the inbox; else 0."""
 
+    is_hooked: bool = False
+    """Whether hooks were asked of it: what they said stands in its text."""
+
+    changed_by: str = ""
+    """The hook that gave it other words last: they decide about no tool call."""
+
     priority: int = 5
     """1 to 10, lower is more urgent: whose turn comes first when many wait (F284)."""
 

@@ -17,11 +17,18 @@ SCHEDULER = f"{ROOT}/scheduler"
 COLLABORATION = f"{ROOT}/collaboration"
 WEBHOOKS = f"{ROOT}/webhooks"
 NOTIFIERS = f"{ROOT}/notifiers"
+HOOKS = f"{ROOT}/hooks"
+HOOK_QUESTIONS = f"{HOOKS}/questions"
 
 
 def branch(agent_name: str) -> str:
     """Name the supervisor of all that belongs to an agent."""
     return f"{AGENTS}/{agent_name}"
+
+
+def hook(name: str) -> str:
+    """Name the actor of a hook."""
+    return f"{HOOKS}/own/{name}/hook"
 
 
 def agent(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
-from actors import answers, commits, journal, names
+from actors import answers, commits, journal, names, wording
 from actors.history import Event
 from actors.protocol import Deliver, DrainOutbox, Route, StopCaused
 from actors.remembering import tell_remembered
@@ -28,6 +28,7 @@ from runtime.rows import Committed
 
 if TYPE_CHECKING:
     from actors.history import History
+    from actors.hooking import HooksSaid
     from actors.messages import Inbound
     from actors.services import Services
     from runtime.actor import Actor
@@ -98,11 +99,12 @@ class Outgoing:
         services: where to store.
     """
 
-    __slots__ = ("_history", "_services", "_stops", "_waiting")
+    __slots__ = ("_asked", "_history", "_services", "_stops", "_waiting")
 
     def __init__(self, history: History, services: Services) -> None:
         self._history = history
         self._services = services
+        self._asked = ""  # the key of what hooks are asked about the oldest of these
         # Why no deque: an empty one is 600 bytes, an empty list 56, and most
         # conversations store nothing.
         self._waiting: tuple[Said, ...] = ()
@@ -136,9 +138,14 @@ class Outgoing:
 
     def store_next(self, session: Actor) -> None:
         """Store the oldest answer, if there is one."""
-        if not self._waiting:
+        if self._asked or not self._waiting:
             return
         answer = self._waiting[0]
+        if isinstance(answer, answers.Answer) and answer.words:
+            agent = parse_key(self._history.stream).agent
+            self._asked = wording.ask(answer, agent, session, self._services)
+            if self._asked:
+                return
         events, commit = self._written(answer)
 
         def done(outcome: Committed | Exception) -> None:
@@ -151,6 +158,15 @@ class Outgoing:
             session.note(Stored(answer, commit.at, outcome, events))
 
         self._services.store.submit(commit, done)
+
+    def worded(self, said: HooksSaid, session: Actor) -> None:
+        """Go on with the oldest answer as hooks leave it."""
+        answer = self._waiting[0] if self._waiting else None
+        if said.key == self._asked and isinstance(answer, answers.Answer):
+            self._asked = ""
+            answer = wording.worded(answer, said.passed, self._services)
+            self._waiting = (answer, *self._waiting[1:])
+            self.store_next(session)
 
     def _written(self, answer: Said) -> tuple[tuple[Event, ...], Commit]:
         """Write down what comes next; give what it tells the journal, too."""

@@ -14,6 +14,7 @@ from actors.collaboration_config import CollaborationConfig
 from actors.config import ApprovalConfig, AuditConfig, ToolCallConfig
 from actors.guests import GuestList
 from actors.notices import Announcer
+from actors.hooking import HookBook
 from actors.people_config import CommandsConfig, PeopleConfig
 from actors.presence_config import PresenceConfig
 from actors.redaction import Keep
@@ -121,6 +122,9 @@ class Services:
 
     redact: Callable[[str], str] = str
     """Takes the values of secrets out of a text that is to be kept."""
+
+    hooks: HookBook = field(default_factory=HookBook)
+    """The operator's own code beside the way of a message."""
 
     presence: PresenceConfig = field(default_factory=PresenceConfig)
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)

@@ -15,6 +15,7 @@ from actors.consent import Beside
 from actors.desk_question import Standing
 from actors.held import Held
 from actors.history import SCHEMA, Conversation
+from actors.hooking import HooksSaid
 from actors.lifespan import Change
 from actors.lineup import LineUp, LookedUp
 from actors.open_messages import is_settled
@@ -118,7 +119,7 @@ class Session(LineUp):
                 self._stop_caused(message)
             case Renewed(persona=persona):
                 self._persona = persona
-            case Stored() | RetryCommit():
+            case Stored() | RetryCommit() | HooksSaid():
                 return self._on_commit(message)
             case BeginAgain(inbound_id=waited):
                 self._begin_again(waited)

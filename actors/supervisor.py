@@ -4,6 +4,9 @@ callboard
 ├── store                the store's keeper
 ├── limiter              how many turns run at once
 ├── models               which account is asked, and what may be spent
+├── hooks                the operator's own code beside a message's way (if any)
+│   ├── own              one branch for each hook
+│   └── questions        one actor for each message that hooks are asked about
 ├── collaboration        how often agents speak to each other
 ├── people               who everybody is
 ├── pairing              who was let in, and who asks to be
@@ -55,6 +58,7 @@ from actors.connector import Connector
 from actors.consultant import Consultant
 from actors.courier import Courier
 from actors.embedding import Embedding
+from actors.hook_asker import HookAsker
 from actors.keeper import Keeper
 from actors.limiter import Limiter
 from actors.listener import Listener
@@ -118,6 +122,7 @@ def tree(company: Company) -> Supervisor:
         )
 
     closer = ChildSpec(name="closer", start=lambda: Closer(services))
+    hooks = ChildSpec(name="hooks", start=lambda: _hooks(company), shutdown=15.0)
     children = (
         ChildSpec(name="store", start=keeper, shutdown=30.0),
         ChildSpec(name="limiter", start=lambda: Limiter(most)),
@@ -128,6 +133,7 @@ def tree(company: Company) -> Supervisor:
         ChildSpec(name="staff", start=lambda: Staff(company, branch)),
         ChildSpec(name="bounce", start=lambda: Bounce(services)),
         *company.edges,
+        *([hooks] if company.hooks else []),
         ChildSpec(name="agents", start=lambda: _agents(company), shutdown=30.0),
         ChildSpec(name="checks", start=lambda: _checks(company)),
         ChildSpec(
@@ -165,6 +171,20 @@ def _checks(company: Company) -> KeyedSupervisor:
     return KeyedSupervisor(
         lambda _key: Checker(roster.persona, services), config, names.ROUTER
     )
+
+
+def _hooks(company: Company) -> Supervisor:
+    def questions() -> KeyedSupervisor:
+        config = KeyedConfig(is_permanent=False, most=100_000, shutdown=1.0)
+        return KeyedSupervisor(lambda _key: HookAsker(), config)
+
+    children = (
+        ChildSpec(
+            name="own", start=lambda: Supervisor(company.hooks, PATIENT), shutdown=10.0
+        ),
+        ChildSpec(name="questions", start=questions),
+    )
+    return Supervisor(children, PATIENT)
 
 
 def _agents(company: Company) -> Supervisor:

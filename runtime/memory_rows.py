@@ -76,6 +76,8 @@ class Rows:
 
     def _apply(self, commit: Commit, epoch: int, at: float) -> Committed:
         accepted = tuple([self._accept(row, epoch) for row in commit.accepts])
+        for amend in commit.amends:
+            self._change_message(amend.inbox_id, body=amend.body)
         for claim in commit.claims:
             self._change_message(
                 claim.inbox_id, state="running", attempts=claim.attempt, started_at=at

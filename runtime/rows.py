@@ -78,6 +78,14 @@ class Defer(msgspec.Struct, frozen=True):
     """Why the last attempt failed, for people."""
 
 
+class Amend(msgspec.Struct, frozen=True):
+    """A message that nobody has settled reads otherwise from now on."""
+
+    inbox_id: str
+    body: bytes
+    """Takes the place of the one it was accepted with, which is gone."""
+
+
 class Settle(msgspec.Struct, frozen=True):
     """A message that is not settled reaches its one terminal state."""
 
@@ -193,6 +201,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     """Unix seconds; stored with all but `accepts`, which bring their own."""
 
     accepts: tuple[Accept, ...] = ()
+    amends: tuple[Amend, ...] = ()
     claims: tuple[Claim, ...] = ()
     defers: tuple[Defer, ...] = ()
     appends: tuple[Append, ...] = ()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from runtime.rows import (
         Accept,
+        Amend,
         Append,
         Claim,
         Commit,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 ACCEPT = """INSERT INTO inbox
     (id, connector, platform_id, part, epoch, stream, body, accepted_at, priority)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+AMEND = "UPDATE inbox SET body = ? WHERE id = ? AND settled_at IS NULL"
 CLAIM = """UPDATE inbox SET state = 'running', attempts = ?, started_at = ?
     WHERE id = ? AND settled_at IS NULL"""
 DEFER = """UPDATE inbox SET state = 'accepted', attempts = ?, due_at = ?, reason = ?
@@ -90,10 +92,7 @@ def write(db: apsw.Connection, commit: Commit, epoch: int) -> Committed:
     """
     at = commit.at
     accepted = tuple([accept(db, row, epoch) for row in commit.accepts])
-    for claim in commit.claims:
-        claim_message(db, claim, at)
-    for defer in commit.defers:
-        defer_message(db, defer)
+    change_messages(db, commit, at)
     sequences = tuple([append(db, row, epoch, at) for row in commit.appends])
     for snapshot in commit.snapshots:
         put_snapshot(db, snapshot, epoch, at)
@@ -108,6 +107,16 @@ def write(db: apsw.Connection, commit: Commit, epoch: int) -> Committed:
     if commit.facts:
         change_facts(db, commit.facts, epoch, at)
     return Committed(accepted, sequences, enqueued)
+
+
+def change_messages(db: apsw.Connection, commit: Commit, at: float) -> None:
+    """Write what a commit says of messages that are not settled."""
+    for amend in commit.amends:
+        amend_message(db, amend)
+    for claim in commit.claims:
+        claim_message(db, claim, at)
+    for defer in commit.defers:
+        defer_message(db, defer)
 
 
 def change_deliveries(db: apsw.Connection, commit: Commit, at: float) -> None:
@@ -131,6 +140,13 @@ def accept(db: apsw.Connection, row: Accept, epoch: int) -> int:
             " before; acknowledge it and do no more"
         )
     return db.last_insert_rowid()
+
+
+def amend_message(db: apsw.Connection, row: Amend) -> None:
+    """Let a message read otherwise."""
+    db.execute(AMEND, (row.body, row.inbox_id))
+    if not db.changes():
+        refuse_message(db, row.inbox_id)
 
 
 def claim_message(db: apsw.Connection, row: Claim, at: float) -> None:

@@ -347,6 +347,7 @@ def texts(commit: Commit) -> list[str]:
 def texts_of_changes(commit: Commit) -> list[str]:
     """All text of what a commit changes and does not add."""
     found = [row.stream for row in commit.snapshots]
+    found += [row.inbox_id for row in commit.amends]
     found += [row.inbox_id for row in commit.claims]
     found += [row.delivery_id for row in commit.send_attempts]
     for defer in commit.defers:
@@ -363,6 +364,7 @@ def texts_of_changes(commit: Commit) -> list[str]:
 def body_bytes(commit: Commit) -> int:
     """How many bytes the bodies of a commit have together."""
     bodies = [row.body for row in commit.accepts]
+    bodies += [row.body for row in commit.amends]
     bodies += [event.body for row in commit.appends for event in row.events]
     bodies += [row.body for row in commit.snapshots]
     bodies += [row.body for row in commit.deliveries]

@@ -32,3 +32,13 @@ def spoken(seconds: float, say: Translate = english) -> str:
             count = max(1, count)
             return say(one if count == 1 else many).format(count=count)
     raise AssertionError("unreachable: a second is the last unit")
+
+
+def lasting(seconds: float) -> str:
+    """Say roughly how long something takes: `40 seconds`, `2 minutes`."""
+    for unit, length in (("hour", 3600.0), ("minute", 60.0), ("second", 1.0)):
+        count = round(seconds / length)
+        if seconds >= length or unit == "second":
+            count = max(1, count)
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    raise AssertionError("unreachable: a second is the last unit")

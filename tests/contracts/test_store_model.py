@@ -34,6 +34,7 @@ from runtime.errors import (
     SequenceConflictError,
 )
 from runtime.rows import (
+    Amend,
     Append,
     Claim,
     Commit,
@@ -90,6 +91,7 @@ COMMITS = st.builds(
     accepts=few(
         st.builds(heard, NAMES, connector=CONNECTORS, platform_id=PLATFORM_IDS)
     ),
+    amends=few(st.builds(Amend, NAMES, st.just(b"{}"))),
     claims=few(st.builds(Claim, NAMES, st.integers(0, 3))),
     defers=few(st.builds(Defer, NAMES, st.integers(0, 3), st.just(9.0))),
     appends=few(st.builds(append_at, STREAMS, st.integers(0, 6), st.integers(0, 2))),
@@ -129,6 +131,8 @@ class Model:
     def apply(self, commit: Commit) -> tuple[int, ...]:
         """Take all in and give where each append's stream ends; or raise half way."""
         self.accept(commit)
+        for amend in commit.amends:
+            self.change(self.inbox, amend.inbox_id)
         for claim in commit.claims:
             self.change(self.inbox, claim.inbox_id, "running", claim.attempt)
         for defer in commit.defers:
@@ -182,14 +186,14 @@ class Model:
 
     @staticmethod
     def change(
-        rows: list[Row], name: str, state: str, attempts: int | None = None
+        rows: list[Row], name: str, state: str = "", attempts: int | None = None
     ) -> Row:
         found = [row for row in rows if row.id == name]
         if not found:
             raise MisuseError
         if found[0].state not in OPEN:
             raise DuplicateError
-        found[0].state = state
+        found[0].state = state or found[0].state
         if attempts is not None:
             found[0].attempts = attempts
         return found[0]

@@ -8,6 +8,7 @@ import pytest
 
 from runtime.errors import DuplicateError, MisuseError
 from runtime.rows import (
+    Amend,
     Claim,
     Commit,
     Defer,
@@ -53,6 +54,14 @@ async def store(engine: Engine) -> AsyncGenerator[Store]:
     store = await engine.open()
     yield store
     await store.aclose()
+
+
+async def test_a_message_reads_otherwise_once_it_was_amended(store: Store) -> None:
+    await store.commit(accepting("m1", "m2"))
+    await store.commit(Commit(at=NOW + 1, amends=(Amend("m1", b"other words"),)))
+    first, second = await store.unsettled(0, 10)
+    assert (first.body, first.state, first.at) == (b"other words", "accepted", NOW)
+    assert second.body != b"other words"
 
 
 async def test_a_claimed_message_is_running(store: Store) -> None:
@@ -113,6 +122,7 @@ async def test_a_running_message_can_be_settled(
     [
         Commit(at=NOW, claims=(Claim("m1", 2),)),
         Commit(at=NOW, defers=(Defer("m1", 1, NOW),)),
+        Commit(at=NOW, amends=(Amend("m1", b"other"),)),
     ],
 )
 async def test_a_settled_message_is_not_worked_on(store: Store, change: Commit) -> None:

@@ -1,0 +1,97 @@
+"""How a hook is doing, and when it is left alone because it always fails; pure.
+
+Why it is left alone: each message would wait until the hook's time is over before it
+passes, and the next one in its chat behind it. After three failures in a row it is not
+asked for a while, twice as long each further time; then one question tries it again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from actors.rules.hooking import Action, Trouble
+
+# Chosen: one hiccup keeps nobody; three in a row are no hiccup.
+PATIENCE = 3
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 60.0
+
+HARMLESS = frozenset({"paused", "down", "busy"})
+"""What is no further failure of the hook's own: it was not even asked."""
+
+
+class Counts(msgspec.Struct):
+    """What became of the questions to one hook since its process began."""
+
+    asked: int = 0
+    continued: int = 0
+    changed: int = 0
+    cancelled: int = 0
+    failed: int = 0
+    told: int = 0
+    """Turns it was told the end of."""
+
+    missed: int = 0
+    """Turns it was not told the end of: too many waited, or it did not run."""
+
+
+class Health:
+    """How one hook is doing."""
+
+    def __init__(self) -> None:
+        self.counts = Counts()
+        self.last_error = ""
+        self.last_trouble: Trouble | None = None
+        self.failures = 0
+        """In a row."""
+
+        self._paused_until = 0.0
+        self._is_trying = False
+
+    def is_paused(self, now: float) -> bool:
+        """Whether it is left alone."""
+        return self.failures >= PATIENCE and now < self._paused_until
+
+    def may_ask(self, now: float) -> bool:
+        """Whether it is asked now; while it is tried again, only one question is.
+
+        Args:
+            now: seconds on a clock that does not go backwards.
+        """
+        if self.failures < PATIENCE:
+            return True
+        if now < self._paused_until or self._is_trying:
+            return False
+        self._is_trying = True
+        return True
+
+    def answered(self, action: Action) -> None:
+        """Count a verdict."""
+        self.failures, self._is_trying = 0, False
+        counts = self.counts
+        counts.asked += 1
+        if action == "continue":
+            counts.continued += 1
+        elif action == "change":
+            counts.changed += 1
+        else:
+            counts.cancelled += 1
+
+    def failed(self, trouble: Trouble, why: str, now: float) -> None:
+        """Count a question without a verdict."""
+        self.counts.asked += 1
+        self.counts.failed += 1
+        if trouble != "paused":
+            self.last_error, self.last_trouble = why, trouble
+        if trouble in HARMLESS:
+            self._is_trying = self._is_trying and trouble == "paused"
+            return
+        self._is_trying = False
+        self.failures += 1
+        if self.failures >= PATIENCE:
+            times = min(self.failures - PATIENCE, 10)
+            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0**times)
+            self._paused_until = now + pause
