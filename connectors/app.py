@@ -39,6 +39,8 @@ from connectors.config import AppConfig, TerminalConfig
 from connectors.drain import Drain
 from connectors.edges import Edges
 from connectors.hiring import hiring_of
+from connectors.hooks.figures import HookFigures
+from connectors.hooks.tree import Ground, book_of, hook_specs
 from connectors.locale import load_voices
 from connectors.model_checks import find_zone
 from connectors.notebook import make_notebook
@@ -93,6 +95,9 @@ class Kit:
 
     further: ToolSources | None = None
     """Servers of tools and skills, if the settings have any."""
+
+    hooks: tuple[ChildSpec, ...] = ()
+    """What runs beside the way of a message."""
 
 
 @dataclass
@@ -193,6 +198,7 @@ async def open_app(
             approvals=config.approvals,
             collaboration=config.collaboration,
             presence=config.presence,
+            hooks=book_of(config.hooks),
             permissions=config.permissions,
             receipt_key=receipt_key.load_or_make(Path(config.store.path)),
             redact=redact,
@@ -217,7 +223,12 @@ async def open_app(
         app.announcing = Announcing(services, system.find)
         app.receivers = make_receivers(config, clock, hooks, stack)
         tools |= memory_tools(system.find, clock, store)
-        kit = Kit(tools, desks, _further(config, sandbox, app))
+        kit = Kit(
+            tools,
+            desks,
+            _further(config, sandbox, app),
+            _hooks(config, sandbox, app),
+        )
         company = _company(config, services, kit, app, transports)
         _reserve_addresses(app, stack)
         await system.start_root(tree(company), names.ROOT)
@@ -272,6 +283,7 @@ def _company(
         catalogue=lambda: app.stock.current,
         hiring=hiring_of(config, kit.tools),
         edges=(*([edges] if needs_loop else []), *servers, *steward),
+        hooks=kit.hooks,
         on_listener_end=lambda name: app.ended[name].set(),
         receivers=app.receivers,
     )
@@ -358,6 +370,19 @@ def _further(config: AppConfig, sandbox: Sandbox, app: App) -> ToolSources | Non
         return None
     make = cast("MakeSources", importlib.import_module(SOURCES).make_sources)
     return make(config, sandbox, app.metrics, app.system.find)
+
+
+def _hooks(config: AppConfig, sandbox: Sandbox, app: App) -> tuple[ChildSpec, ...]:
+    if not config.hooks:
+        return ()
+    ground = Ground(
+        sandbox,
+        Path(config.workspace.path).absolute(),
+        HookFigures(app.metrics),
+        app.store,
+        app.clock,
+    )
+    return hook_specs(config.hooks, ground)
 
 
 async def _store(

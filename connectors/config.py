@@ -35,6 +35,7 @@ from actors.presence_config import PresenceConfig
 from actors.schedule_config import SchedulerConfig
 from actors.session_config import CompactionConfig, SessionConfig
 from connectors.config_tools import McpServerConfig, ServerName, SkillsConfig
+from connectors.hook_config import HookConfig
 from connectors.matrix_config import MatrixConfig
 from connectors.memory_config import EmbedderConfig, MemorySettings
 from connectors.model_config import AccountConfig, ModelConfig
@@ -184,6 +185,7 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """A JSON file with `mcpServers`, as other programs have it; a server that the
     settings have too is theirs."""
 
+    hooks: dict[Name, HookConfig] = field(default_factory=dict[str, HookConfig])
     skills: SkillsConfig = field(default_factory=SkillsConfig)
     notebook: NotebookConfig = field(default_factory=NotebookConfig)
     projects: ProjectsConfig = field(default_factory=ProjectsConfig)

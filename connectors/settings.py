@@ -32,6 +32,7 @@ from connectors.group_checks import (
     unknown_pattern,
 )
 from connectors.hiring import check_hiring
+from connectors.hook_checks import check_hooks
 from connectors.matrix_checks import check_matrix
 from connectors.matrix_config import MatrixConfig
 from connectors.memory_config import HASHING, OFF
@@ -161,6 +162,7 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     yield from check_access(app)
     yield from check_matrix(app)
     yield from check_webhooks(app)
+    yield from check_hooks(app)
 
 
 def check_consent(app: AppConfig) -> Iterator[Complaint]:

@@ -29,6 +29,7 @@ from connectors import tool_config as tools
 from connectors import webhook_config as hooks
 from connectors.commands import shipped_settings
 from connectors.config import AppConfig
+from connectors.hook_config import HookConfig
 from connectors.settings import load_app
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (access.AgentAccessConfig, cast("list[Table]", found["access"])[0]),
         (matrix.MatrixConfig, found["connectors"]["matrix"]),
         (matrix.MatrixAccountConfig, accounts["anna"]),
+        (HookConfig, found["hooks"]["words"]),
         (further.McpServerConfig, found["mcpServers"]["files"]),
         (further.SkillsConfig, cast("Table", found["skills"])),
         (notebook.NotebookConfig, cast("Table", found["notebook"])),

@@ -54,6 +54,7 @@ NAMES: dict[str, str] = {
 BROAD_CATCHES: dict[str, str] = {
     "connectors/bridge.py": "carries any error of the asyncio side back to its asker",
     "connectors/crossing.py": "one listener's mistake must not end the others'",
+    "connectors/hooks/function.py": "a hook is somebody's own code: it raises anything",
     "connectors/media/extract.py": "a parser fed with anything may fail with anything",
     "connectors/sandbox/launcher.py": "a child that is not confined must end",
     "runtime/cell.py": "whatever a handler raises is its supervisor's business",

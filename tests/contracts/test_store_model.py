@@ -131,8 +131,6 @@ class Model:
     def apply(self, commit: Commit) -> tuple[int, ...]:
         """Take all in and give where each append's stream ends; or raise half way."""
         self.accept(commit)
-        for amend in commit.amends:
-            self.change(self.inbox, amend.inbox_id)
         for claim in commit.claims:
             self.change(self.inbox, claim.inbox_id, "running", claim.attempt)
         for defer in commit.defers:
@@ -161,6 +159,8 @@ class Model:
             if key in {(other.connector, other.platform_id) for other in self.inbox}:
                 raise DuplicateError
             self.add(self.inbox, row)
+        for amend in commit.amends:
+            self.change(self.inbox, amend.inbox_id)
 
     def note(self, commit: Commit) -> None:
         for snapshot in commit.snapshots:

@@ -31,6 +31,7 @@ from actors.config import (
     ToolCallConfig,
 )
 from actors.errors import DeliveryBusyError
+from actors.hooking import HookBook
 from actors.letters import is_owed_an_answer
 from actors.messages import ModelAnswer, ToolCall, Usage
 from actors.metrics import LineMetrics
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from actors.rules.sending import OnUnknown
     from actors.services import Rememberer
     from actors.transport import Ingress
+    from runtime.child import ChildSpec
     from runtime.deadletters import DeadLetter
     from runtime.system import ActorSystem
 
@@ -250,6 +252,9 @@ class Cast:
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     announcer: Announcer = Announcer()  # noqa: RUF009  frozen
     receivers: tuple[Receiver, ...] = ()
+    hooks: HookBook = HookBook()  # noqa: RUF009  frozen
+    hook_branches: tuple[ChildSpec, ...] = ()
+    hook_figures: object = None
     receipt_key: bytes = b""
     notice_after: float = 0.0
     """Stands for the one in `limits`: most stories are about something else."""
@@ -291,6 +296,7 @@ class Cast:
             scheduler=self.scheduler,
             announcer=self.announcer,
             receipt_key=self.receipt_key,
+            hooks=self.hooks,
             media=self.media,
             presence=self.presence,
             compaction=self.compaction,
@@ -318,6 +324,7 @@ class Cast:
             services=self.services,
             catalogue=self.catalogue,
             receivers=self.receivers,
+            hooks=self.hook_branches,
         )
 
     def persona(self, name: str) -> Persona:

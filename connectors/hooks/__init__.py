@@ -1,0 +1,1 @@
+"""Hooks as they run: one actor each, over a program or a Python function."""

@@ -1,0 +1,65 @@
+"""What a runner needs of a hook's code, whether it is a program or a function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from actors.hooking import AskHook, TellHook
+    from actors.rules.hooking import Verdict
+
+
+class Ending:
+    """Why a hook's code is not to be spoken with any more; the first reason counts."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self._come = trio.Event()
+
+    def come(self, reason: str) -> None:
+        """End it."""
+        if not self._come.is_set():
+            self.reason = reason
+            self._come.set()
+
+    async def wait(self) -> None:
+        """Wait for the end."""
+        await self._come.wait()
+
+
+class Connection(Protocol):
+    """A hook's code that runs."""
+
+    ending: Ending
+
+    async def ask(self, asked: AskHook) -> Verdict:
+        """Put one question to it; may be cancelled.
+
+        Raises:
+            connectors.hooks.errors.HookError: there is no verdict.
+        """
+        ...
+
+    async def tell(self, told: TellHook) -> None:
+        """Tell it of a finished turn; may be cancelled.
+
+        Raises:
+            connectors.hooks.errors.HookError: it failed.
+        """
+        ...
+
+
+class Connect(Protocol):
+    """Starts a hook's code."""
+
+    def __call__(self) -> AbstractAsyncContextManager[Connection]:
+        """Run it until the block ends.
+
+        Raises:
+            connectors.hooks.errors.HookError: it cannot be started.
+        """
+        ...

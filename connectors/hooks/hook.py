@@ -1,0 +1,229 @@
+"""The actor of one hook: whether it can be asked, and what came of asking it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+import trio
+
+from actors.hooking import AskHook, TellHook
+from actors.rules.hook_health import Health
+from connectors.hooks.errors import HookError
+from connectors.hooks.link import Pending
+from connectors.hooks.messages import (
+    HOOK,
+    Answered,
+    HookEnded,
+    HookRecord,
+    HookStarted,
+    LeftBehind,
+    Told,
+    Unanswered,
+)
+from runtime.actor import Actor
+from runtime.logs import EventLog
+from runtime.mailbox import MailboxConfig
+from runtime.rows import Commit, Record
+
+if TYPE_CHECKING:
+    from actors.rules.hooking import Trouble
+    from connectors.hooks.figures import HookFigures
+    from connectors.hooks.link import Link
+    from connectors.hooks.messages import State
+    from runtime.clock import Clock
+    from runtime.store import Store
+
+LOG = EventLog("hooks")
+
+# Chosen: what `callboard hooks list` shows is this old at most; nothing is written
+# while nothing happens.
+WRITE_PACE = 2.0
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What a hook's actors must know of it."""
+
+    name: str
+    timeout: float
+    """Seconds one question may take."""
+
+
+class WriteDue(msgspec.Struct, frozen=True):
+    """A note to itself: write down how it is doing."""
+
+
+class Hook(Actor):
+    """One hook, over all runs of its code.
+
+    Takes: `AskHook`, asked; `TellHook`; from its runner `HookStarted`, `HookEnded`,
+        `Answered`, `Unanswered`, `Told`, `LeftBehind`.
+    Sends: questions to its runner, by the link that both hold.
+    Keeps: how it is doing, written down for `callboard hooks list`.
+    Fails: never by these messages.
+    Ends: with the system.
+    """
+
+    mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=10_000)
+
+    def __init__(
+        self,
+        settings: Settings,
+        link: Link,
+        figures: HookFigures,
+        store: Store,
+        clock: Clock,
+    ) -> None:
+        super().__init__()
+        self._settings = settings
+        self._link = link
+        self._figures = figures
+        self._store = store
+        self._clock = clock
+        self._health = Health()
+        self._state: State = "starting"
+        self._reason = "it is being started"
+        self._last_error_at = 0.0
+        self._started_at = clock.wall()
+        self._is_to_write = False
+
+    def on_start(self) -> None:
+        """Show that it cannot be asked yet."""
+        self._figures.show(self._settings.name, is_up=False)
+        self._changed()
+
+    def on_stop(self) -> None:
+        """Let nobody wait."""
+        self._link.fail_all("it has been stopped", "down")
+        self._enter("down", "Callboard was stopped")
+        self._write()
+
+    def on_receive(self, message: object) -> object:
+        """Pass a question on, or note what came of one."""
+        match message:
+            case AskHook():
+                self._ask(message)
+            case TellHook():
+                self._tell(message)
+            case Answered(action=action):
+                self._health.answered(action)
+                self._figures.count(self._settings.name, action)
+                self._changed()
+            case Unanswered(trouble=trouble, why=why):
+                self._unanswered(trouble, why)
+            case WriteDue():
+                self._is_to_write = False
+                self._write()
+            case _:
+                return self._on_runner(message)
+        return None
+
+    def _on_runner(self, message: object) -> object:
+        name = self._settings.name
+        match message:
+            case HookStarted():
+                self._enter("up", "")
+            case LeftBehind():
+                for _ in range(message.questions):
+                    self._unanswered("down", message.why)
+                for _ in range(message.notices):
+                    self._missed()
+            case HookEnded(reason=reason):
+                LOG.warning("hook ended; it is started again", hook=name, why=reason)
+                self._failed(reason)
+                self._enter("down", reason)
+            case Told(problem=problem):
+                self._health.counts.told += 1
+                self._figures.told(name, "failed" if problem else "told")
+                if problem:
+                    self._failed(problem)
+                self._changed()
+            case _:
+                return super().on_receive(message)
+        return None
+
+    def _ask(self, asked: AskHook) -> None:
+        now = trio.current_time()
+        if not self._link.is_open:
+            self._refuse("down", f"it does not run: {self._reason}")
+        if not self._link.has_room:
+            self._refuse("busy", "too many questions wait for it")
+        if not self._health.may_ask(now):
+            times = self._health.failures
+            self._refuse("paused", f"it failed {times} times in a row; left alone")
+        reply = self.defer_reply()
+        if reply is not None:
+            due = now + self._settings.timeout
+            self._link.submit(Pending(asked, reply, due))
+
+    def _refuse(self, trouble: Trouble, why: str) -> None:
+        """Answer a question without asking.
+
+        Raises:
+            HookError: always.
+        """
+        self._unanswered(trouble, why)
+        raise HookError(why, trouble)
+
+    def _unanswered(self, trouble: Trouble, why: str) -> None:
+        self._health.failed(trouble, why, trio.current_time())
+        self._figures.count(self._settings.name, trouble)
+        if trouble != "paused":
+            self._last_error_at = self._clock.wall()
+        self._changed()
+
+    def _failed(self, why: str) -> None:
+        """Note what went wrong beside a question."""
+        self._health.last_error = why
+        self._last_error_at = self._clock.wall()
+
+    def _tell(self, told: TellHook) -> None:
+        if not self._link.tell(told):
+            self._missed()
+
+    def _missed(self) -> None:
+        self._health.counts.missed += 1
+        self._figures.told(self._settings.name, "missed")
+        self._changed()
+
+    # --- what is shown --------------------------------------------------------------
+
+    def _enter(self, state: State, reason: str) -> None:
+        self._state, self._reason = state, reason
+        self._figures.show(self._settings.name, is_up=state == "up")
+        self._changed()
+
+    def _changed(self) -> None:
+        if not self._is_to_write:
+            self._is_to_write = True
+            self.after(WRITE_PACE, WriteDue())
+
+    def _write(self) -> None:
+        health, now = self._health, self._clock.wall()
+        state, reason = self._state, self._reason
+        if state == "up" and health.is_paused(trio.current_time()):
+            state, reason = "paused", f"it failed {health.failures} times in a row"
+        row = HookRecord(
+            name=self._settings.name,
+            state=state,
+            reason=reason,
+            counts=health.counts,
+            last_error=health.last_error,
+            last_error_at=self._last_error_at,
+            started_at=self._started_at,
+            at=now,
+        )
+        record = Record(
+            kind=HOOK,
+            id=self._settings.name,
+            owner="",
+            part=0,
+            body=msgspec.json.encode(row),
+        )
+        commit = Commit(at=now, records=(record,), may_wait=True)
+        self._store.submit(commit, _note_failure)
+
+
+def _note_failure(outcome: object) -> None:
+    if isinstance(outcome, Exception):
+        LOG.warning("state of a hook not written", why=str(outcome))

@@ -1,0 +1,165 @@
+"""A hook that is a program, spoken to over its standard input and output."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors.rules.foreign import one_line
+from connectors.hooks.connection import Ending
+from connectors.hooks.errors import HookError
+from connectors.hooks.wire import LONGEST_LINE, notice, question, read
+from connectors.mcp.errors import ServerLostError
+from connectors.mcp.gate import Gate, Lines
+from connectors.sandbox.plan import SandboxError
+from runtime.logs import EventLog, Quoted
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from contextlib import AbstractAsyncContextManager
+
+    from actors.hooking import AskHook, TellHook
+    from actors.rules.hooking import Verdict
+    from connectors.sandbox.runner import Confined
+
+LOG = EventLog("hooks")
+
+PIECE = 64 * 1024
+MOST_COMPLAINTS = 200
+"""Lines of complaints that are written to the log while it runs."""
+
+LONGEST_COMPLAINT = 500
+
+GRACE = 1.0
+"""Seconds a program has to end by itself when its input ends; then it is killed."""
+
+
+class ProgramConnection:
+    """A program that runs.
+
+    Args:
+        name: of the hook, for the log.
+        program: just started.
+    """
+
+    def __init__(self, name: str, program: Confined) -> None:
+        self.ending = Ending()
+        self._name = name
+        self._program = program
+        self._lines = Lines(LONGEST_LINE)
+        self._gate = Gate()
+        self._number = 0
+        self._asked: dict[str, tuple[trio.Event, list[Verdict | HookError]]] = {}
+        self._pen = trio.Lock()
+
+    async def ask(self, asked: AskHook) -> Verdict:
+        """Write the question, and wait for the line that answers it; see the port."""
+        self._number += 1
+        number = str(self._number)
+        news, answers = self._asked[number] = (trio.Event(), [])
+        try:
+            await self._write(question(number, asked))
+            await news.wait()
+        finally:
+            del self._asked[number]
+        found = answers[0]
+        if isinstance(found, HookError):
+            raise found
+        return found
+
+    async def tell(self, told: TellHook) -> None:
+        """Write it; see the port."""
+        await self._write(notice(told))
+
+    async def _write(self, line: bytes) -> None:
+        async with self._pen:
+            is_whole = False
+            try:
+                await self._program.stdin.send_all(line)
+                is_whole = True
+            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                self.ending.come("it closed its input")
+                raise HookError("it closed its input", "down") from error
+            finally:
+                if not is_whole:  # half a line would spoil the next one
+                    self.ending.come("it did not read what it is asked in time")
+
+    async def hear(self) -> None:
+        """Read what it writes until it ends, or writes what no hook may."""
+        try:
+            while piece := await self._program.stdout.receive_some(PIECE):
+                for line in self._lines.feed(bytes(piece)):
+                    if line.strip():
+                        self._take(line)
+        except ServerLostError as error:
+            self.ending.come(str(error))
+            return
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+        with trio.move_on_after(GRACE):
+            code = await self._program.wait()
+            self.ending.come(f"it ended with code {code}")
+        self.ending.come("it closed its output")
+
+    def _take(self, line: bytes) -> None:
+        number, answer = read(line)
+        news, answers = self._asked.get(number, (None, []))
+        if news is not None:
+            answers.append(answer)
+            news.set()
+            return
+        now = trio.current_time()
+        if isinstance(answer, HookError):
+            LOG.warning("hook wrote nonsense", hook=self._name, why=str(answer))
+            self._gate.take_garbage(now)
+        else:  # nobody asked, or nobody waits any more
+            self._gate.take_unasked(now)
+
+    async def log_complaints(self) -> None:
+        """Write what it complains to the log, up to a bound."""
+        rest, left = b"", MOST_COMPLAINTS
+        try:
+            while piece := await self._program.stderr.receive_some(PIECE):
+                *lines, rest = (rest + bytes(piece)).split(b"\n")
+                rest = rest[-LONGEST_COMPLAINT:]
+                for line in lines[:left]:
+                    words = one_line(line.decode(errors="replace"), LONGEST_COMPLAINT)
+                    LOG.info("hook complains", hook=self._name, line=Quoted(words))
+                left -= min(left, len(lines))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return
+
+
+@asynccontextmanager
+async def started(
+    name: str, opened: AbstractAsyncContextManager[Confined]
+) -> AsyncGenerator[ProgramConnection]:
+    """Run a program until the block ends.
+
+    Args:
+        name: of the hook.
+        opened: starts it, and leaves nothing of it behind.
+
+    Raises:
+        HookError: it cannot be started.
+    """
+    async with AsyncExitStack() as stack:
+        try:
+            program = await stack.enter_async_context(opened)
+        except (SandboxError, OSError) as error:
+            raise HookError(f"it cannot be started: {error}", "down") from error
+        nursery = await stack.enter_async_context(trio.open_nursery())
+        connection = ProgramConnection(name, program)
+        nursery.start_soon(connection.hear)
+        nursery.start_soon(connection.log_complaints)
+        try:
+            yield connection
+        finally:
+            # Why shielded: most ends are cancellations, and it may have something to
+            # put away.
+            with trio.move_on_after(GRACE, shield=True):
+                await program.stdin.aclose()
+                await program.wait()
+            nursery.cancel_scope.cancel()

@@ -1,0 +1,191 @@
+"""The actors of hooks: who starts whom, and how each hook's code is run.
+
+callboard/hooks/own
+└── <hook>              its two actors; its code is started again when it ends
+    ├── hook
+    └── runner
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors.hooking import HookBook
+from actors.rules.hooking import HookSpec
+from connectors.hooks.function import loaded
+from connectors.hooks.hook import Hook, Settings
+from connectors.hooks.link import Link
+from connectors.hooks.program import started
+from connectors.hooks.runner import HookRunner
+from connectors.sandbox.plan import MIB, Confinement, Limits
+from runtime.child import ChildSpec
+from runtime.restarts import Backoff
+from runtime.supervisor import Supervisor, SupervisorConfig
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    from connectors.hook_config import HookConfig
+    from connectors.hooks.connection import Connect, Connection
+    from connectors.hooks.figures import HookFigures
+    from connectors.sandbox.runner import Sandbox
+    from runtime.clock import Clock
+    from runtime.store import Store
+
+HOMES = ".hooks"
+"""In the agents' workspace; there each program has a folder of its own, unless its
+settings name one. No agent is called so."""
+
+# Chosen: a hook that always ends is started at intervals that grow to a minute; it
+# never takes others along, however long that goes on.
+NEVER_TOO_OFTEN = 1_000_000
+
+ALWAYS = 10_000_000.0
+"""Seconds of processor time: it lives as long as we do."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What hooks are run with."""
+
+    sandbox: Sandbox
+    workspace: Path
+    figures: HookFigures
+    store: Store
+    clock: Clock
+
+
+def in_order(hooks: Mapping[str, HookConfig]) -> list[tuple[str, HookConfig]]:
+    """Give the hooks that are used, in the order in which they are asked."""
+    used = [(name, each) for name, each in hooks.items() if not each.disabled]
+    return sorted(used, key=lambda item: (item[1].order, item[0]))
+
+
+def book_of(hooks: Mapping[str, HookConfig]) -> HookBook:
+    """Say who is asked about what."""
+    return HookBook(tuple(spec_of(name, each) for name, each in in_order(hooks)))
+
+
+def spec_of(name: str, config: HookConfig) -> HookSpec:
+    """Say when one hook is asked."""
+    return HookSpec(
+        name=name,
+        events=config.events,
+        connectors=config.connectors,
+        agents=config.agents,
+        timeout=config.timeout,
+        is_closed=config.on_failure == "closed",
+    )
+
+
+def hook_specs(
+    hooks: Mapping[str, HookConfig], ground: Ground
+) -> tuple[ChildSpec, ...]:
+    """Say how the actors of all hooks are started."""
+    return tuple(
+        branch(name, each, connecting(name, each, ground), ground)
+        for name, each in in_order(hooks)
+    )
+
+
+def branch(
+    name: str, config: HookConfig, connect: Connect, ground: Ground
+) -> ChildSpec:
+    """Say how the actors of one hook are started.
+
+    Args:
+        name: of the hook.
+        config: its settings.
+        connect: how its code is run.
+        ground: what it is run with.
+    """
+    settings = Settings(name, config.timeout)
+
+    def start() -> Supervisor:
+        link = Link(config.max_calls)
+
+        def hook() -> Hook:
+            return Hook(settings, link, ground.figures, ground.store, ground.clock)
+
+        def runner() -> HookRunner:
+            return HookRunner(settings, connect, link, ground.figures)
+
+        backoff = Backoff(
+            first=config.restart_first,
+            then=config.restart_first,
+            maximum=config.restart_longest,
+        )
+        return Supervisor(
+            (
+                ChildSpec(name="hook", start=hook),
+                ChildSpec(name="runner", start=runner, shutdown=5.0),
+            ),
+            SupervisorConfig("rest_for_one", NEVER_TOO_OFTEN, 60.0, backoff),
+        )
+
+    return ChildSpec(name=name, start=start, shutdown=8.0)
+
+
+def connecting(name: str, config: HookConfig, ground: Ground) -> Connect:
+    """Say how a hook's code is run.
+
+    Args:
+        name: of the hook.
+        config: its settings.
+        ground: what it is run with.
+    """
+    if config.python:
+        return partial(loaded, config.python, config.max_calls)
+    return partial(running, name, config, ground)
+
+
+@asynccontextmanager
+async def running(
+    name: str, config: HookConfig, ground: Ground
+) -> AsyncGenerator[Connection]:
+    """Run a hook's program, confined, with none of our secrets.
+
+    Args:
+        name: of the hook.
+        config: its settings.
+        ground: what it is run with.
+
+    Raises:
+        connectors.hooks.errors.HookError: it cannot be started.
+    """
+    own = ground.workspace / HOMES / name
+    home = Path(await trio.Path(config.folder or own).absolute())
+    if config.folder is None:
+        await trio.Path(home).mkdir(parents=True, exist_ok=True)
+    opened = ground.sandbox.open_process(
+        config.command,
+        confinement=confinement_of(config, home),
+        cwd=home,
+        env={key: text.reveal() for key, text in config.env.items()},
+    )
+    async with started(name, opened) as connection:
+        yield connection
+
+
+def confinement_of(config: HookConfig, home: Path) -> Confinement:
+    """Say what a hook's program may do.
+
+    Args:
+        config: its settings.
+        home: its current folder.
+    """
+    readable = tuple(map(Path.absolute, config.readable))
+    writable = tuple(map(Path.absolute, config.writable))
+    is_own = config.folder is None
+    return Confinement(
+        readable=readable if is_own else (*readable, home),
+        writable=(*writable, home) if is_own else writable,
+        network=config.network,
+        limits=Limits(memory=config.memory_mb * MIB, cpu=ALWAYS),
+    )

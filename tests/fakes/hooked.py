@@ -1,0 +1,93 @@
+"""Hooks of a company in memory: what each says is a function's business."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from actors.rules.hooking import Verdict
+from connectors.hook_config import HookConfig
+from connectors.hooks.connection import Ending
+from connectors.hooks.figures import HookFigures
+from connectors.hooks.tree import Ground, book_of, branch
+from tests.fakes.sandbox import FakeSandbox
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from actors.hooking import AskHook, TellHook
+    from tests.fakes.company import Cast
+
+    Talk = Callable[[AskHook], Awaitable[Verdict]]
+
+
+@dataclass
+class FakeHook:
+    """A hook, and all that it was asked and told."""
+
+    talk: Talk
+    asked: list[AskHook] = field(default_factory=list["AskHook"])
+    told: list[TellHook] = field(default_factory=list["TellHook"])
+    runs: int = 0
+    ending: Ending = field(default_factory=Ending)
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncGenerator[FakeHook]:
+        self.runs += 1
+        self.ending = Ending()
+        yield self
+
+    async def ask(self, asked: AskHook) -> Verdict:
+        self.asked.append(asked)
+        return await self.talk(asked)
+
+    async def tell(self, told: TellHook) -> None:
+        self.told.append(told)
+
+    @property
+    def texts(self) -> list[str]:
+        return [each.text for each in self.asked]
+
+
+async def passes(_asked: AskHook) -> Verdict:
+    return Verdict()
+
+
+async def shouts(asked: AskHook) -> Verdict:
+    return Verdict("change", asked.text.upper())
+
+
+async def refuses(_asked: AskHook) -> Verdict:
+    return Verdict("cancel", reason="not today")
+
+
+def hook_config(*events: Any, **settings: Any) -> HookConfig:
+    return HookConfig(events=events, python="fake", **settings)
+
+
+def hooked(
+    cast: Cast, talk: Talk = passes, *events: Any, name: str = "h", **settings: Any
+) -> FakeHook:
+    """Give a cast one more hook.
+
+    Args:
+        cast: gets it, behind those it has.
+        talk: what it says.
+        events: what it is asked about; none: messages that came in.
+        name: of the hook.
+        settings: further ones.
+    """
+    hook = FakeHook(talk)
+    config = hook_config(*(events or ("message_received",)), **settings)
+    if not cast.hook_branches:
+        cast.hook_figures = HookFigures(cast.metrics)
+    assert isinstance(cast.hook_figures, HookFigures)
+    ground = partial(Ground, FakeSandbox(), Path(), cast.hook_figures)
+    made = branch(name, config, hook.connect, ground(cast.store, cast.clock))
+    cast.hook_branches = (*cast.hook_branches, made)
+    specs = (*cast.hooks.specs, *book_of({name: config}).specs)
+    cast.hooks = type(cast.hooks)(specs)
+    return hook
