@@ -80,14 +80,29 @@ class Health:
         else:
             counts.cancelled += 1
 
-    def failed(self, trouble: Trouble, why: str, now: float) -> None:
-        """Count a question without a verdict."""
+    def started(self) -> None:
+        """Try it at once: it was started again."""
+        self.failures, self._is_trying = 0, False
+
+    def failed(
+        self, trouble: Trouble, why: str, now: float, *, is_waited_for: bool = False
+    ) -> None:
+        """Count a question without a verdict.
+
+        Args:
+            trouble: why, in one word.
+            why: the same, for people.
+            now: seconds on a clock that does not go backwards.
+            is_waited_for: whether somebody waited for nothing, so that it counts as
+                a failure though it was not asked.
+        """
         self.counts.asked += 1
         self.counts.failed += 1
         if trouble != "paused":
             self.last_error, self.last_trouble = why, trouble
-        if trouble in HARMLESS:
-            self._is_trying = self._is_trying and trouble == "paused"
+        if trouble in HARMLESS and not is_waited_for:
+            # The one that tries it again was not asked either, unless it still runs.
+            self._is_trying = self._is_trying and trouble != "down"
             return
         self._is_trying = False
         self.failures += 1

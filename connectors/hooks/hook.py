@@ -49,6 +49,12 @@ class Settings(msgspec.Struct, frozen=True):
     """Seconds one question may take."""
 
 
+class Expired(msgspec.Struct, frozen=True):
+    """A note to itself: the time of a question is over."""
+
+    pending: Pending
+
+
 class WriteDue(msgspec.Struct, frozen=True):
     """A note to itself: write down how it is doing."""
 
@@ -94,7 +100,7 @@ class Hook(Actor):
 
     def on_stop(self) -> None:
         """Let nobody wait."""
-        self._link.fail_all("it has been stopped", "down")
+        self._link.fail_all("it has been stopped")
         self._enter("down", "Callboard was stopped")
         self._write()
 
@@ -111,6 +117,8 @@ class Hook(Actor):
                 self._changed()
             case Unanswered(trouble=trouble, why=why):
                 self._unanswered(trouble, why)
+            case Expired(pending=pending):
+                self._expire(pending)
             case WriteDue():
                 self._is_to_write = False
                 self._write()
@@ -122,6 +130,7 @@ class Hook(Actor):
         name = self._settings.name
         match message:
             case HookStarted():
+                self._health.started()
                 self._enter("up", "")
             case LeftBehind():
                 for _ in range(message.questions):
@@ -144,8 +153,6 @@ class Hook(Actor):
 
     def _ask(self, asked: AskHook) -> None:
         now = trio.current_time()
-        if not self._link.is_open:
-            self._refuse("down", f"it does not run: {self._reason}")
         if not self._link.has_room:
             self._refuse("busy", "too many questions wait for it")
         if not self._health.may_ask(now):
@@ -153,8 +160,22 @@ class Hook(Actor):
             self._refuse("paused", f"it failed {times} times in a row; left alone")
         reply = self.defer_reply()
         if reply is not None:
-            due = now + self._settings.timeout
-            self._link.submit(Pending(asked, reply, due))
+            # Why also while it is being started: words that come in right after a
+            # start are to be asked about, too.
+            pending = Pending(asked, reply, now + self._settings.timeout)
+            self._link.submit(pending)
+            self.after(self._settings.timeout, Expired(pending))
+
+    def _expire(self, pending: Pending) -> None:
+        """Give up a question that nobody has begun with."""
+        if not self._link.withdraw(pending):
+            return
+        trouble: Trouble = "busy" if self._link.is_open else "down"
+        why = "too many questions came before it"
+        if trouble == "down":
+            why = f"it does not run: {self._reason}"
+        pending.end(HookError(why, trouble))
+        self._unanswered(trouble, why, is_waited_for=True)
 
     def _refuse(self, trouble: Trouble, why: str) -> None:
         """Answer a question without asking.
@@ -165,8 +186,19 @@ class Hook(Actor):
         self._unanswered(trouble, why)
         raise HookError(why, trouble)
 
-    def _unanswered(self, trouble: Trouble, why: str) -> None:
-        self._health.failed(trouble, why, trio.current_time())
+    def _unanswered(
+        self, trouble: Trouble, why: str, *, is_waited_for: bool = False
+    ) -> None:
+        """Count a question without a verdict.
+
+        Args:
+            trouble: why, in one word.
+            why: the same, for people.
+            is_waited_for: whether somebody waited for nothing.
+        """
+        self._health.failed(
+            trouble, why, trio.current_time(), is_waited_for=is_waited_for
+        )
         self._figures.count(self._settings.name, trouble)
         if trouble != "paused":
             self._last_error_at = self._clock.wall()

@@ -17,7 +17,7 @@ from connectors.hooks.errors import HookError
 
 if TYPE_CHECKING:
     from actors.hooking import AskHook
-    from actors.rules.hooking import Trouble, Verdict
+    from actors.rules.hooking import Verdict
     from runtime.reply import Reply
 
 WAITING_PER_CALL = 100
@@ -109,25 +109,36 @@ class Link:
         self._running.discard(pending)
         self._news.set()
 
-    def fail_all(self, reason: str, trouble: Trouble) -> tuple[int, int]:
-        """Tell all who wait that there is nobody to answer.
+    def withdraw(self, pending: Pending) -> bool:
+        """Take a question back; False if it is not waiting any more."""
+        if pending not in self._waiting:
+            return False
+        self._waiting.remove(pending)
+        return True
+
+    def close(self, reason: str) -> tuple[int, int]:
+        """Tell those whose questions run that no answer will come; others wait on.
 
         Args:
             reason: why.
-            trouble: the same in one word.
 
         Returns:
             How many questions that were, and how many finished turns nobody is told.
         """
         self.is_open = False
-        waiting = (*self._running, *self._waiting)
+        running = tuple(self._running)
         self._running.clear()
-        self._waiting.clear()
+        for pending in running:
+            pending.end(HookError(reason, "down"))
         missed = 0
         with contextlib.suppress(trio.WouldBlock):
             while True:
                 self._told.receive_nowait()
                 missed += 1
-        for pending in waiting:
-            pending.end(HookError(reason, trouble))
-        return len(waiting), missed
+        return len(running), missed
+
+    def fail_all(self, reason: str) -> None:
+        """Tell all who wait that there is nobody to answer."""
+        self.close(reason)
+        while self._waiting:
+            self._waiting.popleft().end(HookError(reason, "down"))

@@ -78,16 +78,16 @@ class HookRunner(Actor):
         self.stop()
 
     def on_failure(self, *_args: object, **_kwargs: object) -> None:
-        """Let nobody wait, whatever went wrong."""
+        """Let nobody wait for what it had in hand, whatever went wrong."""
         self._end("its runner failed")
 
     def on_stop(self) -> None:
-        """Let nobody wait."""
-        self._link.fail_all("it has been stopped", "down")
+        """Let nobody wait for what it has in hand."""
+        self._end("it has been stopped")
 
     def _end(self, reason: str) -> None:
         why = f"it does not run any more: {reason}"
-        failed, missed = self._link.fail_all(why, "down")
+        failed, missed = self._link.close(why)
         if failed or missed:
             self._tell(LeftBehind(why, failed, missed))
 

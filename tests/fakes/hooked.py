@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import trio
+
 from actors.rules.hooking import Verdict
 from connectors.hook_config import HookConfig
 from connectors.hooks.connection import Ending
@@ -32,12 +34,14 @@ class FakeHook:
     asked: list[AskHook] = field(default_factory=list["AskHook"])
     told: list[TellHook] = field(default_factory=list["TellHook"])
     runs: int = 0
+    start_after: float = 0.0
     ending: Ending = field(default_factory=Ending)
 
     @asynccontextmanager
     async def connect(self) -> AsyncGenerator[FakeHook]:
         self.runs += 1
         self.ending = Ending()
+        await trio.sleep(self.start_after)
         yield self
 
     async def ask(self, asked: AskHook) -> Verdict:
