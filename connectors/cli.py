@@ -35,6 +35,7 @@ COMMANDS = {
         "Write conversations to files, and read them back.",
     ),
     "doctor": ("connectors.commands.doctor", "Look at this machine; say what to do."),
+    "hooks": ("connectors.commands.hooks", "Show your own code, and try it out."),
     "pairing": ("connectors.commands.pairing", "Let strangers in, or out again."),
     "people": ("connectors.commands.people", "Show who is known; link accounts."),
     "play": ("connectors.commands.play", "Play a room from a file, without a network."),

@@ -51,9 +51,10 @@ class Health:
         self._paused_until = 0.0
         self._is_trying = False
 
-    def is_paused(self, now: float) -> bool:
-        """Whether it is left alone."""
-        return self.failures >= PATIENCE and now < self._paused_until
+    @property
+    def is_failing(self) -> bool:
+        """Whether it is left alone, but for a question now and then."""
+        return self.failures >= PATIENCE
 
     def may_ask(self, now: float) -> bool:
         """Whether it is asked now; while it is tried again, only one question is.

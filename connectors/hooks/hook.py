@@ -233,7 +233,7 @@ class Hook(Actor):
     def _write(self) -> None:
         health, now = self._health, self._clock.wall()
         state, reason = self._state, self._reason
-        if state == "up" and health.is_paused(trio.current_time()):
+        if state == "up" and health.is_failing:
             state, reason = "paused", f"it failed {health.failures} times in a row"
         row = HookRecord(
             name=self._settings.name,

@@ -1,0 +1,246 @@
+"""`callboard hooks`: how the operator's own code is doing, and trying it out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+import msgspec
+import trio
+
+from actors.hooking import About, AskHook, Ended, TellHook
+from connectors.commands import config_option, find_settings, tell_problems
+from connectors.commands.database import json_option
+from connectors.commands.printing import first_words, say, say_json, table, when
+from connectors.commands.running import private_files, redacting
+from connectors.hooks.errors import HookError
+from connectors.hooks.figures import HookFigures
+from connectors.hooks.messages import HOOK, HookRecord
+from connectors.hooks.tree import Ground, connecting, in_order
+from connectors.sandbox.kept import territory
+from connectors.sandbox.late import LateSandbox
+from connectors.settings import load_app
+from runtime.clock import SystemClock
+from runtime.logs import writing
+from runtime.memory_store import MemoryStore
+from runtime.metrics import Metrics
+from runtime.sqlite_survey import survey
+
+if TYPE_CHECKING:
+    from actors.rules.hooking import Event, Verdict
+    from connectors.config import AppConfig
+    from connectors.hook_config import HookConfig
+    from connectors.hooks.connection import Connection
+    from runtime.config import Settings
+
+HEADERS = ("HOOK", "STATE", "ASKED", "CHANGED", "CANCELLED", "FAILED", "LAST ERROR")
+SHOWN = 60
+FAILED = 1
+
+START_TIMEOUT = 60.0
+"""Seconds until its code must have been started."""
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """One hook, for programs."""
+
+    name: str
+    events: tuple[str, ...]
+    runs: str
+    on_failure: str
+    state: str
+    reason: str
+    seen: HookRecord | None
+    """As the last server wrote it down; null: none has run it yet."""
+
+
+@click.group()
+def command() -> None:
+    """Show how hooks are doing, and try one out."""
+
+
+@command.command(name="list")
+@config_option
+@json_option
+def list_hooks(config: Path | None, *, as_json: bool) -> None:
+    """Show all hooks in the order in which they are asked.
+
+    Counts are since the server was started, and a few seconds old at most.
+    """
+    app = _load(config).value
+    seen = _written(Path(app.store.path))
+    rows = [_shown(name, each, seen.get(name)) for name, each in in_order(app.hooks)]
+    rows += [
+        _shown(name, each, None) for name, each in app.hooks.items() if each.disabled
+    ]
+    if as_json:
+        say_json(rows)
+    elif not rows:
+        say("There are no hooks.")
+    else:
+        for line in table(HEADERS, map(_cells, rows)):
+            say(line)
+
+
+def _written(path: Path) -> dict[str, HookRecord]:
+    """Read what servers wrote down; nothing if there is no database yet."""
+    if not path.exists():
+        return {}
+    with survey(path) as rows:
+        found = [
+            msgspec.json.decode(row.body, type=HookRecord) for row in rows.recent(HOOK)
+        ]
+    return {each.name: each for each in found}
+
+
+def _shown(name: str, config: HookConfig, seen: HookRecord | None) -> Shown:
+    state, reason = "never run", ""
+    if config.disabled:
+        state = "disabled"
+    elif seen is not None:
+        state, reason = seen.state, seen.reason
+    return Shown(
+        name=name,
+        events=config.events,
+        runs=f"python {config.python}" if config.python else " ".join(config.command),
+        on_failure=config.on_failure,
+        state=state,
+        reason=reason,
+        seen=seen,
+    )
+
+
+def _cells(row: Shown) -> tuple[object, ...]:
+    if row.seen is None:
+        return (row.name, row.state, "", "", "", "", "")
+    counts, error = row.seen.counts, row.seen.last_error
+    told = f"{when(row.seen.last_error_at)} {first_words(error, SHOWN)}"
+    numbers = (counts.asked, counts.changed, counts.cancelled, counts.failed)
+    return (row.name, row.state, *numbers, told if error else "")
+
+
+@command.command(name="try")
+@config_option
+@click.argument("name")
+@click.argument("text")
+@click.option(
+    "--event",
+    type=click.Choice(["message_received", "message_sending", "turn_finished"]),
+    help="What it is asked about. Without it: the first that it is for.",
+)
+@click.option("--connector", default="", help="Where the words come from or go to.")
+@click.option("--agent", default="", help="Whose answer it is.")
+@click.option("--sender", default="you", help="Who wrote.")
+@json_option
+def try_hook(config: Path | None, name: str, text: str, **given: object) -> None:
+    """Start one hook by itself, ask it about TEXT, and show its verdict.
+
+    Nothing is stored or sent. Exits with 1 if there is no verdict.
+    """
+    settings = _load(config)
+    hooks = settings.value.hooks
+    if name not in hooks:
+        known = ", ".join(hooks) or "none"
+        raise click.BadParameter(f"there is no hook {name!r}; known: {known}")
+    about = About(
+        id="try",
+        correlation_id="try",
+        connector=str(given["connector"]) or next(iter(settings.value.connectors), ""),
+        chat="try",
+        sender_id=str(given["sender"]),
+        sender_name=str(given["sender"]),
+        agent=str(given["agent"]),
+    )
+    event = cast("Event", given["event"] or hooks[name].events[0])
+    asked = AskHook(event=event, about=about, text=text)
+    with writing(level="info", shape="text", redactor=redacting(settings)):
+        verdict = trio.run(_asked, name, hooks[name], _ground(settings), asked)
+    if isinstance(verdict, HookError):
+        if given["as_json"]:
+            say_json({"error": str(verdict), "trouble": verdict.trouble})
+        else:
+            click.echo(f"no verdict ({verdict.trouble}): {verdict}", err=True)
+        sys.exit(FAILED)
+    if given["as_json"]:
+        say_json(verdict)
+    elif verdict is None:
+        say("told")
+    else:
+        say(verdict.action + (f": {verdict.reason}" if verdict.reason else ""))
+        if verdict.text:
+            say(verdict.text)
+
+
+def _ground(settings: Settings[AppConfig]) -> Ground:
+    config = settings.value
+    land = territory(config, private_files(settings))
+    return Ground(
+        LateSandbox(config.sandbox, land, lambda _standing: None),
+        Path(config.workspace.path).absolute(),
+        HookFigures(Metrics()),
+        MemoryStore(),
+        SystemClock(),
+    )
+
+
+async def _asked(
+    name: str, hook: HookConfig, ground: Ground, asked: AskHook
+) -> Verdict | HookError | None:
+    """Start a hook and ask it once; None: it was only told."""
+    seconds, what = START_TIMEOUT, "start"
+    with trio.CancelScope(deadline=trio.current_time() + seconds) as scope:
+        try:
+            async with connecting(name, hook, ground)() as connection:
+                seconds, what = hook.timeout, "answer"
+                scope.deadline = trio.current_time() + seconds
+                return await _answer(connection, asked)
+        except HookError as error:
+            return error
+    return HookError(f"it did not {what} within {seconds:g} seconds", "timeout")
+
+
+async def _answer(connection: Connection, asked: AskHook) -> Verdict | HookError | None:
+    """Ask, or give up as soon as its code ends."""
+    found: list[Verdict | HookError | None] = []
+
+    async def ask() -> None:
+        try:
+            if asked.event == "turn_finished":
+                await connection.tell(
+                    TellHook(about=asked.about, text=asked.text, ended=EXAMPLE)
+                )
+                found.append(None)
+            else:
+                found.append(await connection.ask(asked))
+        except HookError as error:
+            found.append(error)
+        nursery.cancel_scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        await connection.ending.wait()
+        nursery.cancel_scope.cancel()
+    return found[0] if found else HookError(connection.ending.reason, "down")
+
+
+EXAMPLE = Ended(
+    state="replied",
+    reason="ok",
+    seconds=1.0,
+    rounds=1,
+    input_tokens=100,
+    output_tokens=10,
+    cost=0.0,
+    model="example",
+)
+
+
+def _load(config: Path | None) -> Settings[AppConfig]:
+    path = find_settings(config, Path.cwd(), may_fall_back=True).path
+    settings = load_app(path, os.environ)
+    for warning in settings.warnings:
+        tell_problems(warning, "warning: ")
+    return settings
