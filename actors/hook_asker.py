@@ -14,7 +14,7 @@ from runtime.logs import EventLog
 from runtime.ref import UNANSWERED
 
 if TYPE_CHECKING:
-    from actors.rules.hooking import HookSpec
+    from actors.rules.hooking import HookSpec, Passed
 
 LOG = EventLog("hooks")
 
@@ -39,32 +39,44 @@ class HookAsker(Actor):
         if not isinstance(message, AskHooks):
             super().on_receive(message)
             return
-        chain = Chain(message.text, message.most)
-        for hook in message.hooks:
-            if not chain.is_over:
-                await self._ask(hook, message, chain)
-        self.tell(message.back, HooksSaid(message.key, chain.passed))
+        self.tell(message.back, HooksSaid(message.key, await ask_all(self, message)))
         self.stop()
 
-    async def _ask(self, hook: HookSpec, asked: AskHooks, chain: Chain) -> None:
-        question = AskHook(event=asked.event, about=asked.about, text=chain.passed.text)
-        why = "it is not running"
-        ref = self.find(names.hook(hook.name))
-        if ref is not None:
-            try:
-                verdict = await ref.ask(question, timeout=hook.timeout + GRACE)
-            except (ChatError, KernelError, *UNANSWERED) as error:
-                why = str(error) or type(error).__name__
-            else:
-                if isinstance(verdict, Verdict):
-                    chain.take(hook, verdict)
-                    return
+
+async def ask_all(actor: Actor, asked: AskHooks) -> Passed:
+    """Ask hooks one after the other, and give what came of it.
+
+    Args:
+        actor: on whose behalf; it handles nothing else meanwhile.
+        asked: whom, and about what.
+    """
+    chain = Chain(asked.text, asked.most)
+    for hook in asked.hooks:
+        if not chain.is_over:
+            await _ask(actor, hook, asked, chain)
+    return chain.passed
+
+
+async def _ask(actor: Actor, hook: HookSpec, asked: AskHooks, chain: Chain) -> None:
+    question = AskHook(event=asked.event, about=asked.about, text=chain.passed.text)
+    why = "it is not running"
+    ref = actor.find(names.hook(hook.name))
+    if ref is not None:
+        try:
+            verdict = await ref.ask(question, timeout=hook.timeout + GRACE)
+        except (ChatError, KernelError, *UNANSWERED) as error:
+            why = str(error) or type(error).__name__
+        else:
+            if isinstance(verdict, Verdict):
+                chain.take(hook, verdict)
+                return
+    if asked.event != "message_heard":  # there is nothing to hold back
         chain.fail(hook)
-        LOG.warning(
-            "hook gave no verdict",
-            correlation_id=asked.about.correlation_id,
-            hook=hook.name,
-            event=asked.event,
-            outcome="held back" if chain.is_over else "passed",
-            why=why,
-        )
+    LOG.warning(
+        "hook gave no verdict",
+        correlation_id=asked.about.correlation_id,
+        hook=hook.name,
+        event=asked.event,
+        outcome="held back" if chain.is_over else "passed",
+        why=why,
+    )

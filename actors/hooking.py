@@ -9,6 +9,10 @@ message before it goes on; so a hook that hangs, or a process that dies, loses n
 and no message is decided about twice. Not asked: about `/stop`, so that nobody is kept
 from it, and about what agents give each other or what was due.
 
+`message_heard`: when one agent is about to be asked (its session), by hooks of its
+skills for one. It may have the message for itself, and answer it; then no model is
+asked. The conversation waits meanwhile, no other does. Commands are not asked about.
+
 `message_sending`: when an answer is whole, has been through the sanitiser, and is about
 to be stored (the session). What is stored, remembered and sent is what came of it. Of
 an answer that a hook might hold back nothing is seen before: no draft, and no word of
@@ -129,6 +133,12 @@ class HookBook(msgspec.Struct, frozen=True):
         if isinstance(parse_command(inbound.text), Stop):
             return ()
         return self._of("message_received", inbound.address.connector)
+
+    def hearing(self, inbound: Inbound, agent: str) -> tuple[HookSpec, ...]:
+        """Choose who may have a message for itself that an agent hears."""
+        if not self.specs or inbound.chain.agents or inbound.occasion:
+            return ()
+        return self._of("message_heard", inbound.address.connector, agent)
 
     def sending(self, connector: str, agent: str) -> tuple[HookSpec, ...]:
         """Choose who is asked about what an agent says somewhere."""

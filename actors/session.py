@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from actors import answers, consent, desk, names, trying
+from actors import answers, consent, desk, names, trying, wording
 from actors.consent import Beside
 from actors.desk_question import Standing
 from actors.held import Held
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from actors.messages import Inbound
+    from actors.rules.hooking import HookSpec
 
 PAGE = 1000
 
@@ -180,8 +181,26 @@ class Session(LineUp):
         ):
             return self._ask_desk(inbound, command)
         else:
-            return self._line_up(self._held[inbound.id]) or self._look_at_line()
+            return self._find_place(self._held[inbound.id])
         return self._look_at_line()
+
+    def _find_place(self, held: Held) -> Awaitable[None] | None:
+        past, inbound = held.state.past, held.inbound
+        hooks = self._services.hooks.hearing(inbound, self._persona.name)
+        if hooks and not (past.attempts or past.was_running):
+            return self._let_intercept(held, hooks)
+        return self._line_up(held) or self._look_at_line()
+
+    async def _let_intercept(self, held: Held, hooks: tuple[HookSpec, ...]) -> None:
+        """Let hooks have a message for themselves; else it gets its place."""
+        agent, services = self._persona.name, self._services
+        answer = await wording.intercepted(held.inbound, agent, hooks, self, services)
+        if answer is not None:
+            self._put(answer)
+        going_on = None if answer is not None else self._line_up(held)
+        going_on = going_on or self._look_at_line()
+        if going_on is not None:
+            await going_on
 
     def _look_at_line(self) -> Awaitable[None] | None:
         current = self._queue.current

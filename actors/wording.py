@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors import names
+from actors import answers, names
+from actors.hook_asker import ask_all
 from actors.hooking import AskHooks, Ended, HooksSaid, TellHook, about, patience
 from actors.rules import parts
 from actors.rules.hooking import MOST_SENT, unasked
@@ -17,8 +18,8 @@ from runtime.messages import Keyed
 if TYPE_CHECKING:
     from actors.answers import Answer
     from actors.deliveries import Delivery
-    from actors.messages import Line
-    from actors.rules.hooking import Passed
+    from actors.messages import Inbound, Line
+    from actors.rules.hooking import HookSpec, Passed
     from actors.services import Services
     from runtime.actor import Actor
 
@@ -166,3 +167,46 @@ def tell_finished(actor: Actor, answer: Answer, agent: str, services: Services) 
     told = TellHook(about=about(answer.inbound, agent), text=said, ended=ended)
     for hook in hooks:
         actor.tell(names.hook(hook.name), told)
+
+
+async def intercepted(
+    inbound: Inbound,
+    agent: str,
+    hooks: tuple[HookSpec, ...],
+    session: Actor,
+    services: Services,
+) -> Answer | None:
+    """Ask hooks whether a message is for them.
+
+    Args:
+        inbound: an agent is about to be asked.
+        agent: which one.
+        hooks: whom to ask.
+        session: on whose behalf; it handles nothing else meanwhile.
+        services: counts.
+
+    Returns:
+        What settles the message; None: no hook has it for itself.
+    """
+    asked = AskHooks(
+        key=inbound.id,
+        event="message_heard",
+        hooks=hooks,
+        about=about(inbound, agent),
+        text=inbound.text,
+        most=MOST_SENT,
+        back=session.actor_urn,
+    )
+    passed = await ask_all(session, asked)
+    if not passed.consumed_by:
+        return None
+    services.metrics.message(inbound.address.connector, "hook_consumed")
+    LOG.info(
+        "message consumed by a hook",
+        correlation_id=inbound.correlation_id,
+        hook=passed.consumed_by,
+    )
+    answer = answers.notice(inbound, clean(passed.text), ("replied", "consumed"))
+    if answer.deliveries[0].text.strip():
+        return answer
+    return msgspec.structs.replace(answer, deliveries=(answers.silent(inbound),))

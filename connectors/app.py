@@ -61,6 +61,7 @@ from connectors.webhook_doors import doors_of
 from runtime.child import ChildSpec
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
+from runtime.logs import EventLog
 from runtime.metrics import Metrics
 from runtime.sqlite_file import SqliteFile, SqliteOptions
 from runtime.sqlite_store import SqliteStore
@@ -71,15 +72,25 @@ if TYPE_CHECKING:
     from actors.notifying import Receiver
     from actors.ports import Tool
     from actors.transport import Transport
+    from connectors.hook_config import HookConfig
     from connectors.sandbox.runner import Sandbox
     from connectors.tool_sources import ToolSources
     from runtime.clock import Clock
     from runtime.deadletters import DeadLetter
+    from runtime.errors import SettingsError
     from runtime.store import Store
+
+LOG = EventLog("hooks")
 
 SOURCES = "connectors.tool_sources"
 """Imported only for settings with servers of tools, or with skills."""
 
+INTERCEPTORS = "connectors.skills.interceptors"
+"""Likewise, for skills that may have messages for themselves."""
+
+AddHooks = Callable[
+    ["AppConfig"], "tuple[Mapping[str, HookConfig], Iterable[SettingsError]]"
+]
 MakeSources = Callable[..., "ToolSources"]
 
 
@@ -169,7 +180,7 @@ async def open_app(
         runtime.errors.SettingsError: a script file is wrong.
         OSError: an address cannot be listened on, or a file cannot be read.
     """
-    clock = SystemClock()
+    clock, hooks = SystemClock(), all_hooks(config)
     metrics = Metrics()
     line = LineMetrics(metrics)
     async with AsyncExitStack() as stack:
@@ -198,7 +209,7 @@ async def open_app(
             approvals=config.approvals,
             collaboration=config.collaboration,
             presence=config.presence,
-            hooks=book_of(config.hooks),
+            hooks=book_of(hooks),
             permissions=config.permissions,
             receipt_key=receipt_key.load_or_make(Path(config.store.path)),
             redact=redact,
@@ -227,7 +238,7 @@ async def open_app(
             tools,
             desks,
             _further(config, sandbox, app),
-            _hooks(config, sandbox, app),
+            _hooks(hooks, config, sandbox, app),
         )
         company = _company(config, services, kit, app, transports)
         _reserve_addresses(app, stack)
@@ -372,8 +383,21 @@ def _further(config: AppConfig, sandbox: Sandbox, app: App) -> ToolSources | Non
     return make(config, sandbox, app.metrics, app.system.find)
 
 
-def _hooks(config: AppConfig, sandbox: Sandbox, app: App) -> tuple[ChildSpec, ...]:
-    if not config.hooks:
+def all_hooks(config: AppConfig) -> Mapping[str, HookConfig]:
+    """Give the hooks of the settings, and those that skills bring along."""
+    if not config.skills.interceptors:
+        return config.hooks
+    add = cast("AddHooks", importlib.import_module(INTERCEPTORS).with_interceptors)
+    hooks, problems = add(config)
+    for problem in problems:
+        LOG.warning("interceptor of a skill left out", why=str(problem))
+    return hooks
+
+
+def _hooks(
+    hooks: Mapping[str, HookConfig], config: AppConfig, sandbox: Sandbox, app: App
+) -> tuple[ChildSpec, ...]:
+    if not hooks:
         return ()
     ground = Ground(
         sandbox,
@@ -382,7 +406,7 @@ def _hooks(config: AppConfig, sandbox: Sandbox, app: App) -> tuple[ChildSpec, ..
         app.store,
         app.clock,
     )
-    return hook_specs(config.hooks, ground)
+    return hook_specs(hooks, ground)
 
 
 async def _store(

@@ -124,6 +124,10 @@ class SkillsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Skills, by name or pattern, whose own servers of tools may be started. A server
     is a program: list only what you have read."""
 
+    interceptors: tuple[str, ...] = ()
+    """Skills, by name or pattern, whose own programs may have messages for themselves
+    (`interceptor` in the head of their SKILL.md). List only what you have read."""
+
     idle_after: Seconds = 600.0
     """Seconds without a use after which a skill's servers are stopped, and its tools
     leave the conversation."""

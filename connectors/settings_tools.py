@@ -11,8 +11,10 @@ from urllib.parse import urlsplit
 from actors.rules import tool_names
 from connectors.mcp.known import prefix_of
 from connectors.skills.folder import read_folders
+from connectors.skills.interceptors import command_of, fits_any
 from connectors.skills.servers import brings_servers, read_all
 from runtime.config import Complaint, close_to
+from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -134,6 +136,25 @@ def check_skills(app: AppConfig, environment: Mapping[str, str]) -> Iterator[Com
     way: Way = ("skills", "servers")
     yield from check_patterns(way, app.skills.servers, found.skills)
     yield from check_brought(way, app, found.skills, environment)
+    yield from check_interceptors(app, found.skills)
+
+
+def check_interceptors(
+    app: AppConfig, skills: Mapping[str, SkillFolder]
+) -> Iterator[Complaint]:
+    """Tell of programs that skills bring along: wrong ones, and those not run."""
+    way: Way = ("skills", "interceptors")
+    yield from check_patterns(way, app.skills.interceptors, skills)
+    for name, folder in skills.items():
+        try:
+            command = command_of(folder)
+        except SettingsError as error:
+            yield Complaint(way, str(error), is_warning=True)
+            continue
+        if command and not fits_any(app.skills.interceptors, name):
+            text = f"the skill {name!r} brings an interceptor; it is not asked"
+            hint = f'if you have read it: interceptors = ["{name}"]'
+            yield Complaint(way, text, hint, is_warning=True)
 
 
 def check_patterns(

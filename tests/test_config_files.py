@@ -58,6 +58,7 @@ OUT_OF_FORCE = re.compile(r"^#: ?", re.MULTILINE)
 """What asks for secrets is shown with this in front."""
 
 NEEDED = {
+    "events",
     *("script", "model", "agent", "kind", "scope", "may_use"),
     *("homeserver", "user"),
     *("secret", "chat", "task", "url"),

@@ -14,9 +14,9 @@ import msgspec
 
 from actors.rules.foreign import one_line
 
-Event = Literal["message_received", "message_sending", "turn_finished"]
+Event = Literal["message_received", "message_heard", "message_sending", "turn_finished"]
 
-Action = Literal["continue", "change", "cancel"]
+Action = Literal["continue", "change", "cancel", "consume"]
 
 Trouble = Literal["timeout", "busy", "down", "paused", "wrong", "failed", "lost"]
 """Why a hook gave no verdict: it took too long; too many questions wait for it; its
@@ -38,7 +38,8 @@ class Verdict(msgspec.Struct, frozen=True):
 
     action: Action = "continue"
     text: str = ""
-    """With `change`: what is said instead."""
+    """With `change`: what is said instead. With `consume`: what is answered; may be
+    empty."""
 
     reason: str = ""
     """With `cancel`: why; whoever waits for an answer reads it."""
@@ -81,6 +82,9 @@ class Passed(msgspec.Struct, frozen=True):
     changed_by: tuple[str, ...] = ()
     """Hooks that gave other words, in order."""
 
+    consumed_by: str = ""
+    """The hook that has dealt with the message itself; `text` is what it answers."""
+
     cancelled_by: str = ""
     """The hook that holds the words back; empty: none does."""
 
@@ -104,13 +108,17 @@ class Chain:
     @property
     def is_over(self) -> bool:
         """Whether no further hook is to be asked."""
-        return bool(self.passed.cancelled_by)
+        return bool(self.passed.cancelled_by or self.passed.consumed_by)
 
     def take(self, hook: HookSpec, verdict: Verdict) -> None:
         """Go on by what a hook said; see `checked`."""
         passed = self.passed
         if verdict.action == "cancel":
             self._cancel(hook, verdict.reason)
+        elif verdict.action == "consume":
+            self.passed = msgspec.structs.replace(
+                passed, text=bounded(verdict.text, self._most), consumed_by=hook.name
+            )
         elif verdict.action == "change" and verdict.text != passed.text:
             self.passed = msgspec.structs.replace(
                 passed,
@@ -140,11 +148,20 @@ def unasked(hooks: tuple[HookSpec, ...], text: str) -> Passed:
     return chain.passed
 
 
-def checked(verdict: Verdict) -> str:
-    """Say what is wrong with a verdict; empty: nothing."""
+def checked(verdict: Verdict, event: Event) -> str:
+    """Say what is wrong with a verdict; empty: nothing.
+
+    Args:
+        verdict: what a hook said.
+        event: about what.
+    """
+    is_heard, action = event == "message_heard", verdict.action
+    if action != "continue" and is_heard != (action == "consume"):
+        may = "continue or consume" if is_heard else "continue, change or cancel"
+        return f"it says {action}; about {event} it may say {may}"
     if verdict.action == "change" and not verdict.text.strip():
         return "it changes the words to none; say cancel instead"
-    if verdict.action != "change" and verdict.text:
+    if verdict.action in {"continue", "cancel"} and verdict.text:
         return f"it says {verdict.action}, and other words at the same time"
     if verdict.action != "cancel" and verdict.reason:
         return f"it says {verdict.action}, and why it holds the words back"

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, cast, get_args
 
 import click
 import msgspec
 import trio
 
 from actors.hooking import About, AskHook, Ended, TellHook
+from actors.rules.hooking import Event
+from connectors.app import all_hooks
 from connectors.commands import config_option, find_settings, tell_problems
 from connectors.commands.database import json_option
 from connectors.commands.printing import first_words, say, say_json, table, when
@@ -30,7 +32,7 @@ from runtime.metrics import Metrics
 from runtime.sqlite_survey import survey
 
 if TYPE_CHECKING:
-    from actors.rules.hooking import Event, Verdict
+    from actors.rules.hooking import Verdict
     from connectors.config import AppConfig
     from connectors.hook_config import HookConfig
     from connectors.hooks.connection import Connection
@@ -71,11 +73,9 @@ def list_hooks(config: Path | None, *, as_json: bool) -> None:
     Counts are since the server was started, and a few seconds old at most.
     """
     app = _load(config).value
-    seen = _written(Path(app.store.path))
-    rows = [_shown(name, each, seen.get(name)) for name, each in in_order(app.hooks)]
-    rows += [
-        _shown(name, each, None) for name, each in app.hooks.items() if each.disabled
-    ]
+    seen, hooks = _written(Path(app.store.path)), all_hooks(app)
+    rows = [_shown(name, each, seen.get(name)) for name, each in in_order(hooks)]
+    rows += [_shown(name, each, None) for name, each in hooks.items() if each.disabled]
     if as_json:
         say_json(rows)
     elif not rows:
@@ -128,7 +128,7 @@ def _cells(row: Shown) -> tuple[object, ...]:
 @click.argument("text")
 @click.option(
     "--event",
-    type=click.Choice(["message_received", "message_sending", "turn_finished"]),
+    type=click.Choice(get_args(Event)),
     help="What it is asked about. Without it: the first that it is for.",
 )
 @click.option("--connector", default="", help="Where the words come from or go to.")
@@ -141,7 +141,7 @@ def try_hook(config: Path | None, name: str, text: str, **given: object) -> None
     Nothing is stored or sent. Exits with 1 if there is no verdict.
     """
     settings = _load(config)
-    hooks = settings.value.hooks
+    hooks = all_hooks(settings.value)
     if name not in hooks:
         known = ", ".join(hooks) or "none"
         raise click.BadParameter(f"there is no hook {name!r}; known: {known}")

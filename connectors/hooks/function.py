@@ -18,7 +18,7 @@ import msgspec
 import trio
 
 from actors.rules.foreign import one_line
-from actors.rules.hooking import Verdict, checked
+from actors.rules.hooking import Verdict
 from connectors.hooks.connection import Ending
 from connectors.hooks.errors import HookError
 
@@ -104,9 +104,6 @@ def as_verdict(given: object) -> Verdict:
         found = msgspec.convert(msgspec.to_builtins(found), Verdict)
     except (msgspec.ValidationError, TypeError) as error:
         raise HookError(f"its verdict is none: {error}", "wrong") from error
-    problem = checked(found)
-    if problem:
-        raise HookError(f"its verdict is none: {problem}", "wrong")
     return found
 
 
@@ -125,13 +122,13 @@ def load(name: str) -> Callable[..., object]:
             "down",
         )
     try:
-        function = found[0].load()
+        function: object = found[0].load()
     except Exception as error:
         text = f"{found[0].value} cannot be imported: {type(error).__name__}: {error}"
         raise HookError(one_line(text, LONGEST_ERROR), "down") from error
     if not callable(function):
         raise HookError(f"{found[0].value} cannot be called", "down")
-    return cast("Callable[..., object]", function)
+    return function
 
 
 @asynccontextmanager

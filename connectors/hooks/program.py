@@ -105,8 +105,9 @@ class ProgramConnection:
 
     def _take(self, line: bytes) -> None:
         number, answer = read(line)
-        news, answers = self._asked.get(number, (None, []))
-        if news is not None:
+        asked = self._asked.get(number)
+        if asked is not None:
+            news, answers = asked
             answers.append(answer)
             news.set()
             return

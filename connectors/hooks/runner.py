@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 import trio
 
+from actors.rules.hooking import checked
 from connectors.hooks.errors import HookError
 from connectors.hooks.messages import (
     Answered,
@@ -131,7 +132,10 @@ class HookRunner(Actor):
         began_at = trio.current_time()
         with trio.CancelScope(deadline=pending.due) as scope:
             try:
-                pending.end(await connection.ask(pending.asked))
+                found = await connection.ask(pending.asked)
+                problem = checked(found, pending.asked.event)
+                text = f"its verdict is none: {problem}"
+                pending.end(HookError(text, "wrong") if problem else found)
             except HookError as error:
                 pending.end(error)
         if scope.cancelled_caught:

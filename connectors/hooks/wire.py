@@ -11,6 +11,10 @@ From it, in any order, one answer each:
     {"id": "7", "action": "cancel", "reason": "spam"}
     {"id": "7", "error": "the word list is missing"}
 
+Asked about `message_heard`, it may have the message for itself, and answer it:
+
+    {"id": "8", "action": "consume", "text": "The gate is open."}
+
 To the program, with no answer to come:
 
     {"event": "turn_finished", "text": "...", "about": {...}, "ended": {...}}
@@ -25,7 +29,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.rules.foreign import one_line
-from actors.rules.hooking import Action, Verdict, checked
+from actors.rules.hooking import Action, Verdict
 from connectors.hooks.errors import HookError
 
 if TYPE_CHECKING:
@@ -104,9 +108,7 @@ def verdict(answer: Answer) -> Verdict | HookError:
         return HookError(f"it says that it failed: {said}", "failed")
     if answer.action is None:
         return HookError("its answer has no 'action'", "wrong")
-    found = Verdict(answer.action, answer.text, answer.reason)
-    problem = checked(found)
-    return HookError(f"its answer is none: {problem}", "wrong") if problem else found
+    return Verdict(answer.action, answer.text, answer.reason)
 
 
 def named(line: bytes) -> str:

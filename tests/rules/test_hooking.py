@@ -20,9 +20,8 @@ from actors.rules.hooking import (
 
 OPEN = HookSpec(name="open", events=("message_sending",))
 CLOSED = HookSpec(name="closed", events=("message_sending",), is_closed=True)
-FAILS = None
 ANSWERS = st.one_of(
-    st.just(FAILS),
+    st.none(),
     st.builds(Verdict),
     st.builds(Verdict, st.just("change"), st.text(min_size=1, max_size=30)),
     st.builds(Verdict, st.just("cancel"), st.just(""), st.text(max_size=400)),
@@ -42,14 +41,11 @@ def test_the_first_that_holds_back_ends_it_and_each_change_is_bounded(
         if chain.is_over:
             break
         asked += 1
-        if verdict is FAILS:
+        if verdict is None:
             chain.fail(hook)
         else:
             chain.take(hook, verdict)
-    holding = [
-        (v is FAILS and h.is_closed) or (v is not FAILS and v.action == "cancel")
-        for h, v in hooks
-    ]
+    holding = [h.is_closed if v is None else v.action == "cancel" for h, v in hooks]
     assert chain.is_over == any(holding)
     assert asked == (holding.index(True) + 1 if any(holding) else len(hooks))
     passed = chain.passed
@@ -90,7 +86,25 @@ def test_who_cannot_ask_passes_words_unless_a_hook_is_closed() -> None:
     ],
 )
 def test_a_verdict_says_one_thing(verdict: Verdict, *, is_sound: bool) -> None:
-    assert (checked(verdict) == "") == is_sound
+    assert (checked(verdict, "message_sending") == "") == is_sound
+
+
+@pytest.mark.parametrize(
+    ("verdict", "is_sound"),
+    [
+        (Verdict(), True),
+        (Verdict("consume"), True),
+        (Verdict("consume", "done"), True),
+        (Verdict("change", "x"), False),
+        (Verdict("cancel"), False),
+    ],
+)
+def test_who_hears_a_message_may_have_it_for_itself_and_nothing_else(
+    verdict: Verdict, *, is_sound: bool
+) -> None:
+    assert (checked(verdict, "message_heard") == "") == is_sound
+    may_consume = verdict.action == "consume"
+    assert not (may_consume and checked(verdict, "message_received") == "")
 
 
 @pytest.mark.parametrize(

@@ -273,6 +273,60 @@ async def test_hooks_of_other_agents_are_not_asked(autojump_clock: Clock) -> Non
     assert cast.platform.said() == ["anna: anna heard hello"]
 
 
+# --- what hooks have for themselves -------------------------------------------------
+
+
+async def opens_gates(asked: AskHook) -> Verdict:
+    if "gate" in asked.text:
+        return Verdict("consume", "The gate is open.")
+    return Verdict("consume") if asked.text == "hush" else Verdict()
+
+
+async def test_a_hook_may_have_a_message_for_itself_and_answer_it(
+    autojump_clock: Clock,
+) -> None:
+    cast = Cast()
+    hook = hooked(cast, opens_gates, "message_heard", agents=("anna",))
+    async with open_company(autojump_clock, cast):
+        for text in ("open the gate", "hush", "/help", "hello"):
+            cast.platform.write(text)
+            await at_rest(cast)
+    said = cast.platform.said()
+    assert (said[0], said[-1]) == (": The gate is open.", "anna: anna heard hello")
+    assert hook.texts == ["open the gate", "hush", "hello"]
+    assert len(cast.model.requests) == 1
+    assert await cast.inbox() == {"replied": 4}
+
+
+async def test_one_that_hangs_leaves_the_message_to_the_agent(
+    autojump_clock: Clock,
+) -> None:
+    cast = Cast()
+    hooked(cast, hangs, "message_heard", timeout=2.0)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("open the gate", chat="a")
+        cast.platform.write("hello", chat="b")
+        await at_rest(cast)
+    assert cast.platform.said("a") == ["anna: anna heard open the gate"]
+    assert cast.platform.said("b") == ["anna: anna heard hello"]
+
+
+async def test_what_was_consumed_before_a_process_ended_stays_so(
+    autojump_clock: Clock,
+) -> None:
+    cast = Cast()
+    hook = hooked(cast, hangs, "message_heard", timeout=60.0)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("open the gate")
+        await until(lambda: hook.asked)
+    cast.restart()
+    hook.talk = opens_gates
+    async with open_company(autojump_clock, cast):
+        await at_rest(cast)
+    assert cast.platform.said() == [": The gate is open."]
+    assert cast.model.requests == []
+
+
 # --- what is told ----------------------------------------------------------------
 
 
