@@ -1,9 +1,9 @@
 """Who hears a message: the shell of `rules/routes.py` and `rules/activation.py`.
 
 The lower half of the router. A chat whose message waits for the disk, for hooks, or for
-a model that is asked whom the words are for, is held: what comes next stands in line, so that
-all hear everything in one order. Only a `/stop` waits for neither
-hook nor model.
+a model that is asked whom the words are for, is held: what comes next stands in line,
+so that all hear everything in one order. Only a `/stop` waits for neither hook nor
+model.
 """
 
 from __future__ import annotations

@@ -83,10 +83,10 @@ class Interception:
 
     def ask(self, unheard: Unheard) -> bool:
         """Have hooks asked about a message; False if there are none to ask."""
-        inbound, past = unheard.inbound, unheard.past
+        inbound, past, services = unheard.inbound, unheard.past, self._services
         if past.attempts or past.was_running:
             return False  # somebody heard it before there were hooks
-        hooks = self._services.hooks.receiving(inbound)
+        hooks = services.hooks.receiving(inbound)
         if not hooks:
             return False
         is_flood = len(self._open) >= MOST_OPEN
@@ -98,11 +98,11 @@ class Interception:
             hooks=hooks,
             about=about(inbound, ""),
             text=inbound.text,
-            most=self._services.limits.max_message_chars,
+            most=services.limits.max_message_chars,
             back=names.ROUTER,
         )
         if is_flood or not self._router.tell(
-            names.HOOK_QUESTIONS, Keyed(inbound.id, asked)
+            names.HOOK_QUESTIONS, Keyed(services.ids.new(), asked)
         ):
             LOG.warning("hooks not asked", correlation_id=inbound.correlation_id)
             self._router.note(lost)
