@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -135,7 +134,7 @@ def _cells(row: Shown) -> tuple[object, ...]:
 @click.option("--agent", default="", help="Whose answer it is.")
 @click.option("--sender", default="you", help="Who wrote.")
 @json_option
-def try_hook(config: Path | None, name: str, text: str, **given: object) -> None:
+def try_hook(config: Path | None, name: str, text: str, **given: object) -> int:
     """Start one hook by itself, ask it about TEXT, and show its verdict.
 
     Nothing is stored or sent. Exits with 1 if there is no verdict.
@@ -163,7 +162,7 @@ def try_hook(config: Path | None, name: str, text: str, **given: object) -> None
             say_json({"error": str(verdict), "trouble": verdict.trouble})
         else:
             click.echo(f"no verdict ({verdict.trouble}): {verdict}", err=True)
-        sys.exit(FAILED)
+        return FAILED
     if given["as_json"]:
         say_json(verdict)
     elif verdict is None:
@@ -172,6 +171,7 @@ def try_hook(config: Path | None, name: str, text: str, **given: object) -> None
         say(verdict.action + (f": {verdict.reason}" if verdict.reason else ""))
         if verdict.text:
             say(verdict.text)
+    return 0
 
 
 def _ground(settings: Settings[AppConfig]) -> Ground:
