@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 import trio.testing
 
 from actors.config import AgentConfig
@@ -12,6 +13,7 @@ from actors.messages import Inbound
 from actors.rules.hooking import BROKEN, Verdict
 from tests.fakes.company import Cast, FakeModel, Says, at_rest, open_company, until
 from tests.fakes.hooked import hooked, passes, refuses, shouts
+from tests.fakes.shell import Office
 
 if TYPE_CHECKING:
     from actors.hooking import AskHook
@@ -354,3 +356,37 @@ async def test_a_hook_that_ends_is_started_again(autojump_clock: Clock) -> None:
         cast.platform.write("hello")
         await at_rest(cast)
     assert cast.platform.said() == ["anna: anna heard HELLO"]
+
+
+async def test_who_waits_for_a_hook_may_stop_what_runs(autojump_clock: Clock) -> None:
+    cast = Cast(model=FakeModel(lambda _request: Says("late", after=600.0)))
+    hook = hooked(cast, passes, timeout=60.0)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("hello")
+        await until(lambda: cast.model.requests)
+        hook.talk = hangs
+        cast.platform.write("more")
+        cast.platform.write("/stop")
+        await until(lambda: cast.model.cancelled, within=10.0)
+
+
+@pytest.mark.parametrize("word", ["yes", "/approve {id}"])
+async def test_words_that_a_hook_made_give_no_leave(
+    word: str, autojump_clock: Clock
+) -> None:
+    office = Office(autojump_clock)
+    asked_for: list[str] = []
+
+    async def agrees(asked: AskHook) -> Verdict:
+        if asked.text != "no idea":
+            return Verdict()
+        return Verdict("change", word.format(id=asked_for[0]))
+
+    hooked(office.cast, agrees)
+    async with open_company(autojump_clock, office.cast):
+        office.platform.write("run ls")
+        asked_for.append(await office.asked())
+        office.platform.write("no idea", sender="olga")
+        await at_rest(office.cast)
+    assert office.shell.ran == []
+    assert not office.counted("approved")
