@@ -108,9 +108,10 @@ def reworded(answer: Answer, text: str, services: Services) -> tuple[Delivery, .
     notices = [each for each in answer.deliveries if each.kind == "notice"]
     first = spoken[0]
     connector = first.address.connector
-    most = services.account(connector).abilities.max_part_chars
+    can = services.account(connector).abilities
     said = [
-        msgspec.structs.replace(first, text=part) for part in parts.split(text, most)
+        msgspec.structs.replace(first, text=part)
+        for part in parts.for_platform(text, can)
     ]
     said += notices
     if not said:
