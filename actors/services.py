@@ -13,8 +13,8 @@ from actors.busy_config import BufferingConfig, BusyPolicyConfig, WatchdogConfig
 from actors.collaboration_config import CollaborationConfig
 from actors.config import ApprovalConfig, AuditConfig, ToolCallConfig
 from actors.guests import GuestList
-from actors.notices import Announcer
 from actors.hooking import HookBook
+from actors.notices import Announcer
 from actors.people_config import CommandsConfig, PeopleConfig
 from actors.presence_config import PresenceConfig
 from actors.redaction import Keep

@@ -229,10 +229,10 @@ async def open_app(
         system = await stack.enter_async_context(open_system(watched))
         metrics.watch(system)
         personas = Personas(persona_folders(config), metrics)
-        hooks = WebhookMetrics(metrics)
-        app = App(system, metrics, store, {}, clock, stock, personas, hooks)
+        posts = WebhookMetrics(metrics)
+        app = App(system, metrics, store, {}, clock, stock, personas, posts)
         app.announcing = Announcing(services, system.find)
-        app.receivers = make_receivers(config, clock, hooks, stack)
+        app.receivers = make_receivers(config, clock, posts, stack)
         tools |= memory_tools(system.find, clock, store)
         kit = Kit(
             tools,
