@@ -11,8 +11,8 @@ BY_ITSELF = (
     Mutant(
         "an agent's own runs beside each other",
         "actors/slots.py",
-        '        if it.kind == "autonomous" and ended == "done":\n',
-        '        if it.kind == "autonomous" and ended == "none":\n',
+        '        if it.kind == "autonomous" and how == "done":\n',
+        '        if it.kind == "autonomous" and how == "none":\n',
         STORY,
     ),
     Mutant(
@@ -46,8 +46,8 @@ BY_ITSELF = (
     Mutant(
         "slots that end without an answer count as done",
         "actors/slots.py",
-        'message.state == "replied" and message.reason in FAULTS',
-        'message.state == "dead" and message.reason in FAULTS',
+        'if message.state != "replied" or message.reason in SUCCEEDED:',
+        "if message.state:",
         STORY,
     ),
     Mutant(
