@@ -39,8 +39,8 @@ from connectors.config import AppConfig, TerminalConfig
 from connectors.drain import Drain
 from connectors.edges import Edges
 from connectors.hiring import hiring_of
-from connectors.hooks.figures import HookFigures
-from connectors.hooks.tree import Ground, book_of, hook_specs
+from connectors.hooking import Hooking
+from connectors.hooks.tree import book_of
 from connectors.locale import load_voices
 from connectors.model_checks import find_zone
 from connectors.notebook import make_notebook
@@ -61,7 +61,6 @@ from connectors.webhook_doors import doors_of
 from runtime.child import ChildSpec
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
-from runtime.logs import EventLog
 from runtime.metrics import Metrics
 from runtime.sqlite_file import SqliteFile, SqliteOptions
 from runtime.sqlite_store import SqliteStore
@@ -72,25 +71,15 @@ if TYPE_CHECKING:
     from actors.notifying import Receiver
     from actors.ports import Tool
     from actors.transport import Transport
-    from connectors.hook_config import HookConfig
     from connectors.sandbox.runner import Sandbox
     from connectors.tool_sources import ToolSources
     from runtime.clock import Clock
     from runtime.deadletters import DeadLetter
-    from runtime.errors import SettingsError
     from runtime.store import Store
-
-LOG = EventLog("hooks")
 
 SOURCES = "connectors.tool_sources"
 """Imported only for settings with servers of tools, or with skills."""
 
-INTERCEPTORS = "connectors.skills.interceptors"
-"""Likewise, for skills that may have messages for themselves."""
-
-AddHooks = Callable[
-    ["AppConfig"], "tuple[Mapping[str, HookConfig], Iterable[SettingsError]]"
-]
 MakeSources = Callable[..., "ToolSources"]
 
 
@@ -180,7 +169,7 @@ async def open_app(
         runtime.errors.SettingsError: a script file is wrong.
         OSError: an address cannot be listened on, or a file cannot be read.
     """
-    clock, hooks = SystemClock(), all_hooks(config)
+    clock = SystemClock()
     metrics = Metrics()
     line = LineMetrics(metrics)
     async with AsyncExitStack() as stack:
@@ -189,6 +178,7 @@ async def open_app(
         desks = Desks(config.workspace)
         tools = make_tools(config, clock, sandbox, stack, desks)
         store = await _store(config, line, stack)
+        hooking = Hooking(config, sandbox)
         services = Services(
             store=store,
             clock=clock,
@@ -209,7 +199,7 @@ async def open_app(
             approvals=config.approvals,
             collaboration=config.collaboration,
             presence=config.presence,
-            hooks=book_of(hooks),
+            hooks=book_of(hooking.hooks),
             permissions=config.permissions,
             receipt_key=receipt_key.load_or_make(Path(config.store.path)),
             redact=redact,
@@ -238,7 +228,7 @@ async def open_app(
             tools,
             desks,
             _further(config, sandbox, app),
-            _hooks(hooks, config, sandbox, app),
+            hooking.branches(metrics, store, clock),
         )
         company = _company(config, services, kit, app, transports)
         _reserve_addresses(app, stack)
@@ -381,32 +371,6 @@ def _further(config: AppConfig, sandbox: Sandbox, app: App) -> ToolSources | Non
         return None
     make = cast("MakeSources", importlib.import_module(SOURCES).make_sources)
     return make(config, sandbox, app.metrics, app.system.find)
-
-
-def all_hooks(config: AppConfig) -> Mapping[str, HookConfig]:
-    """Give the hooks of the settings, and those that skills bring along."""
-    if not config.skills.interceptors:
-        return config.hooks
-    add = cast("AddHooks", importlib.import_module(INTERCEPTORS).with_interceptors)
-    hooks, problems = add(config)
-    for problem in problems:
-        LOG.warning("interceptor of a skill left out", why=str(problem))
-    return hooks
-
-
-def _hooks(
-    hooks: Mapping[str, HookConfig], config: AppConfig, sandbox: Sandbox, app: App
-) -> tuple[ChildSpec, ...]:
-    if not hooks:
-        return ()
-    ground = Ground(
-        sandbox,
-        Path(config.workspace.path).absolute(),
-        HookFigures(app.metrics),
-        app.store,
-        app.clock,
-    )
-    return hook_specs(hooks, ground)
 
 
 async def _store(

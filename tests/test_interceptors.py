@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from actors.config import AgentConfig
-from connectors.app import all_hooks
 from connectors.config import AppConfig
 from connectors.config_tools import SkillsConfig
+from connectors.hooking import all_hooks
 from connectors.settings import check, check_further
 from connectors.skills.folder import read_skill
 from connectors.skills.interceptors import command_of

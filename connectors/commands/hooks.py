@@ -12,11 +12,11 @@ import trio
 
 from actors.hooking import About, AskHook, Ended, TellHook
 from actors.rules.hooking import Event
-from connectors.app import all_hooks
 from connectors.commands import config_option, find_settings, tell_problems
 from connectors.commands.database import json_option
 from connectors.commands.printing import first_words, say, say_json, table, when
 from connectors.commands.running import private_files, redacting
+from connectors.hooking import all_hooks
 from connectors.hooks.errors import HookError
 from connectors.hooks.figures import HookFigures
 from connectors.hooks.messages import HOOK, HookRecord

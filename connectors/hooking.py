@@ -1,0 +1,74 @@
+"""Puts hooks together: those of the settings, and those that skills bring along."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from connectors.hooks.figures import HookFigures
+from connectors.hooks.tree import Ground, hook_specs
+from runtime.logs import EventLog
+
+if TYPE_CHECKING:
+    from connectors.config import AppConfig
+    from connectors.hook_config import HookConfig
+    from connectors.sandbox.runner import Sandbox
+    from runtime.child import ChildSpec
+    from runtime.clock import Clock
+    from runtime.errors import SettingsError
+    from runtime.metrics import Metrics
+    from runtime.store import Store
+
+LOG = EventLog("hooks")
+
+INTERCEPTORS = "connectors.skills.interceptors"
+"""Imported only for settings with skills that may have messages for themselves."""
+
+AddHooks = Callable[
+    ["AppConfig"], "tuple[Mapping[str, HookConfig], Iterable[SettingsError]]"
+]
+
+
+def all_hooks(config: AppConfig) -> Mapping[str, HookConfig]:
+    """Give the hooks of the settings, and those that skills bring along."""
+    if not config.skills.interceptors:
+        return config.hooks
+    add = cast("AddHooks", importlib.import_module(INTERCEPTORS).with_interceptors)
+    hooks, problems = add(config)
+    for problem in problems:
+        LOG.warning("interceptor of a skill left out", why=str(problem))
+    return hooks
+
+
+class Hooking:
+    """How hooks are started.
+
+    Args:
+        config: checked settings.
+        sandbox: starts their programs.
+    """
+
+    def __init__(self, config: AppConfig, sandbox: Sandbox) -> None:
+        self.hooks = all_hooks(config)
+        """All there are, by name."""
+
+        self._workspace = Path(config.workspace.path).absolute()
+        self._sandbox = sandbox
+
+    def branches(
+        self, metrics: Metrics, store: Store, clock: Clock
+    ) -> tuple[ChildSpec, ...]:
+        """Say how the actors of all hooks are started; nothing if there are none.
+
+        Args:
+            metrics: where they are counted.
+            store: where it is written down how they are doing.
+            clock: what time it is.
+        """
+        if not self.hooks:
+            return ()
+        figures = HookFigures(metrics)
+        ground = Ground(self._sandbox, self._workspace, figures, store, clock)
+        return hook_specs(self.hooks, ground)
