@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors import acknowledgement, answers, attachments, names, reply_windows
+from actors import (
+    acknowledgement,
+    answers,
+    attachments,
+    names,
+    reply_windows,
+    unsaid,
+)
 from actors.busy_config import buffering_of
 from actors.history import History
 from actors.hooking import HooksSaid
@@ -151,6 +158,10 @@ class Answering(Actor):
     # --- what is said ------------------------------------------------------------
 
     def _put(self, answer: Said) -> None:
+        if isinstance(answer, answers.Aside) and not unsaid.is_heard_of(answer):
+            return
+        if isinstance(answer, answers.Answer):
+            answer = unsaid.quietly(answer, self._persona.name, self._services.ids)
         self._outgoing.put(answer, self)
 
     def _on_commit(

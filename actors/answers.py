@@ -285,7 +285,7 @@ def reply(
     parsed = markers.parse(finished.text, "assistant", persona.egress)
     for family, outcome, count in parsed.tally():
         services.metrics.mark(persona.name, family, outcome, count)
-    if parsed.is_withheld and not finished.delegations:
+    if parsed.says_nothing(persona.ack_chars(inbound)) and not finished.delegations:
         return silence(inbound, asked, finished, persona, parsed.controls, run)
     carried = finished.carried
     persona = beside(persona, carried)

@@ -70,6 +70,7 @@ def as_event(answer: Answer) -> Exchanged | Deferred:
             text=said,
             due_at=answer.put_off.due_at,
             run=answer.run,
+            occasion=inbound.occasion,
         )
     said = "\n\n".join(each.text for each in answer.deliveries)
     return Exchanged(
@@ -86,6 +87,7 @@ def as_event(answer: Answer) -> Exchanged | Deferred:
         is_group=not inbound.is_direct,
         also=tuple(as_asked(each) for each in answer.also),
         policy=answer.carried.policy,
+        occasion=inbound.occasion,
     )
 
 

@@ -17,6 +17,7 @@ from actors.autonomous_config import AutonomousConfig
 from actors.group_config import GroupConfig, RouteActivation
 from actors.marker_config import UNLESS_TOLD, MarkerFamily
 from actors.prompt_config import ContextConfig
+from actors.quiet_config import HeartbeatConfig, ScheduledConfig
 
 Name = Annotated[
     str,
@@ -125,6 +126,10 @@ class AgentConfig(Struct, frozen=True, forbid_unknown_fields=True):
     groups: GroupConfig = field(default_factory=GroupConfig)
 
     autonomous: AutonomousConfig = field(default_factory=AutonomousConfig)
+
+    heartbeat: HeartbeatConfig = field(default_factory=HeartbeatConfig)
+
+    scheduled: ScheduledConfig = field(default_factory=ScheduledConfig)
 
     is_conductor: bool = False
     """Whether what it hands on comes before what other agents hand on, and whether its

@@ -21,7 +21,7 @@ from actors.chapters import (
     read_chapter,
 )
 from actors.ledger import Run
-from actors.messages import Line
+from actors.messages import Line, Occasion
 from actors.rules.busy_policies import Chosen
 from actors.rules.compaction import MOST_SUMMARIES, tokens_of
 
@@ -88,6 +88,7 @@ class Exchanged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     policy: Chosen = ""
     """The busy policy that people chose by it."""
+    occasion: Occasion = ""  # why the runtime wrote it itself; empty: somebody did
 
 
 class Deferred(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -101,6 +102,7 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Unix seconds."""
 
     run: Run | None = None
+    occasion: Occasion = ""
 
 
 class Conversation(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from actors import names
 from actors.acquaintance import FindPerson, Met
+from actors.messages import ALONE
 from actors.rules.approvals import person as account_of
 from actors.rules.identity import Person
 from runtime.errors import KernelError
@@ -43,8 +44,8 @@ async def person_of(actor: Actor, services: Services, inbound: Inbound) -> Perso
 
 async def chosen_model(actor: Actor, services: Services, inbound: Inbound) -> str:
     """Name the model that somebody wants for their own messages; empty: any (F096)."""
-    if inbound.chain.agents:
-        return ""  # what an agent hands on is its own affair
+    if inbound.chain.agents or inbound.occasion in ALONE:
+        return ""  # what an agent hands on, or looks after, is its own affair
     model = (await person_of(actor, services, inbound)).model
     return model if model and may_choose(model, services) else ""
 

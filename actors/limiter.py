@@ -23,6 +23,12 @@ class Holding(msgspec.Struct, frozen=True):
     holders: dict[str, ActorRef]
 
 
+class AtWork(msgspec.Struct, frozen=True):
+    """Asked: does a turn run, or wait to, in a session whose name begins so?"""
+
+    prefix: str
+
+
 class LookForDead(msgspec.Struct, frozen=True):
     """A note to itself: see whether all who hold permits still live."""
 
@@ -30,7 +36,7 @@ class LookForDead(msgspec.Struct, frozen=True):
 class Limiter(Actor):
     """Grants turns to sessions: the most urgent first, then first come first served.
 
-    Takes: `Acquire`, `Release`.
+    Takes: `Acquire`, `Release`, `AtWork` (asked).
     Sends: `Granted` to the session whose turn it is.
     Keeps: who holds a permit and who waits for one.
     Fails: never by these messages; what it keeps goes to its next incarnation.
@@ -55,9 +61,11 @@ class Limiter(Actor):
                 self.requeue(asked)
         self.requeue(Holding(dict(self._holders)))
 
-    def on_receive(self, message: object) -> None:
+    def on_receive(self, message: object) -> object:
         """Grant, queue or take back."""
         match message:
+            case AtWork(prefix=prefix):
+                return self._is_at_work(prefix)
             case Acquire():
                 self._leave(message.holder)
                 queue = self._waiting.setdefault(message.priority, OrderedDict())
@@ -72,7 +80,15 @@ class Limiter(Actor):
                 self._is_to_look = False
                 self._take_back()
             case _:
-                super().on_receive(message)
+                return super().on_receive(message)
+        self._grant()
+        return None
+
+    def _is_at_work(self, prefix: str) -> bool:
+        waiting = (name for queue in self._waiting.values() for name in queue)
+        return any(name.startswith(prefix) for name in (*self._holders, *waiting))
+
+    def _grant(self) -> None:
         while self._waiting and len(self._holders) < self._most:
             asked = self._take_next()
             self._holders[asked.holder] = asked.session

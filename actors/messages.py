@@ -22,9 +22,11 @@ Occasion = Literal[
     "autonomous",
     "plan",
     "webhook",
+    "told",
 ]
 """Of what the runtime wrote itself: what was due; `said`: a reminder, as it was set;
-`plan`: what an agent has decided to do by itself; `webhook`: what came in by one."""
+`plan`: what an agent has decided to do by itself; `webhook`: what came in by one;
+`told`: what it has said here in a lane."""
 
 ALONE: frozenset[Occasion] = frozenset({"cron", "heartbeat", "autonomous", "plan"})
 """What comes again and again is told nothing of the conversation: cheap (F294)."""
@@ -196,6 +198,10 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
 
     occasion: Occasion = ""
     """Why the runtime wrote this; empty: somebody did. No command, no yes, no no."""
+
+    lane: str = ""
+    """Names one of several turns that one occasion has beside each other, each in a
+    conversation of its own; empty: in that of the chat."""
 
     correlation_id: str = ""
     """Id of the person's message that this goes back to; left empty, its own."""

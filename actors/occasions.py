@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.messages import BY_ITSELF, Inbound
+from actors.messages import ALONE, Inbound
+from actors.quiet_config import MOST_GROUPS
 from actors.rules import priority
+from actors.rules.checklist import Group
 from actors.rules.local_time import in_words
-from actors.rules.schedule import plan_name, slot_name
+from actors.rules.schedule import part_name, plan_name, slot_name
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import tzinfo
 
     from actors.carried import Plan
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from actors.rules.schedule import Appointment
 
 LATE = " It is late: nobody was here at its time."
+PART = "Only this part of the list is yours, {domain}; somebody sees to the rest:"
 ASK = {
     "reminder": "Tell it in your own words, in a sentence or two. Do nothing else.",
     "task": "Nobody wrote this now. Do it, and say what came of it.",
@@ -41,8 +45,9 @@ def as_inbound(
     due: float,
     message_id: str,
     times: Times,
+    part: Part | None = None,
 ) -> Inbound:
-    """Make the message of a slot.
+    """Make the message of a slot, or one of several.
 
     Args:
         appointment_id: whose slot.
@@ -50,23 +55,28 @@ def as_inbound(
         due: which slot, in Unix seconds.
         message_id: unique.
         times: now, the zone, and how reminders are said.
+        part: what of a heartbeat's list it is about; None: the appointment's own words.
     """
+    part = part or Part(Group("", tuple(f"- {each}" for each in it.items)))
+    name = part_name(slot_name(appointment_id, due), part.number)
     is_said = it.kind == "reminder" and times.is_plain
     occasion: Occasion = "said" if is_said else it.kind
     return Inbound(
         id=message_id,
         platform=it.platform,
-        platform_id=slot_name(appointment_id, due),
+        platform_id=name,
         address=it.address,
         sender_id=it.sender_id,
         sender_name=it.sender_name,
-        text=it.text if is_said else _asked(it, due, times),
+        text=it.text if is_said else _asked(it, due, times, part),
         received_at=times.now,
         is_direct=it.is_direct,
         agent=it.agent,
         priority=priority.SCHEDULED,
         occasion=occasion,
-        wants_drafts=occasion not in BY_ITSELF,
+        # Why not of the others: only their end tells whether anything is to be said.
+        wants_drafts=occasion not in ALONE,
+        lane=lane_of(it.kind, part.number) if part.of > 1 else "",
         tokens=it.tokens,
     )
 
@@ -91,6 +101,29 @@ def as_plan(slot: Inbound, plan: Plan, message_id: str, now: float) -> Inbound:
     )
 
 
+def lane_of(kind: str, number: int) -> str:
+    """Name the lane of one of several messages."""
+    return f"{kind}{number}"
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One of the messages of a slot."""
+
+    group: Group
+    number: int = 1
+    of: int = 1
+
+
+LANES = tuple(lane_of("heartbeat", n) for n in range(1, MOST_GROUPS + 1))
+"""All lanes that a chat can have."""
+
+
+def parts_of(groups: Sequence[Group]) -> tuple[Part | None, ...]:
+    """Say as how many messages a slot is carried out; at least one."""
+    found = (Part(each, n, len(groups)) for n, each in enumerate(groups, 1))
+    return tuple(found) or (None,)
+
+
 class Times:
     """What a message says of time.
 
@@ -112,10 +145,14 @@ class Times:
         self.is_plain = is_plain
 
 
-def _asked(it: Appointment, due: float, times: Times) -> str:
+def _asked(it: Appointment, due: float, times: Times, part: Part) -> str:
     by = f", set by {it.sender_name}" if it.sender_name else ""
     when = in_words(due, times.zone, it.zone)
     late = LATE if times.now - due > times.late_within else ""
     head = f"({it.kind.capitalize()}{by}, due {when}.{late} {ASK[it.kind]})"
-    items = [f"- {each}" for each in it.items]
-    return "\n".join([head, *([it.text] if it.text else []), *items])
+    domain = part.group.domain
+    title = [f"{domain}:"] if domain else []
+    if part.of > 1:
+        title = [PART.format(domain=domain or "what has no headline")]
+    text = [it.text] if it.text else []
+    return "\n".join([head, *text, *title, *part.group.lines])

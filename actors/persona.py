@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from actors.config import AgentConfig, LimitsConfig
+    from actors.messages import Inbound
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,11 @@ class Persona:
             max_hops=max_hops,
             delegates=tuple(self.colleagues),
         )
+
+    def ack_chars(self, inbound: Inbound) -> int:
+        """Say how many characters beside `HEARTBEAT_OK` an answer may have, unheard."""
+        is_beat = inbound.occasion == "heartbeat"
+        return self.config.heartbeat.ack_chars if is_beat else 0
 
     def turn_seconds(self, limits: LimitsConfig) -> float:
         """Say how long one turn of this agent may take, in seconds (F204)."""

@@ -7,8 +7,9 @@ those of `actors/errors.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -115,6 +116,11 @@ class Noted:
     since: str = ""
     """Mark of the last forgetting before the words it was found in; see
     `rules/forgetting.py`."""
+
+
+ReadChecklist = Callable[[Path], Awaitable[str]]
+"""Gives the text of a heartbeat's file, empty if there is none; raises `ToolError`,
+which says why, if it cannot be read. Implemented by `connectors/checklists.py`."""
 
 
 class Transcriber(Protocol):

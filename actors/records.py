@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.chapters import Compacted, Flushed, Reset
-from actors.history import Exchanged
+from actors.history import Deferred, Exchanged
 from actors.ledger import Spent
 from actors.rules.keys import SessionKey, chat_partition, parse_key
 from runtime.rows import Record
@@ -120,6 +120,8 @@ class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     rounds: int
     attempt: int
     status: str
+    occasion: str = ""
+    """Of what an agent did by the clock: `task`, `heartbeat`, …"""
 
 
 def conversation(stream: str, key: SessionKey, counted: Conversation) -> Record:
@@ -242,6 +244,7 @@ def usage(key: SessionKey, event: Event | Consulted) -> Record | None:
         rounds=run.rounds,
         attempt=run.attempt,
         status=status_of(event),
+        occasion=event.occasion if isinstance(event, Exchanged | Deferred) else "",
     )
     name = f"{name_of(event)}#{run.attempt}"
     return _record(USAGE, name, key.agent, part_of(key), body)

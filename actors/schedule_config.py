@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
+
+from actors.quiet_config import QuietConfig
 
 
 class SchedulerConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,3 +50,12 @@ class SchedulerConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     max_items: Annotated[int, Meta(ge=1, le=1_000)] = 30
     """Items on the list of one heartbeat."""
+
+    time_zone: str = "UTC"
+    """Where the day begins at midnight that `daily_tokens` of agents are for."""
+
+    report_to: str = ""
+    """Who is told, as `connector/chat`, that an agent's tokens are used up for the day;
+    empty: `approvals.approval_chat`, or the chat of what is left out."""
+
+    quiet: QuietConfig = field(default_factory=QuietConfig)

@@ -12,6 +12,7 @@ from runtime.entries import Entry
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
+    from actors.messages import Address
     from runtime.entries import StoredEntry
     from runtime.store import Entries
 
@@ -40,7 +41,12 @@ def as_entry(
 
 def part_of(it: Appointment) -> int:
     """Give the partition of an appointment: that of its chat."""
-    return chat_partition(it.address.connector, it.address.chat)
+    return part_at(it.address)
+
+
+def part_at(address: Address) -> int:
+    """Give the partition of what is said in a chat."""
+    return chat_partition(address.connector, address.chat)
 
 
 def read(row: StoredEntry) -> Appointment | None:

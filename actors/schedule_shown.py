@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors.rules.local_time import in_words
+from actors.rules.schedule import words_of
 from actors.schedule_rows import SHOWN_ID, of_owner
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def line(name: str, it: Appointment, zone: tzinfo | None) -> str:
     when = "paused" if it.paused else "nothing to do"
     if it.wakes and zone is not None:
         when = in_words(it.wakes, zone, it.zone)
-    what = " ".join((it.text or "; ".join(it.items)).split())
+    what = " ".join(words_of(it).split())
     what = what if len(what) <= SHOWN else f"{what[: SHOWN - 1]}…"
     parts = (f"{name[:SHOWN_ID]} {it.kind}", when, it.repeat, what)
     return " · ".join(each for each in parts if each)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from actors import names, standing
+from actors import names, settled_beats, standing
+from actors.barring import Barring
 from actors.protocol import CloseDoor, Deliver, Route
 from actors.rules.agenda import Agenda, Known
 from actors.rules.appointing import Book
@@ -21,7 +22,8 @@ from actors.rules.keys import chat_partition
 from actors.rules.schedule import WENT_BACK, Appointment
 from actors.schedule_rows import KIND, PAGE, as_entry, of_owner, read
 from actors.scheduling import Arrange, Arranged, LookAgain, Scheduled, all_refused
-from actors.slots import Prepared, Slots
+from actors.settled_beats import Beat
+from actors.slots import Prepared, Slots, count
 from actors.telling import wake_notifiers
 from runtime.actor import Actor
 from runtime.errors import (
@@ -34,6 +36,8 @@ from runtime.mailbox import MailboxConfig
 from runtime.rows import Committed
 
 if TYPE_CHECKING:
+    from actors.config import AgentConfig
+    from actors.roster import Roster
     from actors.rules.confirming import Outcome
     from actors.services import Services
     from runtime.entries import StoredEntry
@@ -76,7 +80,8 @@ class Scheduler(Actor):
     """Reminders, tasks, cron and heartbeats of all agents.
 
     Takes: `Arrange` (asked), `Scheduled`, `LookAgain`, `CloseDoor`.
-    Sends: `Route` to the router for what is due; `Deliver` for what was given up.
+    Sends: `Route` to the router for what is due; `Deliver` for what was given up, and
+        of tokens that are used up; `AtWork` to the limiter before a heartbeat.
     Keeps: when each appointment is due; their texts stay in the store.
     Fails: never by an appointment; on a disk that fails at its start, which its
         supervisor tries again.
@@ -85,16 +90,23 @@ class Scheduler(Actor):
     Args:
         services: store, clock, ids, counts, settings.
         connectors: names of those that run; appointments of others wait for them.
+        roster: the agents as they are now; None: only appointments tell of them.
     """
 
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=10_000)
     deadline: ClassVar[float | None] = 120.0
 
-    def __init__(self, services: Services, connectors: frozenset[str]) -> None:
+    def __init__(
+        self,
+        services: Services,
+        connectors: frozenset[str],
+        roster: Roster | None = None,
+    ) -> None:
         super().__init__()
+        self._roster = roster
         self._services = services
         self._connectors = connectors
-        self._slots = Slots(services)
+        self._slots = Slots(services, Barring(services, self._config, self))
         self._agenda = Agenda()
         self._timer: Timer | None = None
         self._last_wall = services.clock.wall()
@@ -143,6 +155,7 @@ class Scheduler(Actor):
         if not self._is_closed:
             await standing.settle(self._services)
         known: dict[str, Known] = {}
+        beats: list[Beat] = []
         after = ""
         while True:
             rows = await self._services.store.entries(KIND, None, after, PAGE)
@@ -151,10 +164,13 @@ class Scheduler(Actor):
                 it = await self._turn_back(row)
                 if it is not None:
                     known[row.id] = self._as_known(it)
+                if it is not None and it.kind == "heartbeat":
+                    beats.append(Beat(row, it))
             if len(rows) < PAGE:
                 break
         self._agenda.replace(known)
         self._services.metrics.appointments(len(self._agenda))
+        await self._settle(beats)
 
     async def _load_again(self) -> None:
         try:
@@ -162,6 +178,22 @@ class Scheduler(Actor):
         except StoreError as error:
             LOG.warning("appointments not read yet", why=str(error))
             self.after(RETRY, LookAgain())
+
+    async def _settle(self, beats: list[Beat]) -> None:
+        """Have the heartbeats that the settings say, and those only."""
+        if self._roster is None or self._is_closed:
+            return
+        commit = settled_beats.changes(beats, self._roster, self._services)
+        if commit is None:
+            return
+        # Whoever was first has done the same.
+        with contextlib.suppress(SequenceConflictError):
+            await self._services.store.commit(commit)
+        await self._look_at(tuple(each.id for each in commit.entries))
+
+    def _config(self, agent: str) -> AgentConfig | None:
+        found = None if self._roster is None else self._roster.team.personas.get(agent)
+        return None if found is None else found.config
 
     async def _turn_back(self, row: StoredEntry) -> Appointment | None:
         try:
@@ -271,7 +303,7 @@ class Scheduler(Actor):
         name = prepared.name
         if isinstance(outcome, Committed):
             self._known_before.discard(name)
-            self._count(prepared)
+            count(prepared, self._services)
             self._go_on(prepared)
             return
         if isinstance(outcome, DuplicateError):
@@ -294,32 +326,6 @@ class Scheduler(Actor):
             self._agenda.put(prepared.name, self._as_known(after))
         for delivery in prepared.notes:
             self.tell(names.connector(delivery.address.connector), Deliver(delivery))
-
-    def _count(self, prepared: Prepared) -> None:
-        metrics, woken = self._services.metrics, prepared.woken
-        kind = prepared.before.kind
-        now = self._services.clock.wall()
-        for due in woken.slots:
-            metrics.slot(kind, "fired")
-            metrics.late(now - due)
-            LOG.info(
-                "appointment is due",
-                appointment=prepared.name,
-                kind=kind,
-                late=round(now - due, 3),
-            )
-        for reason, count in woken.skipped:
-            metrics.slot(kind, reason, count)
-            LOG.info(
-                "appointment skipped",
-                appointment=prepared.name,
-                kind=kind,
-                reason=reason,
-                count=count,
-            )
-        if woken.is_given_up:
-            metrics.slot(kind, "paused")
-            LOG.warning("appointment paused: it fails", appointment=prepared.name)
 
     # --- what is wanted --------------------------------------------------------------
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from actors.memory_kit import MemoryKit
     from actors.messages import Inbound
     from actors.metrics import LineMetrics
-    from actors.ports import MediaReader, Notebook, Noted
+    from actors.ports import MediaReader, Notebook, Noted, ReadChecklist
     from actors.rules.identity import Person
     from actors.rules.schedule import Appointment
     from actors.rules.voice import Translate
@@ -138,6 +138,9 @@ class Services:
 
     announcer: Announcer = field(default_factory=Announcer)
     """Writes down what other programs are told of."""
+
+    read_checklist: ReadChecklist | None = None
+    """Reads what a heartbeat looks after; None: nobody does."""
 
     media: MediaReader | None = None
     """Reads attachments; None: there is nobody to read them."""

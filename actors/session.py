@@ -36,17 +36,25 @@ from actors.showing import DraftDue
 from actors.signals import SignDue
 from actors.staffing import Renewed
 from actors.turn_taker import BeginAgain
+from actors.unsaid import taken_up
 from actors.vigil import LookAtTurn, SeeGone, see_gone
 from actors.words import TurnMoved
 from runtime.mailbox import MailboxConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     from actors.messages import Inbound
+    from actors.persona import Persona
     from actors.rules.hooking import HookSpec
 
 PAGE = 1000
+
+OWN_WORDS: dict[str, Callable[[Inbound, Persona], answers.Answer]] = {
+    "said": answers.reminder,
+    "told": taken_up,
+}
+"""What an agent says, or has said, without a turn; by the occasion."""
 
 NOT_ALL = "/stop all is for those who run this company; /stop is for everyone."
 
@@ -166,14 +174,13 @@ class Session(LineUp):
         command: commands.Command = commands.Words()
         if not (inbound.chain.agents or inbound.occasion):  # only people give commands
             command = commands.parse_command(inbound.text)
-        retries = self._services.account(inbound.address.connector).retries
-        state = message_state.MessageState(retries, hear.past)
+        state = message_state.MessageState(self._retries(inbound), hear.past)
         self._held[inbound.id] = Held(inbound, state)
         told = consent.told(hear, command, self, self._services)
         if told is not None:
             self._say(inbound, told)
-        elif inbound.occasion == "said":
-            self._put(answers.reminder(inbound, self._persona))
+        elif inbound.occasion in OWN_WORDS:
+            self._put(OWN_WORDS[inbound.occasion](inbound, self._persona))
         elif isinstance(command, commands.Stop):
             self._stop(inbound, command)
         elif isinstance(command, commands.Asked) and not commands.skill_named(
@@ -201,6 +208,12 @@ class Session(LineUp):
         going_on = going_on or self._look_at_line()
         if going_on is not None:
             await going_on
+
+    def _retries(self, inbound: Inbound) -> message_state.RetryPolicy:
+        retries = self._services.account(inbound.address.connector).retries
+        if inbound.occasion == "heartbeat":  # the next one comes anyway
+            return msgspec.structs.replace(retries, retries_failures=False)
+        return retries
 
     def _look_at_line(self) -> Awaitable[None] | None:
         current = self._queue.current

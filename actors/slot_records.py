@@ -15,7 +15,7 @@ import msgspec
 
 from actors.rules.decision import steps_of
 from actors.rules.keys import chat_partition
-from actors.rules.schedule import PLAN, slot_name
+from actors.rules.schedule import PLAN, slot_name, words_of
 from runtime.rows import Record
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ SUCCEEDED = frozenset(
 """Reasons for which a message was answered with what was wanted. All others go with an
 excuse, and that is a failure: what nobody can pay for, or may do, is to be paused."""
 
-Outcome = Literal["fired", "skipped", "paused"]
-"""It was carried out; it was not; the appointment rests from now on, since it fails."""
+Outcome = Literal["fired", "skipped", "put_off", "paused"]
+"""It was carried out; it was not; it comes later; the appointment rests from now on,
+since it fails."""
 
 
 class SlotRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -51,7 +52,7 @@ class SlotRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str
     outcome: Outcome
     reason: str = ""
-    """Why it was skipped: one word of `rules/schedule.Skip`."""
+    """Why it was skipped, or put off: one word of `rules/schedule.Skip`."""
 
     due: float
     """Unix seconds; of several the first."""
@@ -115,7 +116,7 @@ def _cut(text: str) -> str:
 def _bodies(
     name: str, it: Appointment, woken: Woken, inbounds: tuple[Inbound, ...]
 ) -> Iterator[tuple[str, SlotRecord]]:
-    what = " ".join((it.text or "; ".join(it.items)).split())
+    what = " ".join(words_of(it).split())
     body = SlotRecord(
         appointment=name,
         kind=it.kind,
@@ -127,13 +128,18 @@ def _bodies(
         due=it.next_due or it.run_at,
     )
     change = msgspec.structs.replace
-    for due, inbound in zip(woken.slots, inbounds, strict=True):
-        yield slot_name(name, due), change(body, due=due, message=inbound.id)
+    parts = len(inbounds) // len(woken.slots) if woken.slots else 0
+    times = [due for due in woken.slots for _ in range(parts)]
+    for due, inbound in zip(times, inbounds, strict=True):
+        yield inbound.platform_id, change(body, due=due, message=inbound.id)
     skipped = change(body, outcome="skipped")
     for reason, count in woken.skipped:
         # Why the reason: slots of one wake may be skipped for two of them.
         record_id = f"{slot_name(name, body.due)}:{reason}"
         yield record_id, change(skipped, reason=reason, count=count)
+    if woken.put_off is not None:
+        record_id = f"{slot_name(name, body.due)}:put_off"
+        yield record_id, change(body, outcome="put_off", reason=woken.put_off)
     if woken.is_given_up:
         record_id = f"{slot_name(name, body.due)}:paused"
         yield record_id, change(body, outcome="paused", reason="failures")

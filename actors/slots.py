@@ -11,24 +11,35 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import commits, telling
+from actors.barring import Outlook
 from actors.deliveries import Delivery
-from actors.messages import Inbound
-from actors.occasions import Times, as_inbound
+from actors.messages import Address, Inbound
+from actors.occasions import Times, as_inbound, parts_of
 from actors.rules import schedule
 from actors.rules.schedule import Appointment, Policy, Previous, Woken
-from actors.schedule_rows import SHOWN_ID, as_entry, part_of, read
+from actors.schedule_rows import SHOWN_ID, as_entry, part_at, part_of, read
 from actors.slot_records import SUCCEEDED, of_slots
+from runtime.entries import Entry
 from runtime.logs import EventLog
 from runtime.rows import Commit
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
+    from actors.barring import Barring, Overspent
     from actors.services import Services
     from runtime.entries import StoredEntry
     from runtime.rows import InboxState, StoredMessage
 
 LOG = EventLog("schedule")
+
+TOLD = "told"
+"""Kind of the entries that tell on which day something was told last."""
+
+OVERSPENT = (
+    "⚠️ {agent} has used {used:,} of its {limit:,} tokens a day for what it does by the"
+    " clock. What else is due today is left out; see: callboard schedule list"
+)
 
 GIVEN_UP = (
     "⚠️ I have paused this, since it failed {count} times in a row: {what}\n"
@@ -48,6 +59,10 @@ NOBODYS_FAULT = frozenset({"budget"})
 """Tomorrow there may be money again: no failure, and no success either."""
 
 
+WORST_FIRST: tuple[Previous, ...] = ("open", "failed", "done", "none")
+"""Of several messages of one slot, what counts."""
+
+
 class Prepared(msgspec.Struct, frozen=True):
     """What is to be stored about an appointment that woke, and told afterwards."""
 
@@ -59,15 +74,39 @@ class Prepared(msgspec.Struct, frozen=True):
     commit: Commit
 
 
+class Told(msgspec.Struct, frozen=True):
+    """What somebody is told beside a slot, and that they were."""
+
+    notes: tuple[Delivery, ...] = ()
+    entries: tuple[Entry, ...] = ()
+
+
+def in_parts(woken: Woken, count: int) -> Woken:
+    """Note as how many messages the last slot is carried out."""
+    if woken.after is None or not woken.slots:
+        return woken
+    after = msgspec.structs.replace(woken.after, last_parts=count)
+    return msgspec.structs.replace(woken, after=after)
+
+
+def chat_of(services: Services) -> Address | None:
+    """Give the chat in which whoever runs this company is told something."""
+    place = services.scheduler.report_to or services.approvals.approval_chat
+    connector, _, chat = place.partition("/")
+    return Address(connector, chat) if chat else None
+
+
 class Slots:
     """Prepares what is due.
 
     Args:
         services: store, clock, ids, settings.
+        barring: looks what stands in the way; None: nothing does.
     """
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, barring: Barring | None = None) -> None:
         config = services.scheduler
+        self._barring = barring
         self._services = services
         self.policy = Policy(
             catch_up=config.catch_up,
@@ -100,25 +139,39 @@ class Slots:
         services, now = self._services, self._services.clock.wall()
         zone = self.zone(it)
         previous = await self._previous(row.id, it)
-        woken = schedule.wake(it, now, zone, self.policy, previous)
+        outlook = Outlook()
+        if self._barring is not None:
+            outlook = await self._barring.look(it, zone)
+        woken = schedule.wake(it, now, zone, self.policy, previous, outlook.bar)
         if looks:
             woken = await self._without_known(row.id, it, woken)
+        parts = parts_of(outlook.groups)
+        woken = in_parts(woken, len(parts))
         is_plain = services.scheduler.reminders == "plain"
         times = Times(now, zone, self.policy.late_within, is_plain=is_plain)
         inbounds = tuple(
-            as_inbound(row.id, it, due, services.ids.new(), times)
+            as_inbound(row.id, it, due, services.ids.new(), times, part)
             for due in woken.slots
+            for part in parts
         )
         notes = (self._given_up(row.id, it, woken),) if woken.is_given_up else ()
+        told = await self._overspent(it, outlook.overspent)
         after = as_entry(row.id, row.owner, woken.after, row.part, row.version)
         commit = Commit(
             at=now,
             accepts=tuple(commits.as_accept(each, now) for each in inbounds),
-            deliveries=tuple(commits.as_enqueue(each, row.part) for each in notes),
+            deliveries=tuple(
+                commits.as_enqueue(each, part_at(each.address))
+                for each in (*notes, *told.notes)
+            ),
             records=of_slots(row, it, woken, inbounds),
-            entries=(after, *telling.of_slots(row.id, it, woken, services)),
+            entries=(
+                after,
+                *told.entries,
+                *telling.of_slots(row.id, it, woken, services),
+            ),
         )
-        return Prepared(row.id, it, woken, inbounds, notes, commit)
+        return Prepared(row.id, it, woken, inbounds, (*notes, *told.notes), commit)
 
     def turned_back(self, row: StoredEntry) -> Commit | None:
         """Reckon a row anew that was written at a time yet to come; None: as it is."""
@@ -137,7 +190,9 @@ class Slots:
         if not (it.last_due and it.repeat):
             return "none"
         slot = schedule.slot_name(name, it.last_due)
-        how = await self._ended(it, slot)
+        parts = range(1, it.last_parts + 1)
+        ends = {await self._ended(it, schedule.part_name(slot, n)) for n in parts}
+        how = next((each for each in WORST_FIRST if each in ends), "none")
         if it.kind == "autonomous" and how == "done":
             # What was decided in it may still be carried out: never two at once.
             return await self._ended(it, schedule.plan_name(slot))
@@ -155,6 +210,37 @@ class Slots:
             if await self._services.store.answered(it.address.connector, slot):
                 known.add(due)
         return schedule.without(woken, frozenset(known))
+
+    async def _overspent(self, it: Appointment, spent: Overspent | None) -> Told:
+        """Say once a day that an agent's tokens are used up."""
+        if spent is None:
+            return Told()
+        store, name = self._services.store, f"tokens/{spent.agent}"
+        known = await store.entry(TOLD, name)
+        if known is not None and known.body == msgspec.json.encode(spent.day):
+            return Told()
+        unique = self._services.ids.new()
+        where = chat_of(self._services) or it.address
+        note = Delivery(
+            id=f"{name}:{spent.day}:{unique}",
+            correlation_id=unique,
+            address=where,
+            agent="",
+            text=OVERSPENT.format(
+                agent=spent.agent, used=spent.used, limit=spent.limit
+            ),
+            kind="notice",
+            is_root=False,
+        )
+        entry = Entry(
+            kind=TOLD,
+            id=name,
+            owner="",
+            part=part_at(where),
+            body=msgspec.json.encode(spent.day),
+            expected=0 if known is None else known.version,
+        )
+        return Told((note,), (entry,))
 
     def _given_up(self, name: str, it: Appointment, woken: Woken) -> Delivery:
         count = it.failures + 1 if woken.after is None else woken.after.failures
@@ -177,3 +263,35 @@ def ended(message: StoredMessage) -> Previous:
     if message.state != "replied" or message.reason in SUCCEEDED:
         return ENDED[message.state]
     return "none" if message.reason in NOBODYS_FAULT else "failed"
+
+
+def count(prepared: Prepared, services: Services) -> None:
+    """Count and log what became of the slots that are stored."""
+    metrics, woken = services.metrics, prepared.woken
+    kind = prepared.before.kind
+    now = services.clock.wall()
+    for due in woken.slots:
+        metrics.slot(kind, "fired")
+        metrics.late(now - due)
+        LOG.info(
+            "appointment is due",
+            appointment=prepared.name,
+            kind=kind,
+            late=round(now - due, 3),
+        )
+    for reason, count in woken.skipped:
+        metrics.slot(kind, reason, count)
+        LOG.info(
+            "appointment skipped",
+            appointment=prepared.name,
+            kind=kind,
+            reason=reason,
+            count=count,
+        )
+    if woken.put_off and woken.after is not None:
+        metrics.slot(kind, "put_off")
+        later = round(woken.after.next_due - now)
+        LOG.info("appointment put off", appointment=prepared.name, seconds=later)
+    if woken.is_given_up:
+        metrics.slot(kind, "paused")
+        LOG.warning("appointment paused: it fails", appointment=prepared.name)

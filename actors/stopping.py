@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from actors import names
+from actors.occasions import LANES
 from actors.protocol import StopCaused
 from actors.rules.approvals import person
 from actors.rules.keys import session_key
@@ -28,8 +31,12 @@ def stop_awake(
     """
     scope = services.sessions.session_scope
     for agent in agents:
-        key = session_key(stop.by, agent, scope).text
-        actor.tell(names.sessions(agent), Keyed(key, stop, may_wake=False))
+        is_meant = stop.agent in {"", agent}
+        has_lanes = is_meant and not (stop.is_scoped or stop.correlation_id)
+        for lane in ("", *LANES) if has_lanes else ("",):
+            by = msgspec.structs.replace(stop.by, lane=lane)
+            key = session_key(by, agent, scope).text
+            actor.tell(names.sessions(agent), Keyed(key, stop, may_wake=False))
 
 
 def stop_in_room(

@@ -143,7 +143,10 @@ def tree(company: Company) -> Supervisor:
             ),
         ),
         *([closer] if services.sessions.close_sleeping else []),
-        ChildSpec(name="scheduler", start=lambda: Scheduler(services, connectors)),
+        ChildSpec(
+            name="scheduler",
+            start=lambda: Scheduler(services, connectors, company.roster),
+        ),
         ChildSpec(name="webhooks", start=lambda: WebhookIntake(services)),
         ChildSpec(name="notifiers", start=lambda: _notifiers(company)),
         ChildSpec(name="connectors", start=lambda: _connectors(company), shutdown=30.0),

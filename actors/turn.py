@@ -20,6 +20,7 @@ from actors.colleagues import Colleagues
 from actors.consulting import tools_of
 from actors.failures import as_failed
 from actors.ledger import total
+from actors.lightened import is_light, lightened
 from actors.meanwhile import Meanwhile
 from actors.overhearing import overhear
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded
@@ -79,6 +80,7 @@ class Turn(Actor):
             return
         start, services = message.start, self._services
         persona = playing(self._persona.as_read(message.files), start)
+        persona = lightened(persona, start.inbound)
         ends_at = trio.current_time() + self._seconds(persona, start)
         words = Words(self, start, services, persona.egress)
         question = Question(start)
@@ -88,7 +90,8 @@ class Turn(Actor):
 
         async def reminded() -> None:
             nonlocal memories
-            memories = await remind(start.inbound, persona, services, self)
+            if not is_light(persona, start.inbound):
+                memories = await remind(start.inbound, persona, services, self)
 
         async def overheard() -> None:
             nonlocal said

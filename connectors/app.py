@@ -35,6 +35,7 @@ from connectors import receipt_key
 from connectors.access_checks import access_of, approvers
 from connectors.announcing import Announcing
 from connectors.bridge import Bridge
+from connectors.checklists import read_checklist
 from connectors.config import AppConfig, TerminalConfig
 from connectors.drain import Drain
 from connectors.edges import Edges
@@ -206,6 +207,7 @@ async def open_app(
             scheduler=config.scheduler,
             find_zone=find_zone,
             standing=standing_of(config),
+            read_checklist=read_checklist,
             media=make_media_reader(config, clock, sandbox, stack),
             people=config.people,
             commands=config.commands,

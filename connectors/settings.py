@@ -50,6 +50,7 @@ from connectors.model_checks import (
 from connectors.notebook import check_notebook
 from connectors.people_checks import check_embedders, check_log_folder, check_people
 from connectors.personas import FILES, read_persona, unknown_files
+from connectors.quiet_checks import check_quiet
 from connectors.servers_file import with_servers_file
 from connectors.standing import check_autonomous
 from connectors.webhook_checks import check_webhooks
@@ -163,6 +164,7 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     yield from check_matrix(app)
     yield from check_webhooks(app)
     yield from check_hooks(app)
+    yield from check_quiet(app)
 
 
 def check_consent(app: AppConfig) -> Iterator[Complaint]:
@@ -247,7 +249,9 @@ def check_agent(name: str, agent: AgentConfig, app: AppConfig) -> Iterator[Compl
             others = [each for each in app.agents if each != name]
             yield from unknown(place, "agent", other, others)
     if agent.persona is not None:
-        yield from check_persona((*way, "persona"), agent.persona)
+        beat = agent.heartbeat
+        read = (beat.file,) if beat.chat else ()
+        yield from check_persona((*way, "persona"), agent.persona, read)
     yield from check_context((*way, "context"), agent.context)
     if agent.persona is None and not agent.prompt.strip():
         text = "this agent is told nothing about itself"
@@ -262,8 +266,16 @@ def check_context(way: Way, context: ContextConfig) -> Iterator[Complaint]:
         yield Complaint((*way, "time_zone"), text, hint)
 
 
-def check_persona(way: Way, folder: Path) -> Iterator[Complaint]:
-    """Check that a persona's folder can be read."""
+def check_persona(
+    way: Way, folder: Path, read: tuple[str, ...] = ()
+) -> Iterator[Complaint]:
+    """Check that a persona's folder can be read.
+
+    Args:
+        way: of the setting.
+        folder: the folder.
+        read: further files of it that somebody reads.
+    """
     if not any(folder.glob("*.md")):
         text = f"there is no folder {folder} with .md files in it"
         hint = "the path starts at the folder of the settings file"
@@ -272,7 +284,7 @@ def check_persona(way: Way, folder: Path) -> Iterator[Complaint]:
         read_persona(folder)
     except SettingsError as error:
         yield Complaint(way, str(error), error.hint)
-    for name in unknown_files(folder):
+    for name in sorted({*unknown_files(folder)}.difference(read)):
         text = f"{folder / name} is read by nobody"
         yield Complaint(way, text, close_to(name, FILES.values()), is_warning=True)
 

@@ -6,15 +6,17 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from actors.messages import Address
+from actors.records import USAGE, UsageRecord
 from actors.rules.schedule import Appointment
 from actors.schedule_rows import as_entry
 from connectors.cli import run
 from connectors.commands.scheduled import all_rows
 from runtime.clock import SystemClock
-from runtime.rows import Commit
+from runtime.rows import Commit, Record
 from tests.desk import commit_to, write_database
 
 if TYPE_CHECKING:
@@ -161,3 +163,90 @@ def test_names_are_checked_against_the_settings(path: Path, capsys: Output) -> N
     assert run([*command, "--agent", "anna", "--chat", "moon/you", "x"]) == 2
     assert "there is no connector 'moon'" in capsys.readouterr().err
     assert run([*command, "--agent", "anna", "--chat", "terminal/you", "x"]) == 0
+
+
+SETTINGS = """\
+default_agent = "anna"
+[store]
+path = "callboard.db"
+[models.scripted]
+kind = "scripted"
+script = "rules.toml"
+[models.cheap]
+kind = "scripted"
+script = "rules.toml"
+[connectors.cli]
+kind = "terminal"
+[scheduler.quiet]
+hours = ["22:00-07:00"]
+[agents.anna]
+prompt = "You are Anna."
+[agents.anna.heartbeat]
+model = "cheap"
+[agents.anna.scheduled]
+daily_tokens = 50_000
+"""
+
+
+@pytest.fixture
+def costly(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A database beside its settings, with what agents took today and by whom."""
+    folder = path.parent
+    (folder / "rules.toml").write_text("", encoding="utf-8")
+    (folder / "callboard.toml").write_text(SETTINGS, encoding="utf-8")
+    monkeypatch.chdir(folder)
+    now = SystemClock().wall()
+    ran = (("beat", "heartbeat", 1200), ("asked", "", 9000), ("news", "task", 34))
+    records = tuple(usage(name, occasion, tokens) for name, occasion, tokens in ran)
+    beat = appointment(kind="heartbeat", repeat="beat 30", by_settings="beat 30")
+    entry = as_entry("BEAT12345", "person:cli/sam", beat, 7, 0)
+    commit_to(path, Commit(at=now, records=records, entries=(entry,)))
+    return folder / "callboard.toml"
+
+
+def usage(name: str, occasion: str, tokens: int) -> Record:
+    body = UsageRecord(
+        agent="anna",
+        connector="cli",
+        sender_id="sam",
+        provider="cheap",
+        model="cheap",
+        input_tokens=tokens,
+        output_tokens=0,
+        cost=0.0,
+        seconds=1.0,
+        rounds=1,
+        attempt=1,
+        status="ok",
+        occasion=occasion,
+    )
+    return Record(
+        kind=USAGE, id=f"{name}#1", owner="anna", part=7, body=msgspec.json.encode(body)
+    )
+
+
+def test_the_list_says_what_it_costs_and_when_it_rests(
+    costly: Path, capsys: Output
+) -> None:
+    assert run(["schedule", "list", "--config", str(costly)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    header, cost = lines[-2:]
+    assert header.split()[:3] == ["AGENT", "TOKENS", "TODAY"]
+    assert cost.split()[:3] == ["anna", "1,234", "50,000"]
+    assert "cheap, light" in cost
+    assert "heartbeat 22:00-07:00; cron/autonomous 22:00-07:00 (skip)" in cost
+    assert "its checklist" in "\n".join(lines)
+    assert run(["schedule", "list", "--config", str(costly), "--json"]) == 0
+    found = {each["kind"]: each for each in json.loads(capsys.readouterr().out)}
+    beat = found["heartbeat"]
+    assert (beat["model"], beat["quiet"]) == ("cheap", ["22:00-07:00"])
+    assert (beat["tokens_today"], beat["daily_tokens"]) == (1234, 50_000)
+    assert (found["task"]["model"], found["task"]["quiet"]) == ("scripted", [])
+
+
+def test_without_settings_only_what_was_taken_is_known(
+    costly: Path, capsys: Output
+) -> None:
+    assert schedule(costly.parent / "callboard.db", "list") == 0
+    cost = capsys.readouterr().out.splitlines()[-1]
+    assert cost.split() == ["anna", "1,234", "-", "-", "-", "-"]

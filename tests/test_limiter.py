@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors import names
-from actors.limiter import LOOK_EVERY, Limiter
+from actors.limiter import LOOK_EVERY, AtWork, Limiter
 from actors.protocol import Acquire, Granted, Release
 from runtime.child import ChildSpec
 from runtime.supervisor import Supervisor, SupervisorConfig
@@ -196,3 +196,18 @@ async def test_never_more_than_allowed_and_nobody_is_forgotten(
             await trio.testing.wait_all_tasks_blocked()
             granted = set(turn_ids(bench.probe)) & set(wants.values())
             assert len(granted) == min(most, len(wants))
+
+
+async def test_who_is_at_work_is_known_by_how_the_name_begins(
+    autojump_clock: Clock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        bench = Bench(system, 1)
+        bench.acquire("agents/anna/sessions/a", "t1")
+        bench.acquire("agents/ben/sessions/b", "t2")  # waits, and that counts
+        await wait_settled(system)
+        for prefix in ("agents/anna/", "agents/ben/", "agents/anna/sessions/a"):
+            assert await bench.limiter.ask(AtWork(prefix)) is True
+        assert await bench.limiter.ask(AtWork("agents/carl/")) is False
+        bench.limiter.tell(Release("agents/anna/sessions/a"))
+        assert await bench.limiter.ask(AtWork("agents/anna/")) is False

@@ -126,7 +126,7 @@ class Book:
 
     def _first(self, it: Appointment) -> float | None:
         """Give the first slot from now on; 0 for a heartbeat without a purpose."""
-        if it.kind == "heartbeat" and not (it.items or it.text):
+        if it.kind == "heartbeat" and not (it.items or it.text or it.by_settings):
             return 0.0
         start = max(self.now, it.anchor - 1) if it.repeat else it.anchor - 1
         return it.rule(self.zone).next_after(start)

@@ -59,7 +59,7 @@ def remove_item(book: Book, item: str) -> Outcome:
         return Outcome(kind="not_found", what=item)
     left = tuple(each for each in it.items if each != gone[0])
     changed = msgspec.structs.replace(it, items=left)
-    if not (left or it.text):
+    if not (left or it.text or it.by_settings):
         changed = msgspec.structs.replace(changed, next_due=0.0)
     book.keep(found, changed)
     return Outcome(kind="heartbeat_removed", what=gone[0])

@@ -21,7 +21,7 @@ SessionScope = Literal["chat", "sender"]
 
 PARTITIONS = 256
 
-_FIELDS = 5
+_FIELDS = (5, 6)
 _ESCAPED = re.compile(r"(?:[^~/]|~0|~1)*")
 
 
@@ -35,10 +35,14 @@ class SessionKey(msgspec.Struct, frozen=True):
     sender: str = ""
     """Empty when all senders of the chat share the session."""
 
+    lane: str = ""
+    """See `Inbound.lane`; mostly empty, and then not written down."""
+
     @property
     def text(self) -> str:
         """The key in one line; different keys have different texts."""
-        return "/".join(map(_escape, msgspec.structs.astuple(self)))
+        parts = msgspec.structs.astuple(self)
+        return "/".join(map(_escape, parts if self.lane else parts[:-1]))
 
 
 def session_key(inbound: Inbound, agent: str, scope: SessionScope) -> SessionKey:
@@ -56,6 +60,7 @@ def session_key(inbound: Inbound, agent: str, scope: SessionScope) -> SessionKey
         chat=inbound.address.chat,
         thread=inbound.address.thread,
         sender=inbound.sender_id if by_sender else "",
+        lane=inbound.lane,
     )
 
 
@@ -66,10 +71,12 @@ def parse_key(text: str) -> SessionKey:
         ValueError: `text` is nothing that `SessionKey.text` writes.
     """
     parts = text.split("/")
-    if len(parts) != _FIELDS or not all(map(_ESCAPED.fullmatch, parts)):
+    is_whole = len(parts) in _FIELDS and (len(parts) == _FIELDS[0] or parts[-1])
+    if not (is_whole and all(map(_ESCAPED.fullmatch, parts))):
         raise ValueError(
             f"{text!r} is not a session key; expected"
-            " agent/connector/chat/thread/sender, with ~1 for / and ~0 for ~"
+            " agent/connector/chat/thread/sender, perhaps with /lane, and ~1 for /"
+            " and ~0 for ~"
         )
     return SessionKey(*map(_unescape, parts))
 

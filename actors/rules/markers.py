@@ -17,6 +17,7 @@ import msgspec
 
 from actors.rules import actions, tags
 from actors.rules.actions import Action, Delegation
+from actors.rules.control_words import plain
 from actors.rules.enveloped import EnvelopeSanitizer, open_envelope
 from actors.rules.reading import BadShape, read
 from actors.rules.sanitizer import Sanitizer
@@ -71,6 +72,9 @@ _UNTOLD: frozenset[tags.Family] = frozenset(
 )
 """Nobody was promised these; they are counted, and not talked about."""
 
+
+ALL_WELL = "HEARTBEAT_OK"
+"""The control word by which an agent says that it found nothing to do (F266)."""
 
 DONE = "done"
 """The control word by which an agent says that nothing more is to be said (F265)."""
@@ -161,6 +165,17 @@ class Parsed(msgspec.Struct, frozen=True):
         """
         nothing = not any(map(_has_meaning, self.visible))
         return bool(self.controls) and nothing and not (self.actions or self.notice)
+
+    def says_nothing(self, most: int) -> bool:
+        """True if it is withheld, or a heartbeat's few words that all is well.
+
+        Args:
+            most: characters that may stand beside `HEARTBEAT_OK`; 0: none.
+        """
+        has_word = ALL_WELL in map(plain, self.controls)
+        is_little = has_word and len(self.visible.strip()) <= most
+        is_all = not (self.actions or self.notice)
+        return self.is_withheld or (is_little and is_all)
 
     @property
     def is_silent(self) -> bool:

@@ -154,6 +154,15 @@ class Woken(msgspec.Struct, frozen=True):
     last_before: float = 0.0
     """What `last_due` stays at if none of the slots is carried out after all."""
 
+    put_off: Skip | None = None
+    """Why what was due comes later instead, if it does; see `Bar.until`."""
+
+
+def words_of(it: Appointment) -> str:
+    """Say what an appointment is about."""
+    own = "its checklist" if it.by_settings else ""
+    return "; ".join(each for each in (own, it.text, *it.items) if each)
+
 
 def slot_name(appointment_id: str, due: float) -> str:
     """Name a slot; the same whoever asks, and for no other one."""
@@ -191,6 +200,7 @@ def wake(
     it, is_given_up = _judge(it, policy, previous)
     slots: list[float] = []
     skipped: list[tuple[Skip, int]] = []
+    put_off: Skip | None = None
     if it.run_at and it.run_at <= now:
         slots.append(it.run_at)
         it = msgspec.structs.replace(it, run_at=0.0)
@@ -199,7 +209,7 @@ def wake(
         following = it.rule(zone).next_after(now) if it.repeat else None
         reason = _reason_not_to(it, previous, bar)
         if due and bar is not None and reason == bar.reason and bar.until > now:
-            following = bar.until
+            following, put_off = bar.until, bar.reason
             count = _passed_over(it, zone, following) - missed
             skipped.append((bar.reason, max(0, count)))
         elif reason is not None:
@@ -219,7 +229,7 @@ def wake(
     is_over = not (after.wakes or after.paused or after.kind == "heartbeat")
     told = tuple(each for each in skipped if each[1])
     left = None if is_over else after
-    return Woken(tuple(slots), told, left, is_given_up, it.last_due)
+    return Woken(tuple(slots), told, left, is_given_up, it.last_due, put_off)
 
 
 def without(woken: Woken, known: frozenset[float]) -> Woken:

@@ -64,13 +64,15 @@ def is_caused(
         inbound: what another agent, or the same once more, was given to do.
         by: the `/stop`.
         agent: whom it was said to; empty: to all that are there, so what they were
-            asked themselves before it is meant, too.
+            asked themselves before it is meant, too; as is what they do in a lane.
         correlation_id: only what goes back to this message; empty: to any.
         is_all: whoever asked for it in that chat.
     """
     if correlation_id and inbound.correlation_id != correlation_id:
         return False
     is_theirs = inbound.address == by.address if is_all else is_of(inbound, by)
+    if inbound.lane:
+        return is_theirs
     if not agent:
         # Looked at again after a fault, it ends nothing that was asked since.
         return is_theirs and inbound.received_at <= by.received_at

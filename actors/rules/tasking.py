@@ -23,6 +23,9 @@ SHORTEST_PREFIX = 4
 
 MOST_SIMILAR = 3
 
+SETTLED = "[agents.{}.heartbeat]"
+"""Where a heartbeat stands that nobody asked for in a chat."""
+
 
 def schedule(book: Book, wish: actions.Schedule) -> Outcome:
     """Set a reminder, or a task that the agent does later (F243, F244)."""
@@ -75,7 +78,10 @@ def cancel(book: Book, prefix: str) -> Outcome:
     found = _find(book, prefix)
     if isinstance(found, Outcome):
         return found
-    it = book.kept.pop(found)
+    it = book.kept[found]
+    if it.by_settings:
+        return refused(what_of(it), f"the settings have it: {SETTLED.format(it.agent)}")
+    del book.kept[found]
     book.changed[found] = None
     return Outcome(kind="cancelled", what=what_of(it))
 

@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 import msgspec
+from msgspec.structs import asdict as as_dict
 
+from actors.rules.schedule import words_of
 from actors.schedule_rows import SHOWN_ID
 from connectors.commands import schedule_history
-from connectors.commands.database import database_options, find_database, json_option
+from connectors.commands.database import (
+    database_options,
+    find_database,
+    json_option,
+    settings_beside,
+)
 from connectors.commands.printing import (
     first_words,
     lasting,
@@ -19,6 +26,7 @@ from connectors.commands.printing import (
     table,
     when,
 )
+from connectors.commands.schedule_cost import Costs
 from connectors.commands.scheduled import Row, all_rows, find_row
 from runtime.clock import SystemClock
 
@@ -52,6 +60,8 @@ class Shown(msgspec.Struct, frozen=True):
     fired: int
     skipped: int
     failures: int
+    by_settings: str
+    """The rule that the settings give it; empty: somebody asked for it."""
 
 
 @click.command("list")
@@ -62,15 +72,18 @@ def list_appointments(
     config: Path | None, db: Path | None, agent: str | None, *, as_json: bool
 ) -> None:
     """List appointments, the next one first."""
-    rows = all_rows(find_database(config, db))
-    rows = [row for row in rows if agent in {None, row.it.agent}]
+    path, settings = find_database(config, db), settings_beside(config, db)
+    rows = [row for row in all_rows(path) if agent in {None, row.it.agent}]
+    costs = Costs(path, None if settings is None else settings.value)
     if as_json:
-        say_json([shown(row) for row in rows])
+        say_json([{**as_dict(shown(row)), **as_dict(costs.of(row))} for row in rows])
     elif not rows:
         say("Nothing is scheduled.")
     else:
         now = SystemClock().wall()
         for line in table(HEADERS, [cells(row, now) for row in rows]):
+            say(line)
+        for line in costs.told(rows):
             say(line)
 
 
@@ -118,6 +131,7 @@ def shown(row: Row) -> Shown:
         fired=it.fired,
         skipped=it.skipped,
         failures=it.failures,
+        by_settings=it.by_settings,
     )
 
 
@@ -136,5 +150,5 @@ def cells(row: Row, now: float) -> tuple[object, ...]:
         lasting(max(0.0, it.wakes - now)) if it.wakes else "",
         it.repeat or "once",
         state,
-        first_words(it.text or "; ".join(it.items)),
+        first_words(words_of(it)),
     )

@@ -46,7 +46,7 @@ class SlotRun(msgspec.Struct, frozen=True, kw_only=True):
 
     ended_at: str | None
     status: str
-    """Of a message as in `queue list`; `skipped`, `paused`, `forgotten`."""
+    """Of a message as in `queue list`; `skipped`, `put_off`, `paused`, `forgotten`."""
 
     reason: str
     count: int

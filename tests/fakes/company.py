@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from actors.deliveries import Delivery, Draft
     from actors.messages import ModelRequest
     from actors.notifying import Receiver
-    from actors.ports import MediaReader, Speak, Tool, ToolSource
+    from actors.ports import MediaReader, ReadChecklist, Speak, Tool, ToolSource
     from actors.rules.sending import OnUnknown
     from actors.services import Rememberer
     from actors.transport import Ingress
@@ -255,6 +255,7 @@ class Cast:
     hooks: HookBook = HookBook()  # noqa: RUF009  frozen
     hook_branches: tuple[ChildSpec, ...] = ()
     hook_figures: object = None
+    read_checklist: ReadChecklist | None = None
     receipt_key: bytes = b""
     notice_after: float = 0.0
     """Stands for the one in `limits`: most stories are about something else."""
@@ -295,6 +296,7 @@ class Cast:
             agent_access=self.agent_access,
             scheduler=self.scheduler,
             announcer=self.announcer,
+            read_checklist=self.read_checklist,
             receipt_key=self.receipt_key,
             hooks=self.hooks,
             media=self.media,

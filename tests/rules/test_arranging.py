@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
+import msgspec
 import pytest
 
 from actors.rules.actions import (
@@ -177,3 +178,17 @@ def test_likeness_goes_by_words_or_in_chinese_by_pairs() -> None:
     assert are_alike("给妈妈打电话", "给妈妈打电话吧")
     assert not are_alike("给妈妈打电话", "明天去买牛奶")
     assert not are_alike("", "")
+
+
+def test_what_the_settings_have_is_theirs_to_end_and_rests_never() -> None:
+    made = book()
+    carry_out(made, AddHeartbeatItem("the oven"))
+    ((name, it),) = made.kept.items()
+    made.kept[name] = msgspec.structs.replace(it, by_settings="beat 30")
+    told = carry_out(made, CancelTask(name))
+    assert (told.kind, name in made.kept) == ("refused", True)
+    assert "[agents.anna.heartbeat]" in told.why
+    assert carry_out(made, RemoveHeartbeatItem("oven")).kind == "heartbeat_removed"
+    assert made.kept[name].next_due == it.next_due
+    assert carry_out(made, SetHeartbeatInterval(60)).kind == "heartbeat_set"
+    assert made.kept[name].next_due

@@ -308,3 +308,15 @@ def test_a_million_letters_are_read_in_one_pass(unit: str) -> None:
         most_held = max(most_held, len(sanitizer._tagged.held))
     assert most_held <= 51
     assert len(visible(text)) <= len(text)
+
+
+def test_few_words_beside_all_is_well_say_nothing() -> None:
+    few = parse("All is well.\nHEARTBEAT_OK", "assistant")
+    assert not few.is_withheld
+    assert few.says_nothing(12)
+    assert not few.says_nothing(11)
+    assert parse("**HEARTBEAT_OK**", "assistant").says_nothing(0)
+    assert not parse("Well.\nNO_REPLY", "assistant").says_nothing(300)
+    assert not parse("All is well.", "assistant").says_nothing(300)
+    marked = parse("SCHEDULE: tea | in 5 minutes | none\nHEARTBEAT_OK", "assistant")
+    assert not marked.says_nothing(300), "what it asks for is not passed over"

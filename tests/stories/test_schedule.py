@@ -8,6 +8,7 @@ import trio
 import trio.testing
 
 from actors.arrangement import origin_of, wishes_of
+from actors.errors import ModelBusyError
 from actors.rules.actions import (
     AddHeartbeatItem,
     CancelTask,
@@ -17,11 +18,12 @@ from actors.rules.actions import (
     Schedule,
     UpdateTask,
 )
+from actors.rules.message_state import RetryPolicy
 from actors.schedule_config import SchedulerConfig
 from actors.schedule_shown import listed
 from connectors.model_checks import find_zone
 from tests.fakes.arranging import arrange, kept
-from tests.fakes.company import Cast, FakeModel, at_rest, open_company
+from tests.fakes.company import Cast, FakeModel, Says, at_rest, open_company
 from tests.fakes.neighbours import anna, words
 from tests.puppet import virtual
 
@@ -252,3 +254,20 @@ async def test_a_heartbeat_that_finds_nothing_is_not_heard_of(
         cast.platform.write("hello")
         await at_rest(cast)
     assert len(cast.model.requests[-1].lines) == 1, "no trace in the conversation"
+
+
+async def test_a_task_that_fails_is_tried_again_and_done_once(
+    autojump_clock: Clock,
+) -> None:
+    full = Says(error=ModelBusyError("full"))  # three times are one turn
+    answers = iter((full, full, full, Says("here are the news")))
+    cast = Cast(model=FakeModel(lambda _: next(answers)))
+    cast.retries = RetryPolicy(attempts=3, first_wait=60.0)
+    async with open_company(autojump_clock, cast) as system:
+        await arrange(system, cast, TASK)
+        await trio.sleep(4000)
+        await at_rest(cast)
+    waiting, done = cast.platform.said()
+    assert "I will try again in" in waiting
+    assert done == "anna: here are the news"
+    assert await cast.inbox() == {"replied": 1}

@@ -1,0 +1,192 @@
+"""What stands in the way of something that is due, and what a heartbeat looks after.
+
+Looked at when a slot is due and not before: quiet hours, the day's tokens, whether the
+agent is at work, its checklist. Only a slot set by hand is never held up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from actors import names
+from actors.config import AgentConfig
+from actors.day_tokens import DayTokens, midnight, zone_of_day
+from actors.errors import ToolError
+from actors.limiter import AtWork
+from actors.rules import checklist, quiet_hours
+from actors.rules.checklist import Group
+from actors.rules.keys import SessionKey
+from actors.rules.local_time import shown
+from actors.rules.schedule import Bar
+from runtime.errors import KernelError
+from runtime.logs import EventLog
+from runtime.ref import UNANSWERED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import tzinfo
+
+    from actors.rules.schedule import Appointment
+    from actors.services import Services
+    from runtime.actor import Actor
+
+    Config = Callable[[str], AgentConfig | None]
+
+LOG = EventLog("schedule")
+
+ANSWERED_WITHIN = 1.0
+"""Seconds that the limiter may take to answer; it does nothing but count."""
+
+
+class Overspent(msgspec.Struct, frozen=True):
+    """An agent has used up its tokens for the day."""
+
+    agent: str
+    used: int
+    limit: int
+    day: str
+    """As `2026-11-23`."""
+
+
+class Outlook(msgspec.Struct, frozen=True):
+    """How it stands with something that is due."""
+
+    bar: Bar | None = None
+    groups: tuple[Group, ...] = ()
+    """What a heartbeat looks after; nothing for all others."""
+
+    overspent: Overspent | None = None
+
+
+OPEN = Outlook()
+
+
+class Barring:
+    """Looks what stands in the way.
+
+    Args:
+        services: store, clock, settings.
+        config: gives an agent's settings as they are now; None: it is gone.
+        scheduler: on whose behalf the limiter is asked who is at work.
+    """
+
+    def __init__(self, services: Services, config: Config, scheduler: Actor) -> None:
+        self._services = services
+        self._config = config
+        self._scheduler = scheduler
+        self._tokens = DayTokens(services)
+
+    async def look(self, it: Appointment, zone: tzinfo) -> Outlook:
+        """Look at an appointment that is due.
+
+        Args:
+            it: the appointment.
+            zone: by whose clocks it goes.
+
+        Raises:
+            StoreUnavailableError: the disk fails.
+        """
+        config = self._config(it.agent) or AgentConfig()
+        now = self._services.clock.wall()
+        found = OPEN
+        is_due = bool(it.next_due) and it.next_due <= now and not it.paused
+        if is_due:
+            found = await self._held_up(it, zone, config)
+        if it.kind != "heartbeat":
+            return found
+        # By hand also what is held up is looked after, and needs its list.
+        has_to_read = found.bar is None or 0 < it.run_at <= now
+        listed = await self._listed(it, config) if has_to_read else OPEN
+        bar = found.bar or listed.bar
+        return Outlook(bar, listed.groups, found.overspent)
+
+    async def _held_up(
+        self, it: Appointment, zone: tzinfo, config: AgentConfig
+    ) -> Outlook:
+        bar = self._quiet(it, zone, config)
+        if bar is not None:
+            return Outlook(bar)
+        spent = await self._overspent(it, config)
+        if spent is not None:
+            return spent
+        return Outlook(await self._busy(it, config))
+
+    def _quiet(self, it: Appointment, zone: tzinfo, config: AgentConfig) -> Bar | None:
+        services = self._services
+        quiet = services.scheduler.quiet
+        own = config.heartbeat.quiet
+        hours, is_own = quiet_hours.hours_of(it.kind, own, quiet)
+        if quiet.time_zone and not is_own:
+            zone = services.find_zone(quiet.time_zone) or zone
+        stretches = quiet_hours.read(hours)
+        until = quiet_hours.quiet_until(stretches, services.clock.wall(), zone)
+        if not until:
+            return None
+        is_moved = quiet.then == "move" or not it.repeat
+        return Bar("quiet", until if is_moved else 0.0)
+
+    async def _overspent(self, it: Appointment, config: AgentConfig) -> Outlook | None:
+        limit = config.scheduled.daily_tokens
+        asks_nobody = it.kind == "reminder" and (
+            self._services.scheduler.reminders == "plain"
+        )
+        if not limit or asks_nobody:
+            return None
+        used = await self._tokens.of(it.agent)
+        if used < limit:
+            return None
+        now, zone = self._services.clock.wall(), zone_of_day(self._services)
+        bar = Bar("tokens", 0.0 if it.repeat else midnight(now, zone, 1))
+        day = shown(now, zone).date().isoformat()
+        return Outlook(bar, overspent=Overspent(it.agent, used, limit, day))
+
+    async def _busy(self, it: Appointment, config: AgentConfig) -> Bar | None:
+        unless = config.heartbeat.unless_busy
+        if it.kind != "heartbeat" or unless == "never":
+            return None
+        is_busy = await self._at_work(sessions_of(it, unless))
+        return Bar("busy") if is_busy else None
+
+    async def _at_work(self, sessions: str) -> bool:
+        """Ask whether one of these sessions has a turn; in doubt, none has."""
+        limiter = self._scheduler.find(names.LIMITER)
+        if limiter is None:
+            return False
+        try:
+            return bool(await limiter.ask(AtWork(sessions), timeout=ANSWERED_WITHIN))
+        except (*UNANSWERED, KernelError) as error:
+            LOG.warning("nobody says who is at work", why=str(error))
+            return False
+
+    async def _listed(self, it: Appointment, config: AgentConfig) -> Outlook:
+        """Read what there is to look after; by settings also from the file."""
+        text, settings = "", config.heartbeat
+        read = self._services.read_checklist
+        if it.by_settings and config.persona is not None and read is not None:
+            file = config.persona / settings.file
+            try:
+                text = await read(file)
+            except ToolError as error:
+                LOG.warning("checklist not read", agent=it.agent, why=str(error))
+                return Outlook(Bar("unread"))
+        most = self._services.scheduler.max_items
+        items = checklist.parse(text)
+        if len(items) > most:
+            left = len(items) - most
+            LOG.warning("checklist too long", agent=it.agent, left_out=left)
+        items = checklist.with_asked(items[:most], it.items)
+        groups = checklist.grouped(items, settings.max_groups)
+        if not (groups or it.text):
+            return Outlook(Bar("empty"))
+        return Outlook(groups=groups)
+
+
+def sessions_of(it: Appointment, where: Literal["agent", "chat"]) -> str:
+    """Give how the names of those sessions begin in which an agent may be at work."""
+    root = f"{names.sessions(it.agent)}/"
+    if where == "agent":
+        return root
+    key = SessionKey(it.agent, it.address.connector, it.address.chat).text
+    return f"{root}{key.removesuffix('//')}/"
