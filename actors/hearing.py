@@ -6,6 +6,7 @@ each agent answered lately, and how often other programs were answered.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -61,8 +62,14 @@ class Hearing:
         place = place_of(replied.inbound)
         self._forget(self._windows.answered(replied.agent, place, replied.at))
 
-    def sweep(self) -> None:
-        """Forget what is over."""
+    def sweep(self, oldest: float = math.inf) -> None:
+        """Forget what is over.
+
+        Args:
+            oldest: Unix seconds at which the oldest message was stored that is not
+                settled: whom it is for is decided anew after a restart, by what was
+                so then.
+        """
         clock = self._services.clock
         groups = self.allotted.table.groups
         lengths = {
@@ -70,7 +77,7 @@ class Hearing:
             for agent in self.allotted.agents
         }
         self._peers.sweep(clock.monotonic())
-        self._forget(self._windows.expire(lengths, clock.wall()))
+        self._forget(self._windows.expire(lengths, min(clock.wall(), oldest)))
 
     def _forget(self, keys: tuple[SessionKey, ...]) -> None:
         if keys:

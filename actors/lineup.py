@@ -16,6 +16,8 @@ from actors.lifespan import Lifespan
 from actors.meanwhile import AskMeanwhile
 from actors.protocol import StopCaused
 from actors.rules import message_state, queueing
+from runtime.errors import StoreUnavailableError
+from runtime.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -23,15 +25,31 @@ if TYPE_CHECKING:
     from actors.messages import Inbound
     from actors.together import Composition
 
-LookedUp = queueing.GatherOver | AskMeanwhile
+LOG = EventLog("session")
+
+# Chosen: seconds until the disk is asked again what a turn answered.
+READ_AGAIN = 1.0
+
+
+class LookAgain(msgspec.Struct, frozen=True):
+    """A note to itself: the disk may say by now what a turn answered."""
+
+
+LookedUp = queueing.GatherOver | AskMeanwhile | LookAgain
 """What a session hears about its line."""
 
 
 class LineUp(Lifespan):
     """A conversation that takes its messages by a busy policy."""
 
+    _looking: tuple[str, ...] = ()
+    """Ids of what has no place yet: the first waits for the disk, the others behind."""
+
     def _line_up(self, held: Held) -> Awaitable[None] | None:
         """Give a message its place."""
+        if self._looking:
+            self._looking = (*self._looking, held.inbound.id)
+            return None
         heard = self._as_heard(held)
         if heard.is_owed:
             return self._line_up_again(held, heard)
@@ -51,7 +69,13 @@ class LineUp(Lifespan):
         """Give a message its place, and to those that shared its turn theirs."""
         inbound, store = held.inbound, self._services.store
         stream = f"{self._history.stream}/{inbound.id}"
-        found = await together.read_back(store, stream, inbound)
+        try:
+            found = await together.read_back(store, stream, inbound)
+        except StoreUnavailableError as error:
+            LOG.warning("steps not read yet", why=str(error))
+            self._looking = (inbound.id,)
+            self.after(READ_AGAIN, LookAgain())
+            return
         found = self._still_free(found)
         others = (*found.also, *found.injected)
         for each in others:
@@ -77,6 +101,23 @@ class LineUp(Lifespan):
         )
         self._effects(self._queue.on(again))
 
+    async def _look_again(self) -> None:
+        """Give those their places that waited for the disk, in their order."""
+        looking, self._looking = self._looking, ()
+        for inbound_id in looking:
+            held = self._held.get(inbound_id)
+            if held is not None and (lining := self._line_up(held)) is not None:
+                await lining
+
+    def _stop_looking(self, ids: frozenset[str]) -> bool:
+        """Let go of what was stopped before it had a place; give whether any was."""
+        gone = tuple(each for each in self._looking if each in ids)
+        # The timer goes on for whoever is left.
+        self._looking = tuple(each for each in self._looking if each not in ids)
+        for each in gone:
+            self._cancelled(self._held[each])
+        return bool(gone)
+
     def _still_free(self, found: Composition) -> Composition:
         """Leave out what has a turn of its own by now."""
         running = self._queue.members
@@ -99,12 +140,15 @@ class LineUp(Lifespan):
             state = message_state.MessageState(account.retries, past)
             self._held[inbound.id] = Held(inbound, state)
 
-    def _on_line(self, message: LookedUp) -> None:
+    def _on_line(self, message: LookedUp) -> Awaitable[None] | None:
         """Begin what was gathered, or give a turn what came meanwhile."""
+        if isinstance(message, LookAgain):
+            return self._look_again()
         if isinstance(message, AskMeanwhile):
             self._tell_meanwhile(message)
         else:
             self._effects(self._queue.on(message))
+        return None
 
     def _tell_meanwhile(self, asked: AskMeanwhile) -> None:
         """Put what came meanwhile into the running turn."""

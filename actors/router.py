@@ -5,6 +5,7 @@ Who hears them is decided in `deciding.py`.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
@@ -127,7 +128,6 @@ class Router(Deciding):
 
     async def _take_up_again(self) -> None:
         self._is_taking_up = False
-        self._hearing.sweep()
         # Before: what was stored goes out before what is said next in the same chat.
         for name in self._connectors:
             self.tell(names.connector(name), DrainOutbox())
@@ -142,6 +142,7 @@ class Router(Deciding):
         found: Counter[str] = Counter()
         rows = await read_open(self._services.store)
         found.update(row.connector for row in rows)
+        self._hearing.sweep(min((row.at for row in rows), default=math.inf))
         mine = [row for row in rows if row.connector in self._connectors]
         self._allotted.forget_all_but({row.id for row in mine})
         # Copies for further agents stand where their original stands. What an earlier

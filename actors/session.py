@@ -147,20 +147,21 @@ class Session(LineUp):
             ):
                 return self._on_turn(message)
             case _ if isinstance(message, Beside | Change | LookedUp | SeeGone):
-                self._on_the_side(message)
+                return self._on_the_side(message)
             case _:
                 return super().on_receive(message)
         return None
 
-    def _on_the_side(self, message: Beside | Change | LookedUp | SeeGone) -> None:
+    def _on_the_side(self, message: Beside | Change | LookedUp | SeeGone) -> object:
         if isinstance(message, Beside):
             self._beside(message)
         elif isinstance(message, LookedUp):
-            self._on_line(message)
+            return self._on_line(message)
         elif isinstance(message, SeeGone):
             see_gone(message, self._persona.name, self, self._services)
         else:
             self._changes(message)
+        return None
 
     # --- hearing ----------------------------------------------------------------
 
@@ -299,4 +300,5 @@ class Session(LineUp):
             self._outgoing.stop_after(current.inbound, stop)
         self._effects(effects)
         ended = queueing.CancelCurrent | queueing.DropWaiting
-        return any(isinstance(each, ended) for each in effects), is_late
+        is_stopped = any(isinstance(each, ended) for each in effects)
+        return self._stop_looking(ids) or is_stopped, is_late

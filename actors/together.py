@@ -11,15 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
-import trio
 
 from actors.messages import Inbound
 from actors.rules.busy_policies import Style
 from actors.rules.keys import chat_partition
 from actors.rules.turn import Joined
 from actors.steps import JOINED, TOGETHER
-from runtime.errors import StoreUnavailableError
-from runtime.logs import EventLog
 from runtime.rows import Append, Claim, Commit, Defer, NewEvent
 
 if TYPE_CHECKING:
@@ -27,12 +24,7 @@ if TYPE_CHECKING:
     from actors.rules.message_state import PutOff
     from runtime.store import Store
 
-LOG = EventLog("session")
-
 PAGE = 1000
-
-# Chosen: seconds until the disk is asked again what a turn answered.
-READ_AGAIN = 1.0
 
 
 class Member(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -118,25 +110,16 @@ def as_put_back(held: Held, put_off: PutOff, now: float) -> Commit:
 async def read_back(store: Store, stream: str, inbound: Inbound) -> Composition:
     """Read which messages a turn answered when it was cut off.
 
-    Waits while the disk does not say: begun without them, it would leave them out.
-
     Args:
         store: where to look.
         stream: of the turn's steps.
         inbound: whose turn it is.
 
     Raises:
+        runtime.errors.StoreUnavailableError: not now; begun all the same, the turn
+            would leave the others out.
         runtime.errors.StoreError: it is damaged.
     """
-    while True:
-        try:
-            return await _read_back(store, stream, inbound)
-        except StoreUnavailableError as error:
-            LOG.warning("steps not read yet", why=str(error))
-            await trio.sleep(READ_AGAIN)
-
-
-async def _read_back(store: Store, stream: str, inbound: Inbound) -> Composition:
     together, joined, has_steps = None, list[Member](), False
     after = 0
     while True:

@@ -12,6 +12,7 @@ import trio.testing
 from actors import names
 from actors.checker import Checked
 from actors.checking import LOST_AFTER
+from actors.commits import as_accept
 from actors.group_config import GroupConfig
 from actors.protocol import Replied, Route, TakeUp
 from actors.router import SWEEP_EVERY, Router
@@ -135,6 +136,26 @@ async def test_what_was_decided_goes_the_same_way_though_the_window_is_over(
         heard = ids(await crossing.heard())["anna"]
     assert set(heard) == {"m3"}
     assert (await store.counts()).inbox == {"accepted": 1, "dropped": 1}
+
+
+async def test_after_a_death_it_is_decided_by_what_was_so_when_it_came(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    await open_window(store, EPOCH - 60)
+    inbound = group("and now?", 2)
+    row = as_accept(inbound, EPOCH)
+    await store.commit(Commit(at=EPOCH, accepts=(row,)))
+    async with open_room(autojump_clock, store) as crossing:
+        await crossing.heard()
+        await trio.sleep(900)  # its window is over by now, and nobody has answered
+        assert len(await store.entries(KIND)) == 1
+    store = store.reopened()
+    async with open_room(autojump_clock, store) as crossing:
+        assert ids(await crossing.heard())["anna"] == ["m2"]
+        await store.commit(Commit(at=EPOCH, settles=(Settle("m2", "replied", "ok"),)))
+        await trio.sleep(2 * SWEEP_EVERY)
+        assert await store.entries(KIND) == ()
 
 
 async def test_who_has_a_copy_from_before_hears_the_original_no_more(
