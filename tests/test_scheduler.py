@@ -2,139 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 import trio
 import trio.testing
 
-from actors import names
-from actors.messages import Address, Inbound
-from actors.protocol import CloseDoor, Deliver, Route
-from actors.rules.schedule import Appointment, slot_name
-from actors.schedule_config import SchedulerConfig
-from actors.schedule_rows import KIND, as_entry, read
-from actors.scheduler import LOOK_EVERY, Scheduler
+from actors.messages import Address
+from actors.protocol import CloseDoor
+from actors.rules.schedule import slot_name
+from actors.schedule_rows import KIND, as_entry
+from actors.scheduler import LOOK_EVERY
 from actors.scheduling import LookAgain, Scheduled
-from actors.slot_records import SLOT, SlotRecord
-from connectors.model_checks import find_zone
 from runtime.memory_store import MemoryStore
-from runtime.metrics import Metrics
-from runtime.rows import Commit, Settle
+from runtime.rows import Commit
 from tests.fakes.company import EPOCH
-from tests.fakes.neighbours import make_services, of_kind, probe
-from tests.puppet import virtual
+from tests.schedule_bed import DAY, every, open_bench
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from runtime.ref import ActorRef
-    from runtime.rows import SettledState
-    from runtime.testing import Probe
-
     Clock = trio.testing.MockClock
-
-DAY = 86_400.0
-
-
-class JumpingClock:
-    """Trio's clock, and one on the wall that may be set wrong."""
-
-    def __init__(self) -> None:
-        self.wrong_by = 0.0
-
-    def monotonic(self) -> float:
-        return trio.current_time()
-
-    def wall(self) -> float:
-        return EPOCH + trio.current_time() + self.wrong_by
-
-
-class Bench:
-    """A scheduler, and what it told its neighbours."""
-
-    def __init__(self, store: MemoryStore) -> None:
-        self.store = store
-        self.clock = JumpingClock()
-        self.metrics = Metrics()
-        self.scheduler: ActorRef
-        self.router: Probe
-        self.connector: Probe
-
-    def services(self) -> Any:
-        services = make_services(self.store, metrics=self.metrics)
-        return replace(
-            services,
-            clock=self.clock,
-            scheduler=SchedulerConfig(),
-            find_zone=find_zone,
-        )
-
-    async def put(self, name: str, **fields: Any) -> None:
-        await self.store.commit(self.row(name, **fields))
-
-    def row(self, name: str, expected: int | None = None, **fields: Any) -> Commit:
-        given: dict[str, Any] = {
-            "kind": "task",
-            "agent": "anna",
-            "address": Address("fake", "room"),
-            "sender_id": "zoe",
-            "text": name,
-            "anchor": fields.get("next_due", 0.0),
-        }
-        it = Appointment(**{**given, **fields})
-        entry = as_entry(name, "person:fake/zoe", it, 7, expected)
-        return Commit(at=self.clock.wall(), entries=(entry,))
-
-    def heard(self) -> list[Inbound]:
-        return [route.inbound for route in of_kind(self.router, Route)]
-
-    def slots(self) -> list[str]:
-        return [each.platform_id for each in self.heard()]
-
-    def accepted(self) -> list[str]:
-        return [row.platform_id for row in self.store._rows.inbox.values()]
-
-    async def settle_all(
-        self, state: SettledState = "replied", reason: str = "ok"
-    ) -> None:
-        rows = await self.store.unsettled()
-        settles = tuple(Settle(row.id, state, reason) for row in rows)
-        await self.store.commit(Commit(at=self.clock.wall(), settles=settles))
-
-    async def it(self, name: str) -> Appointment | None:
-        row = await self.store.entry(KIND, name)
-        return None if row is None else read(row)
-
-    def counted(self, kind: str, outcome: str) -> bool:
-        text = self.metrics.render().decode()
-        line = f'callboard_appointments_due_total{{kind="{kind}",outcome="{outcome}"}}'
-        return any(each.startswith(line) for each in text.splitlines())
-
-
-@asynccontextmanager
-async def open_bench(
-    clock: Clock,
-    store: MemoryStore | None = None,
-    **rows: dict[str, Any],
-) -> AsyncGenerator[Bench]:
-    bench = Bench(store or MemoryStore())
-    for name, fields in rows.items():
-        await bench.put(name, **fields)
-    async with virtual(clock) as system:
-        bench.router = probe(system, names.ROUTER)
-        bench.connector = probe(system, names.connector("fake"))
-        scheduler = Scheduler(bench.services(), frozenset({"fake"}))
-        bench.scheduler = system.spawn(scheduler, name=names.SCHEDULER)
-        yield bench
-
-
-def every(seconds: float, **fields: Any) -> dict[str, Any]:
-    repeat = f"every {seconds:.0f}s"
-    return {"repeat": repeat, "anchor": EPOCH, "next_due": EPOCH + seconds, **fields}
 
 
 async def test_it_tells_the_router_at_the_second(autojump_clock: Clock) -> None:
@@ -166,99 +53,6 @@ async def test_a_week_of_many_comes_to_each_slot_once(autojump_clock: Clock) -> 
         assert mine == [
             EPOCH + k * period for k in range(1, int(7 * DAY // period) + 1)
         ]
-
-
-async def test_what_is_not_done_yet_is_not_begun_again(autojump_clock: Clock) -> None:
-    async with open_bench(autojump_clock, a=every(600)) as bench:
-        await trio.sleep(1900)
-        assert bench.slots() == [f"a@{EPOCH + 600:.0f}"]
-        assert bench.counted("task", "busy")
-        await bench.settle_all()
-        await trio.sleep(600)
-        assert bench.slots()[1:] == [f"a@{EPOCH + 2400:.0f}"]
-
-
-async def test_of_each_slot_it_is_kept_what_became_of_it(autojump_clock: Clock) -> None:
-    async with open_bench(autojump_clock, a=every(600)) as bench:
-        await trio.sleep(1300)
-        (begun,) = [each.id for each in bench.heard()]
-        fired, skipped = (await bench.store.records(SLOT, "a"))[::-1]
-    body = msgspec.json.decode(fired.body, type=SlotRecord)
-    assert (fired.id, body.outcome, body.due, body.message) == (
-        f"a@{EPOCH + 600:.0f}",
-        "fired",
-        EPOCH + 600,
-        begun,
-    )
-    body = msgspec.json.decode(skipped.body, type=SlotRecord)
-    assert (body.outcome, body.reason, body.due, body.message) == (
-        "skipped",
-        "busy",
-        EPOCH + 1200,
-        "",
-    )
-
-
-async def test_what_always_fails_is_paused_and_its_chat_is_told(
-    autojump_clock: Clock,
-) -> None:
-    async with open_bench(autojump_clock, a=every(600)) as bench:
-        for _ in range(10):
-            await trio.sleep(600)
-            await bench.settle_all("dead")
-        it = await bench.it("a")
-        (told,) = of_kind(bench.connector, Deliver)
-    assert len(bench.slots()) == 3
-    assert it is not None
-    assert (it.paused, it.failures) == ("failures", 3)
-    assert told.delivery.address == Address("fake", "room")
-    assert "failed 3 times" in told.delivery.text
-    assert "schedule resume a" in told.delivery.text
-
-
-@pytest.mark.parametrize("reason", ["model", "timeout", "context", "untrusted"])
-async def test_what_people_were_told_an_excuse_for_has_failed(
-    reason: str, autojump_clock: Clock
-) -> None:
-    async with open_bench(autojump_clock, a=every(600)) as bench:
-        for _ in range(5):
-            await trio.sleep(600)
-            await bench.settle_all("replied", reason)
-        it = await bench.it("a")
-    assert it is not None
-    assert (it.paused, it.fired) == ("failures", 3)
-
-
-async def test_a_used_up_budget_is_no_failure_and_no_success(
-    autojump_clock: Clock,
-) -> None:
-    async with open_bench(autojump_clock, a=every(600)) as bench:
-        for reason in ("model", "model", "budget", "budget", "silent"):
-            await trio.sleep(601)
-            await bench.settle_all("replied", reason)
-            it = await bench.it("a")
-            assert it is not None
-            assert not it.paused
-        it = await bench.it("a")
-        assert it is not None
-        assert it.failures == 2
-        await trio.sleep(600)
-        it = await bench.it("a")
-    assert it is not None
-    assert (it.failures, it.fired) == (0, 6)
-
-
-async def test_one_success_makes_good_for_failures(autojump_clock: Clock) -> None:
-    async with open_bench(autojump_clock, a=every(600)) as bench:
-        states: tuple[SettledState, ...] = ("dead", "dead", "replied", "dead", "dead")
-        await trio.sleep(1)
-        for state in states:
-            await trio.sleep(600)
-            await bench.settle_all(state)
-        await trio.sleep(600)
-        it = await bench.it("a")
-    assert it is not None
-    assert (it.paused, it.fired) == ("", 6)
 
 
 async def test_killed_before_the_router_hears_it_the_slot_is_stored_once(
@@ -389,24 +183,6 @@ async def test_run_by_hand_at_the_very_second_of_a_slot_it_runs_once(
         assert bench.slots() == [f"a@{at:.0f}"]
     assert it is not None
     assert (it.fired, it.run_at, it.next_due) == (1, 0.0, EPOCH + 1200)
-
-
-async def test_a_slot_that_comes_again_counts_once_and_fails_once(
-    autojump_clock: Clock,
-) -> None:
-    async with open_bench(autojump_clock, a=every(600)) as bench:
-        for _ in range(2):
-            await trio.sleep(601)
-            await bench.settle_all("dead")
-        for _ in range(3):
-            bench.clock.wrong_by -= 610
-            await trio.sleep(LOOK_EVERY + 560)
-        it = await bench.it("a")
-        slots = bench.slots()
-    assert slots == [f"a@{EPOCH + 600 * n:.0f}" for n in (1, 2)]
-    assert it is not None
-    assert (it.fired, it.failures, it.paused) == (2, 2, "")
-    assert it.skipped == 3
 
 
 async def test_with_the_door_closed_nothing_is_begun(autojump_clock: Clock) -> None:

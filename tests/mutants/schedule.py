@@ -15,7 +15,7 @@ SCHEDULE = (
         "actors/occasions.py",
         "        platform_id=slot_name(appointment_id, due),\n",
         "        platform_id=slot_name(appointment_id, due) + message_id,\n",
-        ("tests/test_scheduler.py",),
+        ("tests/test_scheduler.py", "tests/test_scheduler_ends.py"),
     ),
     Mutant(
         "a clock that went back, not noticed",
@@ -36,14 +36,14 @@ SCHEDULE = (
         "actors/rules/schedule.py",
         "            slots += [each for each in due if each not in slots]\n",
         "            slots += due\n",
-        ("tests/test_scheduler.py",),
+        ("tests/test_scheduler.py", "tests/test_scheduler_ends.py"),
     ),
     Mutant(
         "an excuse that counts as success",
         "actors/slots.py",
         '    if message.state != "replied" or message.reason in SUCCEEDED:\n',
         "    if True:\n",
-        ("tests/test_scheduler.py",),
+        ("tests/test_scheduler.py", "tests/test_scheduler_ends.py"),
     ),
     Mutant(
         "a clock that is never looked at again",

@@ -118,6 +118,6 @@ def test_whatever_happens_each_slot_is_carried_out_once_per_policy() -> None:
             max_examples=EXAMPLES,
             stateful_step_count=25,
             deadline=None,
-            suppress_health_check=list(HealthCheck),
+            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         ),
     )
