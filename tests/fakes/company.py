@@ -38,7 +38,6 @@ from actors.metrics import LineMetrics
 from actors.notices import Announcer
 from actors.persona import Persona
 from actors.presence_config import PresenceConfig
-from actors.rules.agent_access import EVERYBODY, AgentAccess
 from actors.rules.hygiene import without_sender
 from actors.rules.message_state import RetryPolicy
 from actors.rules.overheard import without_overheard
@@ -248,7 +247,6 @@ class Cast:
     approvals: ApprovalConfig = field(default_factory=ApprovalConfig)
     collaboration: CollaborationConfig = CollaborationConfig()  # noqa: RUF009  frozen
     permissions: tuple[PermissionConfig, ...] = ()
-    agent_access: AgentAccess = EVERYBODY
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     announcer: Announcer = Announcer()  # noqa: RUF009  frozen
     receivers: tuple[Receiver, ...] = ()
@@ -293,7 +291,6 @@ class Cast:
             approvals=self.approvals,
             collaboration=self.collaboration,
             permissions=self.permissions,
-            agent_access=self.agent_access,
             scheduler=self.scheduler,
             announcer=self.announcer,
             read_checklist=self.read_checklist,

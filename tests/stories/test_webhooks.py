@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from actors.access_config import AgentAccessConfig
 from actors.config import AgentConfig, LimitsConfig
-from actors.rules.agent_access import agent_access
 from actors.rules.webhook_task import read
 from actors.webhook_intake import hand_in
 from connectors.web.webhooks import trigger_of
 from tests.fakes.company import Cast, FakeModel, Platform, Says, at_rest, open_company
+from tests.fakes.guarded import Guarded
 from tests.fakes.webhooks import door
 
 if TYPE_CHECKING:
@@ -101,9 +101,9 @@ async def test_people_can_ask_about_it_unless_it_is_kept_apart(
 async def test_rules_about_people_do_not_keep_it_from_its_agent(
     autojump_clock: Clock,
 ) -> None:
-    cast = Cast(model=FakeModel(lambda _: "done"), platform=room())
     rules = (AgentAccessConfig(may_use=False),)
-    cast.agent_access = agent_access(rules, ())
+    model = FakeModel(lambda _: "done")
+    cast = Guarded(model=model, platform=room(), rules=rules)
     async with open_company(autojump_clock, cast) as system:
         await send(system, {})
         cast.platform.write("@anna and I?")
