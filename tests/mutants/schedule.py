@@ -13,8 +13,8 @@ SCHEDULE = (
     Mutant(
         "a slot stored under a new name each time",
         "actors/occasions.py",
-        "        platform_id=slot_name(appointment_id, due),\n",
-        "        platform_id=slot_name(appointment_id, due) + message_id,\n",
+        "        platform_id=name,\n",
+        "        platform_id=name + message_id,\n",
         ("tests/test_scheduler.py", "tests/test_scheduler_ends.py"),
     ),
     Mutant(
