@@ -31,7 +31,6 @@ from actors.config import (
     ToolCallConfig,
 )
 from actors.errors import DeliveryBusyError
-from actors.hooking import HookBook
 from actors.letters import is_owed_an_answer
 from actors.messages import ModelAnswer, ToolCall, Usage
 from actors.metrics import LineMetrics
@@ -50,6 +49,7 @@ from runtime.ids import IdSource
 from runtime.memory_store import MemoryStore
 from runtime.metrics import Metrics
 from runtime.testing import Reports, open_test_system
+from tests.fakes.hooked import Hooks
 from tests.fakes.noting import Noting
 from tests.fakes.transport import FakeTransport
 
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from actors.rules.sending import OnUnknown
     from actors.services import Rememberer
     from actors.transport import Ingress
-    from runtime.child import ChildSpec
     from runtime.deadletters import DeadLetter
     from runtime.system import ActorSystem
 
@@ -250,9 +249,7 @@ class Cast:
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     announcer: Announcer = Announcer()  # noqa: RUF009  frozen
     receivers: tuple[Receiver, ...] = ()
-    hooks: HookBook = HookBook()  # noqa: RUF009  frozen
-    hook_branches: tuple[ChildSpec, ...] = ()
-    hook_figures: object = None
+    hooks: Hooks = field(default_factory=Hooks)
     read_checklist: ReadChecklist | None = None
     receipt_key: bytes = b""
     notice_after: float = 0.0
@@ -295,7 +292,7 @@ class Cast:
             announcer=self.announcer,
             read_checklist=self.read_checklist,
             receipt_key=self.receipt_key,
-            hooks=self.hooks,
+            hooks=self.hooks.book,
             media=self.media,
             presence=self.presence,
             compaction=self.compaction,
@@ -323,7 +320,7 @@ class Cast:
             services=self.services,
             catalogue=self.catalogue,
             receivers=self.receivers,
-            hooks=self.hook_branches,
+            hooks=self.hooks.branches,
         )
 
     def persona(self, name: str) -> Persona:

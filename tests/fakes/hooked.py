@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import trio
 
+from actors.hooking import HookBook
 from actors.rules.hooking import Verdict
 from connectors.hook_config import HookConfig
 from connectors.hooks.connection import Ending
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from actors.hooking import AskHook, TellHook
+    from runtime.child import ChildSpec
     from tests.fakes.company import Cast
 
     Talk = Callable[[AskHook], Awaitable[Verdict]]
@@ -56,6 +57,15 @@ class FakeHook:
         return [each.text for each in self.asked]
 
 
+@dataclass
+class Hooks:
+    """All hooks of a cast."""
+
+    book: HookBook = HookBook()  # noqa: RUF009  frozen
+    branches: tuple[ChildSpec, ...] = ()
+    figures: HookFigures | None = None
+
+
 async def passes(_asked: AskHook) -> Verdict:
     return Verdict()
 
@@ -86,12 +96,10 @@ def hooked(
     """
     hook = FakeHook(talk)
     config = hook_config(*(events or ("message_received",)), **settings)
-    if not cast.hook_branches:
-        cast.hook_figures = HookFigures(cast.metrics)
-    assert isinstance(cast.hook_figures, HookFigures)
-    ground = partial(Ground, FakeSandbox(), Path(), cast.hook_figures)
-    made = branch(name, config, hook.connect, ground(cast.store, cast.clock))
-    cast.hook_branches = (*cast.hook_branches, made)
-    specs = (*cast.hooks.specs, *book_of({name: config}).specs)
-    cast.hooks = type(cast.hooks)(specs)
+    hooks = cast.hooks
+    hooks.figures = hooks.figures or HookFigures(cast.metrics)
+    ground = Ground(FakeSandbox(), Path(), hooks.figures, cast.store, cast.clock)
+    made = branch(name, config, hook.connect, ground)
+    hooks.branches = (*hooks.branches, made)
+    hooks.book = HookBook((*hooks.book.specs, *book_of({name: config}).specs))
     return hook
