@@ -217,6 +217,8 @@ class Accounts(Actor):
         metrics = self._services.metrics
         now = self._services.clock.monotonic()
         model = asked.model if self._pool.has(asked.model) else asked.otherwise
+        if not self._pool.has(model):  # it was there when the turn began
+            model = self._services.agent_models.get(asked.who.agent, model)
         if downgrade_to and downgrade_to != model:
             metrics.budget("downgrade")
             model = downgrade_to

@@ -83,6 +83,13 @@ class Answering(Actor):
         usual, tables = services.buffering, services.busy_policies
         return buffering_of(usual, tables, key, most, chosen)
 
+    def _renew(self, persona: Persona) -> None:
+        """Go by what the agent, and the settings, are from now on."""
+        self._persona, self._sparing = persona, None
+        self._history.max_history = persona.config.max_history
+        buffering = self._buffering_by(self._history.counted.policy)
+        self._queue.adopt(self._services.limits.max_waiting, buffering)
+
     def _refuse(self, inbound: Inbound) -> None:
         self._put_sparingly(answers.notice(inbound, BUSY, ("dropped", "busy"), "busy"))
 

@@ -70,6 +70,8 @@ class Closer(Actor):
 
     async def _look(self) -> None:
         services = self._services
+        if not services.sessions.close_sleeping:
+            return
         before = cutoff(services.clock.wall(), services.sessions.rule, services.zone)
         if before is None:
             return

@@ -43,9 +43,8 @@ class Collaboration(Actor):
     def __init__(self, services: Services) -> None:
         super().__init__()
         self._services = services
-        config = services.collaboration
-        self._limits = PairLimits(config.max_rounds, config.cooldown)
-        self._limiter = PairLimiter(self._limits)
+        self._ruled_by = self._limits
+        self._limiter = PairLimiter(self._ruled_by)
 
     def on_start(self) -> None:
         """Begin to forget what no longer counts."""
@@ -63,13 +62,22 @@ class Collaboration(Actor):
                 return tuple(self._rule(each, now) for each in exchanges)
             case KnownPairs(states=states):
                 self._limiter = PairLimiter(self._limits, states)
+                self._ruled_by = self._limits
             case Sweep():
                 self._limiter.sweep(self._services.clock.monotonic())
             case _:
                 return super().on_receive(message)
         return None
 
+    @property
+    def _limits(self) -> PairLimits:
+        config = self._services.collaboration
+        return PairLimits(config.max_rounds, config.cooldown)
+
     def _rule(self, exchange: Exchange, now: float) -> Ruling:
+        if self._limits != self._ruled_by:  # the settings have changed
+            self._ruled_by = self._limits
+            self._limiter = PairLimiter(self._limits, self._limiter.states)
         ruling = self._limiter.rule(exchange, now)
         if not ruling.is_allowed:
             LOG.info(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from actors.catalogue import Catalogue
-from actors.roster import Hiring, Roster
+from actors.roster import Hiring, Roster, Settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,10 +24,11 @@ class Company:
     """What the tree is made from."""
 
     personas: tuple[Persona, ...]
-    """Agents of the settings."""
+    """Agents that the settings have at first."""
 
     transports: Mapping[str, Transport]
-    """By the name of the connector account."""
+    """By the name of the connector account, those that run now: whoever takes changed
+    settings over puts one in another's place."""
 
     routes: RoutingTable
     services: Services
@@ -55,4 +56,5 @@ class Company:
 
     def __post_init__(self) -> None:
         """Begin with the agents of the settings."""
-        object.__setattr__(self, "roster", Roster(self.personas, self.routes))
+        settled = Settled(self.personas, self.routes, self.hiring)
+        object.__setattr__(self, "roster", Roster(settled))

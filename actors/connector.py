@@ -16,6 +16,7 @@ from actors.ingress import CheckSender
 from actors.intake import read_delivery
 from actors.messages import Inbound
 from actors.open_messages import COUNT_AGAIN, COUNT_EVERY, OpenMessages, unanswered
+from actors.owners import note_owner
 from actors.protocol import (
     CloseDoor,
     Deliver,
@@ -120,7 +121,7 @@ class Connector(Actor):
 
         self._is_drain_due = False
         self._is_closed = False
-        self._open = OpenMessages(services.limits.max_open)
+        self._open = OpenMessages(lambda: services.limits.max_open)
         self._refusals: deque[float] = deque(maxlen=MOST_REFUSALS)
 
     def on_start(self) -> None:
@@ -271,6 +272,7 @@ class Connector(Actor):
         self._open.add(inbound.correlation_id)
         services = self._services
         knowing.introduce(self, services, inbound)
+        note_owner(self, services, inbound)
         seconds = services.clock.monotonic() - accepting.began_at
         services.metrics.stage("accept", seconds)
         services.metrics.message(self._name, "accepted")

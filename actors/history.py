@@ -193,12 +193,12 @@ class History:
 
     __slots__ = (
         "_answered",
-        "_most",
         "_reported",
         "counted",
         "ended",
         "flushed",
         "lines",
+        "max_history",
         "resume",
         "stream",
         "summaries",
@@ -206,7 +206,7 @@ class History:
     )
 
     def __init__(self, stream: str, max_history: int) -> None:
-        self._most = max_history
+        self.max_history = max_history
         # Why no deque: an empty one is 600 bytes, and there is one for each session.
         self._answered: list[str] = []
         # Never changed, only replaced: most conversations have this one in common.
@@ -325,7 +325,7 @@ class History:
 
     def _bounded(self, lines: tuple[Line, ...]) -> tuple[Line, ...]:
         """Keep the newest lines, if there are too many (F134)."""
-        most = self._most
+        most = self.max_history
         return lines if len(lines) <= 2 * most else lines[len(lines) - most :]
 
     def resume_at(self, now: float, within: float) -> str:
@@ -346,7 +346,7 @@ class History:
         count = self.version + len(events)
         if count // SNAPSHOT_EVERY == self.version // SNAPSHOT_EVERY:
             return None
-        then = History(self.stream, self._most)
+        then = History(self.stream, self.max_history)
         for name in ("version", "lines", "counted", "summaries", "flushed", "ended"):
             setattr(then, name, getattr(self, name))
         then.resume, then._reported = self.resume, self._reported

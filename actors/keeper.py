@@ -21,7 +21,7 @@ from runtime.errors import StoreError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from runtime.clock import Clock
     from runtime.store import Store
@@ -58,9 +58,10 @@ class Keeper(Actor):
     Args:
         store: what to look after.
         clock: the wall clock.
-        audit_keep: seconds after which an audit record is forgotten; None: never.
+        audit_keep: gives the seconds after which an audit record is forgotten; None:
+            never.
         slots_keep: the same for what became of appointments' slots.
-        connectors: names of all connectors.
+        connectors: names of all connectors, as they are now.
         webhooks: names of all that are sent.
     """
 
@@ -71,8 +72,8 @@ class Keeper(Actor):
         store: Store,
         clock: Clock,
         *,
-        audit_keep: float | None = None,
-        slots_keep: float | None = None,
+        audit_keep: Callable[[], float] | None = None,
+        slots_keep: Callable[[], float] | None = None,
         connectors: Collection[str] = (),
         webhooks: Collection[str] = (),
     ) -> None:
@@ -81,7 +82,7 @@ class Keeper(Actor):
         self._clock = clock
         kinds = {AUDIT: audit_keep, CHANGE: audit_keep, SLOT: slots_keep}
         self._keeps = {kind: keep for kind, keep in kinds.items() if keep is not None}
-        """By kind the seconds for which records are kept; others are for ever."""
+        """By kind what gives the seconds that records are kept; others are for ever."""
 
         self._connectors = connectors
         self._webhooks = webhooks
@@ -107,7 +108,7 @@ class Keeper(Actor):
         try:
             await self._prune_settled(now - KEEP_DEDUP)
             for kind, keep in self._keeps.items():
-                await self._prune_records(kind, now - keep)
+                await self._prune_records(kind, now - keep())
         except StoreError as error:
             LOG.warning("old rows not removed", why=str(error))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
@@ -11,6 +11,9 @@ from actors.protocol import Acquire, Granted, Release
 from runtime.actor import Actor
 from runtime.mailbox import MailboxConfig
 from runtime.ref import ActorRef
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Chosen: sessions give their permits back themselves; this is for those that were
 # killed with their whole branch of the tree, or ended while their turn still ran.
@@ -41,14 +44,17 @@ class Limiter(Actor):
     Keeps: who holds a permit and who waits for one.
     Fails: never by these messages; what it keeps goes to its next incarnation.
     Ends: with the system.
+
+    Args:
+        most: turns at once; called each time if it may change.
     """
 
     # Chosen: one message for each session awake, and its release.
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=100_000)
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int | Callable[[], int]) -> None:
         super().__init__()
-        self._most = most
+        self._most = most if callable(most) else lambda: most
         self._holders: dict[str, ActorRef] = {}
         self._waiting: dict[int, OrderedDict[str, Acquire]] = {}  # by priority
         self._is_to_look = False
@@ -89,7 +95,7 @@ class Limiter(Actor):
         return any(name.startswith(prefix) for name in (*self._holders, *waiting))
 
     def _grant(self) -> None:
-        while self._waiting and len(self._holders) < self._most:
+        while self._waiting and len(self._holders) < self._most():
             asked = self._take_next()
             self._holders[asked.holder] = asked.session
             if not self.tell(asked.session, Granted(asked.turn_id)):

@@ -14,7 +14,7 @@ from runtime.errors import StoreError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from actors.messages import Inbound
     from runtime.rows import StoredMessage
@@ -37,11 +37,11 @@ class OpenMessages:
     """The messages of one connector that wait for their answer.
 
     Args:
-        most: how many there may be.
+        most: how many there may be; called each time if it may change.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int | Callable[[], int]) -> None:
+        self._most = most if callable(most) else lambda: most
         self._ids: set[str] = set()
 
     def __len__(self) -> int:
@@ -51,7 +51,7 @@ class OpenMessages:
     @property
     def is_full(self) -> bool:
         """Whether one more is too many."""
-        return len(self._ids) >= self._most
+        return len(self._ids) >= self._most()
 
     def add(self, correlation_id: str) -> None:
         """Take one in."""

@@ -152,9 +152,11 @@ class Pairing(Actor):
 
     def _of(self, connector: str, stored: list[Request] | None = None) -> Requests:
         found = self._requests.get(connector)
+        policy = self._services.account(connector).policy
+        config = AccessConfig() if policy is None else policy.config
+        if found is not None and found.config != config:  # the settings have changed
+            stored, found = [*found.all()], None
         if found is None:
-            policy = self._services.account(connector).policy
-            config = AccessConfig() if policy is None else policy.config
             found = self._requests[connector] = Requests(config, stored or ())
         return found
 

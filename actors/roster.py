@@ -16,7 +16,7 @@ from actors.rules.hired import Terms
 from actors.rules.routes import RoutingTable, group_of, with_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from actors.config import AgentConfig
     from actors.rules.hired import HiredAgent
@@ -48,6 +48,16 @@ class Hiring:
 
 
 @dataclass(frozen=True)
+class Settled:
+    """What the settings say of who works here."""
+
+    personas: tuple[Persona, ...]
+    routes: RoutingTable
+    hiring: Hiring = field(default_factory=Hiring)
+    """What agents are made from that conductors make."""
+
+
+@dataclass(frozen=True)
 class Team:
     """All agents, as they are at one moment."""
 
@@ -71,23 +81,16 @@ class Team:
         return frozenset(self.personas).difference(self.names)
 
 
-def make_team(
-    settled: Iterable[Persona],
-    routes: RoutingTable,
-    hiring: Hiring,
-    rows: Rows,
-    before: Mapping[str, Persona],
-) -> Team:
+def make_team(settled: Settled, rows: Rows, before: Mapping[str, Persona]) -> Team:
     """Put together who works here.
 
     Args:
-        settled: agents of the settings.
-        routes: of the settings.
-        hiring: what others are made from.
-        rows: those, and who is at rest.
+        settled: what the settings say.
+        rows: agents that were made, and who is at rest.
         before: personas until now: who has left still has to finish.
     """
-    own = {persona.name: persona for persona in settled}
+    routes, hiring = settled.routes, settled.hiring
+    own = {persona.name: persona for persona in settled.personas}
     here = {name: each for name, each in own.items() if name not in rows.at_rest}
     active = {
         name: stored.agent
@@ -174,15 +177,17 @@ class Roster:
     """The team as it is now.
 
     Args:
-        settled: agents of the settings.
-        routes: of the settings.
+        settled: what the settings say.
     """
 
-    def __init__(self, settled: Iterable[Persona], routes: RoutingTable) -> None:
-        personas = {each.name: each for each in settled}
+    def __init__(self, settled: Settled) -> None:
+        self.settled = settled
+        """Replaced by `staff` alone, when the settings have changed."""
+
+        personas = {each.name: each for each in settled.personas}
         silent = silent_of(personas)
         personas = {x: replace(each, silent=silent) for x, each in personas.items()}
-        self.team = Team(personas, with_groups(routes, groups_of(personas)))
+        self.team = Team(personas, with_groups(settled.routes, groups_of(personas)))
         """Replaced by `staff` alone."""
 
     def persona(self, name: str) -> Persona:

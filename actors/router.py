@@ -31,6 +31,8 @@ from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
     from actors.rules.allotted import Allotted
     from actors.services import Services
     from runtime.rows import StoredMessage
@@ -73,7 +75,7 @@ class Router(Deciding):
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=100_000)
 
     def __init__(
-        self, allotted: Allotted, connectors: frozenset[str], services: Services
+        self, allotted: Allotted, connectors: AbstractSet[str], services: Services
     ) -> None:
         super().__init__(allotted, services)
         self._connectors = connectors

@@ -38,6 +38,8 @@ from runtime.rows import Committed
 if TYPE_CHECKING:
     from actors.config import AgentConfig
     from actors.roster import Roster
+    from collections.abc import Set as AbstractSet
+
     from actors.rules.confirming import Outcome
     from actors.services import Services
     from runtime.entries import StoredEntry
@@ -89,7 +91,7 @@ class Scheduler(Actor):
 
     Args:
         services: store, clock, ids, counts, settings.
-        connectors: names of those that run; appointments of others wait for them.
+        connectors: names of those that run now; appointments of others wait for them.
         roster: the agents as they are now; None: only appointments tell of them.
     """
 
@@ -99,7 +101,7 @@ class Scheduler(Actor):
     def __init__(
         self,
         services: Services,
-        connectors: frozenset[str],
+        connectors: AbstractSet[str],
         roster: Roster | None = None,
     ) -> None:
         super().__init__()
@@ -116,7 +118,7 @@ class Scheduler(Actor):
         self._known_before: set[str] = set()
         """Of which a slot turned out to have been accepted before."""
 
-        self._is_closed = not services.scheduler.is_on
+        self._is_stopping = False
 
     async def on_start(self) -> None:
         """Read what there is."""
@@ -139,11 +141,15 @@ class Scheduler(Actor):
             case LookAgain():
                 await self._load_again()
             case CloseDoor():
-                self._is_closed = True
+                self._is_stopping = True
             case _:
                 return super().on_receive(message)
         self._arm()
         return None
+
+    @property
+    def _is_closed(self) -> bool:
+        return self._is_stopping or not self._services.scheduler.is_on
 
     # --- what there is --------------------------------------------------------------
 

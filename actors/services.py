@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Protocol
 
@@ -78,7 +78,11 @@ def utc_only(name: str) -> tzinfo | None:
 
 @dataclass(frozen=True)
 class Services:
-    """Handles that actors share; each is itself safe to share on the kernel thread."""
+    """Handles that actors share; each is itself safe to share on the kernel thread.
+
+    Settings among them change while actors run (`take_over`), so whoever keeps this
+    looks them up when they are needed, and keeps no copy longer than one piece of work.
+    """
 
     store: Store
     clock: Clock
@@ -156,12 +160,30 @@ class Services:
     acquaintances: Acquaintances = field(default_factory=Acquaintances)
     """Who wrote last, and what is known of them."""
 
+    agent_models: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By agent of the settings, its model: for turns that began with one that is gone
+    by now."""
+
     voices: Voices = field(default_factory=Voices)
     """What the runtime says, in all languages."""
 
     random_bytes: RandomBytes = SYSTEM_RANDOM
     started_at: float = 0.0
     """When this process began, on the monotonic clock."""
+
+    def take_over(self, newer: Services) -> None:
+        """Have all who keep this see other settings from now on.
+
+        Why this object and not another: hundreds of actors, and what they have in
+        hand, keep it; a person who may no longer approve is to be seen as such by a
+        turn that runs. Why it is frozen all the same: nobody but whoever takes changed
+        settings over may write here, on the kernel thread, between two messages.
+
+        Args:
+            newer: made of this by `dataclasses.replace`.
+        """
+        for each in fields(self):
+            object.__setattr__(self, each.name, getattr(newer, each.name))
 
     @property
     def terms(self) -> Terms:

@@ -127,7 +127,7 @@ class Session(LineUp):
             case StopCaused():
                 self._stop_caused(message)
             case Renewed(persona=persona):
-                self._persona = persona
+                self._renew(persona)
             case Stored() | RetryCommit() | HooksSaid():
                 return self._on_commit(message)
             case BeginAgain(inbound_id=waited):

@@ -19,6 +19,7 @@ from actors.staffing import (
     ReadStaff,
     Renewed,
     ReplaceTable,
+    Resettle,
     StaffList,
 )
 from runtime.actor import Actor
@@ -80,8 +81,8 @@ class Held(msgspec.Struct, frozen=True):
 class Staff(Actor):
     """Decides what conductors may make, and has everybody know who is here.
 
-    Takes: `Conduct`, `ListStaff` (asked); `Hired` from sessions; `ReadStaff` from the
-        store's keeper.
+    Takes: `Conduct`, `ListStaff`, `Resettle` (asked); `Hired` from sessions;
+        `ReadStaff` from the store's keeper.
     Sends: `StartChild` and `StopChild` to the supervisor of agents; `ReplaceTable`, and
         what came with `Hired`, to the router; `Renewed` to awake sessions.
     Keeps: the rows as they were read last, the team made of them, and names that are
@@ -90,7 +91,7 @@ class Staff(Actor):
     Ends: with the system. When it starts, it reads all rows before there are agents.
 
     Args:
-        company: the settings' agents, and what others are made from.
+        company: who works here, and what is shared.
         branch: says how the branch of an agent is started.
     """
 
@@ -99,7 +100,6 @@ class Staff(Actor):
 
     def __init__(self, company: Company, branch: Callable[[str], ChildSpec]) -> None:
         super().__init__()
-        self._company = company
         self._branch = branch
         self._roster = company.roster
         self._store = company.services.store
@@ -108,6 +108,8 @@ class Staff(Actor):
         self._held: dict[str, Held] = {}
         self._leaves: dict[str, int] = {}
         self._is_reading_again = False
+        self._is_resettled = False
+        """Whether what agents work with is new, though it may look alike."""
 
     async def on_start(self) -> None:
         """Read who was made before; a disk that fails keeps the company from opening.
@@ -127,10 +129,8 @@ class Staff(Actor):
     def on_receive(self, message: object) -> object:
         """Decide, tell who is here, or have it be so."""
         match message:
-            case Conduct():
-                return self._conduct(message.wishes, message.maker)
-            case ListStaff():
-                return self._listed()
+            case Conduct() | ListStaff() | Resettle():
+                return self._on_asked(message)
             case Hired():
                 return self._hired(message)
             case ReadStaff():
@@ -139,6 +139,16 @@ class Staff(Actor):
                 return self._end_branch(message)
             case _:
                 return super().on_receive(message)
+
+    def _on_asked(self, message: Conduct | ListStaff | Resettle) -> object:
+        match message:
+            case Conduct(wishes=wishes, maker=maker):
+                return self._conduct(wishes, maker)
+            case ListStaff():
+                return self._listed()
+            case Resettle(settled=settled):
+                self._roster.settled, self._is_resettled = settled, True
+                return self._renew()
 
     def _listed(self) -> StaffList:
         team = self._roster.team
@@ -160,7 +170,7 @@ class Staff(Actor):
         self._forget_held(rows)
         # Those of the same message are its own, from an attempt that was cut off.
         self._held = {x: h for x, h in self._held.items() if h.message != maker.message}
-        terms = self._company.hiring.terms
+        terms = self._roster.settled.hiring.terms
         known = {name: stored.agent for name, stored in rows.agents.items()}
         busy = (*self._held, *rows.unreadable)
         decided = Hiring(maker, terms, known, clients, busy).decide(wishes)
@@ -240,8 +250,9 @@ class Staff(Actor):
                 await self._start(name)
         for name, persona in team.personas.items():
             was = before.personas.get(name)
-            if was is not None and not is_alike(was, persona):
+            if was is not None and (self._is_resettled or not is_alike(was, persona)):
                 self._pass_on(names.sessions(name), ToAwake(Renewed(persona)))
+        self._is_resettled = False
         if (team.table, team.leaving) != (before.table, before.leaving):
             self._tell_router(team)
         for name in team.leaving - before.leaving:
@@ -259,14 +270,8 @@ class Staff(Actor):
         }
 
     def _team(self) -> Team:
-        company = self._company
-        return make_team(
-            company.personas,
-            company.routes,
-            company.hiring,
-            self._rows,
-            self._roster.team.personas,
-        )
+        roster = self._roster
+        return make_team(roster.settled, self._rows, roster.team.personas)
 
     async def _start(self, name: str) -> None:
         agents = self.find(names.AGENTS)

@@ -6,6 +6,7 @@ import msgspec
 
 from actors.persona import Persona
 from actors.protocol import Route
+from actors.roster import Settled
 from actors.rules.actions import Staffing
 from actors.rules.hiring import Maker
 from actors.rules.routes import RoutingTable
@@ -27,6 +28,12 @@ class Hired(msgspec.Struct, frozen=True):
 
 class ReadStaff(msgspec.Struct, frozen=True):
     """To `staff`: another program has changed the store; read all rows again."""
+
+
+class Resettle(msgspec.Struct, frozen=True):
+    """To `staff`, asked: the settings say this now. True: it is in force."""
+
+    settled: Settled
 
 
 class ListStaff(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ callboard
 ├── people               who everybody is
 ├── pairing              who was let in, and who asks to be
 ├── staff                which agents there are
+├── owners               tells those who run the company what they must know
 ├── bounce               answers for what nobody handled
 ├── edges …              what the edges bring along (the asyncio loop)
 ├── agents
@@ -26,7 +27,7 @@ callboard
 │       └── sessions     one actor for each conversation that is awake
 ├── checks               one actor for each question whom a message is for
 ├── router
-├── closer               ends conversations that sleep (if it is to)
+├── closer               ends conversations that sleep (if it is to now)
 ├── scheduler            what was promised for later
 ├── webhooks             takes in what other programs want done
 ├── notifiers
@@ -64,6 +65,7 @@ from actors.limiter import Limiter
 from actors.listener import Listener
 from actors.memory import MOST_OPEN, Memory
 from actors.notifier import Notifier
+from actors.owners import Owners
 from actors.pairing import Pairing
 from actors.people import People
 from actors.recollection import Recollection
@@ -105,8 +107,7 @@ def tree(company: Company) -> Supervisor:
     """Make the supervisor above all others."""
     services = company.services
     store, clock = services.store, services.clock
-    most = services.limits.max_in_flight
-    connectors = frozenset(company.transports)
+    connectors = company.transports.keys()  # as they are whenever somebody looks
     branch = partial(_branch, company)
     # Outlives its router: sessions have in hand what that one gave them.
     allotted = Allotted(company.roster.team.table)
@@ -115,22 +116,25 @@ def tree(company: Company) -> Supervisor:
         return Keeper(
             store,
             clock,
-            audit_keep=services.audit.keep_days * DAY,
-            slots_keep=services.scheduler.history_days * DAY,
+            audit_keep=lambda: services.audit.keep_days * DAY,
+            slots_keep=lambda: services.scheduler.history_days * DAY,
             connectors=connectors,
             webhooks=tuple(each.name for each in company.receivers),
         )
 
-    closer = ChildSpec(name="closer", start=lambda: Closer(services))
+    def limiter() -> Limiter:
+        return Limiter(lambda: services.limits.max_in_flight)
+
     hooks = ChildSpec(name="hooks", start=lambda: _hooks(company), shutdown=15.0)
     children = (
         ChildSpec(name="store", start=keeper, shutdown=30.0),
-        ChildSpec(name="limiter", start=lambda: Limiter(most)),
+        ChildSpec(name="limiter", start=limiter),
         ChildSpec(name="models", start=lambda: Accounts(services, company.catalogue())),
         ChildSpec(name="collaboration", start=lambda: Collaboration(services)),
         ChildSpec(name="people", start=lambda: People(services)),
         ChildSpec(name="pairing", start=lambda: Pairing(services)),
         ChildSpec(name="staff", start=lambda: Staff(company, branch)),
+        ChildSpec(name="owners", start=lambda: Owners(services)),
         ChildSpec(name="bounce", start=lambda: Bounce(services)),
         *company.edges,
         *([hooks] if company.hooks else []),
@@ -142,7 +146,7 @@ def tree(company: Company) -> Supervisor:
                 allotted.renewed(company.roster.team.table), connectors, services
             ),
         ),
-        *([closer] if services.sessions.close_sleeping else []),
+        ChildSpec(name="closer", start=lambda: Closer(services)),
         ChildSpec(
             name="scheduler",
             start=lambda: Scheduler(services, connectors, company.roster),
@@ -212,8 +216,7 @@ def _agent(name: str, roster: Roster, services: Services) -> Supervisor:
         return KeyedSupervisor(condenser, config, notify)
 
     def sessions() -> KeyedSupervisor:
-        config = KeyedConfig(idle_after=services.sessions.idle_after)
-        return KeyedSupervisor(session, config)
+        return KeyedSupervisor(session, partial(_conversing, services))
 
     def turn(_key: str) -> Turn:
         return Turn(roster.persona(name), services)
@@ -239,13 +242,18 @@ def _agent(name: str, roster: Roster, services: Services) -> Supervisor:
     return Supervisor(children, PATIENT)
 
 
+def _conversing(services: Services) -> KeyedConfig:
+    """Say how conversations live, by the settings of now."""
+    return KeyedConfig(idle_after=services.sessions.idle_after)
+
+
 def _consultants(name: str, roster: Roster, services: Services) -> ChildSpec:
     """Say who answers an agent's colleagues."""
 
     def consultants() -> KeyedSupervisor:
-        config = KeyedConfig(idle_after=services.sessions.idle_after)
         return KeyedSupervisor(
-            lambda key: Consultant(key, partial(roster.persona, name), services), config
+            lambda key: Consultant(key, partial(roster.persona, name), services),
+            partial(_conversing, services),
         )
 
     return ChildSpec(name="consultants", start=consultants, shutdown=10.0)
@@ -276,15 +284,21 @@ def memory_children(agent: str, services: Services) -> tuple[ChildSpec, ...]:
 
 
 def _connectors(company: Company) -> Supervisor:
-    children = tuple(
-        ChildSpec(
-            name=name,
-            start=partial(_connector, name, transport, company),
-            shutdown=20.0,
-        )
-        for name, transport in company.transports.items()
+    return Supervisor(
+        [connector_branch(company, name) for name in company.transports], PATIENT
     )
-    return Supervisor(children, PATIENT)
+
+
+def connector_branch(company: Company, name: str) -> ChildSpec:
+    """Say how a connector is started, with all that belongs to it.
+
+    Its transport is looked up when it starts: another may have come in its place.
+    """
+    return ChildSpec(
+        name=name,
+        start=lambda: _connector(name, company.transports[name], company),
+        shutdown=20.0,
+    )
 
 
 def _connector(name: str, transport: Transport, company: Company) -> Supervisor:

@@ -12,6 +12,7 @@ from runtime.logs import EventLog
 
 if TYPE_CHECKING:
     from collections import Counter
+    from collections.abc import Container
 
     from runtime.rows import StoredMessage
     from runtime.store import Store
@@ -103,7 +104,7 @@ def as_past(row: StoredMessage) -> Past:
     )
 
 
-def tell_found(found: Counter[str], running: frozenset[str]) -> None:
+def tell_found(found: Counter[str], running: Container[str]) -> None:
     """Say in the log what an earlier process left, and what of it is left alone."""
     for connector, count in found.items():
         if connector in running:

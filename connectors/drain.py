@@ -37,7 +37,8 @@ class Drain:
         system: the company.
         store: knows what is under way.
         clock: the wall clock.
-        connectors: names of the connectors that run.
+        connectors: names of the connectors that are to rest.
+        is_the_end: whether all rests: then appointments do, too.
     """
 
     def __init__(
@@ -46,11 +47,14 @@ class Drain:
         store: Store,
         clock: Clock,
         connectors: Collection[str],
+        *,
+        is_the_end: bool = True,
     ) -> None:
         self._system = system
         self._store = store
         self._clock = clock
         self._connectors = connectors
+        self._is_the_end = is_the_end
         self._can_read: dict[tuple[str, int], bool] = {}
         """By kind and number of a row."""
 
@@ -63,11 +67,9 @@ class Drain:
         Returns:
             Whether nothing was left.
         """
-        doors = [
-            names.SCHEDULER,
-            names.WEBHOOKS,
-            *map(names.connector, self._connectors),
-        ]
+        doors = [*map(names.connector, self._connectors)]
+        if self._is_the_end:
+            doors += [names.SCHEDULER, names.WEBHOOKS]
         for door in map(self._system.find, doors):
             if door is not None:
                 door.tell(CloseDoor())

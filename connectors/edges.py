@@ -6,10 +6,32 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
+from connectors.web.openai_api import HttpTransport
 from runtime.actor import Actor
+from runtime.child import ChildSpec
+from runtime.errors import DeclineStart
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from actors.transport import Transport
     from connectors.bridge import Bridge
+
+
+def edges_spec(bridge: Bridge, transports: Mapping[str, Transport]) -> ChildSpec:
+    """Say how the loop is started; without anybody who needs it, it is not.
+
+    Args:
+        bridge: to the loop.
+        transports: the connectors, as they are when it starts.
+    """
+
+    def start() -> Edges:
+        if not any(isinstance(each, HttpTransport) for each in transports.values()):
+            raise DeclineStart
+        return Edges(bridge)
+
+    return ChildSpec(name="edges", start=start, shutdown=30.0)
 
 
 class Watch(msgspec.Struct, frozen=True):

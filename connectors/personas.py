@@ -98,7 +98,8 @@ class Personas:
     """
 
     def __init__(self, folders: Mapping[str, Path], metrics: Metrics) -> None:
-        self._folders = folders
+        self._folders = dict(folders)
+        self._waiting = trio.CancelScope()
         self._known = self._look()  # before they are read: no change is missed
         self._current = {name: read_persona(each) for name, each in folders.items()}
         self._reloads = metrics.counter(
@@ -132,7 +133,36 @@ class Personas:
             every: seconds between two looks at the files.
         """
         while True:
-            await self.take_over(find, every)
+            with trio.CancelScope() as self._waiting:  # other folders end it
+                await self.take_over(find, every)
+
+    def adopt(
+        self,
+        folders: Mapping[str, Path],
+        texts: Mapping[str, PersonaFiles],
+        find: Callable[[str], ActorRef | None],
+    ) -> None:
+        """Go by other folders from now on.
+
+        Args:
+            folders: by agent, all there are.
+            texts: what those hold that are new.
+            find: gives a living actor by its name.
+        """
+        if folders == self._folders:
+            return
+        before, self._folders = self._current, dict(folders)
+        self._current = {name: texts.get(name) or self._of(name) for name in folders}
+        self._known = self._look()
+        self._waiting.cancel()
+        for agent in before.keys() | self._current.keys():
+            if self._of(agent) != before.get(agent, PersonaFiles()):
+                self._hand_on(agent, find)
+
+    def _hand_on(self, agent: str, find: Callable[[str], ActorRef | None]) -> None:
+        actor = find(names.agent(agent))
+        if actor is not None:  # else it reads them when it starts
+            actor.tell(ReplaceFiles(self._of(agent)))
 
     async def take_over(
         self, find: Callable[[str], ActorRef | None], every: float = LOOK_EVERY
@@ -160,8 +190,6 @@ class Personas:
         if texts == self._current[agent]:
             return
         self._current[agent] = texts
-        actor = find(names.agent(agent))
-        if actor is not None:  # else it reads them when it starts
-            actor.tell(ReplaceFiles(texts))
+        self._hand_on(agent, find)
         self._reloads.add(1, "applied")
         LOG.info("persona read again", agent=agent)

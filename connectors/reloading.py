@@ -1,13 +1,15 @@
-"""Takes changed settings over into a running company, as far as that goes.
+"""Takes changed settings over into a running company, on those concerned alone.
 
-Models, accounts, ledger and budgets are replaced; what else has changed waits for a
-restart, and the log says so. Settings with a mistake change nothing.
+Watched, read, checked, compared: `live_table.py` says who takes what over, and what
+waits for a restart; `taking_over.py` does it. Settings with a mistake change nothing,
+and the owners are told in their chats, once for each mistake, and when it is mended.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -15,16 +17,20 @@ import msgspec
 import trio
 
 from actors import names
-from actors.calls import ReplaceCatalogue
 from actors.notices import Happened
+from actors.owners import TellOwners
+from connectors.applied import AppliedFile
+from connectors.beside import files_beside
 from connectors.config import AppConfig
-from connectors.file_watch import LOOK_EVERY, look, look_aside, wait_changed
-from connectors.offers import accounts
+from connectors.file_watch import LOOK_EVERY, look_aside, wait_changed
+from connectors.live_table import make_plan
+from connectors.sandbox.plan import SandboxError
 from connectors.settings import check
+from connectors.taking_over import TakingOver
 from runtime.config import Settings
 from runtime.config_words import dotted
 from runtime.errors import KernelError, SettingsError
-from runtime.logs import EventLog, Redactor
+from runtime.logs import EventLog, Redactor, Writing
 from runtime.ref import UNANSWERED
 
 if TYPE_CHECKING:
@@ -32,25 +38,27 @@ if TYPE_CHECKING:
 
     from actors.notices import EventType
     from connectors.app import App
+    from connectors.doors import Serves
     from connectors.file_watch import Look
+    from connectors.live_table import Plan, Step
 
 LOG = EventLog("settings")
-
-LIVE = ("models", "accounts", "ledger", "budgets")
-"""The top-level settings that take effect without a restart."""
 
 # Chosen: seconds until settings with a mistake are read again though they look the
 # same: what they lack may lie in a file that they do not name.
 READ_AGAIN = 10.0
-
-# Chosen: the accounts answer at once, but may have to add up a long ledger.
-TAKEN_OVER_WITHIN = 60.0
 
 Outcome = Literal["applied", "waiting", "unchanged", "refused"]
 """What became of a change: in use; all of it waits for a restart; nothing a program
 would see; there is a mistake, and the last good settings stay."""
 
 Load = Callable[[], Settings[AppConfig]]
+
+REFUSED = (
+    "⚠️ The settings have a mistake; until it is mended, the last good ones are used."
+)
+MENDED = "✅ The settings are right again, and in use."
+WAITING = "The settings have changed. This part of it waits for a restart:"
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -65,6 +73,20 @@ class Source(msgspec.Struct, frozen=True):
     redactor: Redactor
     """Learns new secrets before they are used."""
 
+    writing: Writing | None = None
+    """The log, if the settings say how it is written."""
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How a company is run by its settings."""
+
+    serves: Serves | None = None
+    """Says which connectors run by some settings; None: those of the start."""
+
+    adapt: Callable[[AppConfig], AppConfig] = lambda config: config
+    """Adds to settings what only the one who started the program knows."""
+
 
 class Reloading:
     """The settings of a running company, and how they change.
@@ -73,38 +95,66 @@ class Reloading:
         app: the company.
         config: what it was started with.
         source: where its settings come from.
+        ways: how it is run by them.
     """
 
-    def __init__(self, app: App, config: AppConfig, source: Source) -> None:
+    def __init__(
+        self, app: App, config: AppConfig, source: Source, ways: Ways | None = None
+    ) -> None:
         self._app = app
-        self._config = config
+        self.config = config
+        """What the company goes by."""
+
         self._source = source
-        self._started_with = source.settings.value
+        self._ways = ways or Ways()
+        self._taking_over = TakingOver(app, self._ways.serves, source.writing)
+        self._one_by_one = trio.Lock()
         self._files = set(files_of(source.settings))
         self._private = set(self._files)
+        self._beside: Look = {}
         self._mistake = ""
+        self._is_told = False
+        """Whether owners know of that mistake."""
+
+        self._waiting: dict[str, str] = {}
         self._doubts = set(map(told, source.settings.warnings))
+        database = Path(config.store.path)
+        self._noted = AppliedFile(database, app.company.services.receipt_key)
         self._reloads = app.metrics.counter(
             "callboard_settings_reloads",
             "Changes of the settings while it ran, by what became of them.",
             ("outcome",),
         )
 
-    async def run(self, every: float = LOOK_EVERY) -> None:
+    async def run(
+        self,
+        every: float = LOOK_EVERY,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
         """Take over each change; never returns.
 
         Args:
             every: seconds between two looks at the files.
+            task_status: told when changes are seen (`Nursery.start`).
         """
-        known: Look = look(self._files)
-        while True:
-            within = READ_AGAIN if self._mistake else math.inf
-            known = await wait_changed(known, within=within, every=every)
-            await self.reload()
-            # Invariant: of a file known before, how it looked before it was read.
-            known = await look_aside(self._files) | {
-                file: seen for file, seen in known.items() if file in self._files
-            }
+        with self._noted:
+            await self.look_beside()
+            known: Look = await look_aside(self._watched)
+            await self._note()
+            task_status.started()
+            while True:
+                within = READ_AGAIN if self._mistake else math.inf
+                known = await wait_changed(known, within=within, every=every)
+                await self.reload()
+                # Invariant: of a file known before, how it looked before it was read.
+                watched = self._watched
+                known = await look_aside(watched) | {
+                    file: seen for file, seen in known.items() if file in watched
+                }
+
+    @property
+    def _watched(self) -> set[Path]:
+        return self._files | self._beside.keys()
 
     async def reload(self) -> Outcome | None:
         """Read the settings, and take over what can be.
@@ -112,16 +162,24 @@ class Reloading:
         Returns:
             What came of it; None if the same mistake was told before.
         """
+        async with self._one_by_one:
+            outcome = await self._reload()
+            await self._note()
+        return outcome
+
+    async def _reload(self) -> Outcome | None:
         try:
             settings = await trio.to_thread.run_sync(self._source.load)
             self._source.redactor.learn(each.reveal() for each in settings.secrets)
             outcome = await self._take_over(settings)
         except SettingsError as error:
             self._files |= problem_files(error.problems)
-            return self._refuse("\n".join(map(told, error.problems)))
+            return self._refuse("\n".join(map(told, error.problems)), is_theirs=True)
         except (KernelError, *UNANSWERED, OSError) as error:
-            return self._refuse(str(error) or type(error).__name__)
-        self._mistake = ""
+            is_theirs = isinstance(error, OSError | SandboxError)
+            mistake = str(error) or type(error).__name__
+            return self._refuse(mistake, is_theirs=is_theirs)
+        self._mended()
         self._files = set(files_of(settings))
         doubts = set(map(told, settings.warnings))
         for doubt in sorted(doubts - self._doubts):
@@ -131,55 +189,99 @@ class Reloading:
         return outcome
 
     async def _take_over(self, settings: Settings[AppConfig]) -> Outcome:
-        new = settings.value
-        waiting = [
-            each for each in changed(self._started_with, new) if each not in LIVE
-        ]
-        live = {each: getattr(new, each) for each in LIVE}
-        config = msgspec.structs.replace(self._config, **live)
-        applied = changed(self._config, config)
-        if applied:
-            check_running(config)
-            self._private.update(files_of(settings))
-            await self._replace(config)
-        if applied or waiting:
-            say = LOG.warning if waiting else LOG.info
+        plan = make_plan(self.config, self._ways.adapt(settings.value))
+        if plan.waiting:
+            check_together(plan.target)
+        self._private.update(files_of(settings))
+        seen, changed = await self._changed_beside(plan.target)
+        steps = plan.steps.union(*changed.values())
+        if plan.applied or steps:
+            await self._taking_over.carry_out(self.config, plan, steps, self._private)
+        self.config, self._beside = plan.target, seen
+        return self._told_of(plan, changed)
+
+    def _told_of(self, plan: Plan, changed: Iterable[Path]) -> Outcome:
+        """Say in the log, and to owners, what became of a change."""
+        applied = (*plan.applied, *sorted({each.name for each in changed}))
+        if plan.waiting and plan.waiting != self._waiting:
+            rows = (f"{name}: {why}" for name, why in plan.waiting.items())
+            self._tell_owners("\n".join((WAITING, *rows)))
+        self._waiting = plan.waiting
+        if applied or plan.waiting:
+            say = LOG.warning if plan.waiting else LOG.info
             say(
                 "settings read again",
                 applied=", ".join(applied) or "nothing",
-                waiting_for_a_restart=", ".join(waiting) or "nothing",
+                waiting_for_a_restart=", ".join(plan.waiting) or "nothing",
             )
         if applied:
-            told = {"applied": tuple(applied), "waiting_for_a_restart": tuple(waiting)}
-            self._tell("settings.applied", **told)
+            self._tell(
+                "settings.applied",
+                applied=tuple(applied),
+                waiting_for_a_restart=tuple(plan.waiting),
+            )
             return "applied"
-        return "waiting" if waiting else "unchanged"
+        return "waiting" if plan.waiting else "unchanged"
 
-    async def _replace(self, config: AppConfig) -> None:
-        """Hand the accounts what can be asked now."""
-        made = await self._app.stock.renew(config, self._private)
-        before, after = accounts(self._config), accounts(config)
-        renewed = frozenset(name for name in before if before[name] != after.get(name))
-        models = self._app.system.find(names.MODELS)
-        if models is None:
-            raise KernelError("the models are being restarted; tried again soon")
-        await models.ask(ReplaceCatalogue(made, renewed), timeout=TAKEN_OVER_WITHIN)
-        self._app.stock.current = made
-        self._config = config
+    # --- files that settings name -----------------------------------------------------
 
-    def _refuse(self, mistake: str) -> Outcome | None:
+    async def look_beside(self) -> None:
+        """See how files look that settings name: what differs later has changed."""
+        self._beside, _ = await self._changed_beside(self.config)
+
+    async def _changed_beside(
+        self, config: AppConfig
+    ) -> tuple[Look, dict[Path, tuple[Step, ...]]]:
+        """Look at the files that settings name.
+
+        Returns:
+            How they look, and those that have changed, with who takes them over.
+        """
+        steps = await trio.to_thread.run_sync(files_beside, config)
+        seen = await look_aside(steps)
+        known = self._beside
+        return seen, {
+            file: steps[file]
+            for file, look in seen.items()
+            if steps[file] and file in known and known[file] != look
+        }
+
+    # --- mistakes ---------------------------------------------------------------------
+
+    def _refuse(self, mistake: str, *, is_theirs: bool) -> Outcome | None:
+        """Keep the last good settings; owners are told of what they can mend."""
         if mistake == self._mistake:
             return None
         self._mistake = mistake
         self._reloads.add(1, "refused")
         LOG.warning("settings not taken over; the last good ones stay", why=mistake)
         self._tell("settings.refused", why=mistake)
+        if is_theirs:
+            self._is_told = True
+            self._tell_owners(f"{REFUSED}\n{mistake}")
         return "refused"
+
+    def _mended(self) -> None:
+        if self._mistake and self._is_told:
+            LOG.info("settings are right again")
+            self._tell_owners(MENDED)
+        self._mistake, self._is_told = "", False
 
     def _tell(self, what: EventType, **data: str | tuple[str, ...]) -> None:
         """Tell other programs, as far as they are to be told."""
         if self._app.announcing is not None:
             self._app.announcing.tell(Happened(what, dict(data)))
+
+    def _tell_owners(self, text: str) -> None:
+        owners = self._app.system.find(names.OWNERS)
+        if owners is not None:
+            owners.tell(TellOwners(text))
+
+    async def _note(self) -> None:
+        """Write down what is in use, for `callboard config diff`."""
+        told_of = self._waiting, self._mistake
+        at = self._app.clock.wall()
+        await trio.to_thread.run_sync(self._noted.write, self.config, at, told_of)
 
 
 def files_of(settings: Settings[AppConfig]) -> tuple[Path, ...]:
@@ -187,28 +289,17 @@ def files_of(settings: Settings[AppConfig]) -> tuple[Path, ...]:
     return (*settings.files, *settings.secret_files)
 
 
-def changed(before: AppConfig, after: AppConfig) -> list[str]:
-    """Name the top-level settings that differ."""
-    return [
-        written
-        for name, written in zip(
-            AppConfig.__struct_fields__, AppConfig.__struct_encode_fields__, strict=True
-        )
-        if getattr(before, name) != getattr(after, name)
-    ]
-
-
-def check_running(config: AppConfig) -> None:
-    """Check new models against agents that go on with their old settings.
+def check_together(config: AppConfig) -> None:
+    """Check what is new against what waits for a restart.
 
     Raises:
-        SettingsError: they do not go together without a restart.
+        SettingsError: they do not go together without one.
     """
     complaints = [each for each in check(config) if not each.is_warning]
     if complaints:
         raise SettingsError(
             "; ".join(f"{dotted(each.way)}: {each.text}" for each in complaints),
-            hint="agents change with a restart only",
+            hint="something it needs waits for a restart",
         )
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from connectors.config import AppConfig
     from connectors.memory_config import EmbedderConfig
     from runtime.clock import Clock
-    from runtime.metrics import Metrics
 
 HTTP_EMBEDDER = "connectors.models.http_embedder"
 """Imported only for settings that ask for it: it brings an HTTP client."""
@@ -32,7 +31,7 @@ MakeEmbedder = Callable[["EmbedderConfig", Callable[[], float]], "Embedder"]
 
 
 def make_memory(
-    app: AppConfig, clock: Clock, metrics: Metrics, stack: AsyncExitStack
+    app: AppConfig, clock: Clock, metrics: MemoryMetrics, stack: AsyncExitStack
 ) -> MemoryKit | None:
     """Make what memories work with; None if nothing is to be remembered.
 
@@ -46,7 +45,7 @@ def make_memory(
     if embedder is not None:
         stack.push_async_callback(embedder.aclose)
     book = FileLogBook(Path(config.folder)) if config.daily_log else None
-    return MemoryKit(config, MemoryMetrics(metrics), embedder, book)
+    return MemoryKit(config, metrics, embedder, book)
 
 
 def _embedder(app: AppConfig, clock: Clock) -> Embedder | None:

@@ -15,6 +15,7 @@ from connectors.tools.files import beside
 from connectors.tools.paths import WorkspaceError
 from runtime.actor import Actor
 from runtime.child import ChildSpec
+from runtime.errors import DeclineStart
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
@@ -148,20 +149,27 @@ class Steward(Actor):
         return new != old
 
 
-def steward_of(
-    config: AppConfig,
-    skills: Callable[[], Described],
-    desks: Desks,
-    metrics: Metrics,
-) -> tuple[ChildSpec, ...]:
-    """Say how the steward is started; nothing if no agent has a folder."""
-    every = config.workspace.guide_every
-    if not every or not any(map(has_folder, config.agents.values())):
-        return ()
+def steward_spec(
+    sources: Callable[[], tuple[Source, Desks]], metrics: Metrics
+) -> ChildSpec:
+    """Say how the steward is started; there is none if no agent has a folder then.
+
+    Args:
+        sources: gives what the files are to tell, and where they are, as it is then.
+        metrics: where the files are counted.
+    """
     count = metrics.counter(
         "callboard_workspace_guides",
         "Looks at AGENTS.md of agents' folders, by what became of it.",
         ("outcome",),
     )
-    start = partial(Steward, Source(config, skills), desks, every, count)
-    return (ChildSpec(name="steward", start=start),)
+
+    def start() -> Steward:
+        source, desks = sources()
+        config = source.config
+        every = config.workspace.guide_every
+        if not every or not any(map(has_folder, config.agents.values())):
+            raise DeclineStart
+        return Steward(source, desks, every, count)
+
+    return ChildSpec(name="steward", start=start)

@@ -88,10 +88,18 @@ class Stock:
             runtime.errors.SettingsError: a script or the price list is wrong.
             OSError: a file cannot be read.
         """
-        await self.sandbox.keep(territory(config, private))
-        if asks_programs(config):
-            await self.sandbox.open()
+        await self.keep(config, private)
         return await trio.to_thread.run_sync(self.catalogue, config)
+
+    async def keep(self, config: AppConfig, private: Iterable[Path]) -> None:
+        """Keep programs that are started from now on from what they may not reach.
+
+        Raises:
+            connectors.sandbox.plan.SandboxError: as `renew`.
+        """
+        await self.sandbox.keep(territory(config, private), config.sandbox)
+        if has_shell(config) or asks_programs(config):
+            await self.sandbox.open()
 
 
 async def open_stock(

@@ -54,6 +54,16 @@ LOG = EventLog("skills")
 PATIENT = SupervisorConfig(intensity=12, period=60.0, backoff=Backoff())
 
 
+@dataclass
+class Roll:
+    """Which servers of the settings there are now: for their supervisor's next start.
+
+    Written when others are in use, by whoever starts those.
+    """
+
+    specs: Mapping[str, ChildSpec]
+
+
 @dataclass(frozen=True)
 class ToolSources:
     """Servers and skills, ready to be started."""
@@ -71,12 +81,31 @@ class ToolSources:
     described: Callable[[], dict[str, tuple[tuple[str, str], ...]]]
     """Reads the skills' names, and what each is for, by agent, as they are now."""
 
+    servers: Mapping[str, ChildSpec]
+    """By server of the settings, how its actors are started."""
+
+    roll: Roll
+
+    settings: Mapping[str, object]
+    """By server of the settings, all that it is started with."""
+
+    of_skills: ChildSpec
+    """The supervisor of servers that skills bring along; none runs at first."""
+
+    starter: ChildSpec
+    """Who starts the servers of skills."""
+
+    brought: Mapping[str, Brought]
+    figures: McpFigures
+    using: Using
+
 
 def make_sources(
     config: AppConfig,
     sandbox: Sandbox,
     metrics: Metrics,
     find: Callable[[str], ActorRef | None],
+    before: ToolSources | None = None,
 ) -> ToolSources:
     """Read the skills, and say how the servers are started.
 
@@ -85,33 +114,37 @@ def make_sources(
         sandbox: starts the servers' programs.
         metrics: where the servers are counted.
         find: gives a living actor by its name.
+        before: those of earlier settings, whose figures and uses go on.
     """
-    figures = McpFigures(metrics)
+    figures = before.figures if before else McpFigures(metrics)
     servers = {n: each for n, each in config.mcp_servers.items() if not each.disabled}
     skills = skills_of(config)
     brought = brought_by(config, skills, servers)
     workspace = Path(config.workspace.path).absolute()
-    using = Using(config.skills.idle_after)
+    using = before.using if before else Using(config.skills.idle_after)
+    using.idle_after = config.skills.idle_after
+    specs = {
+        name: server_spec(
+            name,
+            each,
+            connecting(name, each, Ground(sandbox, home_of(workspace, name))),
+            figures,
+        )
+        for name, each in servers.items()
+    }
+    roll = before.roll if before else Roll(specs)
+    starter = ChildSpec(
+        name="starter", start=lambda: Starter(brought, using, sandbox, figures)
+    )
+
+    of_skills = ChildSpec(name=own_name(SKILLS), start=lambda: Supervisor((), PATIENT))
 
     def tree() -> Supervisor:
-        specs = [
-            server_spec(
-                name,
-                each,
-                connecting(name, each, Ground(sandbox, home_of(workspace, name))),
-                figures,
-            )
-            for name, each in servers.items()
-        ]
-        children = (
-            ChildSpec(name=own_name(SERVERS), start=lambda: Supervisor(specs, PATIENT)),
-            ChildSpec(name=own_name(SKILLS), start=lambda: Supervisor((), PATIENT)),
-            ChildSpec(
-                name="starter",
-                start=lambda: Starter(brought, using, sandbox, figures),
-            ),
+        above = ChildSpec(
+            name=own_name(SERVERS),
+            start=lambda: Supervisor(roll.specs.values(), PATIENT),
         )
-        return Supervisor(children, PATIENT)
+        return Supervisor((above, of_skills, starter), PATIENT)
 
     known = [
         Known(name, each, actor_of(SERVERS, name)) for name, each in servers.items()
@@ -128,6 +161,14 @@ def make_sources(
         Lessons(own, config.skills),
         ChildSpec(name=own_name(TOOLS), start=tree, shutdown=30.0),
         partial(described, config),
+        servers=specs,
+        roll=roll,
+        settings={name: (each, workspace) for name, each in servers.items()},
+        of_skills=of_skills,
+        starter=starter,
+        brought=brought,
+        figures=figures,
+        using=using,
     )
 
 

@@ -49,8 +49,7 @@ def make_tools(
     desks: Desks | None = None,
 ) -> dict[str, Tool]:
     """Make the tools, by name; those with a client only if some agent has them."""
-    wanted = {tool for agent in config.agents.values() for tool in agent.tools}
-    wanted.update(config.hiring.tools)
+    wanted = wanted_tools(config)
     desks = desks or Desks(config.workspace)
     tools: list[Tool] = [
         CalculateTool(),
@@ -67,6 +66,12 @@ def make_tools(
         engine = engine_of(config, stack)
         tools.append(WebSearchTool(engine, config.web_search.results))
     return {tool.spec.name: tool for tool in tools}
+
+
+def wanted_tools(config: AppConfig) -> frozenset[str]:
+    """Name the tools that somebody may have."""
+    lists = (agent.tools for agent in config.agents.values())
+    return frozenset(tool for tools in (*lists, config.hiring.tools) for tool in tools)
 
 
 def make_media_reader(

@@ -114,6 +114,10 @@ class Intake:
         self.timers: set[Timer] | None = None
         self._ref: ActorRef | None = None
 
+    def remake(self, make: Callable[[], Actor]) -> None:
+        """Make the next incarnations otherwise."""
+        self.make = make
+
     @property
     def is_dead(self) -> bool:
         """Whether the actor has ended for good."""

@@ -172,16 +172,21 @@ class KeyedSupervisor(Actor):
     def __init__(
         self,
         make: Callable[[str], Actor],
-        config: KeyedConfig,
+        config: KeyedConfig | Callable[[], KeyedConfig],
         notify: ActorRef | str | None = None,
     ) -> None:
         super().__init__()
         self._make = make
-        self._config = config
+        self._configure = config if callable(config) else lambda: config
         self._notify = notify
         self._children: OrderedDict[str, KeyedChild] = OrderedDict()
         self._is_to_sweep = False
         """Whether a `Sweep` is on its way; none is while nobody is awake."""
+
+    @property
+    def _config(self) -> KeyedConfig:
+        """How children live now."""
+        return self._configure()
 
     def on_receive(self, message: object) -> None:
         """Hand messages on; deal with children that ended."""

@@ -205,6 +205,27 @@ class LineFormatter(logging.Formatter):
         return said, "".join(traceback.format_tb(error.__traceback__))
 
 
+class Writing:
+    """What is written, and how; may be changed while it is.
+
+    Args:
+        handler: writes the lines.
+        redactor: what takes secrets out.
+    """
+
+    def __init__(self, handler: logging.Handler, redactor: Redactor) -> None:
+        self._handler = handler
+        self._redactor = redactor
+
+    def change(
+        self, level: str, shape: Literal["text", "json"], *, has_words: bool
+    ) -> None:
+        """Write so from the next line on; as in `writing`."""
+        formatter = LineFormatter(shape, self._redactor, has_words=has_words)
+        self._handler.setFormatter(formatter)
+        logging.getLogger(ROOT).setLevel(LEVELS[level])
+
+
 @contextmanager
 def writing(
     *,
@@ -214,7 +235,7 @@ def writing(
     stream: TextIO | None = None,
     pace: float = 0.0,
     has_words: bool = True,
-) -> Generator[None]:
+) -> Generator[Writing]:
     """Write this program's events, and libraries' warnings, while open.
 
     Args:
@@ -225,21 +246,22 @@ def writing(
         pace: seconds that a line below a warning may wait for others; 0 writes each
             at once.
         has_words: whether what people say may stand in lines; see `LineFormatter`.
+
+    Yields:
+        What changes some of this meanwhile.
     """
     target = sys.stderr if stream is None else stream
     handler = PacedHandler(target, pace) if pace else LineHandler(target)
-    handler.setFormatter(
-        LineFormatter(shape, redactor or Redactor(), has_words=has_words)
-    )
+    own = Writing(handler, redactor or Redactor())
     root, ours = logging.getLogger(), logging.getLogger(ROOT)
     before = (root.level, ours.level)
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
-    ours.setLevel(LEVELS[level])
+    own.change(level, shape, has_words=has_words)
     try:
         writes = handler if isinstance(handler, PacedHandler) else nullcontext()
         with without_whereabouts(), writes:
-            yield
+            yield own
     finally:
         root.removeHandler(handler)
         root.setLevel(before[0])

@@ -1,10 +1,15 @@
-"""The signals that ask the process to end."""
+"""The signals that ask the process to end, and the terminal that may go away."""
 
 from __future__ import annotations
 
+import os
 import signal
+from typing import TYPE_CHECKING
 
 import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -22,8 +27,18 @@ def stop_signals() -> tuple[signal.Signals, ...]:
     )
 
 
+def has_terminal() -> bool:
+    """Whether this process has a terminal that would tell it when it goes away."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
+
+
 async def wait_for_stop_signal(
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    signals: Iterable[signal.Signals] | None = None,
 ) -> signal.Signals:
     """Wait until the process is asked to end; main thread only.
 
@@ -31,8 +46,10 @@ async def wait_for_stop_signal(
 
     Args:
         task_status: told when the signals are listened to (`Nursery.start`).
+        signals: those that ask for it; None: `stop_signals()`.
     """
-    with trio.open_signal_receiver(*stop_signals()) as received:
+    asking = stop_signals() if signals is None else tuple(signals)
+    with trio.open_signal_receiver(*asking) as received:
         task_status.started()
         number = await anext(received)
     return signal.Signals(number)

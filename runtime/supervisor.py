@@ -82,6 +82,17 @@ class RestartChild(msgspec.Struct, frozen=True):
     name: str
 
 
+class RenewChild(msgspec.Struct, frozen=True):
+    """Ask a supervisor to go on with a child as this says; the answer is its ref.
+
+    A child that runs is stopped in order, keeps its ref and its mailbox, and begins
+    anew by the new spec, at its place among its siblings. One that is not there, or
+    has ended for good, is started as by `StartChild`, whose errors this has, too.
+    """
+
+    spec: ChildSpec
+
+
 class RestartDue(msgspec.Struct, frozen=True):
     """A supervisor's note to itself: the back-off of these children is over."""
 
@@ -93,7 +104,8 @@ class RestartDue(msgspec.Struct, frozen=True):
 class Supervisor(Actor):
     """Starts its children in order, restarts them by its strategy, stops them.
 
-    Takes: `StartChild`, `StopChild`, `RestartChild`; `ChildEnded` from the kernel.
+    Takes: `StartChild`, `StopChild`, `RestartChild`, `RenewChild`; `ChildEnded` from
+        the kernel.
         It cannot be interrupted.
     Sends: nothing.
     Keeps: its children and their recent failures.
@@ -128,10 +140,8 @@ class Supervisor(Actor):
                 return self._child_ended(message)
             case RestartDue():
                 return self._start_again(message)
-            case StartChild(spec=spec):
-                return self._see_to(self._add(spec))
-            case RestartChild(name=name):
-                return self._see_to(self._restart_child(name))
+            case StartChild() | RestartChild() | RenewChild():
+                return self._see_to(self._as_asked(message))
             case StopChild():
                 return self._stop_child(message)
             case _:
@@ -159,6 +169,17 @@ class Supervisor(Actor):
             except Exception as error:
                 text = f"{self.actor_urn}: child {spec.name!r} did not start: {error}"
                 raise StartError(text) from error
+
+    def _as_asked(
+        self, message: StartChild | RestartChild | RenewChild
+    ) -> Awaitable[ActorRef | None]:
+        match message:
+            case StartChild(spec=spec):
+                return self._add(spec)
+            case RestartChild(name=name):
+                return self._restart_child(name)
+            case RenewChild(spec=spec):
+                return self._renew_child(spec)
 
     async def _see_to(self, starting: Awaitable[ActorRef | None]) -> ActorRef | None:
         """Give an asker what goes wrong; a mere teller must not end the siblings."""
@@ -342,4 +363,15 @@ class Supervisor(Actor):
         if child.cell.is_dead:
             return await self._add(child.spec)
         child.cell.restarts += 1
+        return await self._bring_up(child)
+
+    async def _renew_child(self, spec: ChildSpec) -> ActorRef | None:
+        child = self._children.get(spec.name)
+        if child is None or child.cell.is_dead:
+            return await self._add(spec)
+        await self._end(child, for_good=False)
+        # A restart that was due before must not start it once more.
+        self._plans += 1
+        child.spec, child.plan = spec, self._plans
+        child.cell.remake(spec.start)
         return await self._bring_up(child)

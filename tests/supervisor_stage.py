@@ -14,6 +14,7 @@ from runtime.child import ChildSpec
 from runtime.errors import DeclineStart, KernelError
 from runtime.ref import cell_of
 from runtime.supervisor import (
+    RenewChild,
     RestartChild,
     StartChild,
     StopChild,
@@ -194,6 +195,7 @@ ASKS: dict[str, Callable[[Stage, str], object]] = {
     "stop": lambda _, name: StopChild(name),
     "forget": lambda _, name: StopChild(name, forget=True),
     "restart": lambda _, name: RestartChild(name),
+    "renew": lambda stage, name: RenewChild(stage.new(name).spec),
     "say": lambda _, name: name,
 }
 

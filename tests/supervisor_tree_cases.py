@@ -233,4 +233,54 @@ BY_HAND = (
     ),
 )
 
-TREES = (*UPPER, *WORDS, *BY_HAND)
+RENEWED = (
+    Case(
+        id="a child is renewed at its place, and keeps its ref and its mailbox",
+        kids=(A, B, C),
+        extra=(B,),
+        steps=("tell b busy & tell b x", "renew b & tell b y", "wait 9", "end"),
+        log="a up, b up, c up, b done 1, b down 1, b up 1, renew b ./b 1, b got x 1, "
+        "b got y 1, c down 10, b down 10, a down 10, end True 10",
+        ends="shutdown",
+    ),
+    Case(
+        id="one that is not there is started",
+        kids=(A,),
+        extra=(B,),
+        steps=("renew b", "tell b x"),
+        log="a up, b up, renew b ./b, b got x",
+    ),
+    Case(
+        id="one that has ended for good, too",
+        kids=(A, B),
+        extra=(A,),
+        steps=("stop a", "renew a", "end"),
+        log="a up, b up, a down, stop a True, a up, renew a ./a, b down, a down, "
+        "end True",
+        ends="shutdown",
+    ),
+    Case(
+        id="one that waits for its restart is started once",
+        kids=(A,),
+        extra=(A,),
+        steps=("crash a", "crash a", "renew a", "wait 99", "tell a x"),
+        log="a up, a failed, a up, a failed, a up, renew a ./a, a got x 99",
+    ),
+    Case(
+        id="one that fails by its new spec is tried again by that",
+        kids=(A, B),
+        extra=(kid("a", "ok fail ok"),),
+        steps=("renew a", "wait 99", "tell a x"),
+        log="a up, b up, a down, a up, renew a CrashError, a got x 99",
+    ),
+    Case(
+        id="nobody else is touched though all would be restarted together",
+        kids=(A, B),
+        extra=(A,),
+        strategy="one_for_all",
+        steps=("renew a",),
+        log="a up, b up, a down, a up, renew a ./a",
+    ),
+)
+
+TREES = (*RENEWED, *UPPER, *WORDS, *BY_HAND)

@@ -59,7 +59,7 @@ async def test_audit_records_are_kept_as_long_as_was_asked(
     await note_many(store, "audit", 2500, EPOCH + 1.5 * PRUNE_EVERY - 60)
     await note_many(store, "conversation", 1, EPOCH - 10 * PRUNE_EVERY)
     async with virtual(autojump_clock) as system:
-        system.spawn(Keeper(store, TrioClock(), audit_keep=60.0))
+        system.spawn(Keeper(store, TrioClock(), audit_keep=lambda: 60.0))
         await trio.sleep(1.1 * PRUNE_EVERY)
         assert len(await store.records("audit", limit=5000)) == 2500
         await trio.sleep(PRUNE_EVERY)
@@ -74,7 +74,7 @@ async def test_what_became_of_slots_is_kept_as_long_as_was_asked(
     await note_many(store, "slot", 10, EPOCH - 60)
     await note_many(store, "audit", 10, EPOCH - 60)
     async with virtual(autojump_clock) as system:
-        system.spawn(Keeper(store, TrioClock(), slots_keep=PRUNE_EVERY))
+        system.spawn(Keeper(store, TrioClock(), slots_keep=lambda: PRUNE_EVERY))
         await trio.sleep(0.9 * PRUNE_EVERY)
         assert len(await store.records("slot")) == 10
         await trio.sleep(0.2 * PRUNE_EVERY)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from actors import names
 from connectors.app import open_app
 from connectors.reloading import Reloading, Source, files_of
 from connectors.settings import load_app
@@ -122,8 +123,28 @@ async def test_a_price_list_that_is_none_changes_nothing(tmp_path: Path) -> None
         assert bench.app.stock.current is before
 
 
-async def test_what_is_not_live_waits_for_a_restart(tmp_path: Path) -> None:
+async def test_limits_and_agents_change_at_once(tmp_path: Path) -> None:
     async with open_bench(tmp_path) as bench:
+        company = bench.app.company
         bench.write('[limits]\nmax_in_flight = 3\n[agents.mia]\nprompt = "Hi."\n')
+        assert await bench.reloading.reload() == "applied"
+        assert company.services.limits.max_in_flight == 3
+        assert list(company.roster.team.names) == ["anna", "ben", "mia"]
+        assert bench.app.system.find(names.agent("mia")) is not None
+        bench.write()
+        assert await bench.reloading.reload() == "applied"
+        assert company.services.limits.max_in_flight == 64
+        assert list(company.roster.team.names) == ["anna", "ben"]
+        assert company.roster.team.leaving == {"mia"}
+
+
+async def test_what_cannot_change_waits_and_the_rest_does_not(tmp_path: Path) -> None:
+    async with open_bench(tmp_path) as bench:
+        path = write(tmp_path, "[limits]\nmax_in_flight = 3\n")
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("[store]", '[store]\nsynchronous = "normal"'))
+        assert await bench.reloading.reload() == "applied"
+        assert bench.app.company.services.limits.max_in_flight == 3
+        assert bench.reloading.config.store.synchronous == "full"
         assert await bench.reloading.reload() == "waiting"
         assert bench.count("waiting") == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +15,10 @@ from connectors import guide
 from connectors.config import AppConfig
 from connectors.guide import Guide
 from connectors.notebook_config import ProjectsConfig
-from connectors.steward import Described, steward_of
+from connectors.steward import Described, Source, steward_spec
 from connectors.tool_config import WorkspaceConfig
 from connectors.tools.files import Desks
+from runtime.errors import DeclineStart
 from runtime.metrics import Metrics
 from runtime.testing import open_test_system
 
@@ -59,7 +61,8 @@ async def open_bed(bed: Bed) -> AsyncGenerator[None]:
     """Run a steward until it has looked once, then the block."""
     desks = Desks(bed.config.workspace)
     bed.metrics = Metrics()
-    (spec,) = steward_of(bed.config, lambda: bed.skills, desks, bed.metrics)
+    source = Source(bed.config, lambda: bed.skills)
+    spec = steward_spec(lambda: (source, desks), bed.metrics)
     async with open_test_system() as system:
         system.spawn(spec.start(), name="steward")
         with trio.fail_after(30):
@@ -138,7 +141,9 @@ async def test_a_file_that_is_no_text_is_left_alone(tmp_path: Path) -> None:
 def test_without_folders_there_is_no_steward(tmp_path: Path) -> None:
     bed = Bed(tmp_path, every=0.0)
     desks = Desks(bed.config.workspace)
-    assert steward_of(bed.config, dict, desks, bed.metrics) == ()
+    spec = steward_spec(lambda: (Source(bed.config, dict), desks), bed.metrics)
+    with pytest.raises(DeclineStart):
+        spec.start()
 
 
 TEXTS = st.text(max_size=60).filter(lambda x: "<!-- callboard" not in x)

@@ -94,7 +94,7 @@ class Requests:
     """
 
     def __init__(self, config: AccessConfig, stored: Iterable[Request] = ()) -> None:
-        self._config = config
+        self.config = config
         self._all = {each.account: each for each in stored}
         told = sorted(each.told_at for each in self._all.values())
         self._told = deque(told, maxlen=config.codes_per_minute)
@@ -139,12 +139,12 @@ class Requests:
         if known is not None and holds(known, now):
             if known.is_denied:
                 return "denied"
-            if 0 <= now - known.told_at < self._config.code_again_after:
+            if 0 <= now - known.told_at < self.config.code_again_after:
                 return "told_lately"
-            until = now + self._config.code_for
+            until = now + self.config.code_for
             again = msgspec.structs.replace(known, told_at=now, until=until)
             return "too_fast" if self._is_too_fast(now) else again
-        if len(self.open(now)) >= self._config.max_codes:
+        if len(self.open(now)) >= self.config.max_codes:
             return "too_many_codes"
         return "too_fast" if self._is_too_fast(now) else knock
 

@@ -111,6 +111,10 @@ class SessionQueue:
         # conversations wait for none.
         self._waiting: tuple[Heard, ...] = ()
 
+    def adopt(self, queue_cap: int, buffering: Buffering) -> None:
+        """Go by other settings from now on; what runs and what waits stays."""
+        self._queue_cap, self._buffering = queue_cap, buffering
+
     @property
     def current(self) -> str | None:
         """Id of the message whose turn is running, the first of those it answers."""

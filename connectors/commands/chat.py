@@ -22,7 +22,7 @@ from connectors.commands.running import (
     wait_any,
 )
 from connectors.config import TerminalConfig
-from connectors.reloading import Reloading
+from connectors.reloading import Reloading, Ways
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +73,9 @@ async def _chat(source: Source, agent: str, user: str) -> None:
             calm_collector()
             ends = (app.ended[name].wait, app.system.wait_ended, is_told.wait)
             personas = partial(app.personas.run, app.system.find)
-            await wait_any(*ends, Reloading(app, config, source).run, personas)
+            ways = Ways(adapt=partial(_at_terminal, user=user))
+            reloading = Reloading(app, config, source, ways)
+            await wait_any(*ends, reloading.run, personas)
             terminal = app.transports[name]
         if isinstance(terminal, TerminalTransport) and terminal.output_error:
             raise terminal.output_error

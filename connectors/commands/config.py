@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
+from connectors import receipt_key
+from connectors.applied import differences, flat, read_applied
 from connectors.commands import config_option, find_settings, tell_problems
 from connectors.model_config import ScriptedModelConfig
 from connectors.models.script import load_script
@@ -67,6 +70,35 @@ def show(config: Path | None, *, as_json: bool) -> None:
 def schema() -> None:
     """Write the JSON schema of the settings, for editors."""
     click.echo(msgspec.json.format(msgspec.json.encode(settings_schema())))
+
+
+@command.command()
+@config_option
+def diff(config: Path | None) -> None:
+    """Compare the saved settings with those of the process that runs; secrets masked.
+
+    Ends with 1 if they differ. Lines with `-` are in use, those with `+` are saved.
+    """
+    path, settings = load_found(config)
+    database = Path(settings.value.store.path)
+    applied = read_applied(database)
+    if applied is None:
+        raise click.UsageError(
+            f"nobody runs with the database {database}: start it with `callboard serve`"
+        )
+    saved = flat(settings.value, receipt_key.load(database))
+    lines = differences(applied.settings, saved)
+    at = datetime.fromtimestamp(applied.at, UTC)
+    click.echo(f"process {applied.process}, since {at:%Y-%m-%d %H:%M:%S} UTC; {path}")
+    for line in lines:
+        click.echo(line)
+    for name, why in applied.waiting.items():
+        click.echo(f"{name} waits for a restart: {why}")
+    if applied.mistake:
+        click.echo(f"what was saved last was not taken over: {applied.mistake}")
+    if lines or applied.mistake:
+        raise click.exceptions.Exit(1)
+    click.echo("what is saved is in use")
 
 
 def summary(app: AppConfig) -> str:

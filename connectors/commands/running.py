@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -79,15 +79,20 @@ def loaded(
         redactor=redactor,
         pace=log.pace,
         has_words=settings.value.audit.texts,
-    ):
-        yield Source(settings, partial(load_app, found.path, os.environ), redactor)
+    ) as lines:
+        load = partial(load_app, found.path, os.environ)
+        yield Source(settings, load, redactor, None if log_level else lines)
 
 
-async def hearing_signals(run: Callable[[trio.Event], Awaitable[object]]) -> None:
+async def hearing_signals(
+    run: Callable[[trio.Event], Awaitable[object]],
+    signals: Iterable[signal.Signals] | None = None,
+) -> None:
     """Run something that ends, in order, soon after its event is set.
 
     Args:
         run: given what is set when the process is told to end.
+        signals: those that tell it so; None: all that usually do.
 
     Why before it starts: Ctrl-C would else raise an exception anywhere in that. Told
     to end meanwhile, it starts and then ends in order; a second signal is at once.
@@ -98,7 +103,7 @@ async def hearing_signals(run: Callable[[trio.Event], Awaitable[object]]) -> Non
     is_told = trio.Event()
 
     async def watch(task_status: trio.TaskStatus[None]) -> None:
-        await wait_told_to_end(task_status)
+        await wait_told_to_end(task_status, signals)
         is_told.set()
 
     try:
@@ -112,18 +117,20 @@ async def hearing_signals(run: Callable[[trio.Event], Awaitable[object]]) -> Non
 
 async def wait_told_to_end(
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    signals: Iterable[signal.Signals] | None = None,
 ) -> None:
     """Wait for a signal to end; a second one then ends the process at once.
 
     Args:
         task_status: told when the signals are listened to (`Nursery.start`).
+        signals: those that say so; None: all that usually do.
 
     Why: Python's own Ctrl-C raises an exception somewhere inside the kernel, which
     would only make an end longer that takes too long already. What was accepted is
     durable, so an end at once loses nothing.
     """
-    heard = stop_signals()
-    await wait_for_stop_signal(task_status)
+    heard = stop_signals() if signals is None else tuple(signals)
+    await wait_for_stop_signal(task_status, heard)
     for number in heard:
         signal.signal(number, signal.SIG_DFL)
 

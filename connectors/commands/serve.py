@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,13 @@ from connectors.commands.running import (
     private_files,
     wait_any,
 )
-from connectors.reloading import Reloading
+from connectors.reloading import Reloading, Ways
 from connectors.transports import serving
 from connectors.web.openai_api import HttpTransport
+from runtime.signals import has_terminal
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     from connectors.reloading import Source
@@ -30,9 +33,10 @@ if TYPE_CHECKING:
 @click.command()
 @config_option
 def command(config: Path | None) -> None:
-    """Run all connectors until stopped with Ctrl-C, SIGTERM or SIGHUP.
+    """Run all connectors until stopped with Ctrl-C or SIGTERM.
 
-    Prints one line for each address it listens on, when it does.
+    Prints one line for each address it listens on, when it does. Changed settings are
+    taken over while it runs; SIGHUP has them read at once.
     """
     with loaded(config, "") as source:
         if not serving(source.settings.value):
@@ -44,10 +48,33 @@ def command(config: Path | None) -> None:
 
 
 async def _serve(source: Source) -> None:
-    await hearing_signals(partial(_run, source))
+    hangup = Hangup()
+    # Why before all else: it would end the process while that starts.
+    with trio.open_signal_receiver(signal.SIGHUP) as hangup.received:
+        run = partial(_run, source, hangup)
+        await hearing_signals(run, (signal.SIGINT, signal.SIGTERM))
 
 
-async def _run(source: Source, is_told: trio.Event) -> None:
+class Hangup:
+    """What SIGHUP means: read the settings, unless the terminal has gone.
+
+    Who has none (a service) or is told to outlive it (`nohup`) only ever reads.
+    """
+
+    def __init__(self) -> None:
+        is_ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+        self._may_end = has_terminal() and not is_ignored
+        self.received: AsyncIterator[int]
+
+    async def wait_gone(self, reload: Callable[[], Awaitable[object]]) -> None:
+        """Read the settings at each signal, until the terminal has gone."""
+        async for _ in self.received:
+            if self._may_end and not has_terminal():
+                return
+            await reload()
+
+
+async def _run(source: Source, hangup: Hangup, is_told: trio.Event) -> None:
     config, redact = source.settings.value, source.redactor.clean
     private = private_files(source.settings)
     async with (
@@ -56,10 +83,12 @@ async def _run(source: Source, is_told: trio.Event) -> None:
     ):
         calm_collector()
         nursery.start_soon(_announce, app)
-        nursery.start_soon(Reloading(app, config, source).run)
+        reloading = Reloading(app, config, source, Ways(serves=serving))
+        await nursery.start(reloading.run)
         nursery.start_soon(app.personas.run, app.system.find)
-        await wait_any(app.system.wait_ended, is_told.wait)
-        await app.drain(config.limits.drain_timeout)
+        gone = partial(hangup.wait_gone, reloading.reload)
+        await wait_any(app.system.wait_ended, is_told.wait, gone)
+        await app.drain(reloading.config.limits.drain_timeout)
         nursery.cancel_scope.cancel()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from actors import staff_rows
 from actors.persona import Persona
-from actors.roster import Hiring, make_team
+from actors.roster import Hiring, Settled, make_team
 from actors.rules.routes import binding_of, routing_table
 from actors.staff_rows import AGENT, AT_REST, Rows, StaffChange
 from connectors.commands.printing import complain, say
@@ -42,7 +42,7 @@ def team_of(config: AppConfig) -> Team:
     """Say who works here, as a server would that is started now."""
     path = Path(config.store.path)
     rows = read_rows(path) if path.is_file() else Rows()
-    settled = [
+    personas = tuple(
         Persona(
             name,
             agent,
@@ -50,11 +50,11 @@ def team_of(config: AppConfig) -> Team:
             has_projects=config.projects.folder is not None,
         )
         for name, agent in config.agents.items()
-    ]
+    )
     hiring = Hiring(terms_of(config, TOOL_NAMES), partial(make_persona, config, {}))
     routes = map(binding_of, config.routes)
     table = routing_table(config.agents, routes, config.default_agent)
-    return make_team(settled, table, hiring, rows, {})
+    return make_team(Settled(personas, table, hiring), rows, {})
 
 
 def write(

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
     from connectors.config import AppConfig
 
-BESIDE = ("", "-wal", "-shm", "-journal", ".receipts.key")
-"""What SQLite adds to the database's name, and what its key of receipts is called."""
+BESIDE = ("", "-wal", "-shm", "-journal", ".receipts.key", ".settings.json")
+"""What SQLite adds to the database's name, and what else stands beside it: the key of
+receipts, the settings in use."""
 
 
 def territory(config: AppConfig, files: Iterable[Path]) -> Territory:

@@ -66,11 +66,19 @@ class LateSandbox:
                 self._opened = opened
             return self._opened
 
-    async def keep(self, territory: Territory) -> None:
-        """Keep programs that are started from now on from another territory."""
+    async def keep(
+        self, territory: Territory, config: SandboxConfig | None = None
+    ) -> None:
+        """Keep programs that are started from now on from another territory.
+
+        Args:
+            territory: what they cannot reach.
+            config: which kind there must be; None: as before.
+        """
+        config = config or self._config
         async with self._opening:
-            if territory != self.territory:
-                self.territory, self._opened = territory, None
+            if (territory, config) != (self.territory, self._config):
+                self.territory, self._config, self._opened = territory, config, None
 
     async def run(  # noqa: PLR0913  as `Sandbox` has it
         self,

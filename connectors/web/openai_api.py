@@ -102,6 +102,11 @@ class HttpTransport:
             self._reserved.close()
             self._reserved = None
 
+    @property
+    def is_reserved(self) -> bool:
+        """Whether the address is taken, and not listened on yet."""
+        return self._reserved is not None
+
     async def wait_listening(self) -> tuple[str, int]:
         """Wait until clients can connect; gives host and port."""
         await self._bound.wait()

@@ -35,6 +35,9 @@ KEEP_ALIVE = 75
 """Seconds an idle connection is kept. Chosen: longer than clients keep theirs
 (httpx 5, aiohttp 15), so that the client and not the server closes it first."""
 
+LOOK_EVERY = 0.1
+"""Seconds between looks for late connections while a server ends."""
+
 SHUTDOWN_TIMEOUT = 2
 """Seconds that running answers get when the server stops."""
 
@@ -179,8 +182,26 @@ async def serve(
         on_stop()
         server.should_exit = True
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(serving, 2 * SHUTDOWN_TIMEOUT)
+            async with asyncio.timeout(2 * SHUTDOWN_TIMEOUT):
+                await end_connections(server, serving)
         sock.close()
+        for each in tuple(server.server_state.connections):
+            each.transport.abort()
+
+
+async def end_connections(
+    server: uvicorn.Server, serving: asyncio.Future[None]
+) -> None:
+    """Wait until a server that is to end has ended, with all its connections.
+
+    Why: uvicorn closes once those it has when it stops. A client that was just about
+    to connect would be waited for in vain, and then be served by what has ended for
+    as long as the loop goes on.
+    """
+    while not serving.done():
+        await asyncio.wait({serving}, timeout=LOOK_EVERY)
+        for each in tuple(server.server_state.connections):
+            each.shutdown()
 
 
 def check_access(request: Request, settings: HttpSettings) -> None:

@@ -100,6 +100,14 @@ reply = "{0}"
 """
 
 
+WITH_TERMINAL = """
+import fcntl, os, sys, termios
+os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
 @dataclass(frozen=True)
 class Finished:
     """What a command that has ended said, and how it ended."""
@@ -182,6 +190,7 @@ def served(
     http: str = "",
     more: str = "",
     script: str = SCRIPT,
+    terminal: int | None = None,
     **variables: str,
 ) -> Generator[Server]:
     """Run `callboard serve` during the block; killed after it if it still runs.
@@ -192,16 +201,18 @@ def served(
         http: further lines of `[connectors.http]`.
         more: further tables.
         script: what the model says.
+        terminal: a terminal that is to be its own; None: it has ours, if we have one.
         variables: of its environment.
     """
+    starts = () if terminal is None else (sys.executable, "-c", WITH_TERMINAL)
     path = write_settings(folder, http=http, more=more, script=script)
     with (
         (folder / "stderr").open("a", encoding="utf-8") as stderr,
         subprocess.Popen(
-            [*COMMAND, "serve", "--config", path.name],
+            [*starts, *COMMAND, "serve", "--config", path.name],
             cwd=folder,
             env=environment(variables),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if terminal is None else terminal,
             stdout=subprocess.PIPE,
             stderr=stderr,
             encoding="utf-8",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
 import signal
 import subprocess
 from typing import TYPE_CHECKING
@@ -50,7 +52,7 @@ async def wait_accepted(server: Server, count: int) -> None:
             await trio.testing.wait_all_tasks_blocked(0.01)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_an_idle_server_ends_at_once(
     number: signal.Signals, tmp_path: Path
 ) -> None:
@@ -127,6 +129,22 @@ async def wait_unready(server: Server) -> None:
         with trio.fail_after(PATIENCE):
             while (await client.get("/readyz")).status_code != 503:
                 await trio.testing.wait_all_tasks_blocked(0.01)
+
+
+async def test_a_server_ends_with_its_terminal(tmp_path: Path) -> None:
+    above, below = pty.openpty()
+    try:
+        with served(tmp_path, terminal=below) as server, trio.fail_after(LIMIT / 2):
+            os.close(below)
+            server.process.send_signal(signal.SIGHUP)  # the terminal is there
+            answers: list[httpx.Response] = []
+            await ask(server, "hello", answers)
+            os.close(above)
+            assert await server.wait() == 0
+        assert [answer.status_code for answer in answers] == [200]
+    finally:
+        with contextlib.suppress(OSError):
+            os.close(above)
 
 
 async def test_who_is_to_outlive_the_terminal_does(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import httpx
 import trio
 
 from tests.fakes.key_server import open_key_server
-from tests.processes.running import PATIENCE, served, write_settings
+from tests.processes.running import PATIENCE, Finished, run, served, write_settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -104,8 +105,9 @@ async def test_the_next_message_goes_to_the_server_that_is_set_now(
     async with open_bench(tmp_path) as bench:
         bench.write(bench.there)
         await bench.ask_until(f"there {FIRST_KEY}")
+        line = await bench.wait_logged("settings read again")
+        assert '"applied":"models,script.toml"' in line.replace(" ", "")
         assert await bench.reloads("applied")
-        assert '"applied":"models"' in bench.server.log.replace(" ", "")
 
 
 async def test_a_secret_file_that_changes_is_read_again(tmp_path: Path) -> None:
@@ -141,18 +143,51 @@ async def test_a_secret_that_is_missing_for_a_while_is_found_again(
 
 async def test_what_waits_for_a_restart_is_named(tmp_path: Path) -> None:
     async with open_bench(tmp_path) as bench:
-        bench.write(bench.there, who="Clarissa")
-        await bench.ask_until(f"there {FIRST_KEY}")
-        assert '"waiting_for_a_restart":"agents"' in bench.server.log.replace(" ", "")
+        path = bench.server.folder / "callboard.toml"
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("callboard.db", "other.db"), encoding="utf-8")
+        line = await bench.wait_logged("settings read again")
+        assert '"waiting_for_a_restart":"store"' in line.replace(" ", "")
 
 
-async def test_a_model_that_a_running_agent_needs_is_not_taken_away(
-    tmp_path: Path,
-) -> None:
+async def test_an_agent_may_change_its_model_while_it_runs(tmp_path: Path) -> None:
     async with open_bench(tmp_path) as bench:
         text = MORE.format(url=bench.there, who="Clara")
         renamed = text.replace("models.far", "models.near").replace('"far"', '"near"')
         write_settings(bench.server.folder, more=renamed)
-        line = await bench.wait_logged("settings not taken over")
-        assert "agents.clara.model: there is no model 'far'" in line
-        assert await bench.ask() == f"here {FIRST_KEY}"
+        await bench.ask_until(f"there {FIRST_KEY}")
+        line = await bench.wait_logged("settings read again")
+        assert '"applied":"models,agents,script.toml"' in line.replace(" ", "")
+
+
+async def test_sighup_has_settings_read_at_once(tmp_path: Path) -> None:
+    async with open_bench(tmp_path) as bench:
+        bench.write(bench.there)
+        bench.server.process.send_signal(signal.SIGHUP)
+        await bench.ask_until(f"there {FIRST_KEY}")
+        assert bench.server.process.poll() is None
+
+
+async def test_config_diff_tells_what_is_saved_and_not_in_use(tmp_path: Path) -> None:
+    async with open_bench(tmp_path) as bench:
+        folder = bench.server.folder
+        same = await trio.to_thread.run_sync(diff, folder)
+        assert (same.code, same.out.splitlines()[-1]) == (0, "what is saved is in use")
+        path = folder / "callboard.toml"
+        text = path.read_text(encoding="utf-8")
+        more = '[store]\nsynchronous = "normal"'
+        path.write_text(text.replace("[store]", more), encoding="utf-8")
+        await bench.wait_logged("settings read again")
+        other = await trio.to_thread.run_sync(diff, folder)
+        assert other.code == 1
+        assert '- store.synchronous = "full"\n' in other.out
+        assert '+ store.synchronous = "normal"\n' in other.out
+        assert "store waits for a restart: " in other.out
+        assert FIRST_KEY not in same.said + other.said
+    nobody = diff(tmp_path)
+    assert nobody.code == 2
+    assert "nobody runs with the database" in nobody.err
+
+
+def diff(folder: Path) -> Finished:
+    return run("config", "diff", "--config", "callboard.toml", folder=folder)

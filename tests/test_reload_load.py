@@ -1,0 +1,25 @@
+"""Proves that settings that change under load lose nothing, and answer once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.reload_bed import reload_often
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TIMES = 40
+"""Reloads; `python -m tests.reload_bed 1000` does more."""
+
+
+async def test_reloads_under_load_lose_nothing_and_answer_nothing_twice(
+    tmp_path: Path,
+) -> None:
+    told = await reload_often(tmp_path, TIMES)
+    assert told.wrong == []
+    assert (told.unsettled, told.twice, told.again, told.unheard) == (0, 0, 0, 0)
+    assert told.unanswered == told.answers["not here now: 200"]
+    assert told.answers["right"] > TIMES
+    assert told.outcomes["applied"] > TIMES / 2
+    assert told.outcomes["refused"]
