@@ -329,6 +329,7 @@ class Deciding(Actor):
         if not (answer.deliveries and is_own and shows):
             return False
         whose = (commits.chat_stream(inbound), inbound.sender_id, answer.settled[1])
+        self._sparing.every = services.limits.told_again_after
         return not self._sparing.may_tell(whose, services.clock.monotonic())
 
     def _store(self, answer: Answer) -> None:

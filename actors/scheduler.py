@@ -36,10 +36,10 @@ from runtime.mailbox import MailboxConfig
 from runtime.rows import Committed
 
 if TYPE_CHECKING:
-    from actors.config import AgentConfig
-    from actors.roster import Roster
     from collections.abc import Set as AbstractSet
 
+    from actors.config import AgentConfig
+    from actors.roster import Roster
     from actors.rules.confirming import Outcome
     from actors.services import Services
     from runtime.entries import StoredEntry

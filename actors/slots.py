@@ -62,6 +62,8 @@ NOBODYS_FAULT = frozenset({"budget"})
 WORST_FIRST: tuple[Previous, ...] = ("open", "failed", "done", "none")
 """Of several messages of one slot, what counts."""
 
+NOTHING: Previous = "none"
+
 
 class Prepared(msgspec.Struct, frozen=True):
     """What is to be stored about an appointment that woke, and told afterwards."""
@@ -105,10 +107,14 @@ class Slots:
     """
 
     def __init__(self, services: Services, barring: Barring | None = None) -> None:
-        config = services.scheduler
         self._barring = barring
         self._services = services
-        self.policy = Policy(
+
+    @property
+    def policy(self) -> Policy:
+        """How late is too late, by the settings of now."""
+        config = self._services.scheduler
+        return Policy(
             catch_up=config.catch_up,
             catch_up_most=config.catch_up_most,
             late_within=config.late_within,
@@ -192,7 +198,7 @@ class Slots:
         slot = schedule.slot_name(name, it.last_due)
         parts = range(1, it.last_parts + 1)
         ends = {await self._ended(it, schedule.part_name(slot, n)) for n in parts}
-        how = next((each for each in WORST_FIRST if each in ends), "none")
+        how: Previous = next((each for each in WORST_FIRST if each in ends), NOTHING)
         if it.kind == "autonomous" and how == "done":
             # What was decided in it may still be carried out: never two at once.
             return await self._ended(it, schedule.plan_name(slot))

@@ -119,10 +119,10 @@ class Doors:
         """
         app = self._app
         drain = Drain(app.system, app.store, app.clock, (name,), is_the_end=False)
-        await drain.run(within)
-        # Once more: what was being stored when the door was closed is there by now.
-        await trio.sleep(STORED_WITHIN)
-        await drain.run(within)
+        if await drain.run(within):
+            # Once more: what was being stored when the door was closed is there by now.
+            await trio.sleep(STORED_WITHIN)
+            await drain.run(within)
         await self._connectors().ask(StopChild(name, forget=True), timeout=WITHIN)
         del app.transports[name]
         LOG.info("connector ended", connector=name)

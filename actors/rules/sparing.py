@@ -17,10 +17,12 @@ class Sparing:
         most: people kept in mind, at least one.
     """
 
-    __slots__ = ("_every", "_told")
+    __slots__ = ("_told", "every")
 
     def __init__(self, every: float, most: int = MOST_TOLD) -> None:
-        self._every = every
+        self.every = every
+        """May be changed."""
+
         self._told: Recent[tuple[str, ...], float] = Recent(most)
 
     def may_tell(self, whose: tuple[str, ...], now: float) -> bool:
@@ -31,8 +33,8 @@ class Sparing:
             now: seconds on the caller's clock; must not go backwards.
         """
         at = self._told.get(whose)
-        if at is not None and now - at < self._every:
+        if at is not None and now - at < self.every:
             return False
-        if self._every:
+        if self.every:
             self._told[whose] = now
         return True
