@@ -24,6 +24,7 @@ from runtime.logs import EventLog
 from runtime.rows import Commit
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import tzinfo
 
     from actors.barring import Barring, Overspent
@@ -61,8 +62,6 @@ NOBODYS_FAULT = frozenset({"budget"})
 
 WORST_FIRST: tuple[Previous, ...] = ("open", "failed", "done", "none")
 """Of several messages of one slot, what counts."""
-
-NOTHING: Previous = "none"
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -197,8 +196,10 @@ class Slots:
             return "none"
         slot = schedule.slot_name(name, it.last_due)
         parts = range(1, it.last_parts + 1)
-        ends = {await self._ended(it, schedule.part_name(slot, n)) for n in parts}
-        how: Previous = next((each for each in WORST_FIRST if each in ends), NOTHING)
+        ends: set[Previous] = {
+            await self._ended(it, schedule.part_name(slot, n)) for n in parts
+        }
+        how = worst(ends)
         if it.kind == "autonomous" and how == "done":
             # What was decided in it may still be carried out: never two at once.
             return await self._ended(it, schedule.plan_name(slot))
@@ -262,6 +263,14 @@ class Slots:
             kind="notice",
             is_root=False,
         )
+
+
+def worst(ends: Collection[Previous]) -> Previous:
+    """Say how a slot ended whose messages ended so."""
+    for each in WORST_FIRST:
+        if each in ends:
+            return each
+    return "none"
 
 
 def ended(message: StoredMessage) -> Previous:
