@@ -53,7 +53,9 @@ class BraveStore(SimulatedStore):
 
     def _flush(self, commit: Commit, done: Done) -> None:
         if self._disk.is_full:
-            self._tell(done, Committed(*(tuple(range(1, 9)) for _ in range(3))))
+            rows = (commit.accepts, commit.appends, commit.deliveries)
+            made_up = (tuple(range(1, len(each) + 1)) for each in rows)
+            self._tell(done, Committed(*made_up))
         else:
             super()._flush(commit, done)
 
