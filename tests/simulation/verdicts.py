@@ -78,7 +78,13 @@ def _judge_answers(checkers: Checkers, trace: Trace) -> None:
         if not is_over[-1]:
             trace.violate("I5", f"{inbox_id} is owed answers for ever", inbox_id)
         elif any(is_over[:-1]):
-            trace.violate("I5", f"{inbox_id} got more answers than said", inbox_id)
+            late = deliveries[is_over.index(True) + 1 :]
+            # Whom a message in a group is for is decided anew after a crash, and may
+            # come out otherwise by then: by whom was answered, by what a model says.
+            may_differ = not inbound.is_direct and checkers.cut_at >= message.at
+            is_copied = may_differ and not any(each.is_root for each in late)
+            blame = trace.tolerate if is_copied else trace.violate
+            blame("I5", f"{inbox_id} got more answers than said", inbox_id)
 
 
 def judge_metrics(
