@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from runtime.ref import ActorRef
 
     Serves = Callable[[AppConfig], Mapping[str, MakeTransport]]
+    Befores = tuple[AppConfig, ...]
 
 LOG = EventLog("settings")
 
@@ -60,8 +61,13 @@ class Doors:
         self._app = app
         self._serves = serves
 
-    def prepare(self, before: AppConfig, after: AppConfig) -> dict[str, Transport]:
+    def prepare(self, befores: Befores, after: AppConfig) -> dict[str, Transport]:
         """Make what is new or changes; take its addresses, but those that run.
+
+        Args:
+            befores: the settings that each connector goes by: the last ones, or, after
+                a change that was begun and not ended, one of several.
+            after: the new ones.
 
         Raises:
             SettingsError: an address cannot be listened on; nothing is kept.
@@ -70,11 +76,11 @@ class Doors:
             return {}
         made: dict[str, Transport] = {}
         for name, make in self._serves(after).items():
-            if self.is_same(name, before, after):
+            if self.is_same(name, befores, after):
                 continue
             made[name] = transport = make(self._app.parts)
             config = after.connectors[name]
-            if isinstance(config, HttpConfig) and not self._has(config, before):
+            if isinstance(config, HttpConfig) and not self._has(config, befores):
                 try:
                     reserve(transport)
                 except SettingsError:
@@ -82,13 +88,16 @@ class Doors:
                     raise
         return made
 
-    def is_same(self, name: str, before: AppConfig, after: AppConfig) -> bool:
+    def is_same(self, name: str, befores: Befores, after: AppConfig) -> bool:
         """Whether a connector runs, and goes on as it is."""
-        return name in self._app.transports and told(name, before) == told(name, after)
+        wanted = told(name, after)
+        is_known = all(told(name, before) == wanted for before in befores)
+        return name in self._app.transports and is_known
 
-    def _has(self, config: HttpConfig, before: AppConfig) -> bool:
+    def _has(self, config: HttpConfig, befores: Befores) -> bool:
         """Whether an address is taken by a connector that runs."""
-        running = (before.connectors.get(name) for name in self._app.transports)
+        there = self._app.transports
+        running = [each.connectors.get(name) for each in befores for name in there]
         return any(
             isinstance(each, HttpConfig)
             and config.port
@@ -96,7 +105,7 @@ class Doors:
             for each in running
         )
 
-    def leaving(self, before: AppConfig, after: AppConfig) -> tuple[str, ...]:
+    def leaving(self, befores: Befores, after: AppConfig) -> tuple[str, ...]:
         """Name those that are to stop, for good or to begin anew."""
         if self._serves is None:
             return ()
@@ -104,7 +113,7 @@ class Doors:
         return tuple(
             name
             for name in self._app.transports
-            if name not in staying or not self.is_same(name, before, after)
+            if name not in staying or not self.is_same(name, befores, after)
         )
 
     async def close(self, name: str, within: float) -> None:

@@ -57,6 +57,7 @@ Load = Callable[[], Settings[AppConfig]]
 REFUSED = (
     "⚠️ The settings have a mistake; until it is mended, the last good ones are used."
 )
+TAKEN_BACK = "(what was begun is taken back)"
 MENDED = "✅ The settings are right again, and in use."
 WAITING = "The settings have changed. This part of it waits for a restart:"
 
@@ -195,14 +196,18 @@ class Reloading:
         self._private.update(files_of(settings))
         seen, changed = await self._changed_beside(plan.target)
         steps = plan.steps.union(*changed.values())
-        if plan.applied or steps:
+        taken_back = (TAKEN_BACK,) if self._taking_over.is_begun else ()
+        if plan.applied or steps or taken_back:
             await self._taking_over.carry_out(self.config, plan, steps, self._private)
         self.config, self._beside = plan.target, seen
-        return self._told_of(plan, changed)
+        return self._told_of(plan, changed, () if plan.applied else taken_back)
 
-    def _told_of(self, plan: Plan, changed: Iterable[Path]) -> Outcome:
+    def _told_of(
+        self, plan: Plan, changed: Iterable[Path], taken_back: tuple[str, ...]
+    ) -> Outcome:
         """Say in the log, and to owners, what became of a change."""
-        applied = (*plan.applied, *sorted({each.name for each in changed}))
+        files = sorted({each.name for each in changed})
+        applied = (*plan.applied, *files, *taken_back)
         if plan.waiting and plan.waiting != self._waiting:
             rows = (f"{name}: {why}" for name, why in plan.waiting.items())
             self._tell_owners("\n".join((WAITING, *rows)))

@@ -4,7 +4,8 @@ First everything is made that may be wrong: as long as that fails, nothing has c
 Then each part is put in its place, in an order in which nobody meets a name that is not
 there yet: models before the agents that ask them, agents before the connectors by which
 people reach them. A part that does not answer leaves the rest for the next try, and
-every part may be put in its place twice.
+every part may be put in its place twice. What was begun and not ended is kept in mind:
+should the next settings be others, or the old ones, all that it touched is put right.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from actors.transport import Transport
     from connectors.app import App
     from connectors.config import AppConfig
-    from connectors.doors import Serves
+    from connectors.doors import Befores, Serves
     from connectors.kit import Kit
     from connectors.live_table import Plan, Step
     from runtime.logs import Writing
@@ -59,6 +60,10 @@ GUIDED = ("agents", "projects", "skills", "workspace")
 
 TURNS_END_WITHIN = 60.0
 """Seconds beside the longest turn after which nobody uses what was replaced."""
+
+MOST_BEGUN = 8
+"""Changes that were begun and not ended, and are kept in mind; then the oldest goes.
+A part that fails so often in a row is ill, and its supervisor's concern."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,14 @@ class TakingOver:
         self._sources = app.bench.kit.further
         """Those whose servers run: if some could not be renewed, not those in use."""
 
+        self._begun: tuple[AppConfig, ...] = ()
+        self._begun_steps: frozenset[Step] = frozenset()
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether a change was begun and not ended: some parts go by other settings."""
+        return bool(self._begun)
+
     async def carry_out(
         self,
         running: AppConfig,
@@ -110,12 +123,17 @@ class TakingOver:
             OSError: likewise: a file cannot be read.
             KernelError: an actor does not answer; try the same again.
         """
-        target = plan.target
-        made = await self._make(running, target, steps, private)
+        target, steps = plan.target, steps | self._begun_steps
+        befores = (running, *self._begun)
+        made = await self._make(befores, target, steps, private)
+        others = tuple(each for each in self._begun if each != target)
+        self._begun = (*others, target)[-MOST_BEGUN:]
+        self._begun_steps = steps
         try:
-            await self._put(running, target, steps, made)
+            await self._put(befores, target, steps, made)
         finally:
             let_go(each for each in made.doors.values() if each not in self._in_use())
+        self._begun, self._begun_steps = (), frozenset()
         limits = target.limits
         longest = max(limits.longest_turn, limits.turn_timeout)
         await self._app.bench.tidy(longest + TURNS_END_WITHIN)
@@ -125,14 +143,14 @@ class TakingOver:
 
     async def _make(
         self,
-        running: AppConfig,
+        befores: Befores,
         target: AppConfig,
         steps: frozenset[Step],
         private: Iterable[Path],
     ) -> Made:
         app = self._app
-        texts = await trio.to_thread.run_sync(read_texts, running, target)
-        doors = self._doors.prepare(running, target) if "connectors" in steps else {}
+        texts = await trio.to_thread.run_sync(read_texts, befores, target)
+        doors = self._doors.prepare(befores, target) if "connectors" in steps else {}
         try:
             parts: tuple[Step, ...] = tuple(x for x in PARTS if x in steps)
             kit = await app.bench.make(target, parts)
@@ -148,7 +166,7 @@ class TakingOver:
 
     async def _put(
         self,
-        running: AppConfig,
+        befores: Befores,
         target: AppConfig,
         steps: frozenset[Step],
         made: Made,
@@ -158,7 +176,7 @@ class TakingOver:
             has_words = target.audit.texts
             self._writing.change(log.level, log.format, has_words=has_words)
         if made.catalogue is not None:
-            await self._replace_catalogue(running, target, made.catalogue)
+            await self._replace_catalogue(befores, target, made.catalogue)
         self._app.bench.use(made.kit)
         self._look_up(target)
         if "sources" in steps:
@@ -167,17 +185,22 @@ class TakingOver:
         if "memory" in steps:
             await self._renew_memories()
         if "agents" in steps:
-            await self._resettle(running, target, made.texts)
+            await self._resettle(befores, target, made.texts)
         if "connectors" in steps:
-            await self._change_doors(running, target, made.doors)
+            await self._change_doors(befores, target, made.doors)
         self._tell_scheduler()
 
     async def _replace_catalogue(
-        self, running: AppConfig, target: AppConfig, made: Catalogue
+        self, befores: Befores, target: AppConfig, made: Catalogue
     ) -> None:
         """Hand the accounts what can be asked now."""
-        before, after = accounts(running), accounts(target)
-        renewed = frozenset(name for name in before if before[name] != after.get(name))
+        after = accounts(target)
+        renewed = frozenset(
+            name
+            for before in map(accounts, befores)
+            for name in before
+            if before[name] != after.get(name)
+        )
         models = self._actor(names.MODELS)
         await models.ask(ReplaceCatalogue(made, renewed), timeout=TAKEN_OVER_WITHIN)
         self._app.stock.current = made
@@ -205,7 +228,7 @@ class TakingOver:
                 await above.ask(RenewChild(spec), timeout=TAKEN_OVER_WITHIN)
 
     async def _resettle(
-        self, running: AppConfig, target: AppConfig, texts: dict[str, PersonaFiles]
+        self, befores: Befores, target: AppConfig, texts: dict[str, PersonaFiles]
     ) -> None:
         """Have those work here who are to, and everybody know it."""
         app = self._app
@@ -213,14 +236,14 @@ class TakingOver:
         order = Resettle(settled(target, app.bench.kit, app.personas))
         if not await self._actor(names.STAFF).ask(order, timeout=TAKEN_OVER_WITHIN):
             LOG.warning("who works here is taken over as soon as the store can be read")
-        if any(getattr(running, x) != getattr(target, x) for x in GUIDED):
+        if any(getattr(b, x) != getattr(target, x) for b in befores for x in GUIDED):
             guides = RenewChild(app.steward)
             await self._actor(names.ROOT).ask(guides, timeout=TAKEN_OVER_WITHIN)
 
     async def _change_doors(
-        self, running: AppConfig, target: AppConfig, made: dict[str, Transport]
+        self, befores: Befores, target: AppConfig, made: dict[str, Transport]
     ) -> None:
-        for name in self._doors.leaving(running, target):
+        for name in self._doors.leaving(befores, target):
             await self._doors.close(name, target.limits.drain_timeout)
             if name in made:
                 await self._doors.open(name, made[name])
@@ -242,15 +265,15 @@ class TakingOver:
         return found
 
 
-def read_texts(running: AppConfig, target: AppConfig) -> dict[str, PersonaFiles]:
+def read_texts(befores: Befores, target: AppConfig) -> dict[str, PersonaFiles]:
     """Read the folders of agents that had none, or another; it blocks.
 
     Raises:
         SettingsError: one cannot be used.
     """
-    before = persona_folders(running)
+    known = [persona_folders(before) for before in befores]
     return {
         name: read_persona(folder)
         for name, folder in persona_folders(target).items()
-        if before.get(name) != folder
+        if any(before.get(name) != folder for before in known)
     }

@@ -12,6 +12,7 @@ from connectors.app import open_app
 from connectors.reloading import Reloading, Source, files_of
 from connectors.settings import load_app
 from runtime.logs import Redactor
+from runtime.supervisor import RestartChild, StopChild
 from tests.processes.running import write_settings
 
 if TYPE_CHECKING:
@@ -148,3 +149,18 @@ async def test_what_cannot_change_waits_and_the_rest_does_not(tmp_path: Path) ->
         assert bench.reloading.config.store.synchronous == "full"
         assert await bench.reloading.reload() == "waiting"
         assert bench.count("waiting") == 1
+
+
+async def test_a_change_that_was_begun_is_taken_back_whole(tmp_path: Path) -> None:
+    async with open_bench(tmp_path) as bench:
+        root, services = bench.app.system.find(names.ROOT), bench.app.company.services
+        assert root is not None
+        await root.ask(StopChild("staff"))
+        bench.write('[limits]\nmax_in_flight = 3\n[agents.mia]\nprompt = "Hi."\n')
+        assert await bench.reloading.reload() == "refused"  # half of it is done
+        await root.ask(RestartChild("staff"))
+        bench.write()
+        assert await bench.reloading.reload() == "applied"
+        assert services.limits.max_in_flight == 64
+        assert list(bench.app.company.roster.team.names) == ["anna", "ben"]
+        assert await bench.reloading.reload() == "unchanged"
