@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import tzinfo
 
+    from actors.messages import Inbound
     from actors.rules.schedule import Appointment
     from actors.services import Services
     from runtime.actor import Actor
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     Config = Callable[[str], AgentConfig | None]
 
 LOG = EventLog("schedule")
+
+PUT_OFF = 60.0
+"""Seconds after which it is looked again whether turns that run leave any tokens."""
 
 ANSWERED_WITHIN = 1.0
 """Seconds that the limiter may take to answer; it does nothing but count."""
@@ -102,6 +106,13 @@ class Barring:
         bar = found.bar or listed.bar
         return Outlook(bar, listed.groups, found.overspent)
 
+    def begin(self, inbounds: tuple[Inbound, ...]) -> None:
+        """Reckon with turns that are about to begin."""
+        if inbounds:
+            config = self._config(inbounds[0].agent)
+            if config is not None and config.scheduled.daily_tokens:
+                self._tokens.begin(inbounds)
+
     async def _held_up(
         self, it: Appointment, zone: tzinfo, config: AgentConfig
     ) -> Outlook:
@@ -134,10 +145,13 @@ class Barring:
         )
         if not limit or asks_nobody:
             return None
+        now, zone = self._services.clock.wall(), zone_of_day(self._services)
+        expected = await self._tokens.expected(it.agent)
         used = await self._tokens.of(it.agent)
         if used < limit:
-            return None
-        now, zone = self._services.clock.wall(), zone_of_day(self._services)
+            # Why not left out: what runs may take less than it is expected to.
+            late = Bar("tokens", now + PUT_OFF)
+            return Outlook(late) if used + expected >= limit else None
         bar = Bar("tokens", 0.0 if it.repeat else midnight(now, zone, 1))
         day = shown(now, zone).date().isoformat()
         return Outlook(bar, overspent=Overspent(it.agent, used, limit, day))

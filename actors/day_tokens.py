@@ -1,7 +1,9 @@
 """How many tokens each agent has taken today for what it does by the clock.
 
 Added up from the ledger, which every turn writes when it ends, and from nothing else:
-after a restart it is the same. Read on from where the last look ended.
+after a restart it is the same. Read on from where the last look ended. What has begun
+and not ended is reckoned with by what such turns took before: else all that is due at
+nine would go by what was taken until nine.
 """
 
 from __future__ import annotations
@@ -18,14 +20,32 @@ from actors.rules.local_time import shown
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import date, tzinfo
 
+    from actors.messages import Inbound
     from actors.services import Services
     from runtime.rows import StoredRecord
 
 LOG = EventLog("schedule")
 
 PAGE = 1000
+
+GUESS = 2_000
+"""Tokens of a turn of an agent of which nobody knows yet what it takes. Chosen: a light
+prompt, a short list, and an answer."""
+
+STORED_WITHIN = 60.0
+"""Seconds after which what is not in the store has not been begun after all."""
+
+MOST_BEGUN = 10_000
+"""Turns that are reckoned with; of more, the oldest are forgotten."""
+
+OPEN = frozenset({"accepted", "running"})
+"""States of a message whose turn has not ended."""
+
+NOT_ALLOTTED = "webhook"
+"""An occasion that has limits of its own, and nothing to do with the clock."""
 
 
 class DayTokens:
@@ -42,6 +62,13 @@ class DayTokens:
         self._sums: Counter[str] = Counter()
         self._seen: OrderedDict[str, None] = OrderedDict()
         """Runs that are counted: a row may be written anew."""
+
+        self._runs: Counter[str] = Counter()
+        """By agent, of today; of what they took, and of the mean of the days before."""
+
+        self._took: Counter[str] = Counter()
+        self._begun: OrderedDict[tuple[str, str], tuple[str, float]] = OrderedDict()
+        """By how the store knows it: whose it is, and when it was begun (monotonic)."""
 
     @property
     def zone(self) -> tzinfo:
@@ -61,8 +88,37 @@ class DayTokens:
             self._day, self._after = day, (midnight(now, self.zone), 0)
             self._sums.clear()
             self._seen.clear()
+            self._took = Counter({x: self._took[x] // n for x, n in self._runs.items()})
+            self._runs = Counter(dict.fromkeys(self._took, 1))
         await self._read_on()
         return self._sums[agent]
+
+    def begin(self, inbounds: Iterable[Inbound]) -> None:
+        """Reckon with turns that are about to begin; more than once does no harm."""
+        now = self._services.clock.monotonic()
+        for each in inbounds:
+            known = each.address.connector, each.platform_id
+            self._begun[known] = each.agent, now
+            if len(self._begun) > MOST_BEGUN:
+                self._begun.popitem(last=False)
+
+    async def expected(self, agent: str) -> int:
+        """Give the tokens that turns will take which have begun, and not ended.
+
+        Raises:
+            StoreUnavailableError: the disk fails.
+        """
+        now, store = self._services.clock.monotonic(), self._services.store
+        mine = [(known, at) for known, (x, at) in self._begun.items() if x == agent]
+        for known, begun_at in mine:
+            found = await store.answered(*known)
+            is_being_stored = found is None and now - begun_at < STORED_WITHIN
+            is_open = found is not None and found.message.state in OPEN
+            if not (is_open or is_being_stored):
+                del self._begun[known]
+        count = sum(whose == agent for whose, _ in self._begun.values())
+        runs = self._runs[agent]
+        return count * (self._took[agent] // runs if runs else GUESS)
 
     async def _read_on(self) -> None:
         while True:
@@ -81,9 +137,17 @@ class DayTokens:
         except msgspec.MsgspecError as error:
             LOG.fault("a row of the ledger cannot be read", error, row=row.id)
             return
-        if body.occasion:
+        if is_allotted(body):
             remember(self._seen, row.id, None)
-            self._sums[body.agent] += body.input_tokens + body.output_tokens
+            tokens = body.input_tokens + body.output_tokens
+            self._sums[body.agent] += tokens
+            self._took[body.agent] += tokens
+            self._runs[body.agent] += 1
+
+
+def is_allotted(body: UsageRecord) -> bool:
+    """Whether a run counts as done by the clock; what a webhook asked for does not."""
+    return bool(body.occasion) and body.occasion != NOT_ALLOTTED
 
 
 def zone_of_day(services: Services) -> tzinfo:

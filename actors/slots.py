@@ -159,6 +159,8 @@ class Slots:
             for due in woken.slots
             for part in parts
         )
+        if self._barring is not None:
+            self._barring.begin(inbounds)
         notes = (self._given_up(row.id, it, woken),) if woken.is_given_up else ()
         told = await self._overspent(it, outlook.overspent)
         after = as_entry(row.id, row.owner, woken.after, row.part, row.version)

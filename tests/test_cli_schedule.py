@@ -196,8 +196,8 @@ def costly(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "callboard.toml").write_text(SETTINGS, encoding="utf-8")
     monkeypatch.chdir(folder)
     now = SystemClock().wall()
-    ran = (("beat", "heartbeat", 1200), ("asked", "", 9000), ("news", "task", 34))
-    records = tuple(usage(name, occasion, tokens) for name, occasion, tokens in ran)
+    ran = {"heartbeat": 1200, "": 9000, "task": 34, "webhook": 70}
+    records = tuple(usage(f"{x}1", x, tokens) for x, tokens in ran.items())
     beat = appointment(kind="heartbeat", repeat="beat 30", by_settings="beat 30")
     entry = as_entry("BEAT12345", "person:cli/sam", beat, 7, 0)
     commit_to(path, Commit(at=now, records=records, entries=(entry,)))

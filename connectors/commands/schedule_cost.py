@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.day_tokens import midnight
+from actors.day_tokens import is_allotted, midnight
 from actors.lightened import set_model
 from actors.records import USAGE, UsageRecord
 from actors.rules.quiet_hours import hours_of
@@ -62,7 +62,7 @@ class Costs:
         with survey(path) as rows:
             for row in rows.recent(USAGE, since):
                 body = read_record(row, UsageRecord)
-                if body is not None and body.occasion:
+                if body is not None and is_allotted(body):
                     tokens = body.input_tokens + body.output_tokens
                     self._sums[body.agent] = self._sums.get(body.agent, 0) + tokens
 

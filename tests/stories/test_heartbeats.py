@@ -224,6 +224,22 @@ async def test_a_task_is_put_off_until_there_are_tokens_again(
     assert due(cast, "task") == {"fired": 2, "put_off": 1}
 
 
+async def test_what_is_due_at_the_same_time_shares_the_days_tokens(
+    autojump_clock: Clock,
+) -> None:
+    cast = beating(Listed(""), lambda _: Says("done", after=30.0), daily_tokens=10)
+    async with open_company(autojump_clock, cast) as system:
+        wishes = [Schedule(f"sum {x}", "in 2 minutes", is_action=True) for x in "abcde"]
+        await arrange(system, cast, *wishes)
+        await trio.sleep(3600)
+        # 5 tokens each. Of the first nobody knew that, so the others came later.
+        assert len(cast.model.requests) == 2
+        await trio.sleep(24 * 3600)
+        await at_rest(cast)
+    assert len(cast.model.requests) == 4
+    assert due(cast, "task")["fired"] == 4
+
+
 async def test_tokens_are_added_up_anew_after_a_restart(autojump_clock: Clock) -> None:
     cast = beating(Listed(), lambda _: "HEARTBEAT_OK", daily_tokens=5)
     async with open_company(autojump_clock, cast):
