@@ -8,6 +8,7 @@ if a mark follows (`HEARTBEAT_OK: all quiet`). In the midst of a sentence it is 
 from __future__ import annotations
 
 import re
+import unicodedata
 
 SURE = (
     "heartbeat_ok",
@@ -27,13 +28,25 @@ SURE = (
 UNSURE = ("IGNORE",)
 """People write this, too: it counts if it is all that is said."""
 
-FORMATTING = ">#*_`~\"'.,:;!?()\N{HORIZONTAL ELLIPSIS}\N{EN DASH}\N{EM DASH}-"
+FORMATTING = (
+    ">#*_`~\"'.,:;!?()|\N{HORIZONTAL ELLIPSIS}\N{EN DASH}\N{EM DASH}-"
+    "\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}"
+    "\N{DOUBLE LOW-9 QUOTATION MARK}\N{LEFT SINGLE QUOTATION MARK}"
+    "\N{RIGHT SINGLE QUOTATION MARK}\N{SINGLE LOW-9 QUOTATION MARK}"
+    "\N{LEFT-POINTING DOUBLE ANGLE QUOTATION MARK}"
+    "\N{RIGHT-POINTING DOUBLE ANGLE QUOTATION MARK}"
+    "\N{IDEOGRAPHIC FULL STOP}\N{FULLWIDTH EXCLAMATION MARK}\N{FULLWIDTH COMMA}"
+    "\N{INVERTED EXCLAMATION MARK}\N{ZERO WIDTH SPACE}\N{ZERO WIDTH NO-BREAK SPACE}"
+)
 """What may stand around such a word."""
 
 TAIL = 200
 """Characters at the end of a line in which such words are looked for."""
 
 BLANKS = " \t\r"
+
+MOST_DRESSED = 2_000
+"""Characters of a text in which a word in other clothes is looked for."""
 
 _SURE = frozenset(SURE)
 _BEGINNINGS = frozenset(
@@ -43,6 +56,14 @@ _FIRSTS = frozenset(FORMATTING).union(*(word[0] + word[0].upper() for word in SU
 _FIRST = re.compile(
     rf"(?ai:[\s*_`~]{{0,32}}({'|'.join(map(re.escape, SURE))})[*_`~]{{0,8}}[ \t]*"
     "[-.,:;!\N{EN DASH}\N{EM DASH}]{1,8}[*_`~]{0,8}[ \t]+(?=\\S))"
+)
+
+_CLOTHES = re.compile(r"</?[a-z][a-z0-9]{0,15}(?: [^<>\n]{0,80})?/?>|\\", re.IGNORECASE)
+_WELL = r"heartbeat_ok(?![^\W_])"
+_DRESSED = re.compile(
+    rf"^[\W_]*{_WELL}(?=[^\S\n]*[^\w\s]|\s*$)|(?<![^\W_]){_WELL}[\W_]*$"
+    r"|\A[\W_]*heartbeat[\W_]*ok[\W_]*\Z",
+    re.MULTILINE,
 )
 
 
@@ -55,6 +76,18 @@ def word_of(token: str) -> str | None:
     """Give the control word that a token is, whatever stands around it."""
     core = token.strip(FORMATTING).lower()
     return core if core in _SURE else None
+
+
+def says_well(text: str) -> bool:
+    r"""Whether a text says `HEARTBEAT_OK` in clothes that no word here may wear.
+
+    As `<b>HEARTBEAT_OK</b>`, `HEARTBEAT\_OK`, `Heartbeat OK`, with a check mark behind
+    it, in letters of another width. For answers to a heartbeat only, and for a whole
+    text: in others, a word so dressed is what they are about.
+    """
+    bare = unicodedata.normalize("NFKC", _CLOTHES.sub("", text[:MOST_DRESSED]))
+    letters = (x for x in bare if unicodedata.category(x) != "Cf")
+    return _DRESSED.search("".join(letters).lower()) is not None
 
 
 def may_become_one(token: str) -> bool:

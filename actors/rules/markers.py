@@ -17,7 +17,7 @@ import msgspec
 
 from actors.rules import actions, tags
 from actors.rules.actions import Action, Delegation
-from actors.rules.control_words import plain
+from actors.rules.control_words import plain, says_well
 from actors.rules.enveloped import EnvelopeSanitizer, open_envelope
 from actors.rules.reading import BadShape, read
 from actors.rules.sanitizer import Sanitizer
@@ -172,8 +172,9 @@ class Parsed(msgspec.Struct, frozen=True):
         Args:
             most: characters that may stand beside `HEARTBEAT_OK`; 0: none.
         """
-        has_word = ALL_WELL in map(plain, self.controls)
-        is_little = has_word and len(self.visible.strip()) <= most
+        is_little = len(self.visible.strip()) <= most and (
+            ALL_WELL in map(plain, self.controls) or says_well(self.visible)
+        )
         is_all = not (self.actions or self.notice)
         return self.is_withheld or (is_little and is_all)
 

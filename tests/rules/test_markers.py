@@ -310,6 +310,51 @@ def test_a_million_letters_are_read_in_one_pass(unit: str) -> None:
     assert len(visible(text)) <= len(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<b>HEARTBEAT_OK</b>",
+        '<code class="x">HEARTBEAT_OK</code>',
+        "**HEARTBEAT\\_OK**",
+        "Heartbeat OK",
+        "\u201cHEARTBEAT_OK\u201d",
+        "\u201eHEARTBEAT_OK\u201c",
+        "\xabHEARTBEAT_OK\xbb",
+        "HEARTBEAT_OK \u2705",
+        "HEARTBEAT_OK\U0001f44d",
+        "\u2705HEARTBEAT_OK",
+        "| HEARTBEAT_OK |",
+        "{HEARTBEAT_OK}",
+        '{"reply": "HEARTBEAT_OK"}',
+        "<HEARTBEAT_OK/>",
+        "[HEARTBEAT_OK](x)",
+        "\ufeffHEARTBEAT_OK",
+        "HEARTBEAT_\u200bOK",
+        "\uff28\uff25\uff21\uff32\uff34\uff22\uff25\uff21\uff34\uff3f\uff2f\uff2b",
+        "HEARTBEAT_OK\u3002",
+        "HEARTBEAT_OK (all quiet)",
+        "HEARTBEAT_OK</s>",
+        "Nothing new.\n\\[HEARTBEAT_OK\\]",
+        "The answer is: <strong>HEARTBEAT_OK</strong>",
+    ],
+)
+def test_all_is_well_says_nothing_in_whatever_clothes(text: str) -> None:
+    assert parse(text, "assistant").says_nothing(300), ascii(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Heartbeat OK check of db1 failed: no answer.",
+        "I cannot say HEARTBEAT_OK since the oven is on fire.",
+        "HEARTBEAT_OK2 is a file that nobody knows.",
+        "HEARTBEAT_OKAY?",
+    ],
+)
+def test_what_is_about_all_is_well_is_said(text: str) -> None:
+    assert not parse(text, "assistant").says_nothing(300)
+
+
 def test_few_words_beside_all_is_well_say_nothing() -> None:
     few = parse("All is well.\nHEARTBEAT_OK", "assistant")
     assert not few.is_withheld
