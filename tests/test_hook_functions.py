@@ -100,6 +100,35 @@ async def test_what_it_raises_is_told() -> None:
         await FunctionConnection(breaks, 8).ask(ASKED)
 
 
+class MuteError(Exception):
+    """Something that cannot even be told."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit(), MuteError()])
+async def test_what_would_end_a_program_ends_a_hook_only(error: BaseException) -> None:
+    def gives(*_: object) -> None:
+        raise error
+
+    async def gives_later(*_: object) -> None:
+        await trio.lowlevel.checkpoint()
+        raise error
+
+    for each in (gives, gives_later):
+        with pytest.raises(HookError, match=type(error).__name__):
+            await FunctionConnection(each, 8).ask(ASKED)
+
+
+def test_a_package_that_exits_when_it_is_imported_is_told(tmp_path: Path) -> None:
+    with installed(tmp_path):
+        (tmp_path / "callboard_example_hooks.py").write_text("import sys; sys.exit(2)")
+        with pytest.raises(HookError, match="SystemExit: 2") as caught:
+            load("shout")
+    assert caught.value.trouble == "down"
+
+
 async def test_threads_that_hang_are_few_and_block_nobody_else() -> None:
     over = threading.Event()
     hook = FunctionConnection(lambda *_: over.wait(), 2)

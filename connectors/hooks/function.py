@@ -31,6 +31,10 @@ GROUP = "callboard.hooks"
 
 LONGEST_ERROR = 300
 
+CONTAINED = (Exception, SystemExit, GeneratorExit)
+"""What a hook may raise without ending the company: whoever writes `sys.exit()` in one
+means the hook. An interrupt is not its own."""
+
 
 class FunctionConnection:
     """A hook's function.
@@ -72,8 +76,8 @@ class FunctionConnection:
                 abandon_on_cancel=True,
                 limiter=trio.CapacityLimiter(1),
             )
-        except Exception as error:
-            text = one_line(f"it raised {type(error).__name__}: {error}", LONGEST_ERROR)
+        except CONTAINED as error:
+            text = one_line(f"it raised {in_words(error)}", LONGEST_ERROR)
             raise HookError(text, "failed") from error
 
     def _counted(self, *arguments: object) -> object:
@@ -83,6 +87,15 @@ class FunctionConnection:
             return self._function(*arguments)
         finally:
             self._threads.discard(call)
+
+
+def in_words(error: BaseException) -> str:
+    """Say what a hook raised; what it says of itself may fail, too."""
+    name = type(error).__name__
+    try:
+        return f"{name}: {error}"
+    except CONTAINED:
+        return name
 
 
 def as_verdict(given: object) -> Verdict:
@@ -123,8 +136,8 @@ def load(name: str) -> Callable[..., object]:
         )
     try:
         function: object = found[0].load()
-    except Exception as error:
-        text = f"{found[0].value} cannot be imported: {type(error).__name__}: {error}"
+    except CONTAINED as error:
+        text = f"{found[0].value} cannot be imported: {in_words(error)}"
         raise HookError(one_line(text, LONGEST_ERROR), "down") from error
     if not callable(function):
         raise HookError(f"{found[0].value} cannot be called", "down")
