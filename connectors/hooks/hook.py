@@ -116,7 +116,8 @@ class Hook(Actor):
                 self._figures.count(self._settings.name, action)
                 self._changed()
             case Unanswered(trouble=trouble, why=why):
-                self._unanswered(trouble, why)
+                # It was put to the hook: also one that was too busy has had its try.
+                self._unanswered(trouble, why, is_waited_for=True)
             case Expired(pending=pending):
                 self._expire(pending)
             case WriteDue():
