@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors import commits, names
+from actors import commits, names, telling
 from actors.answers import Answer
 from actors.dismissal import dismissal, tell_dismissed
 from actors.hooking import AskHooks, HooksSaid, about, patience
 from actors.protocol import DrainOutbox
 from actors.rules.hooking import Passed, unasked
 from actors.unheard import Unheard
+from runtime.entries import Entry
 from runtime.errors import StoreUnavailableError
 from runtime.logs import EventLog
 from runtime.messages import Keyed
@@ -51,6 +52,8 @@ class Intercepted(msgspec.Struct, frozen=True):
     """To a message that is held back; else None."""
 
     outcome: Committed | Exception
+    told: tuple[Entry, ...]
+    """Rows that other programs are told of it by."""
 
 
 class StoreAgain(msgspec.Struct, frozen=True):
@@ -167,11 +170,14 @@ class Interception:
         body = msgspec.json.encode(inbound)
         commit = Commit(at=now)
         if answer is not None:
-            commit = commits.as_unheard(answer, now, services.keep)
+            told = telling.of_unheard(answer, services)
+            commit = commits.as_unheard(answer, now, services.keep, told)
         commit = msgspec.structs.replace(commit, amends=(Amend(inbound.id, body),))
         services.store.submit(
             commit,
-            lambda outcome: router.note(Intercepted(unheard, answer, outcome)),
+            lambda outcome: router.note(
+                Intercepted(unheard, answer, outcome, commit.entries)
+            ),
         )
 
     def _stored(self, message: Intercepted) -> Unheard | Inbound | None:
@@ -186,6 +192,7 @@ class Interception:
             LOG.warning("message was settled meanwhile", correlation_id=inbound.id)
             self._router.tell(names.connector(inbound.address.connector), DrainOutbox())
             return inbound
+        telling.wake_notifiers(self._router.find, message.told)
         if message.answer is not None:
             tell_dismissed(self._router, message.answer, self._services)
             return inbound

@@ -19,6 +19,7 @@ from runtime.memory_store import MemoryStore
 from tests.fakes.arranging import arrange
 from tests.fakes.company import Cast, FakeModel, Says, at_rest, open_company
 from tests.fakes.hirers import CARL, Hirers, saying
+from tests.fakes.hooked import hooked, refuses
 
 if TYPE_CHECKING:
     from runtime.rows import Commit
@@ -104,6 +105,20 @@ async def test_texts_are_told_to_who_is_to_have_them_without_secrets(
     (told,) = ear.heard
     assert told["data"]["asked"] == "mind the ***"
     assert told["data"]["said"] == "anna heard mind the ***"
+
+
+async def test_a_message_that_a_hook_holds_back_is_told_as_dropped(
+    autojump_clock: Clock,
+) -> None:
+    ear, cast = Ear(), Cast()
+    ear.of(cast)
+    hooked(cast, refuses)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("hello")
+        await at_rest(cast)
+        await trio.sleep(1)
+    (told,) = ear.heard
+    assert (told["type"], told["data"]["reason"]) == ("message.dropped", "hook")
 
 
 async def test_a_turn_that_fails_or_is_stopped_is_told_as_that(
