@@ -192,10 +192,14 @@ class Scheduler(Actor):
         commit = settled_beats.changes(beats, self._roster, self._services)
         if commit is None:
             return
-        # Whoever was first has done the same.
-        with contextlib.suppress(SequenceConflictError):
+        try:
             await self._services.store.commit(commit)
-        await self._look_at(tuple(each.id for each in commit.entries))
+        except SequenceConflictError as error:
+            # One of them was carried out, or changed by somebody: none is stored.
+            LOG.info("heartbeats are looked at again", why=str(error))
+            self.after(RETRY, LookAgain())
+        else:
+            await self._look_at(tuple(each.id for each in commit.entries))
 
     def _config(self, agent: str) -> AgentConfig | None:
         found = None if self._roster is None else self._roster.team.personas.get(agent)

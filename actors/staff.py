@@ -11,6 +11,7 @@ from actors import names, staff_rows, telling
 from actors.roster import is_alike, make_team
 from actors.rules.hired import HiredAgent
 from actors.rules.hiring import Hiring
+from actors.scheduling import LookAgain
 from actors.staff_rows import AGENT, CLIENT, Conducted, Rows, StaffChange
 from actors.staffing import (
     Conduct,
@@ -84,7 +85,8 @@ class Staff(Actor):
     Takes: `Conduct`, `ListStaff`, `Resettle` (asked); `Hired` from sessions;
         `ReadStaff` from the store's keeper.
     Sends: `StartChild` and `StopChild` to the supervisor of agents; `ReplaceTable`, and
-        what came with `Hired`, to the router; `Renewed` to awake sessions.
+        what came with `Hired`, to the router; `Renewed` to awake sessions;
+        `LookAgain` to the scheduler if settings are taken over late.
     Keeps: the rows as they were read last, the team made of them, and names that are
         being made. It writes nothing: an answer's commit carries what it decides.
     Fails: never by the disk or by an agent that does not start; it tries again.
@@ -223,7 +225,10 @@ class Staff(Actor):
 
     async def _read(self) -> None:
         self._is_reading_again = False
-        await self._renew()
+        is_late = self._is_resettled
+        if await self._renew() and is_late:
+            # Whoever changed the settings did not wait: heartbeats stand in them, too.
+            self._pass_on(names.SCHEDULER, LookAgain())
 
     async def _hired(self, hired: Hired) -> None:
         """Have what is stored be so; then go on with what was handed on."""
