@@ -67,6 +67,10 @@ class Limit(msgspec.Struct):
         return since is not None and now > since
 
 
+# Who is told to stop by an agent that is being restarted hears it when that is back.
+AWAY = 1.0
+
+
 class Showing(msgspec.Struct):
     """One time that people saw a delivery."""
 
@@ -263,9 +267,11 @@ class Checkers:
             yield
         finally:
             for limit in limits:
+                since = limit.since or 0.0
                 if limit.end(trio.current_time()):
                     text = f"{request.agent} answered {owner} beside too many others"
-                    self._trace.violate("I5", text, request.correlation_id)
+                    died = since - AWAY
+                    self._judge("I5", text, died, request.correlation_id)
 
     def tool_called(self, context: ToolContext) -> None:
         """Judge on whose behalf a tool runs."""
