@@ -14,7 +14,7 @@ from actors.records import USAGE, UsageRecord
 from actors.rules.schedule import Appointment
 from actors.schedule_rows import as_entry
 from connectors.cli import run
-from connectors.commands.scheduled import all_rows
+from connectors.commands.scheduled import all_rows, write
 from runtime.clock import SystemClock
 from runtime.rows import Commit, Record
 from tests.desk import commit_to, write_database
@@ -113,6 +113,35 @@ def test_run_is_beside_its_times(path: Path) -> None:
     it = rows(path)[ROSES].it
     assert 0 < it.run_at <= SystemClock().wall()
     assert it.next_due == due
+
+
+def test_run_is_another_slot_than_the_one_of_this_second(path: Path) -> None:
+    row = rows(path)[ROSES]
+    for _ in range(3):  # until the second is the same before and after
+        now = float(int(SystemClock().wall()))
+        just = msgspec.structs.replace(row.it, last_due=now, run_at=0.0)
+        assert write(path, rows(path)[ROSES], just)
+        assert schedule(path, "run", "ROSES") == 0
+        run_at = rows(path)[ROSES].it.run_at
+        if int(SystemClock().wall()) == now:
+            break
+    assert run_at == now + 1
+
+
+def test_what_people_wrote_does_nothing_to_a_terminal(
+    path: Path, capsys: Output
+) -> None:
+    row, text = rows(path)[ROSES], "a\x1b]0;owned\x07b\nNEWS12 is removed"
+    assert write(path, row, msgspec.structs.replace(row.it, text=text))
+    assert schedule(path, "show", "ROSES") == 0
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "\nNEWS12" not in shown
+    given = ("--agent", "anna", "--chat", "cli/kitchen", "--at", "in 5 minutes")
+    assert schedule(path, "add", *given, text) == 0
+    told = capsys.readouterr().out
+    assert "\x1b" not in told
+    assert len(told.splitlines()) == 1
 
 
 def test_a_removed_one_is_gone(path: Path, capsys: Output) -> None:

@@ -12,6 +12,7 @@ import trio
 
 from actors.hooking import About, AskHook, Ended, TellHook
 from actors.rules.hooking import Event
+from connectors.chat.plain_text import make_safe
 from connectors.commands import config_option, find_settings, tell_problems
 from connectors.commands.database import json_option
 from connectors.commands.printing import first_words, say, say_json, table, when
@@ -168,9 +169,10 @@ def try_hook(config: Path | None, name: str, text: str, **given: object) -> int:
     elif verdict is None:
         say("told")
     else:
-        say(verdict.action + (f": {verdict.reason}" if verdict.reason else ""))
+        why = f": {first_words(verdict.reason, 500)}" if verdict.reason else ""
+        say(verdict.action + why)
         if verdict.text:
-            say(verdict.text)
+            say(make_safe(verdict.text))
     return 0
 
 

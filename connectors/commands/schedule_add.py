@@ -18,7 +18,7 @@ from connectors.commands.database import (
     find_database,
     settings_beside,
 )
-from connectors.commands.printing import complain, say
+from connectors.commands.printing import complain, first_words, say
 from connectors.commands.scheduled import FAILED, Row, all_rows, write
 from connectors.model_checks import find_zone
 from runtime.clock import SystemClock
@@ -144,7 +144,8 @@ def arrange(path: Path, wish: Wish, wanted: Wanted, app: AppConfig | None) -> in
         row = rows.get(name, Row(name, book.origin.scope, 0, it))
         if not write(path, row, it):
             return FAILED
-        say(f"{name[:SHOWN_ID]} {it.kind}: {told.what} {told.when}".rstrip())
+        what = first_words(told.what, 200)
+        say(f"{name[:SHOWN_ID]} {it.kind}: {what} {told.when}".rstrip())
     return 0
 
 

@@ -19,6 +19,7 @@ from connectors.commands.database import (
 )
 from connectors.commands.printing import (
     first_words,
+    indented,
     lasting,
     moment,
     say,
@@ -102,7 +103,7 @@ def show(config: Path | None, db: Path | None, prefix: str, *, as_json: bool) ->
     shown_as = {**msgspec.structs.asdict(found), "items": ", ".join(found.items)}
     for name, text in shown_as.items():
         if text not in {None, ""}:
-            say(f"{name + ':':<12}{text}")
+            say(f"{name + ':':<12}{indented(str(text), 12)}")
     if runs:
         say()
         for line in schedule_history.lines(runs):
