@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -20,7 +19,7 @@ from connectors.model_config import CliModelConfig
 from connectors.models.cli import Ground
 from connectors.models.cli_folders import DAY, Folders
 from connectors.offers import make_catalogue
-from connectors.sandbox.figures import show_standing
+from connectors.sandbox.figures import SandboxFigures
 from connectors.sandbox.kept import territory
 from connectors.sandbox.late import LateSandbox
 
@@ -116,9 +115,8 @@ async def open_stock(
     Raises:
         connectors.sandbox.plan.SandboxError: there is none, and there must be.
     """
-    sandbox = LateSandbox(
-        config.sandbox, territory(config, private), partial(show_standing, metrics)
-    )
+    figures = SandboxFigures(metrics)
+    sandbox = LateSandbox(config.sandbox, territory(config, private), figures.show)
     if has_shell(config) or asks_programs(config):
         await sandbox.open()
     removed = metrics.counter(

@@ -164,3 +164,12 @@ async def test_a_change_that_was_begun_is_taken_back_whole(tmp_path: Path) -> No
         assert services.limits.max_in_flight == 64
         assert list(bench.app.company.roster.team.names) == ["anna", "ben"]
         assert await bench.reloading.reload() == "unchanged"
+
+
+async def test_what_programs_are_kept_from_changes_twice(tmp_path: Path) -> None:
+    shell = '[agents.mia]\nprompt = "Hi."\ntools = ["run_shell"]\n[sandbox]\n'
+    async with open_bench(tmp_path) as bench:
+        for more in ("required = false\n", "required = false\n" + FAR):
+            bench.write(shell + more)
+            assert await bench.reloading.reload() == "applied"
+        assert await bench.reloading.reload() == "unchanged"

@@ -33,7 +33,7 @@ class LateSandbox:
     Args:
         config: which kind there must be.
         territory: what no program may reach.
-        on_open: is told what is in force, once.
+        on_open: is told what is in force, each time it was tried.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ from connectors.sandbox.choice import (
     shortcomings,
 )
 from connectors.sandbox.environment import scrubbed
-from connectors.sandbox.figures import show_standing
+from connectors.sandbox.figures import SandboxFigures
 from connectors.sandbox.kept import territory
 from connectors.sandbox.orders import Means, filter_for, refuse_ports
 from connectors.sandbox.plan import Confinement, SandboxError, Standing
@@ -283,11 +283,14 @@ def test_what_is_not_in_force_is_said_with_what_to_do() -> None:
 def test_the_gauge_shows_what_is_in_force_and_what_is_not() -> None:
     metrics = Metrics()
     features = dict.fromkeys(FEATURES, True) | {"signals": False}
-    show_standing(metrics, Standing(kind="landlock", abi=5, features=features))
+    figures = SandboxFigures(metrics)
+    figures.show(Standing(kind="bubblewrap", features=dict.fromkeys(FEATURES, True)))
+    figures.show(Standing(kind="landlock", abi=5, features=features))
     text = metrics.render().decode()
     name = "callboard_sandbox_in_force"
     assert f'{name}{{feature="signals",kind="landlock"}} 0.0' in text
     assert f'{name}{{feature="files",kind="landlock"}} 1.0' in text
+    assert f'{name}{{feature="files",kind="bubblewrap"}} 0.0' in text
 
 
 async def test_without_a_sandbox_nothing_is_claimed() -> None:
