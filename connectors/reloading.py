@@ -180,6 +180,11 @@ class Reloading:
             is_theirs = isinstance(error, OSError | SandboxError)
             mistake = str(error) or type(error).__name__
             return self._refuse(mistake, is_theirs=is_theirs)
+        except Exception as error:  # noqa: BLE001  the company must not end with it
+            mistake = f"a mistake in Callboard: {type(error).__name__}: {error}"
+            if mistake != self._mistake:
+                LOG.fault("please report this", error)
+            return self._refuse(mistake, is_theirs=False)
         self._mended()
         self._files = set(files_of(settings))
         doubts = set(map(told, settings.warnings))

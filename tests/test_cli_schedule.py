@@ -116,7 +116,7 @@ def test_run_is_beside_its_times(path: Path) -> None:
 
 
 def test_run_is_another_slot_than_the_one_of_this_second(path: Path) -> None:
-    row = rows(path)[ROSES]
+    row, now, run_at = rows(path)[ROSES], 0.0, 0.0
     for _ in range(3):  # until the second is the same before and after
         now = float(int(SystemClock().wall()))
         just = msgspec.structs.replace(row.it, last_due=now, run_at=0.0)

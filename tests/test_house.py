@@ -56,6 +56,7 @@ BROAD_CATCHES: dict[str, str] = {
     "connectors/crossing.py": "one listener's mistake must not end the others'",
     "connectors/hooks/function.py": "a hook is somebody's own code: it raises anything",
     "connectors/media/extract.py": "a parser fed with anything may fail with anything",
+    "connectors/reloading.py": "the last good settings stay, whatever the new ones do",
     "connectors/sandbox/launcher.py": "a child that is not confined must end",
     "runtime/cell.py": "whatever a handler raises is its supervisor's business",
     "runtime/keyed.py": "whatever a child raises counts as its failure",

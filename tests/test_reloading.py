@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from connectors.app import App
+    from connectors.config import AppConfig
+    from runtime.config import Settings
 
 SECRET = "words-that-nobody-may-see"  # noqa: S105  it is one for this test only
 
@@ -173,3 +175,15 @@ async def test_what_programs_are_kept_from_changes_twice(tmp_path: Path) -> None
             bench.write(shell + more)
             assert await bench.reloading.reload() == "applied"
         assert await bench.reloading.reload() == "unchanged"
+
+
+async def test_a_mistake_of_ours_ends_nobody(tmp_path: Path) -> None:
+    def load() -> Settings[AppConfig]:
+        raise LookupError("something that nobody thought of")
+
+    settings = load_app(write(tmp_path), {})
+    async with open_app(settings.value, {}) as app:
+        source = Source(settings, load, Redactor())
+        reloading = Reloading(app, settings.value, source)
+        assert await reloading.reload() == "refused"
+        assert await reloading.reload() is None
