@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 AGENT = "callboard-webhooks/1"
 MOST_ANSWER = 65_536
-"""Bytes of an answer; nothing of it is used."""
+"""Bytes that are read of an answer; nothing of it is used."""
 
 HOUR, DAY = 3600.0, 86_400.0
 
@@ -75,7 +75,9 @@ class Poster:
             (TIME_HEADER, str(at)),
             (SIGNATURE_HEADER, sign(self._key, name, at, body)),
         )
-        request = FetchRequest(url=self._url, method="POST", headers=headers, body=body)
+        request = FetchRequest(
+            url=self._url, method="POST", headers=headers, body=body, wants_body=False
+        )
         try:
             fetched = await self._fetch(request)
         except FetchError as error:

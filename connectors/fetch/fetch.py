@@ -159,7 +159,9 @@ class Fetcher:
                 body.feed(piece)
             whole = body.finish()
         except FetchError as error:
-            raise type(error)(f"{target.host}: {error}") from error
+            if request.wants_body:
+                raise type(error)(f"{target.host}: {error}") from error
+            whole = b""
         finally:
             await abandon(pieces)
         declared = response.headers.get("content-type", "")

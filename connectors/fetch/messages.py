@@ -29,6 +29,9 @@ class FetchRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_bytes: int = 0
     """Most bytes of the answer; 0, or more than `[fetch] max_bytes`: that one."""
 
+    wants_body: bool = True
+    """Whether the answer's body is used; else one that is too large is no error."""
+
     timeout: float = 0.0
     """Seconds for all of it; 0, or more than `[fetch] timeout`: that one."""
 
