@@ -158,6 +158,16 @@ async def test_a_program_that_crashes_or_floods_is_started_again(
         assert len(bed.sandbox.programs) == 2
 
 
+async def test_a_program_that_hangs_for_good_is_started_again(tmp_path: Path) -> None:
+    # Else one message that it cannot deal with would hold back all that come after.
+    async with running("hang", tmp_path, timeout=0.1) as bed:
+        with trio.fail_after(30):
+            while len(bed.sandbox.programs) < 2:
+                trouble, _ = await bed.trouble()
+                assert trouble in {"timeout", "paused", "down"}
+                await trio.sleep(0.05)
+
+
 async def test_a_program_that_reads_nothing_is_given_up(tmp_path: Path) -> None:
     async with running("deaf", tmp_path, timeout=0.5) as bed:
         with pytest.raises(HookError, match=r"not answer|not read"):

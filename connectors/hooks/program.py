@@ -32,6 +32,11 @@ MOST_COMPLAINTS = 200
 
 LONGEST_COMPLAINT = 500
 
+MOST_SILENT = 5
+"""Questions in a row that get no answer in their time, and nothing else is heard of it
+meanwhile; then it hangs, and would for ever. Chosen: more than the three after which
+it is left alone, so that what is only slow has time to come to itself."""
+
 GRACE = 1.0
 """Seconds a program has to end by itself when its input ends; then it is killed."""
 
@@ -53,6 +58,8 @@ class ProgramConnection:
         self._number = 0
         self._asked: dict[str, tuple[trio.Event, list[Verdict | HookError]]] = {}
         self._pen = trio.Lock()
+        self._silent = 0
+        """Questions without an answer since it was heard last."""
 
     async def ask(self, asked: AskHook) -> Verdict:
         """Write the question, and wait for the line that answers it; see the port."""
@@ -64,10 +71,17 @@ class ProgramConnection:
             await news.wait()
         finally:
             del self._asked[number]
+            if not answers:
+                self._missed()
         found = answers[0]
         if isinstance(found, HookError):
             raise found
         return found
+
+    def _missed(self) -> None:
+        self._silent += 1
+        if self._silent >= MOST_SILENT:
+            self.ending.come(f"it answered none of {self._silent} questions in a row")
 
     async def tell(self, told: TellHook) -> None:
         """Write it; see the port."""
@@ -105,6 +119,8 @@ class ProgramConnection:
 
     def _take(self, line: bytes) -> None:
         number, answer = read(line)
+        if not isinstance(answer, HookError):
+            self._silent = 0  # it may be late, but it works
         asked = self._asked.get(number)
         if asked is not None:
             news, answers = asked
