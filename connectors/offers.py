@@ -105,14 +105,23 @@ def accounts(config: AppConfig) -> dict[str, ClientConfig]:
 
 def make_client(config: ClientConfig, clock: Clock, ground: Ground) -> Model:
     """Make the client of one account."""
-    match config:
-        case ScriptedModelConfig(script=script):
-            return ScriptedModel(load_script(script))
-        case CliModelConfig():
-            return CliModel(config, ground)
-        case HttpModelConfig():
-            module = importlib.import_module(HTTP_MODELS[type(config)])
-            return cast("MakeModel", module.make_model)(config, clock.wall)
+    if isinstance(config, CliModelConfig):
+        return CliModel(config, ground)
+    return make_plain_client(config, clock)
+
+
+def make_plain_client(
+    config: ScriptedModelConfig | HttpModelConfig, clock: Clock
+) -> Model:
+    """Make the client of an account whose model is no program.
+
+    Raises:
+        runtime.errors.SettingsError: a script is wrong, or an address or a key.
+    """
+    if isinstance(config, ScriptedModelConfig):
+        return ScriptedModel(load_script(config.script))
+    module = importlib.import_module(HTTP_MODELS[type(config)])
+    return cast("MakeModel", module.make_model)(config, clock.wall)
 
 
 def offer(name: str, model: ModelConfig) -> Offer:
