@@ -11,25 +11,18 @@ import inspect
 import textwrap
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard, get_args
 
 import msgspec
+from msgspec import Struct
 
-from actors import config as domain
-from actors import memory_config as remembered
-from actors import presence_config as presence
-from actors import prompt_config as prompts
-from actors import session_config
-from connectors import config as edges
-from connectors import config_tools as further
-from connectors import matrix_config as matrix
-from connectors import memory_config as memory
-from connectors import model_config as models
-from connectors import tool_config as tools
-from connectors import webhook_config as webhooks
+from connectors.config import AppConfig
 from runtime.config import INCLUDE
 from runtime.config_shape import BEFORE
 from runtime.secret import OpenText, Secret
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Schema = dict[str, object]
 
@@ -39,11 +32,13 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def settings_schema() -> Schema:
     """Make the schema of a whole settings file."""
     (root,), parts = msgspec.json.schema_components(
-        [edges.AppConfig], schema_hook=special, ref_template="#/$defs/{name}"
+        [AppConfig], schema_hook=special, ref_template="#/$defs/{name}"
     )
+    structs: dict[str, type[Struct]] = {}
+    structs_below(AppConfig, structs)
     for name, part in parts.items():
-        describe(part, field_texts(name))
-    top = parts[edges.AppConfig.__name__]
+        describe(part, field_texts(structs[name]))
+    top = parts[AppConfig.__name__]
     properties = top["properties"]
     properties[INCLUDE] = {
         "type": "array",
@@ -103,19 +98,33 @@ def is_schema(value: object) -> TypeGuard[Schema]:
     return isinstance(value, dict)
 
 
-def field_texts(name: str) -> dict[str, str]:
+def structs_below(kind: type[Struct], found: dict[str, type[Struct]]) -> None:
+    """Collect a Struct and all that its fields are made of, by name."""
+    found[kind.__name__] = kind
+    for field in msgspec.structs.fields(kind):
+        for part in parts_of(field.type):
+            if is_struct(part) and part.__name__ not in found:
+                structs_below(part, found)
+
+
+def is_struct(value: object) -> TypeGuard[type[Struct]]:
+    """Tell whether a part of an annotation is a Struct."""
+    return isinstance(value, type) and issubclass(value, Struct)
+
+
+def parts_of(annotation: object) -> Iterator[object]:
+    """Give an annotation and whatever it is made of."""
+    yield annotation
+    for each in get_args(annotation):
+        yield from parts_of(each)
+
+
+def field_texts(kind: type[Struct]) -> dict[str, str]:
     """Read the texts below the fields of a Struct, by the field's name."""
-    homes = (
-        *(edges, models, tools, memory, remembered),
-        *(further, domain, prompts, session_config),
-        *(matrix, presence, webhooks),
-    )
-    kind: object = next(getattr(home, name) for home in homes if hasattr(home, name))
     texts: dict[str, str] = {}
-    if isinstance(kind, type):
-        for each in reversed(kind.__mro__):  # those of a base first: ours win
-            if each.__module__ in {home.__name__ for home in homes}:
-                texts |= own_texts(each)
+    for each in reversed(kind.__mro__):  # those of a base first: ours win
+        if each is not Struct and issubclass(each, Struct):
+            texts |= own_texts(each)
     return texts
 
 

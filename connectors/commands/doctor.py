@@ -1,4 +1,4 @@
-"""`callboard doctor`: look at this machine, and say what is wrong and what to do."""
+"""`callboard doctor`: look and ask around, and say what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -21,6 +21,16 @@ from connectors.commands.doctor_checks import (
     refused,
     told,
 )
+from connectors.commands.doctor_connectors import connector_probes
+from connectors.commands.doctor_models import model_probes
+from connectors.commands.doctor_others import (
+    check_doors,
+    check_hooks,
+    check_schedule,
+    check_servers,
+    webhook_probes,
+)
+from connectors.commands.doctor_probes import TIMEOUT, ask_all
 from connectors.commands.printing import say, say_json
 from connectors.settings import load_app
 from runtime.errors import SettingsError
@@ -37,13 +47,24 @@ FAILED = 1
 @click.command()
 @config_option
 @json_option
-def command(config: Path | None, *, as_json: bool) -> int:
-    """Check settings, database, sandbox and optional packages; change nothing.
+@click.option("--offline", is_flag=True, help="Ask nobody over the network.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True, max=600),
+    default=TIMEOUT,
+    show_default=True,
+    help="Seconds for each of those who are asked, all at the same time.",
+)
+def command(
+    config: Path | None, *, as_json: bool, offline: bool, timeout: float
+) -> int:
+    """Check settings, machine, models, connectors, hooks and webhooks.
 
-    Exit code 1 if something is wrong that would keep the agents from working.
+    Changes nothing, sends nobody a message, and asks no model. Exit code 1 if something
+    is wrong that would keep the agents from working.
     """
     found: list[Finding] = []
-    for finding in findings(config):
+    for finding in findings(config, None if offline else timeout):
         found.append(finding)
         if not as_json:
             say(told(finding))
@@ -52,8 +73,13 @@ def command(config: Path | None, *, as_json: bool) -> int:
     return FAILED if any(each.state == "wrong" for each in found) else 0
 
 
-def findings(config: Path | None) -> Iterator[Finding]:
-    """Look at one thing after the other."""
+def findings(config: Path | None, seconds: float | None) -> Iterator[Finding]:
+    """Look at one thing after the other, and then ask all who can be asked.
+
+    Args:
+        config: the settings file, if one was named.
+        seconds: for each of those who are asked; None: nobody is.
+    """
     path = find_settings(config, Path.cwd(), may_fall_back=True).path
     try:
         settings = load_app(path, os.environ)
@@ -62,6 +88,10 @@ def findings(config: Path | None) -> Iterator[Finding]:
         yield from check_extras()
         return
     yield from looked_at(path, settings)
+    if seconds is not None:
+        app = settings.value
+        probes = (*model_probes(app), *connector_probes(app), *webhook_probes(app))
+        yield from trio.run(ask_all, probes, seconds)
 
 
 def looked_at(path: Path, settings: Settings[AppConfig]) -> Iterator[Finding]:
@@ -76,4 +106,8 @@ def looked_at(path: Path, settings: Settings[AppConfig]) -> Iterator[Finding]:
     yield from check_programs(app)
     files = (*settings.files, *settings.secret_files)
     yield from trio.run(check_sandbox, app, files)
+    yield from check_hooks(app)
+    yield from check_servers(app)
+    yield from check_doors(app)
+    yield from check_schedule(app)
     yield from check_extras()

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from connectors.sandbox.plan import Standing
     from runtime.errors import SettingsError
 
-State = Literal["ok", "warning", "wrong"]
+State = Literal["ok", "unknown", "warning", "wrong"]
+"""`unknown`: nobody could look, or has looked."""
 
 PACKAGE = "callboard"
 FOR_DEVELOPERS = frozenset({"dev", "peers"})
