@@ -102,6 +102,18 @@ def test_a_link_that_leads_nowhere_counts_as_a_file(tmp_path: Path) -> None:
     assert everything(tmp_path) == {"callboard.toml"}
 
 
+def test_a_place_that_cannot_be_is_refused_before_anything_is_asked(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    done = init(tmp_path / "file" / "deep" / "er", words="")
+    assert done.exit_code == 1
+    assert "file is no folder that you may write to" in done.stderr
+    assert everything(tmp_path) == {"file"}
+    assert init(tmp_path / "new" / "place").exit_code == 0
+    assert (tmp_path / "new" / "place" / "callboard.toml").is_file()
+
+
 def test_answers_are_taken_and_there_are_four_questions(tmp_path: Path) -> None:
     done = init(tmp_path, words="embedded\nanalyst\nzoe\nterminal\n")
     assert done.exit_code == 0, done.output
@@ -266,6 +278,8 @@ def test_matrix_is_written_as_comments_until_it_is_whole(tmp_path: Path) -> None
     assert "[connectors.matrix.accounts.zoe]\n" in text
     assert 'user = "@desk:hub.test"' in text
     assert 'homeserver = "https://hub.test"' in text
+    assert '# owners = ["matrix/@you:hub.test"]' in text
+    assert "no owner has an account here" in done.stderr
 
 
 def test_ctrl_c_in_the_middle_of_the_trial_leaves_nothing(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import click
 import msgspec
 import trio
 
-from connectors.commands import USUAL_NAME, shipped_settings
+from connectors.commands import USUAL_NAME, shipped_settings, tell_problems
 from connectors.commands.init_choices import (
     EMBEDDED,
     HTTP,
@@ -102,10 +102,25 @@ def command(**options: object) -> None:
             f"{file} is there already, and stays as it is\n"
             "  hint: --force writes over it, --folder DIR puts a new one elsewhere"
         )
+    check_place(given.folder)
     seen = look_around(given)
     plan, chosen = Questions(given, seen).plan()
     made, why = write_all(given, plan, chosen)
     tell_end(given, plan, made, why)
+
+
+def check_place(folder: Path) -> None:
+    """Refuse a folder that cannot be written to, before anybody is asked.
+
+    Raises:
+        click.ClickException: it is one.
+    """
+    nearest = next(
+        each for each in (folder, *folder.absolute().parents) if each.exists()
+    )
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        text = f"{nearest} is no folder that you may write to"
+        raise click.ClickException(f"{text}\n  hint: name another one with --folder")
 
 
 def look_around(given: Given) -> Seen:
@@ -218,6 +233,8 @@ def tell_end(given: Given, plan: Plan, made: list[Made], why: dict[str, str]) ->
     say(f"Wrote {', '.join(str(given.folder / each.name) for each in made)}.")
     for kind, reason in why.items():
         say(f"{kind} waits as comments in {given.folder / USUAL_NAME}: {reason}")
+    for warning in load_app(given.folder / USUAL_NAME, os.environ).warnings:
+        tell_problems(warning, "warning: ")
     is_here = given.folder.resolve() == Path.cwd()
     more = "" if is_here else f" --config {given.folder / USUAL_NAME}"
     serves = any(kind not in {TERMINAL, *why} for kind in plan.people)

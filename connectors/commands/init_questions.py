@@ -30,6 +30,7 @@ from connectors.commands.init_choices import (
     read_people,
 )
 from connectors.commands.init_ollama import USUAL_ADDRESS
+from connectors.commands.init_text import MATRIX
 from connectors.commands.init_trial import try_model
 from connectors.commands.printing import first_words, say
 from connectors.model_checks import check_address
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_QUESTIONS = 5
-MATRIX = "matrix"
 SHOWN_MODELS = 8
 EXAMPLE = "http://127.0.0.1:8000/v1"
 

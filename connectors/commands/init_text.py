@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from connectors.commands.init_choices import Choice, Plan
 
 SCRIPT = "embedded_script.toml"
+MATRIX = "matrix"
 EXAMPLE_AGENT = "anna"
 PLACEHOLDER = re.compile(r"example\.(?:org|com|net)\b")
 HEADER = re.compile(r"^\[+\s*([^\]]+?)\s*\]+")
@@ -42,6 +43,7 @@ def settings_text(plan: Plan, blocks: Mapping[str, str], why: Mapping[str, str])
         "# whether it works, `callboard config show` what else there is to set.",
         "",
         f"default_agent = {toml(plan.agent)} # answers when nobody is named",
+        *owner_lines(plan),
         "",
         "[store]",
         "# Relative to the folder where Callboard is started, not to this file.",
@@ -52,6 +54,16 @@ def settings_text(plan: Plan, blocks: Mapping[str, str], why: Mapping[str, str])
         *agent_lines(plan),
     ]
     return "\n".join(lines) + "\n"
+
+
+def owner_lines(plan: Plan) -> Iterator[str]:
+    """Show how owners are named, where people write on platforms."""
+    for kind in plan.people:
+        if kind not in {TERMINAL, HTTP}:
+            domain = plan.matrix_id.partition(":")[2] or "example.org"
+            you = f"@you:{domain}" if kind == MATRIX else "your id there"
+            yield "# Who runs this company: may invite the agents, and commands them."
+            yield f"# owners = {toml([f'{kind}/{you}'])}"
 
 
 def model_lines(choice: Choice) -> Iterator[str]:
