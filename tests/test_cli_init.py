@@ -230,6 +230,20 @@ def test_the_models_of_a_local_server_are_found_and_one_is_tried(
     assert f'model = "tiny:1b"\nbase_url = "{site.url}"\n' in text
 
 
+def test_a_model_that_refuses_tools_gets_none(tmp_path: Path) -> None:
+    said = b'{"message":{"content":"ready"},"done":true,"done_reason":"stop"}\n'
+    answers = {
+        "POST /api/chat": (200, said),
+        "POST /api/chat +tools": (400, b'{"error":"tiny does not support tools"}'),
+    }
+    with open_little_site(answers) as site:
+        site.media_type = "application/x-ndjson"
+        done = init(tmp_path, "--model", "ollama/tiny", "--ollama", site.url)
+    assert done.exit_code == 0, done.output
+    assert "but takes no tools." in done.output
+    assert "takes_tools = false" in (tmp_path / "callboard.toml").read_text()
+
+
 @pytest.mark.parametrize(
     ("status", "words"),
     [

@@ -224,13 +224,13 @@ def listed(
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         text = f"{place}: what answers there gives no list of models"
         return [Finding("wrong", ABOUT, text, "check base_url and kind")]
-    known = [each.id or each.name for each in (*listing.data, *listing.models)]
-    missing = [model for model in wanted if not is_listed(model, known)]
+    names = [each.id or each.name for each in (*listing.data, *listing.models)]
+    missing = [model for model in wanted if not is_listed(model, names)]
     if not missing:
-        text = f"{place}: reached, the key is taken, {', '.join(wanted) or 'no model'}"
+        known = "the key is taken, " if config.api_key else ""
+        text = f"{place}: reached, {known}{', '.join(wanted) or 'no model'}"
         return [Finding("ok", ABOUT, text)]
-    names = ", ".join(missing)
-    text = f"{place}: {names} is not among its {len(known)} models"
+    text = f"{place}: {', '.join(missing)} is not among its {len(names)} models"
     if isinstance(config, OllamaModelConfig):
         return [Finding("wrong", ABOUT, text, f"ollama pull {missing[0]}")]
     # Lists leave things out: aliases, models on trial, those of other regions.

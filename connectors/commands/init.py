@@ -29,6 +29,7 @@ from connectors.commands.init_text import (
     SCRIPT,
     example_block,
     lacking,
+    owner_line,
     persona_text,
     settings_text,
 )
@@ -149,13 +150,13 @@ def write_all(
         click.ClickException: the settings would not be right, or are there by now.
     """
     shipped, folder = shipped_settings(), given.folder
-    blocks = {
-        kind: example_block(
-            (shipped / f"{kind}.toml").read_text(encoding="utf-8"), kind, plan
-        )
+    examples = {
+        kind: (shipped / f"{kind}.toml").read_text(encoding="utf-8")
         for kind in plan.people
         if kind not in {TERMINAL, HTTP}
     }
+    blocks = {kind: example_block(examples[kind], kind, plan) for kind in examples}
+    owners = tuple(filter(None, (owner_line(text, plan) for text in examples.values())))
     others = list(other_files(shipped, folder, plan, chosen))
     beside = (f"agents/{plan.agent}", SCRIPT, *key_file(plan))
     why = {kind: reason for kind in blocks if (reason := lacking(blocks[kind]))}
@@ -168,7 +169,7 @@ def write_all(
         # Somebody must be able to write, until the platforms' tables are whole.
         people = (TERMINAL, *plan.people)
         plan = msgspec.structs.replace(plan, people=people)
-    text = settings_text(plan, blocks, why)
+    text = settings_text(plan, blocks, why, owners)
     if complaint := complaint_about(folder, text, others, beside):
         raise click.ClickException(f"{complaint}\nNothing was written.")
     made = [*others, Made(USUAL_NAME, text)]

@@ -100,6 +100,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     base_url: str = ""
     """Empty: the provider's."""
 
+    takes_tools: bool = True
+
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """All answers."""

@@ -31,7 +31,7 @@ from connectors.commands.init_choices import (
 )
 from connectors.commands.init_ollama import USUAL_ADDRESS
 from connectors.commands.init_text import MATRIX
-from connectors.commands.init_trial import try_model
+from connectors.commands.init_trial import Outcome, try_model
 from connectors.commands.printing import first_words, say
 from connectors.model_checks import check_address
 from runtime.secret import (
@@ -161,9 +161,15 @@ class Questions:
         """Have a model that was tried; ask again for one that fails."""
         chosen = self._model(self._given.model, self._usual_model())
         while True:
-            text = self._trial(chosen)
-            if not text:
-                return chosen
+            outcome = self._trial(chosen)
+            if outcome.is_well:
+                choice = msgspec.structs.replace(
+                    chosen.choice, takes_tools=outcome.takes_tools
+                )
+                return msgspec.structs.replace(chosen, choice=choice)
+            text = make_safe(outcome.text)
+            if outcome.cure:
+                text += f"\n  to do: {outcome.cure}"
             if not self._given.asks:
                 raise click.ClickException(
                     f"{text}\nNothing was written. Without a key and a network: "
@@ -173,18 +179,16 @@ class Questions:
             say(f"Take another one; {EMBEDDED} works without a key and a network.")
             chosen = self._model(None, EMBEDDED)
 
-    def _trial(self, chosen: Chosen) -> str:
-        """Ask the model once; give what is wrong, and empty text if nothing is."""
+    def _trial(self, chosen: Chosen) -> Outcome:
+        """Ask the model once, if it is one and may be asked."""
         choice = chosen.choice
         if choice.provider.name == EMBEDDED or not self._given.test:
-            return ""
+            return Outcome(is_well=True, text="")
         say(f"Asking {make_safe(choice.model)} one small question …")
         outcome = trio.run(try_model, choice, chosen.secret)
-        text = make_safe(outcome.text)
         if outcome.is_well:
-            say(f"{text}.")
-            return ""
-        return f"{text}\n  to do: {outcome.cure}" if outcome.cure else text
+            say(f"{make_safe(outcome.text)}.")
+        return outcome
 
     def _usual_model(self) -> str:
         if self._seen.keys:

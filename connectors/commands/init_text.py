@@ -22,6 +22,7 @@ SCRIPT = "embedded_script.toml"
 MATRIX = "matrix"
 EXAMPLE_AGENT = "anna"
 PLACEHOLDER = re.compile(r"example\.(?:org|com|net)\b")
+OWNERS = re.compile(r"^(?:# ?)?(owners = \[.+)$")
 HEADER = re.compile(r"^\[+\s*([^\]]+?)\s*\]+")
 OWN_TOOLS = ("calculate", "clock")
 
@@ -29,13 +30,19 @@ OLLAMA_WINDOW = 32_768
 """Tokens. The server's own bound is small, and what is longer it drops silently."""
 
 
-def settings_text(plan: Plan, blocks: Mapping[str, str], why: Mapping[str, str]) -> str:
+def settings_text(
+    plan: Plan,
+    blocks: Mapping[str, str],
+    why: Mapping[str, str],
+    owners: tuple[str, ...] = (),
+) -> str:
     """Write the whole file.
 
     Args:
         plan: the answers.
         blocks: tables of platforms, by kind.
         why: platforms that are left out for now, and what they lack.
+        owners: lines that show how owners are named.
     """
     lines = [
         "# Settings of Callboard, made by `callboard init`. Change what you like:",
@@ -43,7 +50,7 @@ def settings_text(plan: Plan, blocks: Mapping[str, str], why: Mapping[str, str])
         "# whether it works, `callboard config show` what else there is to set.",
         "",
         f"default_agent = {toml(plan.agent)} # answers when nobody is named",
-        *owner_lines(plan),
+        *owners,
         "",
         "[store]",
         "# Relative to the folder where Callboard is started, not to this file.",
@@ -56,14 +63,14 @@ def settings_text(plan: Plan, blocks: Mapping[str, str], why: Mapping[str, str])
     return "\n".join(lines) + "\n"
 
 
-def owner_lines(plan: Plan) -> Iterator[str]:
-    """Show how owners are named, where people write on platforms."""
-    for kind in plan.people:
-        if kind not in {TERMINAL, HTTP}:
-            domain = plan.matrix_id.partition(":")[2] or "example.org"
-            you = f"@you:{domain}" if kind == MATRIX else "your id there"
-            yield "# Who runs this company: may invite the agents, and commands them."
-            yield f"# owners = {toml([f'{kind}/{you}'])}"
+def owner_line(text: str, plan: Plan) -> str:
+    """Find how an example file names owners; as a comment, empty if it does not."""
+    for line in text.splitlines():
+        if match := OWNERS.match(line):
+            domain = plan.matrix_id.partition(":")[2]
+            known = PLACEHOLDER.sub(domain, match[1]) if domain else match[1]
+            return f"# {known}"
+    return ""
 
 
 def model_lines(choice: Choice) -> Iterator[str]:
@@ -83,6 +90,8 @@ def model_lines(choice: Choice) -> Iterator[str]:
     if choice.key is not None:
         yield "# Where the key is found. The key itself never stands in this file."
         yield f"api_key = {{ {choice.key.source} = {toml(choice.key.place)} }}"
+    if not choice.takes_tools:
+        yield "takes_tools = false # it refused them when it was tried"
     if provider.name == OLLAMA:
         yield "# Tokens. What is longer the server would drop without a word."
         yield f"context_tokens = {OLLAMA_WINDOW:_}"

@@ -8,15 +8,14 @@ from urllib.parse import urlsplit
 import msgspec
 import trio
 
-from actors.errors import ModelError
-from actors.messages import Line, ModelRequest
+from actors.errors import ModelError, ModelFault
+from actors.messages import Line, ModelRequest, ToolSpec
 from connectors.commands.init_choices import KINDS, OLLAMA
 from connectors.offers import make_plain_client
 from runtime.clock import SystemClock
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
-    from actors.errors import ModelFault
     from actors.ports import Model
     from connectors.commands.init_choices import Choice
     from connectors.model_config import HttpModelConfig
@@ -27,6 +26,11 @@ TIMEOUT = 60.0
 
 QUESTION = "Answer with the one word: ready"
 
+CLOCK = ToolSpec("clock", "Tells the time.", b'{"type":"object","properties":{}}')
+"""Offered with the question, as an agent offers tools: some models refuse them."""
+
+MAY_BE_THE_TOOLS: frozenset[ModelFault] = frozenset({"bad_request", "protocol"})
+
 
 class Outcome(msgspec.Struct, frozen=True):
     """What came of the question."""
@@ -36,6 +40,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """What happened, in plain words."""
 
     cure: str = ""
+    takes_tools: bool = True
 
 
 def client_settings(
@@ -62,32 +67,43 @@ def client_settings(
 async def try_model(
     choice: Choice, secret: Secret | None, seconds: float = TIMEOUT
 ) -> Outcome:
-    """Ask the model once."""
+    """Ask the model once, and once more without tools if it takes none."""
     config = client_settings(choice, secret, seconds)
     try:
         model = make_plain_client(config, SystemClock())
     except SettingsError as error:
         return Outcome(is_well=False, text=str(error), cure=error.hint or "")
     try:
-        return await _asked(model, choice, config.base_url)
+        first = await _asked(model, choice, (CLOCK,))
+        if isinstance(first, Outcome):
+            return first
+        if first.kind in MAY_BE_THE_TOOLS:
+            second = await _asked(model, choice, ())
+            if isinstance(second, Outcome):
+                text = f"{second.text}, but takes no tools"
+                return msgspec.structs.replace(second, text=text, takes_tools=False)
+        text, cure = explained(first.kind, choice, config.base_url)
+        return Outcome(is_well=False, text=f"{text} ({first})", cure=cure)
     finally:
         await model.aclose()
 
 
-async def _asked(model: Model, choice: Choice, base_url: str) -> Outcome:
+async def _asked(
+    model: Model, choice: Choice, tools: tuple[ToolSpec, ...]
+) -> Outcome | ModelError:
     request = ModelRequest(
         model=choice.model,
         agent="init",
         correlation_id="init",
         system="You are being tried out.",
         lines=(Line("user", QUESTION),),
+        tools=tools,
     )
     began = trio.current_time()
     try:
         answer = await model.answer(request, lambda _piece: None)
     except ModelError as error:
-        text, cure = explained(error.kind, choice, base_url)
-        return Outcome(is_well=False, text=f"{text} ({error})", cure=cure)
+        return error
     seconds = trio.current_time() - began
     tokens = answer.usage.input_tokens + answer.usage.output_tokens
     text = f"{choice.model} answered in {seconds:.1f} s ({tokens} tokens)"

@@ -18,7 +18,8 @@ class LittleSite:
 
     Args:
         answers: status and body, by `METHOD /path`; 404 for what is missing. A body
-            that is `HANGS` is never sent: the asker waits until it gives up.
+            that is `HANGS` is never sent: the asker waits until it gives up. With
+            ` +tools` behind the path: to a body that offers a model tools.
     """
 
     def __init__(self, answers: Mapping[str, Answer]) -> None:
@@ -49,11 +50,13 @@ def open_little_site(answers: Mapping[str, Answer]) -> Generator[LittleSite]:
             self.say()
 
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length", "0")))
-            self.say()
+            body = self.rfile.read(int(self.headers.get("content-length", "0")))
+            self.say(has_tools=b'"tools"' in body)
 
-        def say(self) -> None:
+        def say(self, *, has_tools: bool = False) -> None:
             path = f"{self.command} {self.path.partition('?')[0]}"
+            if has_tools and f"{path} +tools" in site.answers:
+                path += " +tools"
             site.asked.append(path)
             site.headers.append({k.lower(): v for k, v in self.headers.items()})
             site.is_asked.set()
