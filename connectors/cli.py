@@ -110,7 +110,8 @@ class LazyGroup(click.Group):
 def callboard() -> None:
     """Run a company of chat agents.
 
-    Try it without a key and without a network: callboard chat
+    Try it without a key and without a network: callboard chat. Make settings of your
+    own by a few questions: callboard init.
     """
 
 

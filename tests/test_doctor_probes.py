@@ -16,6 +16,9 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.messages import Address
+from actors.rules.schedule import Appointment
+from actors.schedule_rows import as_entry
 from connectors.commands import doctor
 from connectors.commands.doctor_checks import Finding
 from connectors.commands.doctor_connectors import connector_probes
@@ -34,7 +37,9 @@ from connectors.model_config import (
     OpenAIModelConfig,
 )
 from connectors.settings import load_app
+from runtime.rows import Commit
 from runtime.secret import Secret
+from tests.desk import commit_to, write_database
 from tests.fakes.little_site import HANGS, Answer, open_little_site
 
 if TYPE_CHECKING:
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
 
 OFFLINE = Path(__file__).parent.parent / "config" / "offline.toml"
 KEY = "sk-gold-and-round-1234"
+PLANTS = "PLANTS1234567"
 SIGNING = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
 ENVIRONMENT = {"KEY": KEY, "HOOK": SIGNING, "MATRIX_TOKEN": "syt-for-this-test"}
 
@@ -326,6 +332,39 @@ def test_a_receiver_of_webhooks_is_reached_and_told_nothing(
     ((found, text, _),) = found_in(out, "webhook")
     assert (code, found) == (int(state == "wrong"), state)
     assert words in text
+
+
+def test_a_database_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "board.db").write_bytes(b"no database " * 1000)
+    code, out = looked(tmp_path, "", "--offline")
+    assert code == 1
+    assert found_in(out, "database")[-1][0] == "wrong"
+
+
+def test_what_rests_because_it_failed_is_named(tmp_path: Path) -> None:
+    app = app_of(tmp_path, "")
+    path = Path(app.store.path)
+    path.parent.mkdir()
+    write_database(path)
+    it = Appointment(
+        kind="task",
+        agent="anna",
+        address=Address("terminal", "you"),
+        sender_id="you",
+        person="terminal/you",
+        text="water the plants",
+        repeat="daily",
+        anchor=0.0,
+        paused="failures",
+    )
+    commit_to(path, Commit(at=1.0, entries=(as_entry(PLANTS, "person:you", it, 7, 0),)))
+    code, out = looked(tmp_path, "", "--offline")
+    assert code == 0
+    state, text, cure = found_in(out, "scheduler")[-1]
+    assert state == "warning"
+    assert text == f"task {PLANTS[:10]} of anna rests: it failed"
+    assert cure.startswith(f"callboard schedule history {PLANTS[:10]}")
 
 
 def test_what_is_due_with_the_scheduler_off_and_missing_programs_are_said(

@@ -75,8 +75,8 @@ def find_settings(
         note = f"No {USUAL_NAME} here; using the offline settings in {offline}."
         return FoundSettings(offline, note)
     raise click.UsageError(
-        f"there are no settings: give --config FILE, set {ENVIRONMENT_NAME}, or write "
-        f"{USUAL_NAME} here. To try it without a key: callboard chat --config {offline}"
+        f"there are no settings: give --config FILE, set {ENVIRONMENT_NAME}, or make "
+        f"{USUAL_NAME} here with `callboard init`. To try it without a key: callboard chat --config {offline}"
     )
 
 

@@ -101,7 +101,9 @@ async def look_at_door(place: str, config: HttpConfig) -> list[Finding]:
     if config.port == 0:
         return [Finding("ok", ABOUT, f"{place}: takes any free port of {config.host}")]
     try:
-        bind(config.host, config.port)
+        await trio.to_thread.run_sync(
+            bind, config.host, config.port, abandon_on_cancel=True
+        )
     except socket.gaierror:
         number: int | None = errno.EADDRNOTAVAIL
     except OSError as error:

@@ -22,7 +22,7 @@ SCRIPT = "embedded_script.toml"
 MATRIX = "matrix"
 EXAMPLE_AGENT = "anna"
 PLACEHOLDER = re.compile(r"example\.(?:org|com|net)\b")
-OWNERS = re.compile(r"^(?:# ?)?(owners = \[.+)$")
+OWNERS = re.compile(r'^(?:# ?)?(owners = \[".+)$')
 HEADER = re.compile(r"^\[+\s*([^\]]+?)\s*\]+")
 OWN_TOOLS = ("calculate", "clock")
 
