@@ -14,6 +14,7 @@ from actors.rules.globs import globs, is_wild
 from connectors.config import HttpConfig, TerminalConfig
 from connectors.matrix_config import MatrixConfig
 from connectors.model_checks import unknown
+from connectors.telegram_config import TelegramConfig
 from runtime.config import Complaint, close_to
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def access_of(connector: ConnectorConfig) -> AccessConfig | None:
             return None
         case HttpConfig():
             return connector.access
-        case MatrixConfig():
+        case MatrixConfig() | TelegramConfig():
             return connector.access or AccessConfig()
 
 

@@ -40,6 +40,7 @@ from connectors.matrix_config import MatrixConfig
 from connectors.memory_config import EmbedderConfig, MemorySettings
 from connectors.model_config import AccountConfig, ModelConfig
 from connectors.notebook_config import NotebookConfig, ProjectsConfig
+from connectors.telegram_config import TelegramConfig
 from connectors.tool_config import (
     FetchConfig,
     MediaConfig,
@@ -124,7 +125,7 @@ class LogConfig(Struct, frozen=True, forbid_unknown_fields=True):
     0 writes each at once."""
 
 
-ConnectorConfig = TerminalConfig | HttpConfig | MatrixConfig
+ConnectorConfig = TerminalConfig | HttpConfig | MatrixConfig | TelegramConfig
 
 
 class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -19,6 +19,7 @@ from connectors.access_checks import owners_of
 from connectors.config import HttpConfig
 from connectors.drain import Drain
 from connectors.matrix_config import MatrixConfig
+from connectors.telegram_config import TelegramConfig
 from connectors.web.openai_api import HttpTransport
 from runtime.errors import KernelError, MisuseError, SettingsError
 from runtime.logs import EventLog
@@ -181,6 +182,10 @@ def told(name: str, config: AppConfig) -> object:
     if isinstance(own, MatrixConfig):
         own = msgspec.structs.replace(own, access=None, retry_failures=False)
         return own, owners_of(name, config)
+    if isinstance(own, TelegramConfig):
+        return msgspec.structs.replace(
+            own, access=None, retry_failures=False, on_unknown="resend"
+        )
     return own
 
 

@@ -23,6 +23,7 @@ from connectors.hiring import hiring_of
 from connectors.locale import load_voices
 from connectors.model_checks import find_zone
 from connectors.notebook import make_notebook
+from connectors.platform_checks import on_unknown_of
 from connectors.posting import announcer_of
 from connectors.standing import standing_of
 
@@ -103,14 +104,11 @@ def accounts_of(
             longest_wait=config.retries.longest_wait,
             stuck_after=config.retries.stuck_after,
         )
-        on_unknown = (
-            settings.on_unknown if isinstance(settings, TerminalConfig) else "resend"
-        )
         access = access_of(settings)
         accounts[name] = Account(
             transport.abilities,
             retries,
-            on_unknown,
+            on_unknown_of(settings),
             None if access is None else policy(access, config.owners),
             transport.presence is not None,
         )

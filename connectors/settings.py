@@ -33,8 +33,6 @@ from connectors.group_checks import (
 )
 from connectors.hiring import check_hiring
 from connectors.hook_checks import check_hooks
-from connectors.matrix_checks import check_matrix
-from connectors.matrix_config import MatrixConfig
 from connectors.memory_config import HASHING, OFF
 from connectors.model_checks import (
     Way,
@@ -50,6 +48,7 @@ from connectors.model_checks import (
 from connectors.notebook import check_notebook
 from connectors.people_checks import check_embedders, check_log_folder, check_people
 from connectors.personas import FILES, read_persona, unknown_files
+from connectors.platform_checks import PLATFORMS, check_platforms
 from connectors.quiet_checks import check_quiet
 from connectors.servers_file import with_servers_file
 from connectors.standing import check_autonomous
@@ -161,7 +160,7 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     yield from check_people(app)
     yield from check_connectors(app)
     yield from check_access(app)
-    yield from check_matrix(app)
+    yield from check_platforms(app)
     yield from check_webhooks(app)
     yield from check_hooks(app)
     yield from check_quiet(app)
@@ -379,7 +378,7 @@ def check_connectors(app: AppConfig) -> Iterator[Complaint]:
         if isinstance(connector, HttpConfig):
             # Over HTTP each request names its agent.
             yield from check_door(way, connector)
-        elif isinstance(connector, MatrixConfig):
+        elif isinstance(connector, PLATFORMS):
             pass  # each account is an agent's
         elif not app.default_agent and not any(
             fnmatchcase(name, route.connector) for route in app.routes

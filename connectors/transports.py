@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from connectors.config import AppConfig, HttpConfig, TerminalConfig
+from connectors.gates import Gates
 from connectors.matrix_config import MatrixConfig
+from connectors.telegram_config import TelegramConfig
 from connectors.web.openai_api import HttpTransport
 from connectors.web.server import HttpSettings
 
@@ -26,10 +28,12 @@ if TYPE_CHECKING:
     from runtime.store import Store
 
 MATRIX = "connectors.chat.matrix.making"
+TELEGRAM = "connectors.chat.telegram.making"
 """Imported only for settings with such a connector: its libraries take their time."""
 
 MakeTransport = Callable[["Parts"], "Transport"]
 MakeMatrix = Callable[[str, MatrixConfig, tuple[str, ...], "Parts"], "Transport"]
+MakeTelegram = Callable[[str, TelegramConfig, "Parts"], "Transport"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,9 @@ class Parts:
     doors: Doors | None = None
     """The webhooks that come in; None: there are none."""
 
+    gates: Gates = field(default_factory=Gates)
+    """Who takes what platforms bring to the HTTP server."""
+
     kept: dict[str, object] = field(default_factory=dict[str, object])
     """What transports of one kind share, by kind: figures, for one."""
 
@@ -65,7 +72,7 @@ def http_transport(name: str, config: HttpConfig) -> MakeTransport:
     )
 
     def make(parts: Parts) -> Transport:
-        return HttpTransport(
+        transport = HttpTransport(
             settings,
             parts.bridge,
             agents=parts.agents,
@@ -73,6 +80,8 @@ def http_transport(name: str, config: HttpConfig) -> MakeTransport:
             clock=parts.clock,
             doors=parts.doors,
         )
+        transport.open_gates(parts.gates)
+        return transport
 
     return make
 
@@ -89,6 +98,16 @@ def matrix_transport(
     return make
 
 
+def telegram_transport(name: str, config: TelegramConfig) -> MakeTransport:
+    """Say how the bots on Telegram are made."""
+
+    def make(parts: Parts) -> Transport:
+        made = cast("MakeTelegram", importlib.import_module(TELEGRAM).make_transport)
+        return made(name, config, parts)
+
+    return make
+
+
 def serving(config: AppConfig) -> dict[str, MakeTransport]:
     """Choose the accounts that `callboard serve` runs: all but terminals."""
     chosen: dict[str, MakeTransport] = {}
@@ -98,6 +117,8 @@ def serving(config: AppConfig) -> dict[str, MakeTransport]:
                 chosen[name] = http_transport(name, connector)
             case MatrixConfig():
                 chosen[name] = matrix_transport(name, connector, config.owners)
+            case TelegramConfig():
+                chosen[name] = telegram_transport(name, connector)
             case TerminalConfig():
                 pass
     return chosen

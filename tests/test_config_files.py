@@ -25,6 +25,7 @@ from connectors import matrix_config as matrix
 from connectors import memory_config as memory
 from connectors import model_config as models
 from connectors import notebook_config as notebook
+from connectors import telegram_config as telegram
 from connectors import tool_config as tools
 from connectors import webhook_config as hooks
 from connectors.commands import shipped_settings
@@ -50,6 +51,8 @@ SECRETS = {
     "CALLBOARD_API_KEY": "key-for-this-test",
     "BRAVE_API_KEY": "key-for-this-test",
     "MATRIX_TOKEN": "syt-for-this-test",
+    "TELEGRAM_TOKEN": "7:AAAA-for-this-test-alone-BBBBBBBBBB",
+    "TELEGRAM_WEBHOOK_SECRET": "for-this-test-alone",
 }
 
 # A setting that is unset by default: `# key = value`, not indented, no sentence.
@@ -60,7 +63,7 @@ OUT_OF_FORCE = re.compile(r"^#: ?", re.MULTILINE)
 NEEDED = {
     "events",
     *("script", "model", "agent", "kind", "scope", "may_use"),
-    *("homeserver", "user"),
+    *("homeserver", "user", "token"),
     *("secret", "chat", "task", "url"),
 }
 """Settings without a default; default.toml shows an example of each."""
@@ -85,6 +88,7 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
     routes = cast("list[Table]", found["routes"])
     context = found["agent_defaults"]["context"]
     accounts = cast("dict[str, Table]", found["connectors"]["matrix"]["accounts"])
+    bots = cast("dict[str, Table]", found["connectors"]["telegram"]["accounts"])
     incoming = cast("dict[str, Table]", found["webhooks"]["in"])
     outgoing = cast("dict[str, Table]", found["webhooks"]["out"])
     return [
@@ -138,6 +142,8 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (access.AgentAccessConfig, cast("list[Table]", found["access"])[0]),
         (matrix.MatrixConfig, found["connectors"]["matrix"]),
         (matrix.MatrixAccountConfig, accounts["anna"]),
+        (telegram.TelegramConfig, found["connectors"]["telegram"]),
+        (telegram.TelegramAccountConfig, bots["anna"]),
         (HookConfig, found["hooks"]["words"]),
         (further.McpServerConfig, found["mcpServers"]["files"]),
         (further.SkillsConfig, cast("Table", found["skills"])),
@@ -211,7 +217,7 @@ def test_what_default_toml_gives_an_example_of_is_marked_as_needed() -> None:
     for kind, table in tables(default_text()):
         needed = set(table) - set(defaults(kind))
         assert needed <= NEEDED | names(AppConfig), kind.__name__
-    assert default_text().count("# Needed: ") == 16
+    assert default_text().count("# Needed: ") == 17
 
 
 def test_default_toml_has_a_reason_above_every_setting() -> None:

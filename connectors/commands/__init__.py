@@ -76,7 +76,8 @@ def find_settings(
         return FoundSettings(offline, note)
     raise click.UsageError(
         f"there are no settings: give --config FILE, set {ENVIRONMENT_NAME}, or make "
-        f"{USUAL_NAME} here with `callboard init`. To try it without a key: callboard chat --config {offline}"
+        f"{USUAL_NAME} here with `callboard init`. To try it without a key: "
+        f"callboard chat --config {offline}"
     )
 
 

@@ -21,8 +21,10 @@ from connectors.chat.matrix.homeserver import Call, Homeserver, path_of
 from connectors.chat.matrix.wire import tables, text
 from connectors.commands.doctor_checks import Finding
 from connectors.commands.doctor_probes import Probe
+from connectors.commands.doctor_telegram import bot_probes
 from connectors.config import HttpConfig, TerminalConfig
 from connectors.matrix_config import MatrixConfig
+from connectors.telegram_config import TelegramConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,6 +83,8 @@ def connector_probes(
                     server = Homeserver(config.homeserver, transport)
                     ask = partial(ask_matrix, whose, account, server)
                     yield Probe(ABOUT, whose, ask)
+            case TelegramConfig():
+                yield from bot_probes(name, config, transport)
             case _:  # pyright: ignore[reportUnnecessaryComparison]
                 yield Probe(ABOUT, place, partial(unknown_kind, place))
 

@@ -19,9 +19,11 @@ from starlette.routing import Route
 from actors.deliveries import Abilities
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
 from connectors.crossing import BridgeError
+from connectors.gates import Gate, Gates
 from connectors.web import openai_wire as wire
 from connectors.web.completions import Completions, Desk
 from connectors.web.errors import ApiError, refuse, unknown_model
+from connectors.web.gate_keeper import GateKeeper, Surroundings
 from connectors.web.operations import operation_routes
 from connectors.web.server import check_access, make_app, open_socket, serve
 from connectors.web.webhooks import Outside, WebhookDesk
@@ -76,6 +78,7 @@ class HttpTransport:
     ) -> None:
         self._settings = settings
         self._doors = doors
+        self._gates = Gates()
         self._bridge = bridge
         self._agents = agents
         self._operations = operations
@@ -85,6 +88,10 @@ class HttpTransport:
         self._reserved: socket.socket | None = None
         self._completions: Completions | None = None
         """Only touched on the edge's thread."""
+
+    def open_gates(self, gates: Gates) -> None:
+        """Have taken, from the next `listen` on, what platforms bring."""
+        self._gates = gates
 
     def reserve(self) -> None:
         """Take the address now, so that one that is taken stops the program's start.
@@ -198,6 +205,7 @@ class HttpTransport:
                     self._operations, self._bridge, partial(refusal, desk)
                 ),
                 *self._webhook_routes(ingress, completions.bodies),
+                *self._gate_routes(ingress, completions.bodies),
             ]
         )
         await serve(app, sock, self._settings, completions.stop)
@@ -218,6 +226,15 @@ class HttpTransport:
             hand_in=hand_in,
         )
         return WebhookDesk(doors, outside).routes
+
+    def _gate_routes(self, ingress: Ingress, bodies: Bodies) -> list[Route]:
+        async def take(gate: Gate, body: bytes) -> bool:
+            return await self._bridge.ask_kernel(gate.take, body)
+
+        around = Surroundings(
+            settings=self._settings, bodies=bodies, refuse=ingress.refuse, take=take
+        )
+        return GateKeeper(self._gates, around).routes
 
     async def _deliver(self, delivery: Delivery) -> bool:
         return self._completions is not None and self._completions.waiting.deliver(

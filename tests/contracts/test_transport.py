@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from actors.messages import Inbound
 
-ALL = pytest.mark.parametrize("name", ["fake", "terminal", "room", "http", "matrix"])
+ALL = pytest.mark.parametrize(
+    "name", ["fake", "terminal", "room", "http", "matrix", "telegram"]
+)
 
 
 def answer(inbound: Inbound, text: str, agent: str = "anna", left: int = 0) -> Delivery:
@@ -227,8 +229,9 @@ async def test_a_cancelled_listener_ends_and_refuses_answers(name: str) -> None:
         stage.listening.cancel()
         with trio.fail_after(5):
             await stage.ended.wait()
-        # Matrix keeps its rooms: whoever listens next says what is still to be said.
-        later = DeliveryBusyError if name == "matrix" else DeliveryRefusedError
+        # Platforms keep chats: whoever listens next says what is still to be said.
+        is_platform = name in {"matrix", "telegram"}
+        later = DeliveryBusyError if is_platform else DeliveryRefusedError
         with pytest.raises(later):
             await stage.transport.deliver(answer(inbound, "too late"))
         stage.transport.show_draft(draft(inbound, "too late"))

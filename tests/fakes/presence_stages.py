@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 
 from actors.messages import Address
+from connectors.chat.telegram.content import SIGNS
+from connectors.chat.telegram.names import read_message
+from tests.bot_bed import ZOE as ZOE_THERE
+from tests.bot_bed import BotBed
 from tests.fakes.presence import Screen
 from tests.matrix_bed import ANNA, ROOM, ZOE, MatrixBed
 
@@ -103,6 +107,42 @@ class MatrixStage:
         return [each["key"] for each in related if each.get("event_id") == message]
 
 
+class TelegramStage:
+    """Telegram, with a Bot API in memory."""
+
+    agent = "anna"
+    address = Address("telegram", "1@anna")
+
+    def __init__(self, bed: BotBed) -> None:
+        self.transport = bed.transport
+        self._server = bed.server
+        self._bot = bed.bot()
+        self._chat = bed.server.private(1, "anna_bot")
+
+    async def write(self) -> str:
+        await trio.lowlevel.checkpoint()
+        message = self._server.say(self._chat, ZOE_THERE, "hello")
+        return f"1/{message['message_id']}@anna"
+
+    async def read(self, receipt: str) -> str | None:
+        await trio.lowlevel.checkpoint()
+        name = read_message(receipt)
+        assert name is not None
+        for message in self._chat.by(self._bot):
+            if message["message_id"] == name.number:
+                return str(message["text"])
+        return None
+
+    async def signs(self, message: str) -> list[str]:
+        """Give the signs, as they were asked for: some have others' looks there."""
+        await trio.lowlevel.checkpoint()
+        name = read_message(message)
+        assert name is not None
+        signs = self._chat.signs.get((self._bot.id, name.number), [])
+        meant = {"👌": "✅", **{v: k for k, v in SIGNS.items() if k == "⚠️"}}
+        return [meant.get(each, each) for each in signs]
+
+
 @asynccontextmanager
 async def open_presence(name: str) -> AsyncGenerator[PresenceStage]:
     """Open the stage of a transport until the block ends."""
@@ -111,6 +151,11 @@ async def open_presence(name: str) -> AsyncGenerator[PresenceStage]:
         bed.server.room(ROOM, ZOE, ANNA)
         async with bed.listening():
             yield MatrixStage(bed)
+        return
+    if name == "telegram":
+        bots = BotBed("anna")
+        async with bots.listening():
+            yield TelegramStage(bots)
         return
     await trio.lowlevel.checkpoint()
     yield FakeStage()

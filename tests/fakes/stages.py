@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
 import trio
@@ -14,6 +14,8 @@ from connectors.chat.playing import PlayingTransport, RoomSettings
 from connectors.chat.terminal import TerminalSettings, TerminalTransport
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
+from tests.bot_bed import ZOE as ZOE_THERE
+from tests.bot_bed import BotBed
 from tests.fakes.console import FakeConsole
 from tests.fakes.homeserver import place_of
 from tests.fakes.ingress import FakeIngress
@@ -247,6 +249,44 @@ class MatrixStage:
         await self.bed.server.wait_change()
 
 
+class TelegramStage:
+    """Telegram, with a Bot API in memory and a person alone with one bot."""
+
+    can_repeat = True
+
+    def __init__(self) -> None:
+        self.bed = BotBed("anna")
+        self.transport = self.bed.transport
+        self.ingress = self.bed.ingress
+        self.listening = trio.CancelScope()
+        self.ended = trio.Event()
+        self.bed.bookmarks.on_write = self.bed.server.note_change
+        self._chat = self.bed.server.private(1, "anna_bot")
+        self._bot = self.bed.bot()
+        self._first = self._bot.next_update
+        self._keys: dict[str, dict[str, Any]] = {}
+
+    async def write(self, text: str, key: str = "") -> None:
+        if key in self._keys:
+            self._bot.tell("message", self._keys[key])
+            self.bed.server.note_change()
+            return
+        message = self.bed.server.say(self._chat, ZOE_THERE, text)
+        if key:
+            self._keys[key] = message
+
+    def acknowledged(self) -> int:
+        """Count the updates below the place from which is asked on."""
+        offset = self.bed.bookmarks.offsets.get(self._bot.id, self._first)
+        return offset - self._first
+
+    def shown(self) -> str:
+        return "\n".join(self._chat.texts(self._bot))
+
+    async def wait_change(self) -> None:
+        await self.bed.server.wait_change()
+
+
 def content_of(line: str) -> str:
     """Give what one line of a stream, or an error, shows to the person."""
     text = line.removeprefix("data: ")
@@ -271,6 +311,7 @@ async def open_stage(name: str) -> AsyncGenerator[Stage]:
         "room": PlayingStage,
         "terminal": TerminalStage,
         "matrix": MatrixStage,
+        "telegram": TelegramStage,
     }
     stage = stages[name]()
     async with trio.open_nursery() as nursery:

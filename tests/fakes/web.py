@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from actors.messages import Inbound
+    from connectors.gates import Gates
     from connectors.web.webhooks import Doors
 
 AGENTS = ("anna", "ben")
@@ -98,7 +99,9 @@ class Channel:
 
 @asynccontextmanager
 async def open_channel(
-    settings: HttpSettings | None = None, doors: Doors | None = None
+    settings: HttpSettings | None = None,
+    doors: Doors | None = None,
+    gates: Gates | None = None,
 ) -> AsyncGenerator[Channel]:
     """Run an HTTP channel over a fake ingress, on a free port of this machine."""
     bridge = Bridge(shutdown_timeout=3)
@@ -116,6 +119,8 @@ async def open_channel(
         clock=SystemClock(),
         doors=doors,
     )
+    if gates is not None:
+        transport.open_gates(gates)
     channel = Channel(bridge, transport)
     holder.append(channel)
     await bridge.start()

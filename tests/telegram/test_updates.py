@@ -32,7 +32,7 @@ def message(**fields: Any) -> dict[str, Any]:
 def heard(**fields: Any) -> Any:
     """Say what an update with such a message is."""
     body = msgspec.json.encode({"update_id": 3, "message": message(**fields)})
-    return read(read_update(body), BOT)
+    return read(read_update(body), [BOT])
 
 
 def spoken(**fields: Any) -> Spoken:
@@ -51,7 +51,7 @@ def test_a_message_is_read_with_who_said_it_and_where() -> None:
     found = spoken(text="hi")
     assert (found.chat, found.sender_id, found.sender_name) == (-100123, 1, "Zoe Doe")
     assert (found.text, found.sent_at, found.is_direct) == ("hi", 9, False)
-    assert found.platform_id == "-100123/5"
+    assert found.message_id == 5
     assert spoken(text="hi", chat={"id": 1, "type": "private"}).is_direct
 
 
@@ -89,7 +89,7 @@ def test_a_message_is_read_with_who_said_it_and_where() -> None:
 def test_who_is_called_stands_in_the_marks(
     fields: dict[str, Any], *, is_called: bool
 ) -> None:
-    assert spoken(**fields).is_called is is_called
+    assert spoken(**fields).called == ({BOT.id} if is_called else set())
 
 
 def test_a_thread_of_replies_is_no_topic() -> None:
@@ -149,9 +149,9 @@ def test_edits_channels_and_buttons() -> None:
         {"update_id": 3, "callback_query": query},
         {"update_id": 4, "poll": {}},
     ]
-    found = [read(read_update(msgspec.json.encode(each)), BOT) for each in updates]
+    found = [read(read_update(msgspec.json.encode(each)), [BOT]) for each in updates]
     assert found[:2] == ["edit", "channel"]
-    assert found[2] == Pressed("q", 1, "Zoe Doe", -100123, 5, "skill", "a:b")
+    assert found[2] == Pressed("q", 1, "Zoe Doe", -100123, 5, 0, "skill", "a:b")
     assert found[3] == "unknown"
 
 

@@ -15,7 +15,7 @@ from connectors.chat.matrix.errors import (
     TokenError,
 )
 from connectors.chat.matrix.homeserver import Call, path_of
-from connectors.chat.matrix.patience import Waits
+from connectors.chat.waits import Waits
 
 if TYPE_CHECKING:
     from connectors.chat.matrix.account import MatrixAccount

@@ -14,9 +14,9 @@ from actors.errors import ChatError, MessageRefusedError, OverloadedError, Stopp
 from actors.messages import Address, Inbound
 from connectors.chat.matrix.events import Spoken
 from connectors.chat.matrix.files import fetch_file
-from connectors.chat.matrix.patience import Waits
 from connectors.chat.matrix.room import Room
 from connectors.chat.matrix.telling import tell
+from connectors.chat.waits import Waits
 from runtime.errors import KernelError, StoreUnavailableError
 from runtime.logs import EventLog
 

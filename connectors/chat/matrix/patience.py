@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import trio
 
 from connectors.chat.matrix.errors import BusyError, LostError
+from connectors.chat.waits import Waits
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
@@ -16,26 +17,7 @@ if TYPE_CHECKING:
 
 LOG = EventLog("matrix")
 
-FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
-"""Seconds, doubled from the one to the other (F022)."""
-
 T = TypeVar("T")
-
-
-class Waits:
-    """How long to wait between two tries."""
-
-    def __init__(self) -> None:
-        self._next = FIRST_WAIT
-
-    def next(self, asked: float | None = None) -> float:
-        """Give the seconds until the next try.
-
-        Args:
-            asked: what the server asks for; it is not asked sooner.
-        """
-        wait, self._next = self._next, min(2 * self._next, LONGEST_WAIT)
-        return max(wait, asked or 0.0)
 
 
 async def patiently(

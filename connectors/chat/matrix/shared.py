@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from connectors.chat.matrix.invites import Policy
     from connectors.chat.matrix.quotes import Quotes
     from connectors.chat.matrix.rooms import Rooms
-    from connectors.chat.matrix.seen import Seen
+    from connectors.chat.seen import Seen
     from connectors.matrix_config import MatrixConfig
     from runtime.clock import Clock
     from runtime.ids import IdSource

@@ -19,8 +19,9 @@ from connectors.chat.matrix.errors import (
 )
 from connectors.chat.matrix.homeserver import Call, path_of
 from connectors.chat.matrix.invites import REASONS, judge
-from connectors.chat.matrix.patience import LONGEST_WAIT, patiently
+from connectors.chat.matrix.patience import patiently
 from connectors.chat.matrix.wire import Batch, Json, read_batch
+from connectors.chat.waits import LONGEST_WAIT
 from runtime.errors import StoreError
 from runtime.logs import EventLog
 

@@ -23,11 +23,11 @@ from connectors.chat.matrix.invites import Policy
 from connectors.chat.matrix.presence import MatrixPresence, send
 from connectors.chat.matrix.quotes import Quotes
 from connectors.chat.matrix.rooms import Rooms
-from connectors.chat.matrix.seen import Seen
 from connectors.chat.matrix.shared import Shared
 from connectors.chat.matrix.speaking import Speakers, prefixed, translated
 from connectors.chat.matrix.syncing import Syncing
 from connectors.chat.matrix.typist import TYPING_FOR, Typist
+from connectors.chat.seen import Seen
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:

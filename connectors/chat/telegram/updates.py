@@ -14,7 +14,9 @@ from connectors.chat.telegram.entities import Command, command_of, is_called
 from connectors.chat.telegram.wire import Malformed, Update
 
 if TYPE_CHECKING:
-    from connectors.chat.telegram.wire import File, Message, User
+    from collections.abc import Sequence
+
+    from connectors.chat.telegram.wire import CallbackQuery, Chat, File, Message, User
 
 Reason = Literal["malformed", "own", "edit", "channel", "service", "unknown"]
 """Why an update is nothing to us: it is not shaped as it must be; our own bot said it;
@@ -38,6 +40,9 @@ class Sent(msgspec.Struct, frozen=True):
     size: int
     """Bytes, as Telegram says; 0 if it does not."""
 
+    unique_id: str = ""
+    """The same for all bots; not to be fetched by."""
+
 
 class Spoken(msgspec.Struct, frozen=True, kw_only=True):
     """One message of a person, or of another program."""
@@ -49,6 +54,14 @@ class Spoken(msgspec.Struct, frozen=True, kw_only=True):
     username: str
     is_bot: bool
     is_direct: bool
+    is_basic: bool = False
+    """Whether it is a group that is no supergroup: there, each bot has numbers of its
+    own for the messages."""
+
+    is_anonymous: bool = False
+    """Whether an admin says it in the name of the group."""
+
+    chat_title: str = ""
     text: str
     """What is said, or said beside a file."""
 
@@ -60,18 +73,14 @@ class Spoken(msgspec.Struct, frozen=True, kw_only=True):
     they would be refused."""
 
     reply_to: int = 0
+    reply_to_sender: int = 0
     quoted: str = ""
     quoted_sender: str = ""
-    is_called: bool = False
-    """Whether the bot is meant: by name, by a command, or by a reply to it."""
+    called: frozenset[int] = frozenset()
+    """Ids of those of our bots that are meant: by name, by a command, or by a reply."""
 
     command: Command | None = None
     files: tuple[Sent, ...] = ()
-
-    @property
-    def platform_id(self) -> str:
-        """The id by which the message is known: ids count within a chat only."""
-        return f"{self.chat}/{self.message_id}"
 
 
 class Pressed(msgspec.Struct, frozen=True):
@@ -84,6 +93,7 @@ class Pressed(msgspec.Struct, frozen=True):
     message_id: int
     """0: the message is too old to be known."""
 
+    topic: int
     prefix: str
     """Whose button it is (F033): what stands before the first colon."""
 
@@ -97,37 +107,63 @@ class Moved(msgspec.Struct, frozen=True):
     new: int
 
 
-def read(update: Update | Malformed, bot: User) -> Spoken | Pressed | Moved | Reason:
-    """Say what an update is to a bot."""
+class Membership(msgspec.Struct, frozen=True):
+    """The bot came into a chat, or left it."""
+
+    chat: int
+    is_in: bool
+
+
+Event = Spoken | Pressed | Moved | Membership
+
+
+def read(update: Update | Malformed, bots: Sequence[User]) -> Event | Reason:
+    """Say what an update is to us.
+
+    Args:
+        update: as it came.
+        bots: all of ours; what they say themselves is nothing.
+    """
     match update:
         case Malformed():
             return "malformed"
         case Update(message=message) if message is not None:
-            return _message(message, bot)
+            return _message(message, bots)
+        case Update(my_chat_member=change) if change is not None:
+            return Membership(change.chat.id, change.new_chat_member.is_in)
         case Update(callback_query=query) if query is not None:
-            prefix, _, value = query.data.partition(":")
-            message = query.message
-            return Pressed(
-                query_id=query.id,
-                sender_id=query.sender.id,
-                sender_name=name_of(query.sender),
-                chat=message.chat.id if message else 0,
-                message_id=message.message_id if message else 0,
-                prefix=prefix,
-                value=value,
-            )
-        case Update(edited_message=edited) if edited is not None:
-            return "edit"
-        case Update(channel_post=post) if post is not None:
-            return "channel"
+            return _pressed(query)
         case _:
-            return "unknown"
+            return _left_out(update)
 
 
-def _message(message: Message, bot: User) -> Spoken | Moved | Reason:
+def _left_out(update: Update) -> Reason:
+    if update.edited_message is not None:
+        return "edit"
+    return "unknown" if update.channel_post is None else "channel"
+
+
+def _pressed(query: CallbackQuery) -> Pressed:
+    prefix, _, value = query.data.partition(":")
+    message = query.message
+    return Pressed(
+        query_id=query.id,
+        sender_id=query.sender.id,
+        sender_name=name_of(query.sender),
+        chat=message.chat.id if message else 0,
+        message_id=message.message_id if message else 0,
+        topic=topic_of(message) if message else 0,
+        prefix=prefix,
+        value=value,
+    )
+
+
+def _message(message: Message, bots: Sequence[User]) -> Spoken | Moved | Reason:
     if message.migrate_to_chat_id:
         return Moved(message.chat.id, message.migrate_to_chat_id)
-    if message.sender is not None and message.sender.id == bot.id:
+    if message.migrate_from_chat_id:
+        return Moved(message.migrate_from_chat_id, message.chat.id)
+    if message.sender is not None and is_one_of(message.sender, bots):
         return "own"
     if message.chat.type == "channel":
         return "channel"
@@ -135,33 +171,50 @@ def _message(message: Message, bot: User) -> Spoken | Moved | Reason:
     text = message.text or message.caption
     if not (text or files) or message.sender is None:
         return "service"
-    return _spoken(message, message.sender, bot)
+    return _spoken(message, message.sender, bots)
 
 
-def _spoken(message: Message, sender: User, bot: User) -> Spoken:
+def _spoken(message: Message, sender: User, bots: Sequence[User]) -> Spoken:
     text = message.text or message.caption
     entities = message.entities if message.text else message.caption_entities
     earlier = _answered(message)
     replied_to = earlier.sender if earlier else None
-    is_reply = replied_to is not None and replied_to.id == bot.id
+    name = message.sender_chat  # somebody speaks in the name of a chat
+    called = {bot.id for bot in bots if is_called(text, entities, bot)}
+    if replied_to is not None and is_one_of(replied_to, bots):
+        called.add(replied_to.id)
     return Spoken(
         chat=message.chat.id,
         message_id=message.message_id,
-        sender_id=sender.id,
-        sender_name=name_of(sender),
-        username=sender.username,
-        is_bot=sender.is_bot,
+        sender_id=name.id if name else sender.id,
+        sender_name=title_of(name) if name else name_of(sender),
+        username=name.username if name else sender.username,
+        is_bot=sender.is_bot and not name,
         is_direct=message.chat.type not in GROUPS,
+        is_basic=message.chat.type == "group",
+        is_anonymous=name is not None and name.id == message.chat.id,
+        chat_title=one_line(message.chat.title),
         text=text,
         sent_at=message.date,
-        topic=message.message_thread_id if message.is_topic_message else 0,
+        topic=topic_of(message),
         reply_to=earlier.message_id if earlier else 0,
+        reply_to_sender=replied_to.id if replied_to else 0,
         quoted=_quoted(message, earlier),
         quoted_sender=name_of(replied_to) if replied_to else "",
-        is_called=is_reply or is_called(text, entities, bot),
+        called=frozenset(called),
         command=command_of(text, entities),
         files=files_of(message),
     )
+
+
+def topic_of(message: Message) -> int:
+    """Give the forum topic that a message is in; 0: none."""
+    return message.message_thread_id if message.is_topic_message else 0
+
+
+def is_one_of(user: User, bots: Sequence[User]) -> bool:
+    """Tell whether somebody is one of our bots."""
+    return any(user.id == bot.id for bot in bots)
 
 
 def _answered(message: Message) -> Message | None:
@@ -188,8 +241,19 @@ def _quoted(message: Message, earlier: Message | None) -> str:
 
 def name_of(user: User) -> str:
     """Give the name that people see, in one line."""
-    name = " ".join(f"{user.first_name} {user.last_name}".split())
-    return (name or user.username or str(user.id))[:LONGEST_NAME]
+    name = one_line(f"{user.first_name} {user.last_name}")
+    return name or one_line(user.username) or str(user.id)
+
+
+def title_of(chat: Chat) -> str:
+    """Give the name of a chat that people see, in one line."""
+    return one_line(chat.title) or one_line(chat.username) or str(chat.id)
+
+
+def one_line(name: str) -> str:
+    """Make a name fit into a line: nobody's name breaks out of a prompt or a log."""
+    shown = "".join(each if each.isprintable() else " " for each in name)
+    return " ".join(shown.split())[:LONGEST_NAME]
 
 
 def files_of(message: Message) -> tuple[Sent, ...]:
@@ -197,7 +261,8 @@ def files_of(message: Message) -> tuple[Sent, ...]:
     found: list[Sent] = []
     if message.photo:
         best = max(message.photo, key=lambda size: size.width * size.height)
-        found.append(Sent("image", best.file_id, PHOTO, "image/jpeg", best.file_size))
+        size, unique = best.file_size, best.file_unique_id
+        found.append(Sent("image", best.file_id, PHOTO, "image/jpeg", size, unique))
     kinds: tuple[tuple[Kind, File | None, str, str], ...] = (
         ("audio", message.voice, "voice.ogg", "audio/ogg"),
         ("audio", message.audio, "audio", "audio/mpeg"),
@@ -211,9 +276,10 @@ def files_of(message: Message) -> tuple[Sent, ...]:
                 Sent(
                     kind,
                     file.file_id,
-                    file.file_name or name,
-                    file.mime_type or media_type,
+                    one_line(file.file_name) or name,
+                    one_line(file.mime_type) or media_type,
                     file.file_size,
+                    file.file_unique_id,
                 )
             )
     return tuple(found)

@@ -31,6 +31,11 @@ class User(msgspec.Struct, frozen=True):
     username: str = ""
     """Without the at sign; may change, and may be none."""
 
+    can_read_all_group_messages: bool = False
+    """Of the bot itself, as `getMe` tells: whether its privacy mode is off."""
+
+    can_join_groups: bool = False
+
 
 class Chat(msgspec.Struct, frozen=True):
     """Where something is said."""
@@ -75,6 +80,7 @@ class PhotoSize(msgspec.Struct, frozen=True):
     width: int = 0
     height: int = 0
     file_size: int = 0
+    file_unique_id: str = ""
 
 
 class TextQuote(msgspec.Struct, frozen=True):
@@ -114,6 +120,9 @@ class Message(msgspec.Struct, frozen=True):
     migrate_to_chat_id: Id = 0
     """The group became a supergroup, with this id."""
 
+    migrate_from_chat_id: Id = 0
+    """The supergroup was a group, with this id."""
+
 
 class CallbackQuery(msgspec.Struct, frozen=True):
     """Somebody pressed a button."""
@@ -124,6 +133,58 @@ class CallbackQuery(msgspec.Struct, frozen=True):
     data: str = ""
 
 
+class ChatMember(msgspec.Struct, frozen=True):
+    """What somebody is in a chat."""
+
+    status: str = ""
+    """`creator`, `administrator`, `member`, `restricted`, `left` or `kicked`."""
+
+    is_member: bool = True
+    """Of who is `restricted`: whether they are there at all."""
+
+    user: User | None = None
+
+    @property
+    def is_in(self) -> bool:
+        """Tell whether they are there."""
+        if self.status == "restricted":
+            return self.is_member
+        return self.status in {"creator", "administrator", "member"}
+
+
+class MemberUpdate(msgspec.Struct, frozen=True):
+    """The bot came into a chat, or left it."""
+
+    chat: Chat
+    new_chat_member: ChatMember
+
+
+class FilePath(msgspec.Struct, frozen=True):
+    """Where a file can be fetched, for an hour at least."""
+
+    file_path: str = ""
+    file_size: int = 0
+
+
+class WebhookState(msgspec.Struct, frozen=True):
+    """What Telegram knows of a bot's webhook."""
+
+    url: str = ""
+    """Empty: there is none, and updates are to be asked for."""
+
+    pending_update_count: int = 0
+    last_error_date: int = 0
+    """Unix seconds; 0: it was always answered."""
+
+    last_error_message: str = ""
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What Telegram answers to a message that was sent."""
+
+    message_id: int
+
+
 class Update(msgspec.Struct, frozen=True):
     """One thing that happened; at most one of its fields is there."""
 
@@ -132,6 +193,7 @@ class Update(msgspec.Struct, frozen=True):
     edited_message: Message | None = None
     channel_post: Message | None = None
     callback_query: CallbackQuery | None = None
+    my_chat_member: MemberUpdate | None = None
 
 
 class Malformed(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Which events were handed in of late, so that of several accounts one does it."""
+"""Which messages were handed in of late, so that of several accounts one does it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections import OrderedDict
 
 import trio
 
-# Chosen: the accounts lag behind each other by seconds; ten thousand events are more
-# than a homeserver sends in that time. What is forgotten is known to the database.
+# Chosen: the accounts lag behind each other by seconds; ten thousand messages
+# are more than a platform sends in that time. What is forgotten is known to the
+# database.
 MOST_SEEN = 10_000
 
 

@@ -1,0 +1,111 @@
+"""What our bots send: the parameters of requests; pure.
+
+Source: Bot API, "sendMessage", "editMessageText", "setMessageReaction",
+"ReplyParameters", "InlineKeyboardMarkup".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from connectors.chat.limits import LIMITS
+from connectors.chat.markup.dialect import utf16
+from connectors.chat.markup.rendering import rendered
+from connectors.chat.markup.telegram import Telegram
+
+if TYPE_CHECKING:
+    from actors.deliveries import Delivery
+
+MOST = LIMITS["telegram"].text
+"""UTF-16 units of a message."""
+
+Params = dict[str, object]
+
+# The last of a question: what a model wrote of its call stands before.
+LEAVE = re.compile(r"/approve (\w{1,32}) or /deny \1\b(?!.*/approve )", re.DOTALL)
+
+MOST_CALLBACK = 64
+"""Bytes of what a button says when it is pressed."""
+
+SIGNS = {
+    "✅": "👌",
+    "☑️": "👌",
+    "✔️": "👌",
+    "⚠️": "🤨",
+    "❌": "👎",
+    "⏳": "👀",
+    "❓": "🤔",
+}
+"""Reactions that Telegram does not have, and those that are put instead.
+
+Source: Bot API, "ReactionTypeEmoji": bots may use a fixed list only."""
+
+
+def message(
+    delivery: Delivery, text: str, *, topic: int = 0, reply_to: int = 0
+) -> Params:
+    """Write a delivery.
+
+    Args:
+        delivery: what is said.
+        text: its words, as they are said by whoever says them.
+        topic: the forum topic it belongs to; 0: none.
+        reply_to: the number of the message it replies to; 0: it replies to none.
+    """
+    params = words(text)
+    if topic:
+        params["message_thread_id"] = topic
+    if reply_to:
+        params["reply_parameters"] = {
+            "message_id": reply_to,
+            "allow_sending_without_reply": True,
+        }
+    asked = LEAVE.search(delivery.text) if delivery.kind == "notice" else None
+    if asked is not None:
+        params["reply_markup"] = leave_buttons(asked[1])
+    return params
+
+
+def words(text: str) -> Params:
+    """Write a text in Telegram's markup.
+
+    Why no previews: whoever makes a preview fetches the address, so that a model that
+    was talked into writing one could tell somebody what it knows, with no click.
+    """
+    return {
+        "text": rendered(text, Telegram(), MOST),
+        "parse_mode": "HTML",
+        "link_preview_options": {"is_disabled": True},
+    }
+
+
+def plain(params: Params, text: str) -> Params:
+    """Write the same without any markup: what Telegram could not read it takes so."""
+    rest = {key: value for key, value in params.items() if key != "parse_mode"}
+    return rest | {"text": cut(text)}
+
+
+def cut(text: str) -> str:
+    """Cut a text to what a message takes."""
+    if utf16(text) <= MOST:
+        return text
+    units = text.encode("utf-16-le", "replace")[: 2 * (MOST - 1)]
+    return units.decode("utf-16-le", "ignore") + "…"
+
+
+def leave_buttons(approval: str) -> Params:
+    """Make the two buttons that answer a question for leave."""
+    row = [
+        {"text": f"/{word} {approval}", "callback_data": f"{word}:{approval}"}
+        for word in ("approve", "deny")
+    ]
+    return {"inline_keyboard": [row]}
+
+
+def reaction(sign: str) -> list[Params]:
+    """Write a sign at a message; empty: none."""
+    if not sign:
+        return []
+    emoji = SIGNS.get(sign, sign).removesuffix("\ufe0f")
+    return [{"type": "emoji", "emoji": emoji}]

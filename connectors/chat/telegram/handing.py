@@ -1,0 +1,297 @@
+"""Hands one message, or one pressed button, in, with what came with it.
+
+Nothing is fetched for somebody who may not write: a stranger has us carry nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from actors.errors import ChatError, MessageRefusedError, OverloadedError, StoppingError
+from actors.messages import Address, Inbound, Quoted
+from connectors.chat.telegram import content
+from connectors.chat.telegram.api import Call
+from connectors.chat.telegram.errors import TelegramError, TokenError
+from connectors.chat.telegram.files import fetch_file
+from connectors.chat.telegram.names import ChatName, MessageName
+from connectors.chat.waits import Waits
+from runtime.errors import KernelError, StoreUnavailableError
+from runtime.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from actors.messages import Attachment
+    from actors.transport import Ingress
+    from connectors.chat.telegram.bot import Bot
+    from connectors.chat.telegram.figures import Outcome
+    from connectors.chat.telegram.shared import Shared
+    from connectors.chat.telegram.updates import Pressed, Spoken
+
+LOG = EventLog("telegram")
+
+LATER = (OverloadedError, StoppingError, StoreUnavailableError)
+"""Nothing was stored, and it is tried again: Telegram keeps the message."""
+
+LONGEST_QUOTE = 2_000
+"""Characters of a quoted message that are told to the agents."""
+
+PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+"""A button of ours is pressed instead of writing a command: `approve:3F`."""
+
+UNKNOWN_BUTTON = "This button is no longer known."
+
+
+class Handing:
+    """The way of one bot's messages into the company.
+
+    Args:
+        bot: whose.
+        shared: what all bots share.
+    """
+
+    def __init__(self, bot: Bot, shared: Shared) -> None:
+        self._bot = bot
+        self._shared = shared
+
+    async def speak(
+        self, spoken: Spoken, chat: int, name: MessageName, ingress: Ingress
+    ) -> None:
+        """Have a message stored, however long that takes.
+
+        Args:
+            spoken: the message.
+            chat: the id that its chat had at first.
+            name: what it is called inside.
+            ingress: where it is handed in.
+
+        Raises:
+            TokenError: the bot is not let in.
+        """
+        inbound = await self._bare(spoken, chat, name)
+
+        async def filled() -> Inbound:
+            return await self._filled(inbound, spoken)
+
+        await self._hand_in(inbound, filled, ingress)
+
+    async def press(self, pressed: Pressed, chat: int, ingress: Ingress) -> None:
+        """Take a pressed button for the command that it stands for.
+
+        Whoever presses it has the rights of whoever writes the command.
+
+        Raises:
+            TokenError: the bot is not let in.
+        """
+        value = " ".join(pressed.value.split())
+        is_known = pressed.chat and PREFIX.fullmatch(pressed.prefix) and value
+        if not is_known:
+            self._count("unknown_button")
+            await self._answer(pressed, UNKNOWN_BUTTON)
+            return
+        inbound = await self._pressed(pressed, chat, f"/{pressed.prefix} {value}")
+
+        async def filled() -> Inbound:
+            await trio.lowlevel.checkpoint()
+            return inbound
+
+        await self._hand_in(inbound, filled, ingress, "button")
+        await self._answer(pressed, "")
+
+    async def _hand_in(
+        self,
+        inbound: Inbound,
+        fill: Callable[[], Awaitable[Inbound]],
+        ingress: Ingress,
+        outcome: Outcome = "handed_in",
+    ) -> None:
+        try:
+            if await self._insist(ingress.is_admitted, inbound):
+                inbound = await fill()
+            await self._insist(ingress.accept, inbound)
+        except MessageRefusedError as error:
+            self._count("refused")
+            await self._tell(inbound, str(error))
+        except (ChatError, KernelError) as error:
+            # It would be refused for ever, and hold back all that comes after it.
+            self._count("lost")
+            LOG.fault("message not taken", error, message=inbound.platform_id)
+            await self._tell(inbound, "this message could not be taken")
+        else:
+            self._count(outcome)
+
+    async def _insist(
+        self, ask: Callable[[Inbound], Awaitable[bool]], inbound: Inbound
+    ) -> bool:
+        """Ask the company about a message until it answers; the sender is told once."""
+        waits = Waits()
+        is_told = False
+        while True:
+            try:
+                return await ask(inbound)
+            except LATER as error:
+                LOG.warning(
+                    "message waits", message=inbound.platform_id, why=str(error) or "?"
+                )
+                if not is_told and not isinstance(error, StoppingError):
+                    is_told = True
+                    words = f"{error}. Your message is kept, and tried again by itself."
+                    await self._tell(inbound, words)
+                await trio.sleep(waits.next())
+
+    async def _tell(self, inbound: Inbound, words: str) -> None:
+        """Tell somebody who waits for an answer that there is none yet."""
+        if not (inbound.is_direct or inbound.mentions):
+            return
+        chat = self._shared.moves.now(int(inbound.address.chat.partition("@")[0]))
+        params = content.words(f"⚠️ {words}") | {"chat_id": chat}
+        if inbound.address.thread:
+            params["message_thread_id"] = int(inbound.address.thread)
+        call = Call(method="sendMessage", params=params, timeout=self._bot.timeout)
+        await self._try(call, chat)
+
+    async def _answer(self, pressed: Pressed, words: str) -> None:
+        """End the waiting that a pressed button shows."""
+        params: content.Params = {"callback_query_id": pressed.query_id}
+        if words:
+            params["text"] = words
+        call = Call(
+            method="answerCallbackQuery", params=params, timeout=self._bot.timeout
+        )
+        await self._try(call)
+
+    async def _try(self, call: Call, chat: int = 0) -> None:
+        try:
+            await self._bot.do(call, chat)
+        except TokenError:
+            raise
+        except TelegramError as error:
+            LOG.warning("notice not said", bot=self._bot.agent, why=str(error))
+
+    async def _bare(self, spoken: Spoken, chat: int, name: MessageName) -> Inbound:
+        """Give a message as it came, with nothing fetched."""
+        shared = self._shared
+        roles: tuple[str, ...] = ()
+        present: tuple[str, ...] = (self._bot.agent,)
+        if not spoken.is_direct:
+            is_admin = spoken.is_anonymous or await shared.crowds.is_admin(
+                spoken.chat, spoken.sender_id, self._bot
+            )
+            roles = ("admin",) if is_admin else ()
+            present = await shared.crowds.present(spoken.chat)
+        called = {shared.agent_of(each) for each in spoken.called}
+        return Inbound(
+            id=shared.ids.new(),
+            platform="telegram",
+            platform_id=name.text,
+            address=self._address(chat, spoken.topic, is_direct=spoken.is_direct),
+            sender_id=str(spoken.sender_id),
+            sender_name=spoken.sender_name,
+            text=self._worded(spoken),
+            received_at=shared.clock.wall(),
+            is_direct=spoken.is_direct,
+            agent=self._bot.agent if spoken.is_direct else "",
+            reply_to=self._replied(spoken),
+            quoted=quoted(spoken, shared.agent_of(spoken.reply_to_sender)),
+            mentions=tuple(each for each in shared.bots if each in called),
+            present=present,
+            roles=roles,
+            is_bot=spoken.is_bot,
+            platform_fields=specifics(spoken),
+        )
+
+    async def _pressed(self, pressed: Pressed, chat: int, text: str) -> Inbound:
+        shared, bot, is_direct = self._shared, self._bot, pressed.chat > 0
+        is_admin = not is_direct and await shared.crowds.is_admin(
+            pressed.chat, pressed.sender_id, bot
+        )
+        return Inbound(
+            id=shared.ids.new(),
+            platform="telegram",
+            platform_id=f"button/{pressed.query_id}",
+            address=self._address(chat, pressed.topic, is_direct=is_direct),
+            sender_id=str(pressed.sender_id),
+            sender_name=pressed.sender_name,
+            text=text,
+            received_at=shared.clock.wall(),
+            is_direct=is_direct,
+            agent=bot.agent if is_direct else "",
+            mentions=(bot.agent,),
+            present=(bot.agent,)
+            if is_direct
+            else await shared.crowds.present(pressed.chat),
+            roles=("admin",) if is_admin else (),
+        )
+
+    def _address(self, chat: int, topic: int, *, is_direct: bool) -> Address:
+        name = ChatName(chat, self._bot.agent if is_direct else "")
+        thread = str(topic) if topic else ""
+        return Address(self._shared.connector, name.text, thread)
+
+    def _worded(self, spoken: Spoken) -> str:
+        """Give the words; a command that names a bot of ours names its agent."""
+        command = spoken.command
+        if command is None or not command.bot:
+            return spoken.text
+        meant = command.bot.casefold()
+        for agent, bot in self._shared.bots.items():
+            if bot.user.username.casefold() == meant:
+                return f"/{command.name}@{agent} {command.rest}".rstrip()
+        return spoken.text
+
+    def _replied(self, spoken: Spoken) -> str:
+        """Give what the message is called that this one replies to."""
+        if not spoken.reply_to:
+            return ""
+        agent = self._shared.agent_of(spoken.reply_to_sender)
+        if spoken.is_direct or (spoken.is_basic and agent == self._bot.agent):
+            agent = self._bot.agent
+        elif spoken.is_basic and len(self._shared.bots) > 1:
+            return ""  # this bot's number of it means nothing to the others
+        return MessageName(spoken.chat, spoken.reply_to, agent).text
+
+    async def _filled(self, inbound: Inbound, spoken: Spoken) -> Inbound:
+        """Fetch what came with a message."""
+        most = self._shared.config.max_media_bytes
+        found: list[Attachment] = []
+        words = inbound.text
+        for file in spoken.files:
+            attachment, why = await fetch_file(file, self._bot, most)
+            if attachment is not None:
+                found.append(attachment)
+                continue
+            self._count("media_left_out")
+            LOG.warning("file not fetched", message=inbound.platform_id, why=why)
+            note = f"[{file.kind} {file.name} was not fetched: {why}]"
+            words = f"{words}\n{note}".strip()
+        return msgspec.structs.replace(inbound, text=words, attachments=tuple(found))
+
+    def _count(self, outcome: Outcome) -> None:
+        self._shared.figures.update(self._bot.agent, outcome)
+
+
+def quoted(spoken: Spoken, agent: str) -> Quoted | None:
+    """Give what a message replies to; Telegram brings it along.
+
+    Args:
+        spoken: the message.
+        agent: whose bot said it; empty: somebody else did.
+    """
+    if not spoken.quoted:
+        return None
+    text = spoken.quoted[:LONGEST_QUOTE]
+    return Quoted(text, spoken.quoted_sender, agent)
+
+
+def specifics(spoken: Spoken) -> dict[str, str]:
+    """Keep what only Telegram knows of."""
+    found = {
+        "username": spoken.username,
+        "chat_title": spoken.chat_title,
+        "is_anonymous": "true" if spoken.is_anonymous else "",
+    }
+    return {name: value for name, value in found.items() if value}
