@@ -295,7 +295,7 @@ class FakeTelegram:
     def _react(self, bot: FakeBot, params: Json) -> object:
         chat = self._chat(bot, params)
         message = chat.find(bot, params, "message to react not found")
-        signs = [str(each["emoji"]) for each in params.get("reaction") or ()]
+        signs = [str(each.get("emoji")) for each in params.get("reaction") or ()]
         if len(signs) > 1 or not REACTIONS.issuperset(signs):
             raise RefusalError(400, "Bad Request: REACTION_INVALID")
         chat.signs[bot.id, message["message_id"]] = signs

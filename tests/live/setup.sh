@@ -9,6 +9,7 @@ cd "$(dirname "$0")/../.."
 mkdir -p .live/bin
 bash tests/live/setup_mcp.sh
 bash tests/live/setup_matrix.sh
+bash tests/live/setup_telegram.sh
 
 get_promtool() {
   if [[ -x .live/bin/promtool ]]; then
