@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from runtime.ref import ActorRef
 
     Serves = Callable[[AppConfig], Mapping[str, MakeTransport]]
-    Befores = tuple[AppConfig, ...]
 
 LOG = EventLog("settings")
 
@@ -61,14 +60,15 @@ class Doors:
     def __init__(self, app: App, serves: Serves | None) -> None:
         self._app = app
         self._serves = serves
+        self._made_from = {name: told(name, app.config) for name in app.transports}
+        """What those were made from that run as they should: whatever the settings
+        say, and whatever could be done of a change."""
 
-    def prepare(self, befores: Befores, after: AppConfig) -> dict[str, Transport]:
+    def prepare(self, after: AppConfig) -> dict[str, Transport]:
         """Make what is new or changes; take its addresses, but those that run.
 
         Args:
-            befores: the settings that each connector goes by: the last ones, or, after
-                a change that was begun and not ended, one of several.
-            after: the new ones.
+            after: what they are to be by.
 
         Raises:
             SettingsError: an address cannot be listened on; nothing is kept.
@@ -77,11 +77,11 @@ class Doors:
             return {}
         made: dict[str, Transport] = {}
         for name, make in self._serves(after).items():
-            if self.is_same(name, befores, after):
+            if self.is_same(name, after):
                 continue
             made[name] = transport = make(self._app.parts)
             config = after.connectors[name]
-            if isinstance(config, HttpConfig) and not self._has(config, befores):
+            if isinstance(config, HttpConfig) and not self._has(config):
                 try:
                     reserve(transport)
                 except SettingsError:
@@ -89,24 +89,20 @@ class Doors:
                     raise
         return made
 
-    def is_same(self, name: str, befores: Befores, after: AppConfig) -> bool:
+    def is_same(self, name: str, after: AppConfig) -> bool:
         """Whether a connector runs, and goes on as it is."""
-        wanted = told(name, after)
-        is_known = all(told(name, before) == wanted for before in befores)
-        return name in self._app.transports and is_known
+        return name in self._made_from and self._made_from[name] == told(name, after)
 
-    def _has(self, config: HttpConfig, befores: Befores) -> bool:
+    def _has(self, config: HttpConfig) -> bool:
         """Whether an address is taken by a connector that runs."""
-        there = self._app.transports
-        running = [each.connectors.get(name) for each in befores for name in there]
         return any(
             isinstance(each, HttpConfig)
             and config.port
             and (each.host, each.port) == (config.host, config.port)
-            for each in running
+            for each in self._made_from.values()
         )
 
-    def leaving(self, befores: Befores, after: AppConfig) -> tuple[str, ...]:
+    def leaving(self, after: AppConfig) -> tuple[str, ...]:
         """Name those that are to stop, for good or to begin anew."""
         if self._serves is None:
             return ()
@@ -114,7 +110,7 @@ class Doors:
         return tuple(
             name
             for name in self._app.transports
-            if name not in staying or not self.is_same(name, befores, after)
+            if name not in staying or not self.is_same(name, after)
         )
 
     async def close(self, name: str, within: float) -> None:
@@ -128,6 +124,7 @@ class Doors:
             KernelError: it does not end.
         """
         app = self._app
+        self._made_from.pop(name, None)
         drain = Drain(app.system, app.store, app.clock, (name,), is_the_end=False)
         if await drain.run(within):
             # Once more: what was being stored when the door was closed is there by now.
@@ -137,8 +134,13 @@ class Doors:
         del app.transports[name]
         LOG.info("connector ended", connector=name)
 
-    async def open(self, name: str, transport: Transport) -> None:
+    async def open(self, name: str, transport: Transport, by: AppConfig) -> None:
         """Start a connector.
+
+        Args:
+            name: which.
+            transport: made by `prepare`.
+            by: the settings it was made from.
 
         Raises:
             KernelError: it does not start.
@@ -153,6 +155,7 @@ class Doors:
         app.ended[name] = trio.Event()
         branch = connector_branch(app.company, name)
         await self._connectors().ask(StartChild(branch), timeout=WITHIN)
+        self._made_from[name] = told(name, by)
         router = app.system.find(names.ROUTER)
         if router is not None:  # what was left of it goes on
             router.tell(TakeUp())

@@ -162,6 +162,12 @@ class Workbench:
                 self.aside.append((now, stack))
         self.kit = kit
 
+    async def discard(self, kit: Kit) -> None:
+        """Close what was made for a kit that is not in use."""
+        for part, stack in kit.stacks.items():
+            if self.kit.stacks.get(part) is not stack:
+                await self._close(stack.aclose())
+
     async def tidy(self, after: float) -> None:
         """Close what was put aside so many seconds ago, or is too much."""
         now = self.clock.monotonic()

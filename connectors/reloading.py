@@ -202,8 +202,8 @@ class Reloading:
         seen, changed = await self._changed_beside(plan.target)
         steps = plan.steps.union(*changed.values())
         taken_back = (TAKEN_BACK,) if self._taking_over.is_begun else ()
-        if plan.applied or steps or taken_back:
-            await self._taking_over.carry_out(self.config, plan, steps, self._private)
+        if plan.applied or steps or self._taking_over.owed:
+            await self._taking_over.carry_out(plan.target, steps, self._private)
         self.config, self._beside = plan.target, seen
         return self._told_of(plan, changed, () if plan.applied else taken_back)
 

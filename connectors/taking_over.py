@@ -4,8 +4,8 @@ First everything is made that may be wrong: as long as that fails, nothing has c
 Then each part is put in its place, in an order in which nobody meets a name that is not
 there yet: models before the agents that ask them, agents before the connectors by which
 people reach them. A part that does not answer leaves the rest for the next try, and
-every part may be put in its place twice. What was begun and not ended is kept in mind:
-should the next settings be others, or the old ones, all that it touched is put right.
+every part may be put in its place twice. Each part is compared with what it was put in
+its place by, so what failed halfway and is then taken back is undone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from runtime.logs import EventLog
 from runtime.supervisor import RenewChild, StopChild
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from actors.catalogue import Catalogue
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from actors.transport import Transport
     from connectors.app import App
     from connectors.config import AppConfig
-    from connectors.doors import Befores, Serves
+    from connectors.doors import Serves
     from connectors.kit import Kit
-    from connectors.live_table import Plan, Step
+    from connectors.live_table import Step
     from runtime.logs import Writing
     from runtime.ref import ActorRef
 
@@ -58,12 +58,11 @@ MEMORY = ("memory", "scribe", "embedding", "recollections")
 GUIDED = ("agents", "projects", "skills", "workspace")
 """Settings of which guides in agents' folders tell."""
 
+CONFINED: frozenset[Step] = frozenset({"sandbox"})
+"""What is changed as it is made: how programs are confined from then on."""
+
 TURNS_END_WITHIN = 60.0
 """Seconds beside the longest turn after which nobody uses what was replaced."""
-
-MOST_BEGUN = 8
-"""Changes that were begun and not ended, and are kept in mind; then the oldest goes.
-A part that fails so often in a row is ill, and its supervisor's concern."""
 
 
 @dataclass(frozen=True)
@@ -94,27 +93,28 @@ class TakingOver:
         self._sources = app.bench.kit.further
         """Those whose servers run: if some could not be renewed, not those in use."""
 
-        self._begun: tuple[AppConfig, ...] = ()
-        self._begun_steps: frozenset[Step] = frozenset()
+        # What each part was put in its place by: of a change that failed halfway, the
+        # settings as a whole say nothing of that.
+        self._accounts = accounts(app.config)
+        self._folders = persona_folders(app.config)
+        self._guided = guided(app.config)
+        self.owed: frozenset[Step] = frozenset()
+        """Who may go by settings that failed halfway, and has to be seen to even if
+        nothing else changes."""
 
     @property
     def is_begun(self) -> bool:
         """Whether a change was begun and not ended: some parts go by other settings."""
-        return bool(self._begun)
+        return bool(self.owed - CONFINED)
 
     async def carry_out(
-        self,
-        running: AppConfig,
-        plan: Plan,
-        steps: frozenset[Step],
-        private: Iterable[Path],
+        self, target: AppConfig, steps: frozenset[Step], private: Iterable[Path]
     ) -> None:
         """Have the company go by other settings.
 
         Args:
-            running: what it goes by.
-            plan: what it is to go by.
-            steps: who is concerned.
+            target: what it is to go by.
+            steps: who is concerned; who is owed something is, too.
             private: files of settings and secrets, which no program may reach.
 
         Raises:
@@ -123,17 +123,17 @@ class TakingOver:
             OSError: likewise: a file cannot be read.
             KernelError: an actor does not answer; try the same again.
         """
-        target, steps = plan.target, steps | self._begun_steps
-        befores = (running, *self._begun)
-        made = await self._make(befores, target, steps, private)
-        others = tuple(each for each in self._begun if each != target)
-        self._begun = (*others, target)[-MOST_BEGUN:]
-        self._begun_steps = steps
+        steps |= self.owed
+        self.owed |= CONFINED  # the rest is still as it was if making fails
+        made = await self._make(target, steps, private)
+        self.owed = steps
         try:
-            await self._put(befores, target, steps, made)
+            await self._put(target, steps, made)
         finally:
             let_go(each for each in made.doors.values() if each not in self._in_use())
-        self._begun, self._begun_steps = (), frozenset()
+            if self._app.bench.kit is not made.kit:
+                await self._app.bench.discard(made.kit)
+        self.owed = frozenset()
         limits = target.limits
         longest = max(limits.longest_turn, limits.turn_timeout)
         await self._app.bench.tidy(longest + TURNS_END_WITHIN)
@@ -142,15 +142,12 @@ class TakingOver:
         return list(self._app.transports.values())
 
     async def _make(
-        self,
-        befores: Befores,
-        target: AppConfig,
-        steps: frozenset[Step],
-        private: Iterable[Path],
+        self, target: AppConfig, steps: frozenset[Step], private: Iterable[Path]
     ) -> Made:
         app = self._app
-        texts = await trio.to_thread.run_sync(read_texts, befores, target)
-        doors = self._doors.prepare(befores, target) if "connectors" in steps else {}
+        kit = app.bench.kit
+        texts = await trio.to_thread.run_sync(read_texts, self._folders, target)
+        doors = self._doors.prepare(target) if "connectors" in steps else {}
         try:
             parts: tuple[Step, ...] = tuple(x for x in PARTS if x in steps)
             kit = await app.bench.make(target, parts)
@@ -161,22 +158,17 @@ class TakingOver:
                 await app.stock.keep(target, private)
         except BaseException:
             let_go(doors.values())
+            await app.bench.discard(kit)
             raise
         return Made(catalogue, kit, texts, doors)
 
-    async def _put(
-        self,
-        befores: Befores,
-        target: AppConfig,
-        steps: frozenset[Step],
-        made: Made,
-    ) -> None:
+    async def _put(self, target: AppConfig, steps: frozenset[Step], made: Made) -> None:
         if self._writing is not None and "log" in steps:
             log = target.log
             has_words = target.audit.texts
             self._writing.change(log.level, log.format, has_words=has_words)
         if made.catalogue is not None:
-            await self._replace_catalogue(befores, target, made.catalogue)
+            await self._replace_catalogue(target, made.catalogue)
         self._app.bench.use(made.kit)
         self._look_up(target)
         if "sources" in steps:
@@ -185,25 +177,18 @@ class TakingOver:
         if "memory" in steps:
             await self._renew_memories()
         if "agents" in steps:
-            await self._resettle(befores, target, made.texts)
+            await self._resettle(target, made.texts)
         if "connectors" in steps:
-            await self._change_doors(befores, target, made.doors)
+            await self._change_doors(target, made.doors)
         self._tell_scheduler()
 
-    async def _replace_catalogue(
-        self, befores: Befores, target: AppConfig, made: Catalogue
-    ) -> None:
+    async def _replace_catalogue(self, target: AppConfig, made: Catalogue) -> None:
         """Hand the accounts what can be asked now."""
-        after = accounts(target)
-        renewed = frozenset(
-            name
-            for before in map(accounts, befores)
-            for name in before
-            if before[name] != after.get(name)
-        )
+        before, after = self._accounts, accounts(target)
+        renewed = frozenset(name for name in before if before[name] != after.get(name))
         models = self._actor(names.MODELS)
         await models.ask(ReplaceCatalogue(made, renewed), timeout=TAKEN_OVER_WITHIN)
-        self._app.stock.current = made
+        self._app.stock.current, self._accounts = made, after
 
     def _look_up(self, target: AppConfig) -> None:
         """Have all actors see these settings whenever they look something up."""
@@ -228,28 +213,29 @@ class TakingOver:
                 await above.ask(RenewChild(spec), timeout=TAKEN_OVER_WITHIN)
 
     async def _resettle(
-        self, befores: Befores, target: AppConfig, texts: dict[str, PersonaFiles]
+        self, target: AppConfig, texts: dict[str, PersonaFiles]
     ) -> None:
         """Have those work here who are to, and everybody know it."""
-        app = self._app
-        app.personas.adopt(persona_folders(target), texts, app.system.find)
+        app, self._folders = self._app, persona_folders(target)
+        app.personas.adopt(self._folders, texts, app.system.find)
         order = Resettle(settled(target, app.bench.kit, app.personas))
         if not await self._actor(names.STAFF).ask(order, timeout=TAKEN_OVER_WITHIN):
             LOG.warning("who works here is taken over as soon as the store can be read")
-        if any(getattr(b, x) != getattr(target, x) for b in befores for x in GUIDED):
+        if self._guided != guided(target):
             guides = RenewChild(app.steward)
             await self._actor(names.ROOT).ask(guides, timeout=TAKEN_OVER_WITHIN)
+            self._guided = guided(target)
 
     async def _change_doors(
-        self, befores: Befores, target: AppConfig, made: dict[str, Transport]
+        self, target: AppConfig, made: dict[str, Transport]
     ) -> None:
-        for name in self._doors.leaving(befores, target):
+        for name in self._doors.leaving(target):
             await self._doors.close(name, target.limits.drain_timeout)
             if name in made:
-                await self._doors.open(name, made[name])
+                await self._doors.open(name, made[name], target)
         for name, transport in made.items():
             if name not in self._app.transports:
-                await self._doors.open(name, transport)
+                await self._doors.open(name, transport, target)
         self._look_up(target)
 
     def _tell_scheduler(self) -> None:
@@ -265,15 +251,25 @@ class TakingOver:
         return found
 
 
-def read_texts(befores: Befores, target: AppConfig) -> dict[str, PersonaFiles]:
+def guided(config: AppConfig) -> tuple[object, ...]:
+    """Give all that guides in agents' folders tell of."""
+    return tuple(getattr(config, name) for name in GUIDED)
+
+
+def read_texts(
+    before: Mapping[str, Path], target: AppConfig
+) -> dict[str, PersonaFiles]:
     """Read the folders of agents that had none, or another; it blocks.
+
+    Args:
+        before: the folders that are known.
+        target: settings, with the folders there are to be.
 
     Raises:
         SettingsError: one cannot be used.
     """
-    known = [persona_folders(before) for before in befores]
     return {
         name: read_persona(folder)
         for name, folder in persona_folders(target).items()
-        if any(before.get(name) != folder for before in known)
+        if before.get(name) != folder
     }

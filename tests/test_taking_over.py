@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import httpx
 import pytest
@@ -17,11 +17,13 @@ from actors.owners import OwnerWrote
 from connectors.app import open_app
 from connectors.commands.chat import _at_terminal  # pyright: ignore[reportPrivateUsage]
 from connectors.config import TerminalConfig
+from connectors.kit import PARTS, Workbench
 from connectors.reloading import MENDED, REFUSED, WAITING, Reloading, Source, Ways
 from connectors.settings import load_app
 from connectors.transports import serving
 from connectors.web.openai_api import HttpTransport
 from runtime.logs import Redactor
+from runtime.supervisor import RestartChild, StopChild
 from tests.fakes.transport import FakeTransport
 from tests.reload_bed import free_port
 from tests.test_reloading import write
@@ -30,9 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
     from pathlib import Path
 
+    from actors.transport import Listening
     from connectors.app import App
     from connectors.config import AppConfig
-    from connectors.transports import MakeTransport
+    from connectors.kit import Kit
+    from connectors.live_table import Step
+    from connectors.transports import MakeTransport, Parts
 
 SIDE = '[connectors.side]\nkind = "http"\nport = {port}\n{more}\n'
 SERVER = '[mcpServers.{name}]\ncommand = "/bin/cat"\ncall_timeout = {seconds}\n'
@@ -62,12 +67,38 @@ class Bench:
             return (await client.get(f"http://127.0.0.1:{port}/healthz")).status_code
 
 
+class Broken(FakeTransport):
+    """A platform whose connector does not start."""
+
+    def __init__(self, _parts: Parts) -> None:
+        super().__init__("zz")
+
+    @property
+    def listeners(self) -> dict[str, Listening]:
+        raise LookupError("no such platform")
+
+
+class Noting(Workbench):
+    """Notes which parts that were made are closed."""
+
+    closed: ClassVar[list[str]] = []
+
+    async def make(self, config: AppConfig, parts: tuple[Step, ...] = PARTS) -> Kit:
+        kit = await super().make(config, parts)
+        for part in parts:
+            kit.stacks[part].callback(self.closed.append, part)
+        return kit
+
+
 @asynccontextmanager
 async def open_bench(folder: Path, more: str = "") -> AsyncGenerator[Bench]:
     platform = FakeTransport()
 
     def serves(config: AppConfig) -> Mapping[str, MakeTransport]:
-        return {**serving(config), "fake": lambda _: platform}
+        further: dict[str, MakeTransport] = {"fake": lambda _: platform}
+        if "zz" in config.connectors:
+            further["zz"] = Broken
+        return serving(config) | further
 
     load = partial(load_app, write(folder, more), {})
     source = Source(load(), load, Redactor())
@@ -110,6 +141,42 @@ async def test_an_address_that_is_taken_changes_nothing(tmp_path: Path) -> None:
         assert set(bench.app.transports) == {"http", "fake"}
         assert bench.app.company.services.limits.max_open == 5000
         assert await bench.status(port) == 200
+
+
+async def test_settings_that_failed_halfway_are_gone_when_they_are_taken_back(
+    tmp_path: Path,
+) -> None:
+    port = free_port()
+    side = SIDE.format(port=port, more="")
+    broken = "[connectors.zz]\nkind = 'terminal'\n"
+    async with open_bench(tmp_path) as bench:
+        before = bench.generations()
+        text = f"{side}{broken}[limits]\nmax_open = 7\n"
+        assert await bench.change(text) == "refused"
+        assert "side" in bench.app.transports, "the change was begun"
+        assert bench.app.company.services.limits.max_open == 7
+        assert await bench.change() == "applied"
+        assert set(bench.app.transports) == {"http", "fake"}
+        assert bench.app.company.services.limits.max_open == 5000
+        assert set(bench.generations()) == set(before)
+        with pytest.raises(httpx.ConnectError):
+            await bench.status(port)
+
+
+async def test_what_was_made_for_settings_that_fail_is_closed(tmp_path: Path) -> None:
+    text = "[fetch]\ntimeout = 7\n[[budgets]]\nscope = 'all'\nhard_tokens = 1000\n"
+    async with open_bench(tmp_path) as bench:
+        app = bench.app
+        app.bench = noting = Noting(**vars(app.bench))
+        root = app.system.find(names.ROOT)
+        assert root is not None
+        await root.ask(StopChild("models"))
+        for tries in (1, 2):
+            await bench.change(text)
+            assert noting.closed == ["tools", "media"] * tries
+        await root.ask(RestartChild("models"))
+        assert await bench.change(text) == "applied"
+        assert noting.closed == ["tools", "media"] * 2, "what they replace is put aside"
 
 
 async def test_who_may_write_changes_without_closing_the_door(tmp_path: Path) -> None:
