@@ -1,10 +1,17 @@
-"""What every actor of the domain is given: storage, time, ids, counts, limits."""
+"""What every actor of the domain is given: storage, time, ids, counts, settings.
+
+Handles never change. What the settings come to is one value (`Furnishing`) that stands
+in one place (`InForce`): an actor keeps the place, and reads the value when it needs
+it. Whoever takes changed settings over puts another value there, whole, between two
+messages; so nobody sees half of a change, and what runs already (a turn, a question
+that waits for leave) goes by the settings of now.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Generic, Never, Protocol, TypeVar
 
 from actors.account import Account
 from actors.acquaintance import Acquaintances
@@ -46,6 +53,8 @@ if TYPE_CHECKING:
 
 UNKNOWN_ACCOUNT = Account()
 
+T = TypeVar("T")
+
 
 class Rememberer(Protocol):
     """Keeps what is found worth remembering of a conversation."""
@@ -71,23 +80,10 @@ class Rememberer(Protocol):
         ...
 
 
-def utc_only(name: str) -> tzinfo | None:
-    """Find the one time zone that needs no tables."""
-    return UTC if name == "UTC" else None
-
-
 @dataclass(frozen=True)
-class Services:
-    """Handles that actors share; each is itself safe to share on the kernel thread.
+class Furnishing:
+    """What the settings come to for the domain; never changed, only replaced."""
 
-    Settings among them change while actors run (`take_over`), so whoever keeps this
-    looks them up when they are needed, and keeps no copy longer than one piece of work.
-    """
-
-    store: Store
-    clock: Clock
-    ids: IdSource
-    metrics: LineMetrics
     limits: LimitsConfig
     sessions: SessionConfig
     compaction: CompactionConfig = field(default_factory=CompactionConfig)
@@ -108,9 +104,6 @@ class Services:
     """Who may approve any tool call, each as `connector/sender_id`: the owners, and
     whoever sits at this machine's terminal."""
 
-    guests: GuestList = field(default_factory=GuestList)
-    """Whom owners have let in."""
-
     agent_access: AgentAccess = EVERYBODY
     """Who may use which agent."""
 
@@ -118,6 +111,101 @@ class Services:
     collaboration: CollaborationConfig = field(default_factory=CollaborationConfig)
     approvals: ApprovalConfig = field(default_factory=ApprovalConfig)
     permissions: tuple[PermissionConfig, ...] = ()
+    presence: PresenceConfig = field(default_factory=PresenceConfig)
+    scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
+    standing: Mapping[str, Appointment] = field(
+        default_factory=dict[str, "Appointment"]
+    )
+    """Appointments that the settings want kept, by id; without times."""
+
+    announcer: Announcer = field(default_factory=Announcer)
+    """Writes down what other programs are told of."""
+
+    media: MediaReader | None = None
+    """Reads attachments; None: there is nobody to read them."""
+
+    memory: MemoryKit | None = None
+    """What agents remember with; None: they remember nothing but the conversation."""
+
+    remember: Rememberer | None = None
+    """Keeps what is found worth remembering; None: there is no memory."""
+
+    notebook: Notebook | None = None
+    """Lessons, bugs and projects in files; None: there are none."""
+
+    people: PeopleConfig = field(default_factory=PeopleConfig)
+    commands: CommandsConfig = field(default_factory=CommandsConfig)
+    agent_models: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By agent of the settings, its model: for turns that began with one that is gone
+    by now."""
+
+    voices: Voices = field(default_factory=Voices)
+    """What the runtime says, in all languages."""
+
+
+class InForce:
+    """The one place where the furnishing of now stands.
+
+    Read by all, on the kernel thread; written by `connectors/taking_over.py` alone.
+
+    Args:
+        current: as it is at the start.
+    """
+
+    __slots__ = ("current",)
+
+    def __init__(self, current: Furnishing) -> None:
+        self.current = current
+
+
+class Now(Generic[T]):
+    """An attribute of `Services` that is looked up in what is in force, each time.
+
+    Args:
+        read: takes it from there.
+    """
+
+    __slots__ = ("_read",)
+
+    def __init__(self, read: Callable[[Furnishing], T]) -> None:
+        self._read = read
+
+    def __get__(self, services: Services, _class: type[Services]) -> T:
+        """Give it as it is now."""
+        return self._read(services.in_force.current)
+
+    def __set__(self, services: Services, _value: Never) -> None:
+        """Refuse: what is in force is replaced as a whole.
+
+        Raises:
+            AttributeError: always.
+        """
+        raise AttributeError("put another Furnishing into `in_force.current` instead")
+
+
+def utc_only(name: str) -> tzinfo | None:
+    """Find the one time zone that needs no tables."""
+    return UTC if name == "UTC" else None
+
+
+@dataclass(frozen=True)
+class Services:
+    """Handles that actors share; each is itself safe to share on the kernel thread.
+
+    What comes of the settings changes while actors run, so whoever keeps this looks it
+    up when it is needed, and keeps no copy longer than one piece of work.
+    """
+
+    store: Store
+    clock: Clock
+    ids: IdSource
+    metrics: LineMetrics
+    in_force: InForce
+    """What comes of the settings, where it stands."""
+
+    guests: GuestList = field(default_factory=GuestList)
+    """Whom owners have let in."""
+
     board: ApprovalBoard = field(default_factory=ApprovalBoard)
     """The calls that wait for somebody's leave, in all conversations."""
 
@@ -130,69 +218,53 @@ class Services:
     hooks: HookBook = field(default_factory=HookBook)
     """The operator's own code beside the way of a message."""
 
-    presence: PresenceConfig = field(default_factory=PresenceConfig)
-    scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     find_zone: Callable[[str], tzinfo | None] = utc_only
     """Gives a time zone by its name; None: there is none."""
-
-    standing: Mapping[str, Appointment] = field(
-        default_factory=dict[str, "Appointment"]
-    )
-    """Appointments that the settings want kept, by id; without times."""
-
-    announcer: Announcer = field(default_factory=Announcer)
-    """Writes down what other programs are told of."""
 
     read_checklist: ReadChecklist | None = None
     """Reads what a heartbeat looks after; None: nobody does."""
 
-    media: MediaReader | None = None
-    """Reads attachments; None: there is nobody to read them."""
-
-    remember: Rememberer | None = None
-    """Keeps what is found worth remembering; None: there is no memory."""
-
-    notebook: Notebook | None = None
-    """Lessons, bugs and projects in files; None: there are none."""
-
-    people: PeopleConfig = field(default_factory=PeopleConfig)
-    commands: CommandsConfig = field(default_factory=CommandsConfig)
     acquaintances: Acquaintances = field(default_factory=Acquaintances)
     """Who wrote last, and what is known of them."""
-
-    agent_models: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By agent of the settings, its model: for turns that began with one that is gone
-    by now."""
-
-    voices: Voices = field(default_factory=Voices)
-    """What the runtime says, in all languages."""
 
     random_bytes: RandomBytes = SYSTEM_RANDOM
     started_at: float = 0.0
     """When this process began, on the monotonic clock."""
 
-    def take_over(self, newer: Services) -> None:
-        """Have all who keep this see other settings from now on.
-
-        Why this object and not another: hundreds of actors, and what they have in
-        hand, keep it; a person who may no longer approve is to be seen as such by a
-        turn that runs. Why it is frozen all the same: nobody but whoever takes changed
-        settings over may write here, on the kernel thread, between two messages.
-
-        Args:
-            newer: made of this by `dataclasses.replace`.
-        """
-        for each in fields(self):
-            object.__setattr__(self, each.name, getattr(newer, each.name))
+    limits = Now(lambda now: now.limits)
+    sessions = Now(lambda now: now.sessions)
+    compaction = Now(lambda now: now.compaction)
+    buffering = Now(lambda now: now.buffering)
+    busy_policies = Now(lambda now: now.busy_policies)
+    watchdog = Now(lambda now: now.watchdog)
+    zone = Now(lambda now: now.zone)
+    audit = Now(lambda now: now.audit)
+    accounts = Now(lambda now: now.accounts)
+    owners = Now(lambda now: now.owners)
+    approvers = Now(lambda now: now.approvers)
+    agent_access = Now(lambda now: now.agent_access)
+    tool_calls = Now(lambda now: now.tool_calls)
+    collaboration = Now(lambda now: now.collaboration)
+    approvals = Now(lambda now: now.approvals)
+    permissions = Now(lambda now: now.permissions)
+    presence = Now(lambda now: now.presence)
+    scheduler = Now(lambda now: now.scheduler)
+    standing = Now(lambda now: now.standing)
+    announcer = Now(lambda now: now.announcer)
+    media = Now(lambda now: now.media)
+    memory = Now(lambda now: now.memory)
+    remember = Now(lambda now: now.remember)
+    notebook = Now(lambda now: now.notebook)
+    people = Now(lambda now: now.people)
+    commands = Now(lambda now: now.commands)
+    agent_models = Now(lambda now: now.agent_models)
+    voices = Now(lambda now: now.voices)
 
     @property
     def terms(self) -> Terms:
         """Say whose word decides about a tool call."""
         asked = self.approvals
         return Terms(self.approvers, asked.asker_may_approve, asked.plain_words_after)
-
-    memory: MemoryKit | None = None
-    """What agents remember with; None: they remember nothing but the conversation."""
 
     @property
     def keep(self) -> Keep:

@@ -23,7 +23,7 @@ from actors.config import AgentConfig, LimitsConfig
 from actors.metrics import LineMetrics
 from actors.persona import Persona
 from actors.rules.routes import routing_table
-from actors.services import Services
+from actors.services import Furnishing, InForce, Services
 from actors.session_config import SessionConfig
 from actors.supervisor import tree
 from benchmarks.figure import Benchmark, Figure, Plan
@@ -107,8 +107,9 @@ def company_of(
             clock=clock,
             ids=IdSource(clock),
             metrics=line,
-            limits=LimitsConfig(),
-            sessions=sessions or SessionConfig(),
+            in_force=InForce(
+                Furnishing(limits=LimitsConfig(), sessions=sessions or SessionConfig())
+            ),
         ),
         catalogue=lambda: of_one(model),
     )

@@ -18,7 +18,7 @@ from actors.config import LimitsConfig
 from actors.history import History
 from actors.messages import Address, Inbound, Line
 from actors.metrics import LineMetrics
-from actors.services import Services
+from actors.services import Furnishing, InForce, Services
 from actors.session_config import SessionConfig
 from benchmarks.figure import Benchmark, Figure, Plan
 from benchmarks.stopwatch import now, rate
@@ -68,8 +68,7 @@ async def write(store: SqliteStore, size: int) -> None:
         clock=clock,
         ids=IdSource(clock),
         metrics=LineMetrics(Metrics()),
-        limits=LimitsConfig(),
-        sessions=SessionConfig(),
+        in_force=InForce(Furnishing(LimitsConfig(), SessionConfig())),
     )
     history = History(STREAM, MAX_HISTORY)
     for number in range(size):

@@ -28,7 +28,7 @@ from actors.protocol import Route
 from actors.rules.schedule import Appointment
 from actors.schedule_rows import as_entry
 from actors.scheduler import Scheduler
-from actors.services import Services
+from actors.services import Furnishing, InForce, Services
 from actors.session_config import SessionConfig
 from benchmarks.arithmetic import percentile
 from benchmarks.figure import Benchmark, Figure, Plan
@@ -178,8 +178,7 @@ def services_of(store: Store, clock: SystemClock) -> Services:
         clock=clock,
         ids=IdSource(clock),
         metrics=LineMetrics(Metrics()),
-        limits=LimitsConfig(),
-        sessions=SessionConfig(),
+        in_force=InForce(Furnishing(LimitsConfig(), SessionConfig())),
     )
 
 

@@ -95,7 +95,8 @@ async def converse(
         stack.push_async_callback(model.aclose)
         company = company_of(people, model, store, line)
         limits = LimitsConfig(max_in_flight=running)
-        company = replace(company, services=replace(company.services, limits=limits))
+        place = company.services.in_force
+        place.current = replace(place.current, limits=limits)
         held = most = resident()
         await system.start_root(tree(company), names.ROOT)
         while not people.done.is_set():

@@ -25,7 +25,7 @@ from actors.messages import Address, Inbound
 from actors.metrics import LineMetrics
 from actors.persona import Persona
 from actors.rules.routes import routing_table
-from actors.services import Services
+from actors.services import Furnishing, InForce, Services
 from actors.session_config import SessionConfig
 from actors.supervisor import tree
 from benchmarks.stopwatch import now_ns
@@ -206,8 +206,9 @@ def company_of(
             clock=clock,
             ids=IdSource(clock),
             metrics=line,
-            limits=LimitsConfig(),
-            sessions=SessionConfig(),
+            in_force=InForce(
+                Furnishing(limits=LimitsConfig(), sessions=SessionConfig())
+            ),
         ),
         catalogue=lambda: of_one(model),
     )

@@ -18,7 +18,7 @@ from actors import names, webhook_intake
 from actors.company import Company
 from actors.letters import is_owed_an_answer
 from actors.metrics import LineMetrics
-from actors.services import Services
+from actors.services import InForce, Services
 from actors.supervisor import tree
 from actors.transport import ManyAccounts
 from actors.webhook_metrics import WebhookMetrics
@@ -31,8 +31,8 @@ from connectors.edges import edges_spec
 from connectors.furnishing import furnished, persona_folders, settled
 from connectors.hooking import Hooking
 from connectors.hooks.tree import book_of
-from connectors.kit import Workbench
-from connectors.locale import load_voices
+from connectors.kit import Kit, Workbench
+from connectors.model_checks import find_zone
 from connectors.personas import Personas
 from connectors.posting import make_receivers
 from connectors.servers import sources_spec
@@ -169,14 +169,12 @@ async def open_app(
             clock=clock,
             ids=IdSource(clock),
             metrics=line,
-            limits=config.limits,
-            sessions=config.sessions,
+            in_force=InForce(furnished(None, config, Kit(), {})),
             hooks=book_of(hooking.hooks),
             receipt_key=receipt_key.load_or_make(Path(config.store.path)),
             redact=redact,
             read_checklist=read_checklist,
-            people=config.people,
-            voices=load_voices(config.people.language),
+            find_zone=find_zone,
             started_at=clock.monotonic(),
         )
         # Closed after the actors, who may use it to the end.
@@ -228,6 +226,8 @@ def _company(
     made = app.transports
     made.update((name, make(parts)) for name, make in transports.items())
     app.ended.update((name, trio.Event()) for name in made)
+    place = services.in_force
+    place.current = furnished(place.current, config, app.bench.kit, made)
     kit, who = app.bench.kit, settled(config, app.bench.kit, app.personas)
     servers = () if kit.further is None else (sources_spec(app.bench),)
     app.steward = steward_spec(app.guided, app.metrics)
@@ -235,7 +235,7 @@ def _company(
         personas=who.personas,
         transports=made,
         routes=who.routes,
-        services=furnished(services, config, kit, made),
+        services=services,
         catalogue=lambda: app.stock.current,
         hiring=who.hiring,
         edges=(edges_spec(bridge, made), *servers, app.steward),

@@ -1,11 +1,10 @@
-"""What the domain is told of the settings: services, accounts, who works here.
+"""What the domain is told of the settings: limits, accounts, who works here.
 
 Made at the start and again whenever settings change, by the same functions.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from actors.rules.admission import policy
 from actors.rules.agent_access import agent_access
 from actors.rules.message_state import RetryPolicy
 from actors.rules.routes import binding_of, routing_table
+from actors.services import Furnishing
 from connectors.access_checks import access_of, approvers
 from connectors.config import TerminalConfig
 from connectors.hiring import hiring_of
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from actors.services import Services
     from actors.transport import Transport
     from connectors.config import AppConfig
     from connectors.kit import Kit
@@ -39,25 +38,24 @@ if TYPE_CHECKING:
 
 
 def furnished(
-    services: Services,
+    before: Furnishing | None,
     config: AppConfig,
     kit: Kit,
     transports: Mapping[str, Transport],
-) -> Services:
-    """Give services by these settings; what is no setting stays.
+) -> Furnishing:
+    """Say what these settings come to for the domain.
 
     Args:
-        services: as they are.
+        before: what is in force; None: nothing yet.
         config: checked settings.
         kit: what agents work with.
         transports: the connectors that run.
     """
     lessons = None if kit.further is None else kit.further.lessons
-    voices, language = services.voices, config.people.language
-    if language != services.people.language:
-        voices = load_voices(language)
-    return replace(
-        services,
+    language = config.people.language
+    is_same = before is not None and before.people.language == language
+    voices = before.voices if before and is_same else load_voices(language)
+    return Furnishing(
         limits=config.limits,
         sessions=config.sessions,
         compaction=config.compaction,
@@ -76,7 +74,6 @@ def furnished(
         presence=config.presence,
         permissions=config.permissions,
         scheduler=config.scheduler,
-        find_zone=find_zone,
         standing=standing_of(config),
         media=kit.media,
         notebook=make_notebook(config, lessons),

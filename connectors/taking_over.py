@@ -29,6 +29,7 @@ from connectors.servers import renew_servers
 from connectors.webhook_doors import doors_of
 from runtime.errors import KernelError
 from runtime.logs import EventLog
+from runtime.ref import UNANSWERED
 from runtime.supervisor import RenewChild, StopChild
 
 if TYPE_CHECKING:
@@ -121,8 +122,20 @@ class TakingOver:
             SettingsError: something in them is wrong; nothing has changed.
             SandboxError: likewise: programs cannot be confined as they say.
             OSError: likewise: a file cannot be read.
-            KernelError: an actor does not answer; try the same again.
+            KernelError: an actor does not answer, or something else went wrong that
+                nobody foresaw; try the same again.
         """
+        try:
+            await self._carry_out(target, steps, private)
+        except Exception as error:
+            if isinstance(error, (KernelError, OSError, *UNANSWERED)):
+                raise
+            # Why: whoever asked is not supervised, and would end the company by a bug.
+            raise KernelError(f"{type(error).__name__}: {error}") from error
+
+    async def _carry_out(
+        self, target: AppConfig, steps: frozenset[Step], private: Iterable[Path]
+    ) -> None:
         steps |= self.owed
         self.owed |= CONFINED  # the rest is still as it was if making fails
         made = await self._make(target, steps, private)
@@ -194,8 +207,9 @@ class TakingOver:
         """Have all actors see these settings whenever they look something up."""
         app = self._app
         app.config, app.doors = target, doors_of(target)
-        services = app.company.services
-        services.take_over(furnished(services, target, app.bench.kit, app.transports))
+        place = app.company.services.in_force
+        kit, transports = app.bench.kit, app.transports
+        place.current = furnished(place.current, target, kit, transports)
 
     async def _renew_memories(self) -> None:
         services = self._app.company.services

@@ -19,7 +19,7 @@ from actors.metrics import LineMetrics
 from actors.rules import message_state
 from actors.rules.keys import session_key
 from actors.rules.turn import ModelReplied, ToolReturned
-from actors.services import Services
+from actors.services import Furnishing, InForce, Services
 from actors.session_config import SessionConfig
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
@@ -67,8 +67,9 @@ class Desk:
             clock=clock,
             ids=IdSource(clock),
             metrics=LineMetrics(Metrics()),
-            limits=LimitsConfig(),
-            sessions=SessionConfig(),
+            in_force=InForce(
+                Furnishing(limits=LimitsConfig(), sessions=SessionConfig())
+            ),
             redact=lambda text: text.replace(SECRET, "***"),
         )
         self.store = store

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -21,6 +20,7 @@ from runtime.memory_store import MemoryStore
 from runtime.metrics import Metrics
 from runtime.rows import Commit, Settle
 from tests.fakes.company import EPOCH
+from tests.fakes.furnished import changed
 from tests.fakes.neighbours import make_services, of_kind, probe
 from tests.puppet import virtual
 
@@ -62,7 +62,7 @@ class Bench:
 
     def services(self) -> Any:
         services = make_services(self.store, metrics=self.metrics)
-        return replace(
+        return changed(
             services,
             clock=self.clock,
             scheduler=SchedulerConfig(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -27,6 +26,7 @@ from runtime.memory_store import MemoryStore
 from runtime.messages import Keyed
 from runtime.metrics import Metrics
 from runtime.rows import Commit, Receipt, SendAttempt
+from tests.fakes.furnished import changed
 from tests.fakes.neighbours import make_services, probe, saying, words
 from tests.puppet import virtual
 
@@ -73,7 +73,7 @@ async def open_door(
     store, metrics = store or MemoryStore(), Metrics()
     limits = LimitsConfig(max_open=2, max_message_chars=9)
     services = make_services(store, limits, metrics)
-    services = replace(services, owners=frozenset({"fake/boss"}))
+    services = changed(services, owners=frozenset({"fake/boss"}))
     async with virtual(clock) as system:
         around = Couriers(
             probe(system, names.ROUTER), probe(system, names.couriers("fake"))

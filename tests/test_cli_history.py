@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,6 +24,7 @@ from runtime.rows import Commit, Record
 from runtime.sqlite_file import SqliteFile
 from runtime.sqlite_store import SqliteStore
 from tests.desk import AGO, Desk, commit_to, delivery, run_of, write_database
+from tests.fakes.furnished import changed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ class Writer:
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
-        services = replace(
+        services = changed(
             desk.services, scheduler=SchedulerConfig(), find_zone=find_zone
         )
         self._slots = Slots(services)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,6 +17,7 @@ from actors.rules.pairs import Exchange
 from runtime.actor import Actor
 from runtime.child import ChildSpec
 from runtime.supervisor import Supervisor
+from tests.fakes.furnished import changed
 from tests.fakes.neighbours import make_services, words
 from tests.puppet import virtual
 
@@ -47,7 +47,7 @@ def wanted(*numbers: int) -> MayWork:
 
 
 def services(**config: Any) -> Services:
-    return replace(make_services(), collaboration=CollaborationConfig(**config))
+    return changed(make_services(), collaboration=CollaborationConfig(**config))
 
 
 async def test_a_restart_forgets_nothing(autojump_clock: Clock) -> None:

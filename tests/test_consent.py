@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +19,7 @@ from actors.resting import LOST
 from actors.rules.approvals import OpenApproval
 from actors.steps import Steps
 from runtime.memory_store import MemoryStore
+from tests.fakes.furnished import changed
 from tests.fakes.neighbours import ROOM, anna, make_services, probe, words
 from tests.fakes.room import open_room
 from tests.puppet import virtual
@@ -188,7 +188,7 @@ async def permits(
 
 
 async def test_a_session_that_is_gone_is_a_no(autojump_clock: Clock) -> None:
-    services = replace(make_services(), approvals=ApprovalConfig(timeout=30.0))
+    services = changed(make_services(), approvals=ApprovalConfig(timeout=30.0))
 
     async def never(_: object) -> None:
         await trio.sleep_forever()

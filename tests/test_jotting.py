@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,6 +26,7 @@ from actors.rules.briefing import Entry
 from actors.rules.confirming import Outcome
 from actors.rules.identity import Person
 from runtime.metrics import Metrics
+from tests.fakes.furnished import changed as refurnished
 from tests.fakes.memory import remembering_bed
 from tests.fakes.neighbours import make_services, words
 from tests.fakes.notebook import FakeNotebook
@@ -51,7 +51,7 @@ def booked() -> FakeNotebook:
 def served(book: FakeNotebook | None, **changes: Any) -> Services:
     kit = MemoryKit(MemoryConfig(), MemoryMetrics(Metrics()))
     usual: dict[str, Any] = {"memory": kit, "approvers": frozenset({"fake/zoe"})}
-    return replace(make_services(), notebook=book, **{**usual, **changes})
+    return refurnished(make_services(), notebook=book, **{**usual, **changes})
 
 
 async def jotted(book: FakeNotebook, *wants: Action, **changes: Any) -> Jotted:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from runtime.memory_store import MemoryStore
 from runtime.metrics import Metrics
 from runtime.rows import Commit
 from tests.fakes.company import EPOCH
+from tests.fakes.furnished import changed
 from tests.fakes.neighbours import make_services
 from tests.puppet import virtual
 
@@ -45,7 +45,7 @@ class Bench:
         self.store = store or MemoryStore()
         self.metrics = Metrics()
         announcer = Announcer((Subscription(name="ops"),))
-        self.services = replace(make_services(self.store), announcer=announcer)
+        self.services = changed(make_services(self.store), announcer=announcer)
         self.answers: dict[int, Posted] = {}
         """By the event's number: what it is answered, each time; else 204."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,6 +28,7 @@ from runtime.actor import Actor
 from runtime.errors import StoreUnavailableError
 from runtime.logs import Redactor
 from runtime.memory_store import MemoryStore
+from tests.fakes.furnished import changed
 from tests.fakes.neighbours import make_services, of_kind, probe, words
 from tests.puppet import virtual
 
@@ -61,7 +61,7 @@ class SickStore(MemoryStore):
 
 
 def services_of(store: MemoryStore, *owners: str) -> Services:
-    return replace(
+    return changed(
         make_services(store),
         owners=frozenset(owners),
         accounts={"fake": Account(), "http": Account(Abilities(shows_asides=False))},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -36,6 +35,7 @@ from runtime.errors import StoreUnavailableError
 from runtime.memory_store import MemoryStore
 from runtime.rows import Commit, Committed
 from tests.fakes.company import TrioClock
+from tests.fakes.furnished import changed
 from tests.fakes.neighbours import make_services, of_kind, probe, words
 from tests.puppet import virtual
 
@@ -111,7 +111,7 @@ class Gate:
 
 def guarded(store: MemoryStore) -> Services:
     rules = policy(AccessConfig(people="pairing"), ("fake/boss",))
-    return replace(make_services(store), accounts={"fake": Account(policy=rules)})
+    return changed(make_services(store), accounts={"fake": Account(policy=rules)})
 
 
 @asynccontextmanager
@@ -147,7 +147,7 @@ async def test_a_flood_of_strangers_is_no_flood_of_notices(
     autojump_clock: Clock,
 ) -> None:
     async with virtual(autojump_clock) as system:
-        services = replace(guarded(MemoryStore()), clock=RealClock())
+        services = changed(guarded(MemoryStore()), clock=RealClock())
         gate = Gate(system, services)
         await trio.testing.wait_all_tasks_blocked()
         for number in range(30):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import trio
@@ -11,6 +10,7 @@ import trio.testing
 from actors.account import Account
 from actors.deliveries import Abilities
 from actors.signals import Signals, SignDue
+from tests.fakes.furnished import changed
 from tests.fakes.neighbours import ROOM, make_services, words
 from tests.puppet import Puppet, virtual
 
@@ -24,7 +24,7 @@ async def test_typing_is_due_once_though_two_calls_went_on_at_once(
     session = Puppet()
     account = Account(Abilities(shows_typing=True))
     async with virtual(autojump_clock) as system:
-        given = replace(make_services(), accounts={ROOM.connector: account})
+        given = changed(make_services(), accounts={ROOM.connector: account})
         ref = system.spawn(session)
         signals = Signals("t1", words(), session, "anna", given)
 

@@ -68,7 +68,9 @@ class Bench:
 
 
 class Broken(FakeTransport):
-    """A platform whose connector does not start."""
+    """A platform of many accounts, of which nobody can say which."""
+
+    trouble = ""
 
     def __init__(self, _parts: Parts) -> None:
         super().__init__("zz")

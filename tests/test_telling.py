@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +13,7 @@ from actors.notices import Announcer, Subscription
 from actors.rules.message_state import PutOff
 from runtime.ids import IdSource
 from tests.fakes.company import TrioClock
+from tests.fakes.furnished import changed
 from tests.fakes.neighbours import make_services, words
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ NOTHING = Answer(inbound=words(), settled=("dropped", "not_addressed"))
 
 def services() -> Services:
     announcer = Announcer((Subscription(name="ops"),))
-    return replace(make_services(), announcer=announcer)
+    return changed(make_services(), announcer=announcer)
 
 
 async def test_a_message_that_is_given_up_is_told_as_a_turn_that_failed() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from actors.webhook_intake import WebhookIntake, hand_in
 from runtime.errors import StoreUnavailableError
 from runtime.memory_store import MemoryStore
 from runtime.rows import Commit, Settle
+from tests.fakes.furnished import changed
 from tests.fakes.neighbours import make_services, of_kind, probe
 from tests.puppet import virtual
 
@@ -41,7 +41,7 @@ class Bench:
         self.system = system
         self.store = store
         self.router: Probe = probe(system, names.ROUTER)
-        services = replace(make_services(store), redact=without_secret)
+        services = changed(make_services(store), redact=without_secret)
         self.intake: ActorRef = system.spawn(
             WebhookIntake(services), name=names.WEBHOOKS
         )

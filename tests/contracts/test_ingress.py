@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +16,7 @@ from actors.intake import ConnectorIngress
 from actors.rules.admission import policy
 from runtime.memory_store import MemoryStore
 from runtime.metrics import Metrics
+from tests.fakes.furnished import changed
 from tests.fakes.ingress import FakeIngress
 from tests.fakes.neighbours import make_services, probe, words
 from tests.fakes.noting import Noting
@@ -65,7 +65,7 @@ async def open_way(kind: str, clock: Clock) -> AsyncGenerator[Way]:
     fake = FakeIngress()
     fake.strangers.add("eve")
     rules = policy(AccessConfig(allowed=("zoe",)), ())
-    services = replace(
+    services = changed(
         make_services(store, metrics=metrics), accounts={"fake": Account(policy=rules)}
     )
     services.guests.replace(())

@@ -14,6 +14,7 @@ from actors.rules.schedule import Appointment
 from actors.rules.standing import name_of
 from connectors.model_checks import find_zone
 from tests.fakes.company import FakeModel, Says
+from tests.fakes.furnished import changed
 from tests.fakes.memory import FakeLogBook
 from tests.fakes.minded import Minded
 
@@ -75,7 +76,7 @@ class ByItself(Minded):
         """Give what actors share, with what the settings want kept."""
         self.wanted.clear()
         self.wanted.update(self.standing())
-        return replace(super().services, standing=self.wanted, find_zone=find_zone)
+        return changed(super().services, standing=self.wanted, find_zone=find_zone)
 
     def standing(self) -> dict[str, Appointment]:
         """Give what the settings want kept."""

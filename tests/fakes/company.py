@@ -42,7 +42,7 @@ from actors.rules.message_state import RetryPolicy
 from actors.rules.overheard import without_overheard
 from actors.rules.routes import routing_table
 from actors.schedule_config import SchedulerConfig
-from actors.services import Services
+from actors.services import Furnishing, InForce, Services
 from actors.session_config import CompactionConfig, SessionConfig
 from actors.supervisor import tree
 from runtime.ids import IdSource
@@ -265,10 +265,9 @@ class Cast:
 
     def __post_init__(self) -> None:
         """Make the services, which a restart must not register twice."""
-        clock = TrioClock()
+        self.clock = TrioClock()
         self.line = LineMetrics(self.metrics)
-        self.ids = IdSource(clock)
-        self.clock = clock
+        self.ids = IdSource(self.clock)
 
     @property
     def services(self) -> Services:
@@ -277,6 +276,15 @@ class Cast:
             clock=self.clock,
             ids=self.ids,
             metrics=self.line,
+            in_force=InForce(self.furnishing),
+            read_checklist=self.read_checklist,
+            receipt_key=self.receipt_key,
+            hooks=self.hooks.book,
+        )
+
+    @property
+    def furnishing(self) -> Furnishing:
+        return Furnishing(
             limits=msgspec.structs.replace(self.limits, notice_after=self.notice_after),
             sessions=self.sessions,
             buffering=self.buffering,
@@ -290,9 +298,6 @@ class Cast:
             permissions=self.permissions,
             scheduler=self.scheduler,
             announcer=self.announcer,
-            read_checklist=self.read_checklist,
-            receipt_key=self.receipt_key,
-            hooks=self.hooks.book,
             media=self.media,
             presence=self.presence,
             compaction=self.compaction,
@@ -362,8 +367,7 @@ async def open_company(
 def bounce(system: ActorSystem, letter: DeadLetter) -> None:
     """Wire the bounce actor as `connectors/app.py` does."""
     ref = system.find(names.BOUNCE)
-    is_wanted = is_owed_an_answer(letter) and not system.kernel.is_closing
-    if ref is not None and is_wanted:
+    if ref is not None and is_owed_an_answer(letter) and not system.kernel.is_closing:
         ref.tell(letter)
 
 
@@ -377,11 +381,7 @@ async def until(is_so: Callable[[], object], *, within: float = 600.0) -> None:
 
 
 async def at_rest(cast: Cast, *, within: float = 600.0) -> None:
-    """Wait until all that was written is taken in, settled, and answered for good.
-
-    Raises:
-        trio.TooSlowError: that took more than `within` seconds.
-    """
+    """Wait until all that was written is taken in and settled; fail after `within`."""
     with trio.fail_after(within):
         while True:
             counts = await cast.store.counts()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from actors.acquaintance import Acquaintances
 from actors.people_config import CommandsConfig, PeopleConfig
 from actors.rules.voice import Voices
 from tests.fakes.company import Cast
+from tests.fakes.furnished import changed
 
 if TYPE_CHECKING:
     from actors.services import Services
@@ -25,7 +26,7 @@ class Desked(Cast):
 
     @property
     def services(self) -> Services:
-        return replace(
+        return changed(
             super().services,
             commands=self.commands,
             people=self.people,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from actors.rules.admission import policy
 from actors.rules.agent_access import agent_access
 from tests.fakes.desked import Desked
+from tests.fakes.furnished import changed
 
 if TYPE_CHECKING:
     from actors.access_config import AccessConfig, AgentAccessConfig
@@ -34,7 +35,7 @@ class Guarded(Desked):
             else account
             for name, account in services.accounts.items()
         }
-        return replace(
+        return changed(
             services,
             accounts=accounts,
             owners=owners,

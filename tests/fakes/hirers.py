@@ -12,6 +12,7 @@ from actors.roster import Hiring
 from actors.rules.hired import Terms
 from tests.fakes.company import heard
 from tests.fakes.desked import Desked
+from tests.fakes.furnished import changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +64,7 @@ class Hirers(Desked):
 
     @property
     def services(self) -> Services:
-        return replace(super().services, redact=self.redact)
+        return changed(super().services, redact=self.redact)
 
     def company(self) -> Company:
         terms = Terms(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -31,6 +30,7 @@ from runtime.metrics import Metrics
 from runtime.rows import Commit
 from runtime.supervisor import Supervisor
 from tests.fakes.company import EPOCH
+from tests.fakes.furnished import changed
 from tests.fakes.neighbours import make_services
 from tests.puppet import virtual
 
@@ -206,7 +206,7 @@ async def remembering_bed(
     metrics = Metrics()
     kit = MemoryKit(config or MemoryConfig(), MemoryMetrics(metrics), embedder, book)
     services = make_services(store, metrics=metrics)
-    services = replace(services, memory=kit, redact=redact)
+    services = changed(services, memory=kit, redact=redact)
     made = services.store
     assert isinstance(made, MemoryStore)
     async with virtual(clock) as system:

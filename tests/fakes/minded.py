@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from actors import noting
@@ -11,6 +11,7 @@ from actors.memory_kit import MemoryKit, MemoryMetrics
 from connectors.tools.memory import memory_tools
 from runtime.fact_rows import FactListing
 from tests.fakes.desked import Desked
+from tests.fakes.furnished import changed
 
 if TYPE_CHECKING:
     from actors.ports import Embedder
@@ -36,7 +37,7 @@ class Minded(Desked):
 
     @property
     def services(self) -> Services:
-        return replace(
+        return changed(
             super().services,
             memory=self.kit,
             remember=noting.remember,

@@ -13,7 +13,7 @@ from actors.deliveries import Delivery
 from actors.messages import Address, Inbound
 from actors.metrics import LineMetrics
 from actors.persona import Persona
-from actors.services import Services
+from actors.services import Furnishing, InForce, Services
 from actors.session_config import SessionConfig
 from runtime.ids import IdSource
 from runtime.memory_store import MemoryStore
@@ -40,8 +40,12 @@ def make_services(
         clock=clock,
         ids=IdSource(clock),
         metrics=LineMetrics(metrics or Metrics()),
-        limits=limits or LimitsConfig(notice_after=0.0),
-        sessions=SessionConfig(),
+        in_force=InForce(
+            Furnishing(
+                limits=limits or LimitsConfig(notice_after=0.0),
+                sessions=SessionConfig(),
+            )
+        ),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import trio
@@ -20,6 +19,7 @@ from runtime.memory_store import MemoryStore
 from runtime.messages import Keyed
 from runtime.rows import Commit
 from tests.fakes.company import Platform
+from tests.fakes.furnished import changed
 from tests.fakes.neighbours import make_services, of_kind, probe, saying
 from tests.puppet import virtual
 
@@ -92,7 +92,7 @@ async def open_road(
     platform._is_listening = True
     platform.can = abilities or platform.can
     account = Account(platform.can, on_unknown=on_unknown)
-    services = replace(make_services(store), accounts={"fake": account})
+    services = changed(make_services(store), accounts={"fake": account})
     async with virtual(clock) as system:
         connector = probe(system, names.connector("fake"))
         config = KeyedConfig(idle_after=60)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -28,6 +27,7 @@ from runtime.child import ChildSpec
 from runtime.memory_store import MemoryStore
 from runtime.rows import Commit
 from runtime.supervisor import Supervisor, SupervisorConfig
+from tests.fakes.furnished import changed
 from tests.fakes.neighbours import anna, make_services, of_kind, probe, words
 from tests.puppet import virtual
 
@@ -162,7 +162,7 @@ async def open_room(
 ) -> AsyncGenerator[Room]:
     store = store or MemoryStore()
     services = make_services(store, LimitsConfig(notice_after=0.0, **limits))
-    services = replace(services, accounts=accounts or {}, buffering=buffering)
+    services = changed(services, accounts=accounts or {}, buffering=buffering)
     persona = anna(delegates=delegates)
     key = session_key(words(), "anna", "chat")
     spec = ChildSpec(name="session", start=lambda: Session(key.text, persona, services))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
@@ -25,6 +24,7 @@ from runtime.memory_store import MemoryStore
 from runtime.metrics import Metrics
 from runtime.rows import MAX_ROWS, Commit, Settle
 from runtime.testing import open_test_system
+from tests.fakes.furnished import changed
 from tests.fakes.neighbours import make_services, of_kind, probe
 from tests.schedule_proofs.reference import Entry, Reference
 from tests.schedule_proofs.times import DAY, all_times
@@ -176,7 +176,7 @@ class Bed:
         self._clock = JumpingClock(case.begin + 0.25)
         self._store = MemoryStore()
         self._metrics = Metrics()
-        self._services = replace(
+        self._services = changed(
             make_services(metrics=self._metrics),
             clock=self._clock,
             scheduler=SchedulerConfig(catch_up=case.catch_up),
@@ -226,7 +226,7 @@ class Bed:
 
     async def _live(self, acts: list[Act]) -> None:
         """Be one process."""
-        services = replace(self._services, store=self._store)
+        services = changed(self._services, store=self._store)
         async with open_test_system() as system:
             router = probe(system, names.ROUTER)
             probe(system, names.connector("fake"))

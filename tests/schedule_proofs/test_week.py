@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -29,6 +29,7 @@ from runtime.memory_store import MemoryStore
 from runtime.rows import MAX_ROWS, Commit
 from tests.fakes.accounts import Account, Pooled
 from tests.fakes.company import EPOCH, Says, open_company
+from tests.fakes.furnished import changed
 from tests.schedule_proofs.edges import EDGES
 from tests.schedule_proofs.reference import Entry, Reference
 from tests.schedule_proofs.times import DAY, all_times
@@ -83,7 +84,7 @@ class Team(Pooled):
 
     @property
     def services(self) -> Services:
-        return replace(super().services, find_zone=find_zone)
+        return changed(super().services, find_zone=find_zone)
 
 
 def wanted(number: int) -> tuple[str, str, int]:

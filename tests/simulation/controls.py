@@ -14,6 +14,7 @@ import msgspec
 from actors.rules.routes import Binding, routing_table
 from actors.schedule_config import SchedulerConfig
 from runtime.rows import Committed
+from tests.fakes.furnished import changed
 from tests.simulation.disk import SimulatedStore
 from tests.simulation.edges import SimulatedModel
 from tests.simulation.faults import FaultClass
@@ -116,7 +117,7 @@ def deaf(company: Company) -> Company:
 
 def idle(company: Company) -> Company:
     """Have nobody see to what is due."""
-    services = replace(company.services, scheduler=SchedulerConfig(is_on=False))
+    services = changed(company.services, scheduler=SchedulerConfig(is_on=False))
     return replace(company, services=services)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -35,6 +34,7 @@ from tests.fakes.company import (
     open_company,
     until,
 )
+from tests.fakes.furnished import changed
 
 if TYPE_CHECKING:
     from actors.catalogue import Catalogue
@@ -66,7 +66,7 @@ class Bureau(Cast):
         def redact(text: str) -> str:
             return text.replace(SECRET, "[secret]")
 
-        return replace(super().services, redact=redact)
+        return changed(super().services, redact=redact)
 
     def catalogue(self) -> Catalogue:
         prices = Prices(input=100.0, output=500.0)

@@ -10,16 +10,13 @@ import trio.testing
 
 from actors.config import AgentConfig
 from actors.messages import Inbound
-from actors.rules.hook_health import LONGEST_PAUSE
 from actors.rules.hooking import BROKEN, Verdict
-from connectors.hooks.errors import HookError
 from tests.fakes.company import Cast, FakeModel, Says, at_rest, open_company, until
 from tests.fakes.hooked import hooked, passes, refuses, shouts
 from tests.fakes.shell import Office
 
 if TYPE_CHECKING:
     from actors.hooking import AskHook
-    from actors.rules.hooking import Trouble
 
     Clock = trio.testing.MockClock
 
@@ -359,27 +356,6 @@ async def test_a_hook_that_ends_is_started_again(autojump_clock: Clock) -> None:
         cast.platform.write("hello")
         await at_rest(cast)
     assert cast.platform.said() == ["anna: anna heard HELLO"]
-
-
-async def test_one_that_was_busy_with_what_hung_is_tried_again_when_it_is_free(
-    autojump_clock: Clock,
-) -> None:
-    troubles: list[Trouble] = ["timeout", "timeout", "timeout", "busy"]
-
-    async def recovers(asked: AskHook) -> Verdict:
-        if troubles:
-            raise HookError("4 calls of it hang already", troubles.pop(0))
-        return await shouts(asked)
-
-    cast = Cast()
-    hook = hooked(cast, recovers)
-    async with open_company(autojump_clock, cast):
-        for _ in range(6):
-            cast.platform.write("hello")
-            await at_rest(cast)
-            await trio.sleep(LONGEST_PAUSE)
-    assert len(hook.asked) == 6
-    assert cast.platform.said()[4:] == ["anna: anna heard HELLO"] * 2
 
 
 async def test_who_waits_for_a_hook_may_stop_what_runs(autojump_clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""Parts that crash while hooks are asked lose nothing and say nothing twice."""
+"""Parts that crash or hang while hooks are asked lose nothing, and come back."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ import trio.testing
 from actors import supervisor
 from actors.hook_asker import HookAsker
 from actors.router import Router
+from actors.rules.hook_health import LONGEST_PAUSE
 from actors.rules.hooking import Verdict
 from actors.session import Session
 from connectors.hooks import tree
+from connectors.hooks.errors import HookError
 from connectors.hooks.hook import Hook
 from runtime.memory_store import MemoryStore
 from runtime.testing import crash_on
 from tests.fakes.company import Cast, at_rest, open_company
-from tests.fakes.hooked import hooked
+from tests.fakes.hooked import hooked, shouts
 
 if TYPE_CHECKING:
     from actors.hooking import AskHook
+    from actors.rules.hooking import Trouble
     from runtime.actor import Actor
 
     Clock = trio.testing.MockClock
@@ -71,3 +74,24 @@ async def test_a_disk_that_is_full_for_a_while_changes_nothing(
         await at_rest(cast)
     assert cast.platform.said() == ["anna: ANNA HEARD ONE"]
     assert len(hook.asked) == 2
+
+
+async def test_one_that_was_busy_with_what_hung_is_tried_again_when_it_is_free(
+    autojump_clock: Clock,
+) -> None:
+    troubles: list[Trouble] = ["timeout", "timeout", "timeout", "busy"]
+
+    async def recovers(asked: AskHook) -> Verdict:
+        if troubles:
+            raise HookError("4 calls of it hang already", troubles.pop(0))
+        return await shouts(asked)
+
+    cast = Cast()
+    hook = hooked(cast, recovers)
+    async with open_company(autojump_clock, cast):
+        for _ in range(6):
+            cast.platform.write("hello")
+            await at_rest(cast)
+            await trio.sleep(LONGEST_PAUSE)
+    assert len(hook.asked) == 6
+    assert cast.platform.said()[4:] == ["anna: anna heard HELLO"] * 2

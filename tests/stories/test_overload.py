@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -36,6 +35,7 @@ from tests.fakes.company import (
     open_company,
     until,
 )
+from tests.fakes.furnished import changed
 from tests.fakes.neighbours import saying, words
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ class Owned(Cast):
 
     @property
     def services(self) -> Services:
-        return replace(super().services, owners=frozenset({"fake/boss"}))
+        return changed(super().services, owners=frozenset({"fake/boss"}))
 
 
 def ranked(request: ModelRequest) -> Says:

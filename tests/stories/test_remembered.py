@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import trio
@@ -16,6 +16,7 @@ from runtime.memory_store import MemoryStore
 from runtime.metrics import Metrics
 from tests.fakes.company import EPOCH, FakeModel, at_rest, heard, open_company
 from tests.fakes.desked import Desked
+from tests.fakes.furnished import changed
 from tests.fakes.memory import ZOE
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Rememberers(Desked):
 
     @property
     def services(self) -> Services:
-        return replace(super().services, memory=self.memory)
+        return changed(super().services, memory=self.memory)
 
 
 async def kept(cast: Rememberers) -> tuple[StoredFact, ...]:

@@ -47,8 +47,8 @@ class Stage:
     cast: Cast
 
     def look_up(self, **changes: Any) -> None:
-        services = self.company.services
-        services.take_over(replace(services, **changes))
+        place = self.company.services.in_force
+        place.current = replace(place.current, **changes)
 
     async def resettle(self, **agents: AgentConfig) -> None:
         personas = tuple(

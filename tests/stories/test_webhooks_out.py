@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -18,6 +17,7 @@ from actors.webhook_metrics import WebhookMetrics
 from runtime.memory_store import MemoryStore
 from tests.fakes.arranging import arrange
 from tests.fakes.company import Cast, FakeModel, Says, at_rest, open_company
+from tests.fakes.furnished import changed
 from tests.fakes.hirers import CARL, Hirers, saying
 from tests.fakes.hooked import hooked, refuses
 
@@ -94,7 +94,7 @@ async def test_texts_are_told_to_who_is_to_have_them_without_secrets(
         @property
         def services(self) -> Any:
             found = super().services
-            return replace(found, redact=without_secret)
+            return changed(found, redact=without_secret)
 
     cast = Redacting()
     ear.of(cast, has_texts=True)
