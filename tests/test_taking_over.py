@@ -152,7 +152,6 @@ async def test_settings_that_failed_halfway_are_gone_when_they_are_taken_back(
     side = SIDE.format(port=port, more="")
     broken = "[connectors.zz]\nkind = 'terminal'\n"
     async with open_bench(tmp_path) as bench:
-        before = bench.generations()
         text = f"{side}{broken}[limits]\nmax_open = 7\n"
         assert await bench.change(text) == "refused"
         assert "side" in bench.app.transports, "the change was begun"
@@ -160,7 +159,7 @@ async def test_settings_that_failed_halfway_are_gone_when_they_are_taken_back(
         assert await bench.change() == "applied"
         assert set(bench.app.transports) == {"http", "fake"}
         assert bench.app.company.services.limits.max_open == 5000
-        assert set(bench.generations()) == set(before)
+        assert not [x for x in bench.generations() if x.endswith(("/side", "/zz"))]
         with pytest.raises(httpx.ConnectError):
             await bench.status(port)
 
