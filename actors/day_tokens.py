@@ -21,7 +21,7 @@ from runtime.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import date, tzinfo
+    from datetime import tzinfo
 
     from actors.messages import Inbound
     from actors.services import Services
@@ -57,7 +57,9 @@ class DayTokens:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._day: date | None = None
+        self._midnight = 0.0
+        """Unix seconds at which the day begins whose sums these are."""
+
         self._after: tuple[float, int] = (0.0, 0)
         self._sums: Counter[str] = Counter()
         self._seen: OrderedDict[str, None] = OrderedDict()
@@ -70,11 +72,6 @@ class DayTokens:
         self._begun: OrderedDict[tuple[str, str], tuple[str, float]] = OrderedDict()
         """By how the store knows it: whose it is, and when it was begun (monotonic)."""
 
-    @property
-    def zone(self) -> tzinfo:
-        """Give the zone in which a day begins at midnight."""
-        return zone_of_day(self._services)
-
     async def of(self, agent: str) -> int:
         """Give the tokens of an agent, read and written, of all turns that have ended.
 
@@ -82,10 +79,11 @@ class DayTokens:
             StoreUnavailableError: the disk fails.
         """
         now = self._services.clock.wall()
-        day = shown(now, self.zone).date()
-        # Also when the clock went back: what is written now would be passed over.
-        if day != self._day or now < self._after[0]:
-            self._day, self._after = day, (midnight(now, self.zone), 0)
+        begin = midnight(now, zone_of_day(self._services))
+        # Also when the clock went back: what is written now would be passed over. And
+        # the zone may be another now.
+        if begin != self._midnight or now < self._after[0]:
+            self._midnight, self._after = begin, (begin, 0)
             self._sums.clear()
             self._seen.clear()
             self._took = Counter({x: self._took[x] // n for x, n in self._runs.items()})

@@ -67,7 +67,7 @@ class LineMetrics:
         )
         self._left_out = metrics.counter(
             "callboard_notices_left_out",
-            "Refusals that people were not told of, since they were told lately.",
+            "Notices that people were not told: refusals told lately, floods of them.",
             ("reason",),
         )
         self._stages = metrics.histogram(
@@ -263,7 +263,7 @@ class LineMetrics:
         self._buffered.add(count, agent, outcome)
 
     def left_out(self, reason: str) -> None:
-        """Count a refusal of which nothing is said."""
+        """Count a notice that is not said."""
         self._left_out.add(1, reason)
 
     def stage(self, stage: str, seconds: float) -> None:

@@ -153,7 +153,7 @@ class Owners(Actor):
 
     async def _tell(self, text: str) -> None:
         if not self._is_read:
-            self._untold.append(text)
+            self._wait(text)
             return
         chats = self._reachable()
         if not chats:
@@ -162,6 +162,7 @@ class Owners(Actor):
         tick = self._services.clock.monotonic()
         if len(self._told) == MOST_AN_HOUR and self._told[0] > tick - HOUR:
             LOG.warning("owners not told: too much at once", most=MOST_AN_HOUR)
+            self._services.metrics.left_out("owners_flooded")
             return
         deliveries = tuple(self._as_delivery(text, chat) for chat in chats)
         rows = tuple(
@@ -172,13 +173,22 @@ class Owners(Actor):
             await self._services.store.commit(Commit(at=self._now(), deliveries=rows))
         except StoreError as error:
             LOG.warning("owners not told yet", why=str(error))
-            self._untold.append(text)
+            self._wait(text)
             self._is_read = False
             self.after(READ_AGAIN, ReadChats())
             return
         self._told.append(tick)
         for each in deliveries:
             self.tell(names.connector(each.address.connector), Deliver(each))
+
+    def _wait(self, text: str) -> None:
+        """Keep a notice until the disk is well; of too many, the oldest is left out."""
+        if len(self._untold) == MOST_UNTOLD:
+            LOG.warning(
+                "owners not told: too much waits for the disk", most=MOST_UNTOLD
+            )
+            self._services.metrics.left_out("owners_waited")
+        self._untold.append(text)
 
     def _reachable(self) -> tuple[Address, ...]:
         """Give the chats of those who are owners now, of connectors that run now."""

@@ -34,13 +34,17 @@ class Typists:
         services: how often a sign of life comes.
     """
 
-    __slots__ = ("_known", "_patience", "_timer", "_transport")
+    __slots__ = ("_known", "_services", "_timer", "_transport")
 
     def __init__(self, transport: Transport, services: Services) -> None:
         self._transport = transport
-        self._patience = MISSED * services.presence.typing_every
+        self._services = services
         self._known: dict[str, tuple[Typing, float]] = {}
         self._timer: Timer | None = None
+
+    @property
+    def _patience(self) -> float:
+        return MISSED * self._services.presence.typing_every
 
     @property
     def is_empty(self) -> bool:

@@ -17,6 +17,7 @@ from actors.owners import (
     HOUR,
     LONGEST,
     MOST_AN_HOUR,
+    MOST_UNTOLD,
     READ_AGAIN,
     Owners,
     OwnerWrote,
@@ -28,6 +29,7 @@ from runtime.actor import Actor
 from runtime.errors import StoreUnavailableError
 from runtime.logs import Redactor
 from runtime.memory_store import MemoryStore
+from runtime.metrics import Metrics
 from tests.fakes.furnished import changed
 from tests.fakes.neighbours import make_services, of_kind, probe, words
 from tests.puppet import virtual
@@ -60,9 +62,11 @@ class SickStore(MemoryStore):
         return await super().commit(commit)
 
 
-def services_of(store: MemoryStore, *owners: str) -> Services:
+def services_of(
+    store: MemoryStore, *owners: str, metrics: Metrics | None = None
+) -> Services:
     return changed(
-        make_services(store),
+        make_services(store, metrics=metrics),
         owners=frozenset(owners),
         accounts={"fake": Account(), "http": Account(Abilities(shows_asides=False))},
         redact=Redactor(["secret"]).clean,
@@ -71,17 +75,22 @@ def services_of(store: MemoryStore, *owners: str) -> Services:
 
 @asynccontextmanager
 async def open_owners(
-    clock: Clock, store: MemoryStore, *owners: str
+    clock: Clock, store: MemoryStore, *owners: str, metrics: Metrics | None = None
 ) -> AsyncGenerator[tuple[ActorSystem, ActorRef, Probe]]:
     async with virtual(clock) as system:
         connector = probe(system, names.connector("fake"))
-        services = services_of(store, *owners)
+        services = services_of(store, *owners, metrics=metrics)
         yield system, system.spawn(Owners(services), name=names.OWNERS), connector
 
 
 def said(connector: Probe) -> list[tuple[str, str]]:
     told = [each.delivery for each in of_kind(connector, Deliver)]
     return [(each.address.chat, each.text) for each in told]
+
+
+def left_out(metrics: Metrics, reason: str) -> bytes:
+    name = f'callboard_notices_left_out_total{{reason="{reason}"}} '.encode()
+    return metrics.render().partition(name)[2].partition(b"\n")[0]
 
 
 async def test_an_owner_is_told_where_they_wrote(autojump_clock: Clock) -> None:
@@ -135,13 +144,34 @@ async def test_what_a_sick_disk_does_not_take_is_told_later(
         assert sum(counts.outbox.values()) == 2
 
 
+async def test_what_waits_too_long_behind_a_sick_disk_is_counted(
+    autojump_clock: Clock,
+) -> None:
+    store, metrics = SickStore(), Metrics()
+    opened = open_owners(autojump_clock, store, "fake/boss", metrics=metrics)
+    async with opened as (_, ref, out):
+        ref.tell(WROTE)
+        await trio.sleep(1)
+        store.fails = 1
+        for number in range(MOST_UNTOLD + 3):
+            ref.tell(TellOwners(str(number)))
+        await trio.sleep(1)
+        assert not said(out)
+        await trio.sleep(2 * READ_AGAIN)
+        assert said(out)[0] == ("with-boss", "3")
+        assert left_out(metrics, "owners_waited") == b"3.0"
+
+
 async def test_a_flood_is_left_to_the_log(autojump_clock: Clock) -> None:
-    async with open_owners(autojump_clock, MemoryStore(), "fake/boss") as (_, ref, out):
+    store, metrics = MemoryStore(), Metrics()
+    opened = open_owners(autojump_clock, store, "fake/boss", metrics=metrics)
+    async with opened as (_, ref, out):
         ref.tell(WROTE)
         for number in range(2 * MOST_AN_HOUR):
             ref.tell(TellOwners(str(number)))
         await trio.sleep(1)
         assert len(said(out)) == MOST_AN_HOUR
+        assert left_out(metrics, "owners_flooded") == b"30.0"
         await trio.sleep(HOUR)
         ref.tell(TellOwners("again"))
         await trio.sleep(1)
