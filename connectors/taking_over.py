@@ -29,7 +29,6 @@ from connectors.servers import renew_servers
 from connectors.webhook_doors import doors_of
 from runtime.errors import KernelError
 from runtime.logs import EventLog
-from runtime.ref import UNANSWERED
 from runtime.supervisor import RenewChild, StopChild
 
 if TYPE_CHECKING:
@@ -122,20 +121,8 @@ class TakingOver:
             SettingsError: something in them is wrong; nothing has changed.
             SandboxError: likewise: programs cannot be confined as they say.
             OSError: likewise: a file cannot be read.
-            KernelError: an actor does not answer, or something else went wrong that
-                nobody foresaw; try the same again.
+            KernelError: an actor does not answer; try the same again.
         """
-        try:
-            await self._carry_out(target, steps, private)
-        except Exception as error:
-            if isinstance(error, (KernelError, OSError, *UNANSWERED)):
-                raise
-            # Why: whoever asked is not supervised, and would end the company by a bug.
-            raise KernelError(f"{type(error).__name__}: {error}") from error
-
-    async def _carry_out(
-        self, target: AppConfig, steps: frozenset[Step], private: Iterable[Path]
-    ) -> None:
         steps |= self.owed
         self.owed |= CONFINED  # the rest is still as it was if making fails
         made = await self._make(target, steps, private)
