@@ -1,7 +1,7 @@
 """The Bot API in memory, as far as the connector asks anything of it.
 
 `FakeTelegram` goes into `httpx.MockTransport` and works in virtual time, or onto a
-socket (`tests/live/bot_server.py`), where python-telegram-bot checks it. Who hears
+socket (`bot_server.py`), where python-telegram-bot checks it. Who hears
 what, and what is refused in which words, is as the documents and servers say.
 """
 
@@ -46,6 +46,9 @@ class FakeTelegram:
         and its answer is lost."""
 
         self.is_down = False
+        self.polled_at_once = 0
+        """How often one question for updates ended another."""
+
         self.now = 1_000
         self.forgets_to_wait = False
         """Whether it answers at once, as stand-ins do."""
@@ -226,6 +229,7 @@ class FakeTelegram:
             while not bot.updates and bot.polls == polls:
                 await self._changed.wait()
         if bot.polls != polls:
+            self.polled_at_once += 1
             raise RefusalError(
                 409,
                 "Conflict: terminated by other getUpdates request; make sure that only"

@@ -15,7 +15,7 @@ import trio
 
 from tests.bot_bed import GROUP, ZOE
 from tests.fakes.bot_api import FakeTelegram, refusal
-from tests.live.bot_server import on_a_socket
+from tests.fakes.bot_server import on_a_socket
 from tests.processes.running import ROOT
 
 if TYPE_CHECKING:

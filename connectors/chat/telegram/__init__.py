@@ -1,6 +1,10 @@
-"""Telegram, as far as it is pure: what its servers send, and what that says.
+"""Telegram: a bot for each agent, over the Bot API.
 
-`wire.py` has the shapes, `entities.py` the marks in a text, `updates.py` says what an
-update is to us. What we send there is written by `connectors/chat/markup/telegram.py`,
-and what may be sent stands in `connectors/chat/limits.py`.
+Begin with `transport.py`. Pure are `wire`, `errors`, `entities`, `updates`, `names` and
+`content`; what we send is written by `connectors/chat/markup/telegram.py`. `api` and
+`carrier` talk; `polling` asks for what is new, `hooked` has it brought; `listening`
+keeps one bot heard, `arrivals` and `handing` bring in what people write.
+
+Source of all wire facts: core.telegram.org/bots/api, and what its server and client
+libraries do.
 """
