@@ -15,6 +15,7 @@ from connectors.config import HttpConfig, TerminalConfig
 from connectors.matrix_config import MatrixConfig
 from connectors.model_checks import unknown
 from connectors.telegram_config import TelegramConfig
+from connectors.web_config import WebConfig
 from runtime.config import Complaint, close_to
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def access_of(connector: ConnectorConfig) -> AccessConfig | None:
     match connector:
         case TerminalConfig():
             return None
-        case HttpConfig():
+        case HttpConfig() | WebConfig():
             return connector.access
         case MatrixConfig() | TelegramConfig():
             return connector.access or AccessConfig()
@@ -54,7 +55,8 @@ def check_access(app: AppConfig) -> Iterator[Complaint]:
         access = access_of(connector)
         if access is not None:
             way: Way = ("connectors", name, "access")
-            owners, is_http = owners_of(name, app), isinstance(connector, HttpConfig)
+            owners = owners_of(name, app)
+            is_http = isinstance(connector, HttpConfig | WebConfig)
             yield from check_patterns(way, name, access)
             yield from check_denied(way, access, owners)
             yield from check_people(way, access)

@@ -40,8 +40,8 @@ from connectors.steward import Source as Guided
 from connectors.steward import steward_spec
 from connectors.stock import Stock, open_stock
 from connectors.transports import MakeTransport, Parts
-from connectors.web.openai_api import HttpTransport
 from connectors.web.operations import Operations
+from connectors.web.server import Served
 from connectors.web.webhooks import Door, Doors
 from connectors.webhook_doors import doors_of
 from runtime.clock import SystemClock
@@ -258,7 +258,7 @@ def _reserve_addresses(app: App, stack: AsyncExitStack) -> None:
     Why: a supervisor would try again for ever what only the operator can mend.
     """
     for transport in app.transports.values():
-        if isinstance(transport, HttpTransport):
+        if isinstance(transport, Served):
             stack.callback(transport.release)
             transport.reserve()
 

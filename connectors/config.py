@@ -48,6 +48,7 @@ from connectors.tool_config import (
     WebSearchConfig,
     WorkspaceConfig,
 )
+from connectors.web_config import WebConfig
 from connectors.webhook_config import WebhooksConfig
 from runtime.secret import Secret
 
@@ -125,7 +126,9 @@ class LogConfig(Struct, frozen=True, forbid_unknown_fields=True):
     0 writes each at once."""
 
 
-ConnectorConfig = TerminalConfig | HttpConfig | MatrixConfig | TelegramConfig
+ConnectorConfig = (
+    TerminalConfig | HttpConfig | MatrixConfig | TelegramConfig | WebConfig
+)
 
 
 class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):

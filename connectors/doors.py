@@ -20,7 +20,8 @@ from connectors.config import HttpConfig
 from connectors.drain import Drain
 from connectors.matrix_config import MatrixConfig
 from connectors.telegram_config import TelegramConfig
-from connectors.web.openai_api import HttpTransport
+from connectors.web.server import Served
+from connectors.web_config import WebConfig
 from runtime.errors import KernelError, MisuseError, SettingsError
 from runtime.logs import EventLog
 from runtime.supervisor import RestartChild, StartChild, StopChild
@@ -147,7 +148,7 @@ class Doors:
             SettingsError: its address cannot be listened on.
         """
         app = self._app
-        if isinstance(transport, HttpTransport):
+        if isinstance(transport, Served):
             if not transport.is_reserved:
                 reserve(transport)
             await self._open_loop()
@@ -180,7 +181,7 @@ class Doors:
 def told(name: str, config: AppConfig) -> object:
     """Give all that a transport is made from; what others look up left out."""
     own = config.connectors.get(name)
-    if isinstance(own, HttpConfig):
+    if isinstance(own, HttpConfig | WebConfig):
         return msgspec.structs.replace(own, access=None, retry_failures=False)
     if isinstance(own, MatrixConfig):
         own = msgspec.structs.replace(own, access=None, retry_failures=False)
@@ -198,7 +199,7 @@ def reserve(transport: Transport) -> None:
     Raises:
         SettingsError: it cannot be listened on.
     """
-    if isinstance(transport, HttpTransport):
+    if isinstance(transport, Served):
         try:
             transport.reserve()
         except OSError as error:
@@ -208,5 +209,5 @@ def reserve(transport: Transport) -> None:
 def let_go(transports: Iterable[Transport]) -> None:
     """Give back addresses that were taken and are not used."""
     for each in transports:
-        if isinstance(each, HttpTransport):
+        if isinstance(each, Served):
             each.release()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from connectors.web.openai_api import HttpTransport
+from connectors.web.server import Served
 from runtime.actor import Actor
 from runtime.child import ChildSpec
 from runtime.errors import DeclineStart
@@ -27,7 +27,7 @@ def edges_spec(bridge: Bridge, transports: Mapping[str, Transport]) -> ChildSpec
     """
 
     def start() -> Edges:
-        if not any(isinstance(each, HttpTransport) for each in transports.values()):
+        if not any(isinstance(each, Served) for each in transports.values()):
             raise DeclineStart
         return Edges(bridge)
 

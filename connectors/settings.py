@@ -42,7 +42,6 @@ from connectors.model_checks import (
     check_routing,
     check_sessions,
     find_zone,
-    is_loopback,
     unknown,
 )
 from connectors.notebook import check_notebook
@@ -52,6 +51,8 @@ from connectors.platform_checks import PLATFORMS, check_platforms
 from connectors.quiet_checks import check_quiet
 from connectors.servers_file import with_servers_file
 from connectors.standing import check_autonomous
+from connectors.web_checks import check_door, check_web
+from connectors.web_config import WebConfig
 from connectors.webhook_checks import check_webhooks
 from runtime.config import Complaint, close_to, load
 from runtime.errors import SettingsError
@@ -161,6 +162,7 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     yield from check_connectors(app)
     yield from check_access(app)
     yield from check_platforms(app)
+    yield from check_web(app)
     yield from check_webhooks(app)
     yield from check_hooks(app)
     yield from check_quiet(app)
@@ -375,8 +377,8 @@ def check_connectors(app: AppConfig) -> Iterator[Complaint]:
         yield from unknown(way, "connector", name, app.connectors)
     for name, connector in app.connectors.items():
         way = ("connectors", name)
-        if isinstance(connector, HttpConfig):
-            # Over HTTP each request names its agent.
+        if isinstance(connector, HttpConfig | WebConfig):
+            # Over HTTP each request names its agent, or its channel.
             yield from check_door(way, connector)
         elif isinstance(connector, PLATFORMS):
             pass  # each account is an agent's
@@ -385,13 +387,3 @@ def check_connectors(app: AppConfig) -> Iterator[Complaint]:
         ):
             hint = "set default_agent at the top, or add a route"
             yield Complaint(way, "nobody answers here", hint, is_warning=True)
-
-
-def check_door(way: Way, http: HttpConfig) -> Iterator[Complaint]:
-    """Refuse a server that others can reach and anybody may use."""
-    if http.api_key is None and not is_loopback(http.host):
-        text = (
-            f"without api_key, everybody who reaches {http.host!r} may use the agents"
-        )
-        hint = 'add api_key = { env = "CALLBOARD_API_KEY" }, or host = "127.0.0.1"'
-        yield Complaint((*way, "host"), text, hint)

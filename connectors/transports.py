@@ -16,6 +16,7 @@ from connectors.matrix_config import MatrixConfig
 from connectors.telegram_config import TelegramConfig
 from connectors.web.openai_api import HttpTransport
 from connectors.web.server import HttpSettings
+from connectors.web_config import WebConfig
 
 if TYPE_CHECKING:
     from actors.transport import Transport
@@ -31,9 +32,13 @@ MATRIX = "connectors.chat.matrix.making"
 TELEGRAM = "connectors.chat.telegram.making"
 """Imported only for settings with such a connector: its libraries take their time."""
 
+WEB = "connectors.web.eliza.making"
+"""Likewise."""
+
 MakeTransport = Callable[["Parts"], "Transport"]
 MakeMatrix = Callable[[str, MatrixConfig, tuple[str, ...], "Parts"], "Transport"]
 MakeTelegram = Callable[[str, TelegramConfig, "Parts"], "Transport"]
+MakeWeb = Callable[[str, WebConfig, "Parts"], "Transport"]
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,16 @@ def telegram_transport(name: str, config: TelegramConfig) -> MakeTransport:
     return make
 
 
+def web_transport(name: str, config: WebConfig) -> MakeTransport:
+    """Say how a web channel is made."""
+
+    def make(parts: Parts) -> Transport:
+        made = cast("MakeWeb", importlib.import_module(WEB).make_transport)
+        return made(name, config, parts)
+
+    return make
+
+
 def serving(config: AppConfig) -> dict[str, MakeTransport]:
     """Choose the accounts that `callboard serve` runs: all but terminals."""
     chosen: dict[str, MakeTransport] = {}
@@ -119,6 +134,8 @@ def serving(config: AppConfig) -> dict[str, MakeTransport]:
                 chosen[name] = matrix_transport(name, connector, config.owners)
             case TelegramConfig():
                 chosen[name] = telegram_transport(name, connector)
+            case WebConfig():
+                chosen[name] = web_transport(name, connector)
             case TerminalConfig():
                 pass
     return chosen

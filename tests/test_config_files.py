@@ -27,6 +27,7 @@ from connectors import model_config as models
 from connectors import notebook_config as notebook
 from connectors import telegram_config as telegram
 from connectors import tool_config as tools
+from connectors import web_config as web
 from connectors import webhook_config as hooks
 from connectors.commands import shipped_settings
 from connectors.config import AppConfig
@@ -53,6 +54,7 @@ SECRETS = {
     "MATRIX_TOKEN": "syt-for-this-test",
     "TELEGRAM_TOKEN": "7:AAAA-for-this-test-alone-BBBBBBBBBB",
     "TELEGRAM_WEBHOOK_SECRET": "for-this-test-alone",
+    "CALLBOARD_WEB_KEY": "web-for-this-test",
 }
 
 # A setting that is unset by default: `# key = value`, not indented, no sentence.
@@ -63,7 +65,7 @@ OUT_OF_FORCE = re.compile(r"^#: ?", re.MULTILINE)
 NEEDED = {
     "events",
     *("script", "model", "agent", "kind", "scope", "may_use"),
-    *("homeserver", "user", "token"),
+    *("homeserver", "user", "token", "key"),
     *("secret", "chat", "task", "url"),
 }
 """Settings without a default; default.toml shows an example of each."""
@@ -89,6 +91,7 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
     context = found["agent_defaults"]["context"]
     accounts = cast("dict[str, Table]", found["connectors"]["matrix"]["accounts"])
     bots = cast("dict[str, Table]", found["connectors"]["telegram"]["accounts"])
+    keys = cast("dict[str, Table]", found["connectors"]["web"]["keys"])
     incoming = cast("dict[str, Table]", found["webhooks"]["in"])
     outgoing = cast("dict[str, Table]", found["webhooks"]["out"])
     return [
@@ -144,6 +147,8 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (matrix.MatrixAccountConfig, accounts["anna"]),
         (telegram.TelegramConfig, found["connectors"]["telegram"]),
         (telegram.TelegramAccountConfig, bots["anna"]),
+        (web.WebConfig, found["connectors"]["web"] | {"keys": {}}),
+        (web.WebKeyConfig, keys["page"]),
         (HookConfig, found["hooks"]["words"]),
         (further.McpServerConfig, found["mcpServers"]["files"]),
         (further.SkillsConfig, cast("Table", found["skills"])),
@@ -217,7 +222,7 @@ def test_what_default_toml_gives_an_example_of_is_marked_as_needed() -> None:
     for kind, table in tables(default_text()):
         needed = set(table) - set(defaults(kind))
         assert needed <= NEEDED | names(AppConfig), kind.__name__
-    assert default_text().count("# Needed: ") == 17
+    assert default_text().count("# Needed: ") == 18
 
 
 def test_default_toml_has_a_reason_above_every_setting() -> None:

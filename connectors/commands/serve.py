@@ -20,7 +20,7 @@ from connectors.commands.running import (
 )
 from connectors.reloading import Reloading, Ways
 from connectors.transports import serving
-from connectors.web.openai_api import HttpTransport
+from connectors.web.server import Served
 from runtime.signals import has_terminal
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ async def _run(source: Source, hangup: Hangup, is_told: trio.Event) -> None:
 async def _announce(app: App) -> None:
     """Say where clients can connect, once they can."""
     for name, transport in app.transports.items():
-        if isinstance(transport, HttpTransport):
+        if isinstance(transport, Served):
             host, port = await transport.wait_listening()
             place = f"[{host}]" if ":" in host else host
             tell_address(f"{name}: listening on http://{place}:{port}")

@@ -103,6 +103,11 @@ class Connection(HttpToolsProtocol):
         text = f"{msg} This is an HTTP server; is that what was sent?"
         self._answer(ApiError(400, text, code="invalid_http"))
 
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection over; from now on it has other clocks."""
+        self._clear_deadline()
+        super().handle_websocket_upgrade()
+
     def _unsupported_upgrade_warning(self) -> None:
         """Say nothing: the request is answered as if it had asked for no upgrade."""
 

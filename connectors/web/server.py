@@ -12,7 +12,7 @@ import hmac
 import ipaddress
 import socket
 from http import HTTPStatus
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 import msgspec
 import uvicorn
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import BaseRoute
+    from starlette.types import ASGIApp
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
@@ -66,8 +67,37 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat: float = 15.0
     """Seconds between the comments that keep a silent stream open."""
 
+    max_frame_bytes: int = 0
+    """Longest message on a WebSocket, in bytes; 0: there are none."""
+
     stall_timeout: float = 30.0
     """Seconds a client may leave an answer unread once all buffers are full."""
+
+
+@runtime_checkable
+class Served(Protocol):
+    """A transport that is a server of its own, on the edge's loop."""
+
+    def reserve(self) -> None:
+        """Take the address now, so that one that is taken stops the program's start.
+
+        Raises:
+            ListenError: the address cannot be listened on.
+        """
+        ...
+
+    def release(self) -> None:
+        """Give back what `reserve` took, if it was not used."""
+        ...
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether its address is taken, and waits for `listen`."""
+        ...
+
+    async def wait_listening(self) -> tuple[str, int]:
+        """Wait until clients can connect; gives host and port."""
+        ...
 
 
 def open_socket(settings: HttpSettings) -> socket.socket:
@@ -140,7 +170,7 @@ async def on_bug(request: Request, _error: Exception) -> Response:
 
 
 async def serve(
-    app: Starlette,
+    app: ASGIApp,
     sock: socket.socket,
     settings: HttpSettings,
     on_stop: Callable[[], None],
@@ -163,7 +193,8 @@ async def serve(
     config = uvicorn.Config(
         app,
         http=connection_type(limits),
-        ws="none",
+        ws="wsproto" if settings.max_frame_bytes else "none",
+        ws_max_size=settings.max_frame_bytes,
         lifespan="off",
         log_config=None,
         log_level="warning",

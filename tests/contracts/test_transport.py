@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from actors.messages import Inbound
 
 ALL = pytest.mark.parametrize(
-    "name", ["fake", "terminal", "room", "http", "matrix", "telegram"]
+    "name", ["fake", "terminal", "room", "http", "matrix", "telegram", "web"]
 )
 
 
@@ -230,8 +230,8 @@ async def test_a_cancelled_listener_ends_and_refuses_answers(name: str) -> None:
         with trio.fail_after(5):
             await stage.ended.wait()
         # Platforms keep chats: whoever listens next says what is still to be said.
-        is_platform = name in {"matrix", "telegram"}
-        later = DeliveryBusyError if is_platform else DeliveryRefusedError
+        keeps = name in {"matrix", "telegram", "web"}
+        later = DeliveryBusyError if keeps else DeliveryRefusedError
         with pytest.raises(later):
             await stage.transport.deliver(answer(inbound, "too late"))
         stage.transport.show_draft(draft(inbound, "too late"))

@@ -56,5 +56,18 @@ get_aimock() {
   npm install --prefix .live --no-audit --no-fund --silent "$package@$version"
 }
 
+get_eliza() {
+  # The official client of the ElizaOS API, unmodified, and that of Socket.IO.
+  local client='@elizaos/api-client' version='1.7.2' socket='socket.io-client'
+  local there=".live/node_modules/$client/package.json"
+  if [[ -f $there && -d .live/node_modules/$socket ]] \
+    && grep -q "\"version\": \"$version\"" "$there"; then
+    return
+  fi
+  npm install --prefix .live --no-audit --no-fund --silent \
+    "$client@$version" "$socket@4"
+}
+
 get_promtool
 get_aimock
+get_eliza

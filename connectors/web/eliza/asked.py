@@ -1,0 +1,202 @@
+"""What clients ask in the bodies of their requests, and how it is read; pure.
+
+Bodies are read in both spellings: of the official server (`channel_id`) and of its
+client (`channelId`). What a client does not say has a default, if there can be one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from connectors.web.eliza.errors import wrong
+from connectors.web.eliza.ids import ZERO, Uuid
+from connectors.web.eliza.shapes import ChannelType, Json
+
+T = TypeVar("T")
+
+Words = Annotated[str, Meta(min_length=1, max_length=1_000_000)]
+Short = Annotated[str, Meta(min_length=1, max_length=200)]
+Wait = Literal["websocket", "http", "sse"]
+
+HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
+
+OLD_NAMES = {
+    "server_id": "message_server_id",
+    "room_id": "channel_id",
+    "participant_ids": "participant_central_user_ids",
+    "mode": "transport",
+}
+"""Names that fields had before, and may have still."""
+
+OLD_MODES = {"sync": "http", "stream": "sse"}
+
+LARGEST_METADATA = 10_240
+"""Bytes of metadata, written as JSON."""
+
+
+class ServerAsked(Struct, frozen=True):
+    """`POST /message-servers`."""
+
+    name: Short
+    source_type: str = "callboard"
+    source_id: str | None = None
+    metadata: Json | None = None
+
+
+class ChannelAsked(Struct, frozen=True):
+    """`POST /channels`, also of a group."""
+
+    name: Short
+    type: ChannelType | None = None
+    message_server_id: Uuid = ZERO
+    participant_central_user_ids: tuple[Uuid, ...] | None = None
+    source_type: str = ""
+    source_id: str | None = None
+    topic: str | None = None
+    metadata: Json | None = None
+
+
+class ChannelChange(Struct, frozen=True):
+    """`PATCH /channels/:id`."""
+
+    name: Short | None = None
+    participant_central_user_ids: tuple[Uuid, ...] | None = None
+    metadata: Json | None = None
+
+
+class AgentAsked(Struct, frozen=True):
+    """Which agent is meant."""
+
+    agent_id: str = ""
+
+
+class MessageAsked(Struct, frozen=True):
+    """`POST /channels/:id/messages`."""
+
+    content: Words
+    author_id: Uuid | None = None
+    message_server_id: Uuid = ZERO
+    message_id: Uuid | None = None
+    in_reply_to_message_id: Uuid | None = None
+    raw_message: Json | None = None
+    metadata: Json | None = None
+    attachments: list[Json] | None = None
+    source_type: str = "eliza_gui"
+    source_id: str | None = None
+    author_display_name: str = ""
+    transport: Wait = "websocket"
+
+
+class SubmitAsked(Struct, frozen=True):
+    """`POST /submit`: what an agent says, by whatever program it runs in."""
+
+    channel_id: Uuid
+    content: Annotated[str, Meta(max_length=1_000_000)]
+    message_server_id: Uuid | None = None
+    author_id: Uuid | None = None
+    agent_id: Uuid | None = None
+    message_id: Uuid | None = None
+    in_reply_to_message_id: Uuid | None = None
+    source_type: str = "agent_response"
+    source_id: str | None = None
+    raw_message: Json | None = None
+    metadata: Json | None = None
+
+
+class ExternalAsked(Struct, frozen=True):
+    """One message of `POST /ingest-external`."""
+
+    content: Words
+    channel_id: Uuid
+    message_server_id: Uuid = ZERO
+    author_id: str = ""
+    author_display_name: str = ""
+    message_id: str = ""
+    source_id: str | None = None
+    source_type: str = "external"
+    in_reply_to_message_id: Uuid | None = None
+    raw_message: Json | None = None
+    metadata: Json | None = None
+
+
+class ManyAsked(Struct, frozen=True):
+    """Several of them at once."""
+
+    messages: Annotated[tuple[Json, ...], Meta(max_length=100)]
+
+
+class CompleteAsked(Struct, frozen=True):
+    """`POST /complete`."""
+
+    channel_id: Uuid | None = None
+    message_id: Uuid | None = None
+    message_server_id: Uuid | None = None
+    status: str = "completed"
+    error: str | None = None
+
+
+class WordsAsked(Struct, frozen=True):
+    """`PATCH /messages/:id`."""
+
+    content: Words
+
+
+class SearchAsked(Struct, frozen=True):
+    """`POST /messages/search`."""
+
+    query: str = ""
+    channel_id: Uuid | None = None
+    author_id: Uuid | None = None
+    before: int | str | None = msgspec.field(default=None, name="to")
+    after: int | str | None = msgspec.field(default=None, name="from")
+    limit: Annotated[int, Meta(ge=1, le=200)] = 50
+
+
+class SyncedChannel(Struct, frozen=True, rename="camel"):
+    """One channel of `POST /message-servers/:id/sync-channels`."""
+
+    name: Short
+    type: ChannelType = "GROUP"
+    source_id: str = ""
+    source_type: str = ""
+
+
+class SyncAsked(Struct, frozen=True):
+    """`POST /message-servers/:id/sync-channels`."""
+
+    channels: Annotated[tuple[SyncedChannel, ...], Meta(max_length=1_000)] = ()
+
+
+def read(body: Json, shape: type[T]) -> T:
+    """Read a body.
+
+    Raises:
+        ApiError: 400, with the field that is wrong.
+    """
+    fields: Json = {}
+    for name, value in body.items():
+        snake = HUMP.sub(lambda found: f"_{found.group(1).lower()}", name)
+        fields.setdefault(OLD_NAMES.get(snake, snake), value)
+    mode = fields.get("transport")
+    if isinstance(mode, str):
+        fields["transport"] = OLD_MODES.get(mode, mode)
+    check_metadata(fields.get("metadata"))
+    try:
+        return msgspec.convert(fields, shape, strict=True)
+    except msgspec.ValidationError as error:
+        text, _, where = str(error).partition(" - at `$")
+        raise wrong(text, where.strip(".`")) from None
+
+
+def check_metadata(metadata: object) -> None:
+    """Refuse metadata that is too long.
+
+    Raises:
+        ApiError: 400.
+    """
+    if metadata and len(msgspec.json.encode(metadata)) > LARGEST_METADATA:
+        raise wrong(f"is longer than {LARGEST_METADATA} bytes", "metadata")

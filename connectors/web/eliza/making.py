@@ -1,0 +1,56 @@
+"""Makes the web channel of one connector from settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from connectors.web.eliza.transport import Surroundings, WebTransport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from connectors.bridge import Bridge
+    from connectors.web_config import WebConfig
+    from runtime.clock import Clock
+    from runtime.store import Store
+
+
+class Given(Protocol):
+    """What every transport is made from, as far as this one needs it."""
+
+    @property
+    def clock(self) -> Clock:
+        """Gives Unix seconds."""
+        ...
+
+    @property
+    def bridge(self) -> Bridge:
+        """Its loop runs the server."""
+        ...
+
+    @property
+    def store(self) -> Store:
+        """Keeps what there is."""
+        ...
+
+    @property
+    def agents(self) -> Callable[[], tuple[str, ...]]:
+        """Names those that people can speak to now."""
+        ...
+
+
+def make_transport(name: str, config: WebConfig, given: Given) -> WebTransport:
+    """Make the transport of one connector.
+
+    Args:
+        name: of the connector.
+        config: its settings.
+        given: what transports are made from.
+    """
+    surroundings = Surroundings(
+        bridge=given.bridge,
+        store=given.store,
+        clock=given.clock,
+        agents=given.agents,
+    )
+    return WebTransport(name, config, surroundings)

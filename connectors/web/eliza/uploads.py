@@ -1,0 +1,122 @@
+"""Files that clients upload: kept in a folder, bounded in size and in number of bytes.
+
+Called in threads, never on a loop. A file's name is made here; what a client calls it
+is told back and never used.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KINDS = {
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+    "audio/wav": "wav",
+    "audio/ogg": "ogg",
+    "audio/webm": "webm",
+    "audio/mp4": "m4a",
+    "audio/aac": "aac",
+    "audio/flac": "flac",
+    "image/jpeg": "jpg",
+    "image/png": "png",
+    "image/gif": "gif",
+    "image/webp": "webp",
+    "video/mp4": "mp4",
+    "video/webm": "webm",
+    "application/pdf": "pdf",
+    "text/plain": "txt",
+}
+"""What may be uploaded, and how its file's name ends. Source: the official server."""
+
+TYPES = {ending: kind for kind, ending in KINDS.items() if kind != "audio/mp3"} | {
+    "webm": "video/webm"
+}
+
+NAME = re.compile(r"[0-9]{1,16}-[0-9a-f]{16}\.[a-z0-9]{2,4}")
+
+PLACES = ("channels", "agents")
+
+
+class FullError(Exception):
+    """No more bytes may be kept."""
+
+
+class Uploads:
+    """The folder.
+
+    Args:
+        folder: where it is; made when it is first needed.
+        limit: bytes of all files together.
+    """
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        self._folder = folder
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._used: int | None = None
+        """Bytes; None: not counted yet."""
+
+    def save(self, place: str, owner: str, kind: str, content: bytes, now: int) -> str:
+        """Keep a file; give its name.
+
+        Args:
+            place: one of `PLACES`.
+            owner: the id of the channel or agent; a UUID.
+            kind: one of `KINDS`.
+            content: all of it.
+            now: milliseconds since 1970.
+
+        Raises:
+            FullError: there is no room for it.
+            OSError: the disk fails.
+        """
+        with self._lock:
+            used = self._count() if self._used is None else self._used
+            if used + len(content) > self._limit:
+                text = f"uploads may take {self._limit} bytes in all; delete channels"
+                raise FullError(text)
+            folder = self._folder / place / owner
+            folder.mkdir(parents=True, exist_ok=True)
+            name = f"{now}-{secrets.token_hex(8)}.{KINDS[kind]}"
+            unfinished = folder / f"{name}.part"
+            unfinished.write_bytes(content)
+            unfinished.replace(folder / name)
+            self._used = used + len(content)
+            return name
+
+    def find(self, place: str, owner: str, name: str) -> Path | None:
+        """Give a file; None: there is none."""
+        if place not in PLACES or not NAME.fullmatch(name):
+            return None
+        found = self._folder / place / owner / name
+        return found if found.is_file() else None
+
+    def tidy(self, channels: frozenset[str], before: float) -> None:
+        """Delete the files of channels that are gone, and what is too old.
+
+        Args:
+            channels: ids of those that there are.
+            before: Unix seconds.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        with self._lock:
+            for folder in self._folder.glob("channels/*"):
+                if folder.name not in channels:
+                    shutil.rmtree(folder)
+            for file in self._folder.glob("*/*/*"):
+                if file.stat().st_mtime < before:
+                    file.unlink()
+            self._used = self._count()
+
+    def _count(self) -> int:
+        files = self._folder.glob("*/*/*")
+        return sum(each.stat().st_size for each in files)

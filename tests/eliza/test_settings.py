@@ -1,0 +1,62 @@
+"""What does not go together in the settings of web channels is told at its place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from connectors.settings import load_app
+from connectors.transports import serving
+from runtime.errors import SettingsError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BASE = """\
+[models.scripted]
+kind = "scripted"
+script = "rules.toml"
+[agents.anna]
+prompt = "You are Anna."
+[connectors.web]
+kind = "web"
+"""
+KEYS = {"ONE": "the first of two keys", "TWO": "the other one of both"}
+PAGE = '[connectors.web.keys.page]\nkey = { env = "TWO" }\n'
+
+
+def load(folder: Path, text: str) -> tuple[str, ...]:
+    """Load settings; gives the warnings."""
+    (folder / "rules.toml").write_text("", encoding="utf-8")
+    path = folder / "callboard.toml"
+    path.write_text(text, encoding="utf-8")
+    settings = load_app(path, KEYS)
+    assert [*serving(settings.value)] == ["web"]
+    assert KEYS["ONE"] not in repr(settings.value)
+    return tuple(map(str, settings.warnings))
+
+
+def test_few_words_are_enough(tmp_path: Path) -> None:
+    assert load(tmp_path, BASE) == ()
+    assert load(tmp_path, BASE + 'api_key = { env = "ONE" }\n' + PAGE) == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ('host = "0.0.0.0"\n', "may use the agents"),
+        ('origins = ["*"]\n', "every web page"),
+        ('origins = ["chat.example.org/"]\n', "no origin"),
+        ('api_key = { env = "TWO" }\n' + PAGE, "is the api_key"),
+        (PAGE + PAGE.replace("page", "other"), "that of 'page'"),
+        (PAGE + "scopes = []\n", "may do nothing"),
+        (PAGE + 'entity = "zoe"\n', "no UUID"),
+        ('[connectors.web.access]\npeople = "pairing"\n', "over HTTP"),
+    ],
+)
+def test_what_does_not_go_together_is_told(
+    more: str, told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SettingsError, match=told):
+        load(tmp_path, BASE + more)

@@ -1,0 +1,184 @@
+"""Proves what clients of Socket.IO are told, and who is not let in."""
+
+from __future__ import annotations
+
+import asyncio  # noqa: TID251  its clients live there
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import socketio
+
+from connectors.web_config import WebConfig, WebKeyConfig
+from runtime.secret import Secret
+from tests.fakes.eliza import ANNA, SAM, ZERO, ZOE, WebBed, draft, open_web
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+CLIENT_ID = "33333333-3333-3333-3333-333333333333"
+
+
+class Client:
+    """A client of Socket.IO, on the bridge's loop; hears everything."""
+
+    def __init__(self, bed: WebBed) -> None:
+        self.bed = bed
+        self.heard: list[tuple[str, Any]] = []
+        self.sio: Any = None
+
+    async def connect(self, entity: str) -> None:
+        self.sio = socketio.AsyncClient(reconnection=False)
+        self.sio.on("*", self._hear)
+        auth = {"entityId": entity}
+        ways = ["websocket"]
+        await self.sio.connect(self.bed.url, auth=auth, transports=ways)
+
+    async def _hear(self, event: str, payload: Any) -> None:
+        self.heard.append((event, payload))
+
+    async def emit(self, event: str, payload: Any) -> None:
+        await self.sio.emit(event, payload)
+
+    async def close(self) -> None:
+        await self.sio.disconnect()
+
+    async def next(self, event: str) -> Any:
+        """Wait for the next event of a kind."""
+        async with asyncio.timeout(5):
+            while True:
+                for index, (name, payload) in enumerate(self.heard):
+                    if name == event:
+                        del self.heard[: index + 1]
+                        return payload
+                await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def client_of(bed: WebBed, entity: str = ZOE) -> AsyncGenerator[Client]:
+    client = Client(bed)
+    await bed.bridge.call(client.connect, entity)
+    try:
+        yield client
+    finally:
+        await bed.bridge.call(client.close)
+
+
+async def on(bed: WebBed, fn: Callable[..., Awaitable[Any]], *args: Any) -> Any:
+    return await bed.bridge.call(fn, *args)
+
+
+def sending(channel: str, text: str) -> dict[str, Any]:
+    return {
+        "channelId": channel,
+        "senderId": ZOE,
+        "senderName": "Zoe",
+        "message": text,
+        "messageServerId": ZERO,
+        "messageId": CLIENT_ID,
+    }
+
+
+async def test_who_joins_is_told_what_is_said_and_who_speaks_gets_an_ack() -> None:
+    async with open_web() as bed, client_of(bed) as zoe:
+        channel = await bed.channel(ZOE, SAM, ANNA)
+        async with client_of(bed, SAM) as sam:
+            for each in (zoe, sam):
+                await on(bed, each.next, "connection_established")
+                join = {"type": 1, "payload": {"roomId": channel}}
+                await on(bed, each.emit, "message", join)
+                joined = await on(bed, each.next, "room_joined")
+                assert joined["channelId"] == channel
+            said = {"type": 2, "payload": sending(channel, "hello")}
+            await on(bed, zoe.emit, "message", said)
+            own = await on(bed, zoe.next, "messageBroadcast")
+            ack = await on(bed, zoe.next, "messageAck")
+            other = await on(bed, sam.next, "messageBroadcast")
+            assert own["clientMessageId"] == ack["clientMessageId"] == CLIENT_ID
+            assert "clientMessageId" not in other
+            assert own["id"] == ack["messageId"] == other["id"]
+            assert (other["text"], other["senderName"]) == ("hello", "Zoe")
+            for name in ("channelId", "roomId"):
+                assert other[name] == channel
+            assert other["serverId"] == other["messageServerId"] == ZERO
+            assert (await bed.ingress.next()).text == "hello"
+
+
+async def test_an_answer_comes_in_pieces_and_then_whole_under_one_id() -> None:
+    async with open_web() as bed, client_of(bed) as zoe:
+        channel = await bed.channel(ZOE, ANNA)
+        await on(bed, zoe.emit, "1", {"channelId": channel})
+        await on(bed, zoe.next, "channel_joined")
+        await on(bed, zoe.emit, "2", sending(channel, "hello"))
+        await on(bed, zoe.next, "messageAck")
+        inbound = await bed.ingress.next()
+        for piece in ("good ", "day"):
+            bed.transport.show_draft(draft(inbound, piece))
+        receipt = await bed.answer(inbound, "good day")
+        pieces = [await on(bed, zoe.next, "messageStreamChunk") for _ in range(2)]
+        assert [each["index"] for each in pieces] == [0, 1]
+        assert "".join(each["chunk"] for each in pieces) == "good day"
+        whole = await on(bed, zoe.next, "messageBroadcast")
+        assert whole["id"] == receipt == pieces[0]["messageId"]
+        assert (whole["text"], whole["senderId"]) == ("good day", ANNA)
+        bed.transport.show_draft(draft(inbound, "and", "ben"))
+        await bed.transport.settle(inbound.correlation_id, "dead")
+        broken = await on(bed, zoe.next, "messageStreamError")
+        assert broken["partialText"] == "and"
+
+
+async def test_what_changes_in_a_channel_is_told_and_its_end() -> None:
+    async with open_web() as bed, client_of(bed) as zoe:
+        channel = await bed.channel(ZOE)
+        said = await bed.say(channel, "hello")
+        await on(bed, zoe.emit, "1", {"channelId": channel})
+        await on(bed, zoe.next, "channel_joined")
+        path = f"/api/messaging/channels/{channel}"
+        await bed.ask("PATCH", path, json={"name": "new"})
+        updated = await on(bed, zoe.next, "channelUpdated")
+        assert updated["updates"]["name"] == "new"
+        await bed.ask("DELETE", f"{path}/messages/{said['id']}")
+        assert (await on(bed, zoe.next, "messageDeleted"))["messageId"] == said["id"]
+        await bed.ask("DELETE", f"{path}/messages")
+        assert (await on(bed, zoe.next, "channelCleared"))["channelId"] == channel
+        await bed.ask("DELETE", path)
+        assert (await on(bed, zoe.next, "channelDeleted"))["channelId"] == channel
+
+
+async def test_a_channel_is_made_by_who_speaks_first_and_nonsense_is_refused() -> None:
+    async with open_web() as bed, client_of(bed) as zoe:
+        meant = {"isDm": True, "targetUserId": ANNA}
+        said = sending(CLIENT_ID, "hello") | {"metadata": meant}
+        await on(bed, zoe.emit, "2", said)
+        await on(bed, zoe.next, "messageAck")
+        inbound = await bed.ingress.next()
+        assert (inbound.agent, inbound.address.chat) == ("anna", CLIENT_ID)
+        for nonsense in ({"type": 5}, "text", {"type": 2, "payload": {"x": 1}}):
+            await on(bed, zoe.emit, "message", nonsense)
+            assert (await on(bed, zoe.next, "messageError"))["error"]
+        await on(bed, zoe.emit, "subscribe_logs", {})
+        told = await on(bed, zoe.next, "log_subscription_confirmed")
+        assert told["subscribed"] is False
+
+
+@pytest.mark.parametrize(
+    ("entity", "key", "why"),
+    [
+        ("", "the key of all", "entityId"),
+        (ZOE, "another key", "API Key"),
+        (SAM, "the key of zoe", "speaks for"),
+    ],
+)
+async def test_who_may_not_connect_is_told_why(entity: str, key: str, why: str) -> None:
+    own = WebKeyConfig(key=Secret("the key of zoe"), entity=ZOE)
+    config = WebConfig(port=0, api_key=Secret("the key of all"), keys={"zoe": own})
+    async with open_web(config) as bed:
+        path = "/socket.io/?EIO=4&transport=polling"
+        opened = (await bed.client.get(path)).text
+        here = f"{path}&sid={json.loads(opened[1:])['sid']}"
+        auth = json.dumps({"entityId": entity, "apiKey": key})
+        await bed.client.post(here, content=f"40{auth}")
+        answer = (await bed.client.get(here)).text
+        assert answer.startswith("44")
+        assert why in answer
