@@ -230,6 +230,16 @@ def test_the_models_of_a_local_server_are_found_and_one_is_tried(
     assert f'model = "tiny:1b"\nbase_url = "{site.url}"\n' in text
 
 
+def test_a_key_that_was_found_goes_to_its_own_provider_alone(tmp_path: Path) -> None:
+    with open_little_site({}) as site:
+        flags = ("--model", "openai/tiny", "--base-url", f"{site.url}/v1")
+        init(tmp_path, *flags, OPENAI_API_KEY=KEY)
+        assert site.asked
+        assert KEY not in str(site.headers)
+        init(tmp_path, *flags, "--key-env", "OPENAI_API_KEY", OPENAI_API_KEY=KEY)
+        assert site.headers[-1]["authorization"] == f"Bearer {KEY}"
+
+
 def test_a_model_that_refuses_tools_gets_none(tmp_path: Path) -> None:
     said = b'{"message":{"content":"ready"},"done":true,"done_reason":"stop"}\n'
     answers = {
