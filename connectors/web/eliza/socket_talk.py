@@ -17,9 +17,9 @@ from connectors.web.eliza.shapes import Channel, Message
 from connectors.web.eliza.speech import Said
 
 if TYPE_CHECKING:
+    from connectors.web.eliza.keys import Who
     from connectors.web.eliza.parts import Parts
     from connectors.web.eliza.shapes import Json
-    from connectors.web.eliza.sockets import Who
 
 ACK = "received_by_server_and_processing"
 

@@ -15,7 +15,7 @@ import msgspec
 from starlette.requests import Request
 
 from connectors.web.eliza.ids import is_uuid
-from connectors.web.eliza.keys import Caller, not_let_in
+from connectors.web.eliza.keys import Who, not_let_in
 from connectors.web.eliza.shapes import Json, iso
 from connectors.web.eliza.streams import Streams
 from connectors.web.eliza.telling import News
@@ -46,13 +46,6 @@ LONGEST_FRAME = 1_000_000
 
 JOIN, SEND = 1, 2
 """What a `message` is about, by its `type`."""
-
-
-class Who(msgspec.Struct, frozen=True):
-    """Whoever has connected."""
-
-    caller: Caller
-    entity: str
 
 
 class Direct(msgspec.Struct, frozen=True):
