@@ -30,7 +30,6 @@ from connectors.drain import Drain
 from connectors.edges import edges_spec
 from connectors.furnishing import furnished, persona_folders, settled
 from connectors.hooking import Hooking
-from connectors.hooks.tree import book_of
 from connectors.kit import Kit, Workbench
 from connectors.model_checks import find_zone
 from connectors.personas import Personas
@@ -170,7 +169,7 @@ async def open_app(
             ids=IdSource(clock),
             metrics=line,
             in_force=InForce(furnished(None, config, Kit(), {})),
-            hooks=book_of(hooking.hooks),
+            hooks=hooking.book,
             receipt_key=receipt_key.load_or_make(Path(config.store.path)),
             redact=redact,
             read_checklist=read_checklist,

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from connectors.hooks.figures import HookFigures
-from connectors.hooks.tree import Ground, hook_specs
+from actors.hooking import HookBook
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
@@ -25,6 +24,12 @@ LOG = EventLog("hooks")
 
 INTERCEPTORS = "connectors.skills.interceptors"
 """Imported only for settings with skills that may have messages for themselves."""
+
+TREE = "connectors.hooks.tree"
+"""Imported only for settings with hooks."""
+
+BookOf = Callable[["Mapping[str, HookConfig]"], HookBook]
+Branches = Callable[..., "tuple[ChildSpec, ...]"]
 
 AddHooks = Callable[
     ["AppConfig"], "tuple[Mapping[str, HookConfig], Iterable[SettingsError]]"
@@ -57,6 +62,14 @@ class Hooking:
         self._workspace = Path(config.workspace.path).absolute()
         self._sandbox = sandbox
 
+    @property
+    def book(self) -> HookBook:
+        """Say who is asked about what."""
+        if not self.hooks:
+            return HookBook()
+        made = cast("BookOf", importlib.import_module(TREE).book_of)
+        return made(self.hooks)
+
     def branches(
         self, metrics: Metrics, store: Store, clock: Clock
     ) -> tuple[ChildSpec, ...]:
@@ -69,6 +82,5 @@ class Hooking:
         """
         if not self.hooks:
             return ()
-        figures = HookFigures(metrics)
-        ground = Ground(self._sandbox, self._workspace, figures, store, clock)
-        return hook_specs(self.hooks, ground)
+        made = cast("Branches", importlib.import_module(TREE).branches)
+        return made(self.hooks, self._sandbox, self._workspace, metrics, store, clock)

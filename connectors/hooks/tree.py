@@ -18,6 +18,7 @@ import trio
 
 from actors.hooking import HookBook
 from actors.rules.hooking import HookSpec
+from connectors.hooks.figures import HookFigures
 from connectors.hooks.function import loaded
 from connectors.hooks.hook import Hook, Settings
 from connectors.hooks.link import Link
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 
     from connectors.hook_config import HookConfig
     from connectors.hooks.connection import Connect, Connection
-    from connectors.hooks.figures import HookFigures
     from connectors.sandbox.runner import Sandbox
     from runtime.clock import Clock
+    from runtime.metrics import Metrics
     from runtime.store import Store
 
 HOMES = ".hooks"
@@ -82,6 +83,19 @@ def spec_of(name: str, config: HookConfig) -> HookSpec:
         timeout=config.timeout,
         is_closed=config.on_failure == "closed",
     )
+
+
+def branches(
+    hooks: Mapping[str, HookConfig],
+    sandbox: Sandbox,
+    workspace: Path,
+    metrics: Metrics,
+    store: Store,
+    clock: Clock,
+) -> tuple[ChildSpec, ...]:
+    """Say how the actors of all hooks are started; as `Hooking.branches`."""
+    ground = Ground(sandbox, workspace, HookFigures(metrics), store, clock)
+    return hook_specs(hooks, ground)
 
 
 def hook_specs(
