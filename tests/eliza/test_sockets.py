@@ -1,5 +1,8 @@
 """Proves what clients of Socket.IO are told, and who is not let in."""
 
+# The library says nothing of its types:
+# pyright: reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import asyncio  # noqa: TID251  its clients live there

@@ -63,13 +63,6 @@ class Caller(msgspec.Struct, frozen=True):
         return self.entity
 
 
-class Who(msgspec.Struct, frozen=True):
-    """Whoever has connected."""
-
-    caller: Caller
-    entity: str
-
-
 NOBODY = Caller("", frozenset())
 """Who has shown no key, where nobody need show one."""
 

@@ -13,15 +13,22 @@ import msgspec
 from connectors.web.eliza.asked import Words, read
 from connectors.web.eliza.errors import forbidden
 from connectors.web.eliza.ids import ZERO, Uuid, to_uuid
+from connectors.web.eliza.keys import Caller
 from connectors.web.eliza.shapes import Channel, Message
 from connectors.web.eliza.speech import Said
 
 if TYPE_CHECKING:
-    from connectors.web.eliza.keys import Who
     from connectors.web.eliza.parts import Parts
     from connectors.web.eliza.shapes import Json
 
 ACK = "received_by_server_and_processing"
+
+
+class Who(msgspec.Struct, frozen=True):
+    """Whoever has connected."""
+
+    caller: Caller
+    entity: str
 
 
 class JoinAsked(msgspec.Struct, frozen=True):

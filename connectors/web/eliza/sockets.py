@@ -15,8 +15,9 @@ import msgspec
 from starlette.requests import Request
 
 from connectors.web.eliza.ids import is_uuid
-from connectors.web.eliza.keys import Who, not_let_in
+from connectors.web.eliza.keys import not_let_in
 from connectors.web.eliza.shapes import Json, iso
+from connectors.web.eliza.socket_talk import Talk, Who
 from connectors.web.eliza.streams import Streams
 from connectors.web.eliza.telling import News
 from connectors.web.errors import EXPECTED_ERRORS, ApiError, translate
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from actors.deliveries import Draft
     from connectors.web.eliza.parts import Parts
-    from connectors.web.eliza.socket_talk import Talk
 
 
 LOG = EventLog("web")
