@@ -185,3 +185,15 @@ async def test_who_may_not_connect_is_told_why(entity: str, key: str, why: str) 
         answer = (await bed.client.get(here)).text
         assert answer.startswith("44")
         assert why in answer
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [("", 200), ("own", 200), ("https://a.example", 200), ("https://b.example", 400)],
+)
+async def test_only_own_pages_and_listed_ones_connect(origin: str, status: int) -> None:
+    async with open_web(WebConfig(port=0, origins=("https://a.example",))) as bed:
+        named = bed.url if origin == "own" else origin
+        headers = {"Origin": named} if named else {}
+        path = "/socket.io/?EIO=4&transport=polling"
+        assert (await bed.client.get(path, headers=headers)).status_code == status

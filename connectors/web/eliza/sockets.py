@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.requests import Request
 
+from connectors.web.eliza.desk import is_listed
 from connectors.web.eliza.ids import is_uuid
 from connectors.web.eliza.keys import not_let_in
 from connectors.web.eliza.shapes import Json, iso
@@ -70,13 +71,11 @@ class Sockets:
         self._who: dict[str, Who] = {}
         self._queue: asyncio.Queue[News | Direct] = asyncio.Queue(MOST_TOLD)
         self._streams = Streams()
-        origins = parts.config.origins
         # Why imported here: an extra, and it takes its time.
         self._library = importlib.import_module("socketio")
         self._server: Any = self._library.AsyncServer(
             async_mode="asgi",
-            # None: pages of this server alone.
-            cors_allowed_origins="*" if "*" in origins else list(origins) or None,
+            cors_allowed_origins=self._may_ask,
             ping_interval=25,
             ping_timeout=20,
             max_http_buffer_size=LONGEST_FRAME,
@@ -194,6 +193,14 @@ class Sockets:
         text = "Connected to the Callboard Socket.IO server"
         hello: Json = {"message": text, "socketId": sid}
         self.tell(Direct(sid, "connection_established", hello))
+
+    def _may_ask(self, origin: str | None, environ: dict[str, str]) -> bool:
+        """Whether a page may connect: one of this server, or one that is listed."""
+        host = environ.get("HTTP_HOST", "")
+        own = {f"http://{host}", f"https://{host}"}
+        return (
+            not origin or origin in own or is_listed(origin, self._parts.config.origins)
+        )
 
     def _let_in(self, request: Request, key: str, entity: str) -> Who:
         parts = self._parts
