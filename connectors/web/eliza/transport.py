@@ -17,7 +17,7 @@ import trio
 
 from actors.deliveries import Abilities
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
-from connectors.crossing import BridgeError
+from connectors.crossing import BridgeBusyError, BridgeClosedError, BridgeError
 from connectors.web.eliza.api import make_api
 from connectors.web.eliza.awaiting import Awaiting
 from connectors.web.eliza.channels import Channels
@@ -239,9 +239,12 @@ class WebTransport:
 
     def _tell(self, news: News) -> None:
         """Tell whoever has joined a channel; on the kernel's side."""
-        with contextlib.suppress(BridgeError):
-            # Without the loop nobody has joined; they find it in the history.
+        try:
             self._given.bridge.post_edge(self._tell_edge, news)
+        except BridgeBusyError as error:
+            LOG.warning("event not told", kind=news.event, why=str(error))
+        except BridgeClosedError:
+            pass  # without the loop nobody has joined; they find it in the history
 
     def _tell_edge(self, news: News) -> None:
         if self._sockets is not None:
