@@ -238,9 +238,9 @@ RENEWED = (
         id="a child is renewed at its place, and keeps its ref and its mailbox",
         kids=(A, B, C),
         extra=(B,),
-        steps=("tell b busy & tell b x", "renew b & tell b y", "wait 9", "end"),
-        log="a up, b up, c up, b done 1, b down 1, b up 1, renew b ./b 1, b got x 1, "
-        "b got y 1, c down 10, b down 10, a down 10, end True 10",
+        steps=("tell b busy & tell b busy", "renew b & tell b y", "wait 8", "end"),
+        log="a up, b up, c up, b done 1, b down 1, b up 1, renew b ./b 1, b done 2, "
+        "b got y 2, c down 9, b down 9, a down 9, end True 9",
         ends="shutdown",
     ),
     Case(
