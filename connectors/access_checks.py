@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from actors.access_config import AccessConfig
 from actors.rules.globs import globs, is_wild
 from connectors.config import HttpConfig, TerminalConfig
+from connectors.discord_config import DiscordConfig
 from connectors.matrix_config import MatrixConfig
 from connectors.model_checks import unknown
 from connectors.telegram_config import TelegramConfig
@@ -35,7 +36,7 @@ def access_of(connector: ConnectorConfig) -> AccessConfig | None:
             return None
         case HttpConfig() | WebConfig():
             return connector.access
-        case MatrixConfig() | TelegramConfig():
+        case DiscordConfig() | MatrixConfig() | TelegramConfig():
             return connector.access or AccessConfig()
 
 

@@ -35,6 +35,7 @@ from actors.presence_config import PresenceConfig
 from actors.schedule_config import SchedulerConfig
 from actors.session_config import CompactionConfig, SessionConfig
 from connectors.config_tools import McpServerConfig, ServerName, SkillsConfig
+from connectors.discord_config import DiscordConfig
 from connectors.hook_config import HookConfig
 from connectors.matrix_config import MatrixConfig
 from connectors.memory_config import EmbedderConfig, MemorySettings
@@ -127,7 +128,12 @@ class LogConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 ConnectorConfig = (
-    TerminalConfig | HttpConfig | MatrixConfig | TelegramConfig | WebConfig
+    TerminalConfig
+    | HttpConfig
+    | DiscordConfig
+    | MatrixConfig
+    | TelegramConfig
+    | WebConfig
 )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from connectors.config import TerminalConfig
+from connectors.discord_checks import check_discord
+from connectors.discord_config import DiscordConfig
 from connectors.matrix_checks import check_matrix
 from connectors.matrix_config import MatrixConfig
 from connectors.telegram_checks import check_telegram
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from connectors.config import AppConfig, ConnectorConfig
     from runtime.config import Complaint
 
-PLATFORMS = (MatrixConfig, TelegramConfig)
+PLATFORMS = (DiscordConfig, MatrixConfig, TelegramConfig)
 """Settings of platforms on which each account is an agent's."""
 
 
@@ -31,5 +33,6 @@ def on_unknown_of(connector: ConnectorConfig) -> Literal["resend", "hold"]:
 
 def check_platforms(app: AppConfig) -> Iterator[Complaint]:
     """Check every connector of these kinds."""
+    yield from check_discord(app)
     yield from check_matrix(app)
     yield from check_telegram(app)

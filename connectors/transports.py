@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from connectors.config import AppConfig, HttpConfig, TerminalConfig
+from connectors.discord_config import DiscordConfig
 from connectors.gates import Gates
 from connectors.matrix_config import MatrixConfig
 from connectors.telegram_config import TelegramConfig
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from runtime.metrics import Metrics
     from runtime.store import Store
 
+DISCORD = "connectors.chat.discord.making"
 MATRIX = "connectors.chat.matrix.making"
 TELEGRAM = "connectors.chat.telegram.making"
 """Imported only for settings with such a connector: its libraries take their time."""
@@ -36,6 +38,7 @@ WEB = "connectors.web.eliza.making"
 """Likewise."""
 
 MakeTransport = Callable[["Parts"], "Transport"]
+MakeDiscord = Callable[[str, DiscordConfig, "Parts"], "Transport"]
 MakeMatrix = Callable[[str, MatrixConfig, tuple[str, ...], "Parts"], "Transport"]
 MakeTelegram = Callable[[str, TelegramConfig, "Parts"], "Transport"]
 MakeWeb = Callable[[str, WebConfig, "Parts"], "Transport"]
@@ -91,6 +94,16 @@ def http_transport(name: str, config: HttpConfig) -> MakeTransport:
     return make
 
 
+def discord_transport(name: str, config: DiscordConfig) -> MakeTransport:
+    """Say how the bots on Discord are made."""
+
+    def make(parts: Parts) -> Transport:
+        made = cast("MakeDiscord", importlib.import_module(DISCORD).make_transport)
+        return made(name, config, parts)
+
+    return make
+
+
 def matrix_transport(
     name: str, config: MatrixConfig, owners: tuple[str, ...]
 ) -> MakeTransport:
@@ -130,6 +143,8 @@ def serving(config: AppConfig) -> dict[str, MakeTransport]:
         match connector:
             case HttpConfig():
                 chosen[name] = http_transport(name, connector)
+            case DiscordConfig():
+                chosen[name] = discord_transport(name, connector)
             case MatrixConfig():
                 chosen[name] = matrix_transport(name, connector, config.owners)
             case TelegramConfig():

@@ -21,6 +21,7 @@ from actors.presence_config import PresenceConfig
 from actors.session_config import CompactionConfig, SessionConfig
 from connectors import config as edges
 from connectors import config_tools as further
+from connectors import discord_config as discord
 from connectors import matrix_config as matrix
 from connectors import memory_config as memory
 from connectors import model_config as models
@@ -51,6 +52,7 @@ SECRETS = {
     "OPENROUTER_API_KEY": "sk-or-for-this-test",
     "CALLBOARD_API_KEY": "key-for-this-test",
     "BRAVE_API_KEY": "key-for-this-test",
+    "DISCORD_TOKEN": "discord-for-this-test",
     "MATRIX_TOKEN": "syt-for-this-test",
     "TELEGRAM_TOKEN": "7:AAAA-for-this-test-alone-BBBBBBBBBB",
     "TELEGRAM_WEBHOOK_SECRET": "for-this-test-alone",
@@ -90,6 +92,7 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
     routes = cast("list[Table]", found["routes"])
     context = found["agent_defaults"]["context"]
     accounts = cast("dict[str, Table]", found["connectors"]["matrix"]["accounts"])
+    discords = cast("dict[str, Table]", found["connectors"]["discord"]["accounts"])
     bots = cast("dict[str, Table]", found["connectors"]["telegram"]["accounts"])
     keys = cast("dict[str, Table]", found["connectors"]["web"]["keys"])
     incoming = cast("dict[str, Table]", found["webhooks"]["in"])
@@ -143,6 +146,8 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (edges.HttpConfig, found["connectors"]["http"]),
         (access.AccessConfig, cast("Table", found["connectors"]["http"]["access"])),
         (access.AgentAccessConfig, cast("list[Table]", found["access"])[0]),
+        (discord.DiscordConfig, found["connectors"]["discord"]),
+        (discord.DiscordAccountConfig, discords["anna"]),
         (matrix.MatrixConfig, found["connectors"]["matrix"]),
         (matrix.MatrixAccountConfig, accounts["anna"]),
         (telegram.TelegramConfig, found["connectors"]["telegram"]),

@@ -20,9 +20,11 @@ from connectors.chat.matrix.errors import MatrixError, TokenError
 from connectors.chat.matrix.homeserver import Call, Homeserver, path_of
 from connectors.chat.matrix.wire import tables, text
 from connectors.commands.doctor_checks import Finding
+from connectors.commands.doctor_discord import discord_probes
 from connectors.commands.doctor_probes import Probe
 from connectors.commands.doctor_telegram import bot_probes
 from connectors.config import HttpConfig, TerminalConfig
+from connectors.discord_config import DiscordConfig
 from connectors.matrix_config import MatrixConfig
 from connectors.telegram_config import TelegramConfig
 
@@ -77,6 +79,8 @@ def connector_probes(
                 yield Probe(ABOUT, place, partial(at_terminal, place))
             case HttpConfig():
                 yield Probe(ABOUT, place, partial(look_at_door, place, config))
+            case DiscordConfig():
+                yield from discord_probes(name, config, transport)
             case MatrixConfig():
                 for agent, account in config.accounts.items():
                     whose = f"{place}.accounts.{agent}"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from actors.transport import Presence
     from tests.fakes.presence_stages import PresenceStage
 
-ALL = pytest.mark.parametrize("name", ["fake", "matrix", "telegram"])
+ALL = pytest.mark.parametrize("name", ["fake", "discord", "matrix", "telegram"])
 
 
 def presence_of(stage: PresenceStage) -> Presence:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from actors.messages import Inbound
 
 ALL = pytest.mark.parametrize(
-    "name", ["fake", "terminal", "room", "http", "matrix", "telegram", "web"]
+    "name",
+    ["fake", "terminal", "room", "http", "discord", "matrix", "telegram", "web"],
 )
 
 
@@ -230,7 +231,7 @@ async def test_a_cancelled_listener_ends_and_refuses_answers(name: str) -> None:
         with trio.fail_after(5):
             await stage.ended.wait()
         # Platforms keep chats: whoever listens next says what is still to be said.
-        keeps = name in {"matrix", "telegram", "web"}
+        keeps = name in {"discord", "matrix", "telegram", "web"}
         later = DeliveryBusyError if keeps else DeliveryRefusedError
         with pytest.raises(later):
             await stage.transport.deliver(answer(inbound, "too late"))

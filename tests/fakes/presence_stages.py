@@ -12,6 +12,8 @@ from connectors.chat.telegram.content import SIGNS
 from connectors.chat.telegram.names import read_message
 from tests.bot_bed import ZOE as ZOE_THERE
 from tests.bot_bed import BotBed
+from tests.discord_bed import DiscordBed, open_bed
+from tests.fakes.discord_world import CHANNEL
 from tests.fakes.presence import Screen
 from tests.matrix_bed import ANNA, ROOM, ZOE, MatrixBed
 
@@ -143,6 +145,34 @@ class TelegramStage:
         return [meant.get(each, each) for each in signs]
 
 
+class DiscordStage:
+    """A channel on Discord, in memory, by discord.py itself."""
+
+    agent = "anna"
+    address = Address("discord", CHANNEL)
+
+    def __init__(self, bed: DiscordBed) -> None:
+        self.transport = bed.transport
+        self._bed = bed
+
+    async def write(self) -> str:
+        return await self._bed.say("hello")
+
+    async def read(self, receipt: str) -> str | None:
+        await trio.lowlevel.checkpoint()
+        for each in self._bed.world.messages[CHANNEL]:
+            if each["id"] == receipt:
+                return str(each["content"])
+        return None
+
+    async def signs(self, message: str) -> list[str]:
+        await trio.lowlevel.checkpoint()
+        for each in self._bed.world.messages[CHANNEL]:
+            if each["id"] == message:
+                return [sign for _, sign in each["reactions"]]
+        return []
+
+
 @asynccontextmanager
 async def open_presence(name: str) -> AsyncGenerator[PresenceStage]:
     """Open the stage of a transport until the block ends."""
@@ -156,6 +186,10 @@ async def open_presence(name: str) -> AsyncGenerator[PresenceStage]:
         bots = BotBed("anna")
         async with bots.listening():
             yield TelegramStage(bots)
+        return
+    if name == "discord":
+        async with open_bed("anna") as discord, discord.listening():
+            yield DiscordStage(discord)
         return
     await trio.lowlevel.checkpoint()
     yield FakeStage()

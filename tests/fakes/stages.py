@@ -17,7 +17,9 @@ from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from tests.bot_bed import ZOE as ZOE_THERE
 from tests.bot_bed import BotBed
+from tests.discord_bed import DiscordBed, open_bed
 from tests.fakes.console import FakeConsole
+from tests.fakes.discord_world import ZOE as DISCORD_ZOE
 from tests.fakes.eliza import ANNA as ANNA_ID
 from tests.fakes.eliza import API, WebBed, open_web
 from tests.fakes.eliza import ZOE as ZOE_ID
@@ -353,6 +355,40 @@ class TelegramStage:
         await self.bed.server.wait_change()
 
 
+class DiscordStage:
+    """A direct chat with one bot, by discord.py itself."""
+
+    can_repeat = False
+
+    def __init__(self, bed: DiscordBed) -> None:
+        self.bed = bed
+        self.transport = bed.transport
+        self.ingress = bed.ingress
+        self.listening = trio.CancelScope()
+        self.ended = trio.Event()
+        self.chat = bed.world.direct(bed.bots["anna"])
+
+    async def write(self, text: str, key: str = "") -> None:
+        assert not key
+        await self.bed.say(text, channel=self.chat)
+
+    def acknowledged(self) -> int:
+        """Count the messages up to the place where the bot reads on."""
+        place = self.bed.bookmarks.places.get("anna")
+        after = place.after if place is not None else 0
+        return sum(
+            int(each["id"]) <= after
+            for each in self.bed.world.messages[self.chat]
+            if each["author"]["id"] == DISCORD_ZOE
+        )
+
+    def shown(self) -> str:
+        return "\n".join(self.bed.said(self.chat))
+
+    async def wait_change(self) -> None:
+        await trio.sleep(0.01)
+
+
 def content_of(line: str) -> str:
     """Give what one line of a stream, or an error, shows to the person."""
     text = line.removeprefix("data: ")
@@ -375,6 +411,14 @@ async def open_stage(name: str) -> AsyncGenerator[Stage]:
     if name == "web":
         async with open_web() as bed, trio.open_nursery() as nursery:
             yield WebStage(bed, await bed.channel(ZOE_ID, ANNA_ID, kind="DM"), nursery)
+            nursery.cancel_scope.cancel()
+        return
+    if name == "discord":
+        async with open_bed("anna") as bed, trio.open_nursery() as nursery:
+            discord = DiscordStage(bed)
+            nursery.start_soon(listen, discord)
+            await bed.wait(bed.all_hear)
+            yield discord
             nursery.cancel_scope.cancel()
         return
     stages: dict[str, Callable[[], Stage]] = {

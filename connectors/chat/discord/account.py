@@ -1,0 +1,114 @@
+"""One agent's bot, as the kernel knows it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+import trio
+
+from connectors.chat.discord.errors import (
+    FAULTS,
+    BusyError,
+    LostError,
+    ShutOutError,
+    read_error,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from connectors.bridge import Bridge
+    from connectors.chat.discord.bot import Bot
+    from connectors.discord_config import DiscordAccountConfig
+
+T = TypeVar("T")
+
+LEAVE_WITHIN = 3.0
+"""Seconds that the gateway may take to say goodbye."""
+
+
+class DiscordAccount:
+    """The bot of one agent, whether it runs or not.
+
+    Args:
+        agent: whose it is.
+        config: its token.
+        bridge: leads to where it runs.
+        timeout: seconds a request may take.
+    """
+
+    def __init__(
+        self, agent: str, config: DiscordAccountConfig, bridge: Bridge, timeout: float
+    ) -> None:
+        self.agent = agent
+        self.user = ""
+        """Its own id; empty before it was ever let in."""
+
+        self.bot: Bot | None = None
+        """What runs now."""
+
+        self.is_open = False
+        """Whether it listens, so that it may speak."""
+
+        self.refused = ""
+        """Why it is not let in; empty: nobody said that it is not."""
+
+        self.trouble = "it has not heard from Discord yet"
+        """Why it hears nothing now; empty: it does."""
+
+        self.settled = trio.Event()
+        """Set once it is known whether, and as whom, it is let in."""
+
+        token = config.token
+        self._token = token.reveal().strip() if token is not None else ""
+        self._bridge = bridge
+        self._timeout = timeout
+
+    async def run(self, bot: Bot) -> None:
+        """Follow the gateway until cancelled or until it ends.
+
+        Raises:
+            ShutOutError: it is not let in.
+            DiscordError: anything else; a new bot may have more luck.
+        """
+        self.bot = bot
+        try:
+            await self._bridge.call(bot.run_on_edge, self._token)
+        except FAULTS as error:
+            raise read_error(error) from error
+        finally:
+            self.bot = None
+            await self._end(bot)
+
+    async def _end(self, bot: Bot) -> None:
+        """Close a bot's connections, whatever happens meanwhile."""
+        with trio.CancelScope(shield=True), suppress(*FAULTS):
+            with trio.move_on_after(LEAVE_WITHIN):
+                await self._bridge.call(bot.end_on_edge)
+                return
+            await self._bridge.call(bot.cut_on_edge)
+
+    async def ask(self, do: Callable[[Bot], Awaitable[T]]) -> T:
+        """Have the bot do something.
+
+        Raises:
+            BusyError: not now.
+            LostError: nobody knows whether it was done.
+            RefusedError: never.
+            ShutOutError: it is not let in.
+        """
+        bot = self.bot
+        if bot is None:
+            raise BusyError(self.refused or "the bot does not run now")
+        with trio.move_on_after(self._timeout):
+            try:
+                return await self._bridge.call(do, bot)
+            except FAULTS as error:
+                raise read_error(error) from error
+        raise LostError(f"not done after {self._timeout:g} s")
+
+    def shut_out(self, error: ShutOutError) -> None:
+        """Note that it is not let in."""
+        self.refused = self.trouble = str(error)
+        self.settled.set()

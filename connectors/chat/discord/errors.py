@@ -1,0 +1,148 @@
+"""What goes wrong with Discord, and what it means; pure.
+
+DiscordError
+├── BusyError      not carried out, or safe to ask again; may know after how long
+├── LostError      asked, and nobody knows whether it was carried out
+├── RefusedError   asking again cannot help
+└── ShutOutError   the bot is not let in, and will not be before somebody mends it
+"""
+
+from __future__ import annotations
+
+import aiohttp
+import discord
+
+from connectors.crossing import BridgeError
+
+LONGEST_QUOTE = 200
+"""Characters of Discord's own words that are told."""
+
+UNAUTHORIZED, FORBIDDEN, TOO_MANY, SERVER_FAULT = 401, 403, 429, 500
+
+# Source: discord.py takes a 429 without a `Via` header for a ban by Cloudflare, which
+# Discord gives for 10 minutes after 10,000 invalid requests.
+BANNED_FOR = 600.0
+"""Seconds."""
+
+FAULTS = (
+    discord.DiscordException,
+    aiohttp.ClientError,
+    BridgeError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TimeoutError,
+    TypeError,
+    ValueError,
+)
+"""What discord.py raises: its own errors, those of the network, and whatever an answer
+that it does not understand makes of its code."""
+
+NOT_ASKED = (aiohttp.ClientConnectorError, ConnectionRefusedError, BridgeError)
+
+CLOSE_CODES = {
+    4004: "the token is not taken (4004): make a new one in the developer portal (Bot,"
+    " Reset Token)",
+    4010: "an invalid shard was named (4010)",
+    4011: "the bot is in so many servers that it must be sharded (4011), which"
+    " Callboard does not do",
+    4012: "Discord no longer speaks this version of its gateway (4012): upgrade"
+    " discord.py",
+    4013: "an intent was asked for that does not exist (4013): upgrade discord.py",
+    4014: "an intent was asked for that the bot may not have (4014): switch on Message"
+    " Content Intent in the developer portal (Bot), or set message_content = false",
+}
+"""Source: developers' reference, "Gateway Close Event Codes": those after which nobody
+may connect again."""
+
+
+class DiscordError(Exception):
+    """Discord did not do what it was asked."""
+
+
+class BusyError(DiscordError):
+    """It could not be reached, or has too much to do.
+
+    Args:
+        text: what happened.
+        retry_after: seconds it asked us to wait, or None.
+    """
+
+    def __init__(self, text: str, retry_after: float | None = None) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after
+
+
+class LostError(DiscordError):
+    """It was asked, and its answer got lost."""
+
+
+class RefusedError(DiscordError):
+    """It will never do this.
+
+    Args:
+        text: what happened.
+        code: Discord's own number for it; 0 if it has none.
+    """
+
+    def __init__(self, text: str, code: int = 0) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class ShutOutError(DiscordError):
+    """The bot is not let in."""
+
+
+def read_error(error: Exception) -> DiscordError:
+    """Say what an error of discord.py, or of what is beneath it, means."""
+    if isinstance(error, DiscordError):
+        return error
+    if isinstance(error, discord.DiscordException):
+        return read_library(error)
+    return BusyError(told(error)) if isinstance(error, NOT_ASKED) else lost(error)
+
+
+def read_library(error: discord.DiscordException) -> DiscordError:
+    """Say what one of discord.py's own errors means."""
+    match error:
+        case discord.RateLimited():
+            return BusyError("too many requests", error.retry_after)
+        case discord.PrivilegedIntentsRequired():
+            return ShutOutError(CLOSE_CODES[4014])
+        case discord.LoginFailure():
+            return ShutOutError(CLOSE_CODES[4004].replace(" (4004)", ""))
+        case discord.ConnectionClosed() if error.code in CLOSE_CODES:
+            return ShutOutError(CLOSE_CODES[error.code])
+        case discord.HTTPException():
+            return read_refusal(error)
+        case _:
+            return lost(error)
+
+
+def lost(error: Exception) -> LostError:
+    """Say that nobody knows what became of a request."""
+    return LostError(told(error))
+
+
+def read_refusal(error: discord.HTTPException) -> DiscordError:
+    """Say what an answer other than 2xx means."""
+    words = " ".join(error.text.split())[:LONGEST_QUOTE]
+    said = f"HTTP {error.status}, {error.code}" + (f": {words}" if words else "")
+    if error.status == UNAUTHORIZED:
+        return ShutOutError(f"the token is not taken ({said})")
+    if error.status == TOO_MANY:
+        return BusyError(f"no more requests are taken ({said})", BANNED_FOR)
+    if error.status >= SERVER_FAULT:
+        # Why busy: messages carry a nonce, all else may be done twice.
+        return BusyError(said)
+    return RefusedError(said, error.code)
+
+
+def told(error: BaseException) -> str:
+    """Say what went wrong; some errors have no words."""
+    words = " ".join(str(error).split())[:LONGEST_QUOTE]
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
