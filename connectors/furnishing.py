@@ -37,6 +37,11 @@ if TYPE_CHECKING:
     from connectors.personas import Personas
 
 
+def models_of(config: AppConfig) -> dict[str, str]:
+    """Say which model each agent of the settings asks."""
+    return {name: agent.model for name, agent in config.agents.items()}
+
+
 def furnished(
     before: Furnishing | None,
     config: AppConfig,
@@ -79,7 +84,7 @@ def furnished(
         notebook=make_notebook(config, lessons),
         people=config.people,
         commands=config.commands,
-        agent_models={name: agent.model for name, agent in config.agents.items()},
+        agent_models=models_of(config),
         voices=voices,
         memory=kit.memory,
         announcer=announcer_of(config),

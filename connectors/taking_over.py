@@ -10,7 +10,7 @@ its place by, so what failed halfway and is then taken back is undone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import trio
@@ -21,7 +21,7 @@ from actors.scheduling import LookAgain
 from actors.staffing import Resettle
 from actors.supervisor import memory_children
 from connectors.doors import Doors, let_go
-from connectors.furnishing import furnished, persona_folders, settled
+from connectors.furnishing import furnished, models_of, persona_folders, settled
 from connectors.kit import PARTS
 from connectors.offers import accounts
 from connectors.personas import read_persona
@@ -185,6 +185,9 @@ class TakingOver:
     async def _replace_catalogue(self, target: AppConfig, made: Catalogue) -> None:
         """Hand the accounts what can be asked now."""
         before, after = self._accounts, accounts(target)
+        # Why before: a turn that asks right after finds no model that is gone by then.
+        place = self._app.company.services.in_force
+        place.current = replace(place.current, agent_models=models_of(target))
         renewed = frozenset(name for name in before if before[name] != after.get(name))
         models = self._actor(names.MODELS)
         await models.ask(ReplaceCatalogue(made, renewed), timeout=TAKEN_OVER_WITHIN)

@@ -17,16 +17,16 @@ from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from tests.bot_bed import ZOE as ZOE_THERE
 from tests.bot_bed import BotBed
-from tests.discord_bed import DiscordBed, open_bed
+from tests.discord_bed import open_bed
 from tests.fakes.console import FakeConsole
-from tests.fakes.discord_world import ZOE as DISCORD_ZOE
+from tests.fakes.discord_stage import DiscordStage
 from tests.fakes.eliza import ANNA as ANNA_ID
 from tests.fakes.eliza import API, WebBed, open_web
 from tests.fakes.eliza import ZOE as ZOE_ID
 from tests.fakes.homeserver import place_of
 from tests.fakes.ingress import FakeIngress
 from tests.fakes.transport import FakeTransport
-from tests.fakes.web import Channel, open_channel
+from tests.fakes.web import Channel, content_of, open_channel
 from tests.matrix_bed import ANNA, ROOM, ZOE, MatrixBed
 
 if TYPE_CHECKING:
@@ -353,51 +353,6 @@ class TelegramStage:
 
     async def wait_change(self) -> None:
         await self.bed.server.wait_change()
-
-
-class DiscordStage:
-    """A direct chat with one bot, by discord.py itself."""
-
-    can_repeat = False
-
-    def __init__(self, bed: DiscordBed) -> None:
-        self.bed = bed
-        self.transport = bed.transport
-        self.ingress = bed.ingress
-        self.listening = trio.CancelScope()
-        self.ended = trio.Event()
-        self.chat = bed.world.direct(bed.bots["anna"])
-
-    async def write(self, text: str, key: str = "") -> None:
-        assert not key
-        await self.bed.say(text, channel=self.chat)
-
-    def acknowledged(self) -> int:
-        """Count the messages up to the place where the bot reads on."""
-        place = self.bed.bookmarks.places.get("anna")
-        after = place.after if place is not None else 0
-        return sum(
-            int(each["id"]) <= after
-            for each in self.bed.world.messages[self.chat]
-            if each["author"]["id"] == DISCORD_ZOE
-        )
-
-    def shown(self) -> str:
-        return "\n".join(self.bed.said(self.chat))
-
-    async def wait_change(self) -> None:
-        await trio.sleep(0.01)
-
-
-def content_of(line: str) -> str:
-    """Give what one line of a stream, or an error, shows to the person."""
-    text = line.removeprefix("data: ")
-    if not text.startswith("{"):
-        return ""
-    event = httpx.Response(200, text=text).json()
-    if "error" in event:
-        return str(event["error"]["message"])
-    return "".join(c["delta"].get("content", "") for c in event["choices"])
 
 
 @asynccontextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import httpx
 import trio
 
 from actors.deliveries import Delivery, Draft
@@ -139,3 +140,14 @@ async def serve(channel: Channel) -> None:
     with channel.serving:
         await channel.transport.listen(channel.ingress)
     channel.ended.set()
+
+
+def content_of(line: str) -> str:
+    """Give what one line of a stream, or an error, shows to the person."""
+    text = line.removeprefix("data: ")
+    if not text.startswith("{"):
+        return ""
+    event = httpx.Response(200, text=text).json()
+    if "error" in event:
+        return str(event["error"]["message"])
+    return "".join(c["delta"].get("content", "") for c in event["choices"])
