@@ -209,7 +209,8 @@ def test_tasks_are_running_to_be_done_or_done(path: Path, capsys: Output) -> Non
     (now,) = found["running"]
     assert (now["status"], now["kind"]) == ("pending", "reminder")
     assert now["appointment"] == ROSES
-    assert [each["id"] for each in found["to_do"]] == [NEWS, BEAT]
+    # Which of the two is the next depends on the time of day: beats keep to a grid.
+    assert {each["id"] for each in found["to_do"]} == {NEWS, BEAT}
     statuses = [each["status"] for each in found["done"]]
     assert statuses == ["skipped", "skipped", "completed"]
     assert run(["tasks", "--db", str(path)]) == 0
