@@ -115,9 +115,6 @@ class Scheduler(Actor):
         self._promised: dict[str, float] = {}
         """Ids that were given out, and until when (monotonic) they are looked for."""
 
-        self._known_before: set[str] = set()
-        """Of which a slot turned out to have been accepted before."""
-
         self._is_stopping = False
 
     async def on_start(self) -> None:
@@ -280,8 +277,7 @@ class Scheduler(Actor):
             if row is None:
                 self._agenda.drop(name)
                 return
-            looks = name in self._known_before
-            prepared = await self._slots.prepare(row, looks=looks)
+            prepared = await self._slots.prepare(row)
         except StoreError as error:
             LOG.warning("appointment not begun yet", appointment=name, why=str(error))
             self.after(RETRY, Scheduled((name,)))
@@ -312,17 +308,12 @@ class Scheduler(Actor):
         prepared, outcome = stored.prepared, stored.outcome
         name = prepared.name
         if isinstance(outcome, Committed):
-            self._known_before.discard(name)
             count(prepared, self._services)
             self._go_on(prepared)
             return
-        if isinstance(outcome, DuplicateError):
-            self._known_before.add(name)
-            wait = 0.0
-        elif isinstance(outcome, SequenceConflictError):
-            wait = 0.0  # it was changed meanwhile
-        else:
-            wait = RETRY
+        # Somebody else was first, or it was changed meanwhile: a new look tells which.
+        is_overtaken = isinstance(outcome, DuplicateError | SequenceConflictError)
+        wait = 0.0 if is_overtaken else RETRY
         tell = LOG.warning if wait else LOG.info
         tell("appointment is looked at again", appointment=name, why=str(outcome))
         self.after(wait, Scheduled((name,)))

@@ -128,12 +128,14 @@ class Slots:
             return UTC
         return zone
 
-    async def prepare(self, row: StoredEntry, *, looks: bool) -> Prepared | None:
+    async def prepare(self, row: StoredEntry) -> Prepared | None:
         """Decide what is to be done; None: it cannot be read.
+
+        A slot that was accepted before is left out: whoever changed the appointment
+        meanwhile may have written it back.
 
         Args:
             row: the appointment as it stands.
-            looks: whether to look for slots that were accepted before.
 
         Raises:
             StoreUnavailableError: the disk fails.
@@ -148,8 +150,7 @@ class Slots:
         if self._barring is not None:
             outlook = await self._barring.look(it, zone)
         woken = schedule.wake(it, now, zone, self.policy, previous, outlook.bar)
-        if looks:
-            woken = await self._without_known(row.id, it, woken)
+        woken = await self._without_known(row.id, it, woken)
         parts = parts_of(outlook.groups)
         woken = in_parts(woken, len(parts))
         is_plain = services.scheduler.reminders == "plain"

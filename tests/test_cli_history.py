@@ -67,7 +67,7 @@ class Writer:
     async def wake(self, name: str) -> tuple[Inbound, ...]:
         row = await self.desk.store.entry(KIND, name)
         assert row is not None
-        prepared = await self._slots.prepare(row, looks=False)
+        prepared = await self._slots.prepare(row)
         assert prepared is not None
         await self.desk.store.commit(prepared.commit)
         return prepared.inbounds
