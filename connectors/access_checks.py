@@ -15,6 +15,7 @@ from connectors.config import HttpConfig, TerminalConfig
 from connectors.discord_config import DiscordConfig
 from connectors.matrix_config import MatrixConfig
 from connectors.model_checks import unknown
+from connectors.slack_config import SlackConfig
 from connectors.telegram_config import TelegramConfig
 from connectors.web_config import WebConfig
 from runtime.config import Complaint, close_to
@@ -36,7 +37,7 @@ def access_of(connector: ConnectorConfig) -> AccessConfig | None:
             return None
         case HttpConfig() | WebConfig():
             return connector.access
-        case DiscordConfig() | MatrixConfig() | TelegramConfig():
+        case DiscordConfig() | MatrixConfig() | SlackConfig() | TelegramConfig():
             return connector.access or AccessConfig()
 
 

@@ -41,6 +41,7 @@ from connectors.matrix_config import MatrixConfig
 from connectors.memory_config import EmbedderConfig, MemorySettings
 from connectors.model_config import AccountConfig, ModelConfig
 from connectors.notebook_config import NotebookConfig, ProjectsConfig
+from connectors.slack_config import SlackConfig
 from connectors.telegram_config import TelegramConfig
 from connectors.tool_config import (
     FetchConfig,
@@ -132,6 +133,7 @@ ConnectorConfig = (
     | HttpConfig
     | DiscordConfig
     | MatrixConfig
+    | SlackConfig
     | TelegramConfig
     | WebConfig
 )

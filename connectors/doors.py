@@ -18,7 +18,9 @@ from actors.supervisor import connector_branch
 from connectors.access_checks import owners_of
 from connectors.config import HttpConfig
 from connectors.drain import Drain
+from connectors.edges import needs_loop
 from connectors.matrix_config import MatrixConfig
+from connectors.slack_config import SlackConfig
 from connectors.telegram_config import TelegramConfig
 from connectors.web.server import Served
 from connectors.web_config import WebConfig
@@ -148,9 +150,9 @@ class Doors:
             SettingsError: its address cannot be listened on.
         """
         app = self._app
-        if isinstance(transport, Served):
-            if not transport.is_reserved:
-                reserve(transport)
+        if isinstance(transport, Served) and not transport.is_reserved:
+            reserve(transport)
+        if needs_loop(transport):
             await self._open_loop()
         app.transports[name] = transport
         app.ended[name] = trio.Event()
@@ -183,7 +185,7 @@ def told(name: str, config: AppConfig) -> object:
     own = config.connectors.get(name)
     if isinstance(own, HttpConfig | WebConfig):
         return msgspec.structs.replace(own, access=None, retry_failures=False)
-    if isinstance(own, MatrixConfig):
+    if isinstance(own, MatrixConfig | SlackConfig):
         own = msgspec.structs.replace(own, access=None, retry_failures=False)
         return own, owners_of(name, config)
     if isinstance(own, TelegramConfig):

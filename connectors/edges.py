@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import msgspec
 
@@ -27,11 +27,28 @@ def edges_spec(bridge: Bridge, transports: Mapping[str, Transport]) -> ChildSpec
     """
 
     def start() -> Edges:
-        if not any(isinstance(each, Served) for each in transports.values()):
+        if not any(map(needs_loop, transports.values())):
             raise DeclineStart
         return Edges(bridge)
 
     return ChildSpec(name="edges", start=start, shutdown=30.0)
+
+
+@runtime_checkable
+class OnTheLoop(Protocol):
+    """A transport whose library lives on the asyncio loop, if it says so."""
+
+    @property
+    def needs_loop(self) -> bool:
+        """Whether it does; constant for its life."""
+        ...
+
+
+def needs_loop(transport: Transport) -> bool:
+    """Tell whether a connector runs only while the loop does."""
+    return isinstance(transport, Served) or (
+        isinstance(transport, OnTheLoop) and transport.needs_loop
+    )
 
 
 class Watch(msgspec.Struct, frozen=True):

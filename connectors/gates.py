@@ -1,19 +1,19 @@
 """Who takes what chat platforms bring to the HTTP server, by connector and account.
 
 A transport opens its gates while it listens; `web/gate_keeper.py` has the address. A
-gate looks at who brings something before a byte of it is read.
+gate looks at who brings something before a byte of it is read, or before it is taken.
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, runtime_checkable
 
-if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+import msgspec
 
 Place = tuple[str, str]
-"""Connector and account."""
+"""Connector and account; no account: the platform has one address for all of them."""
 
 
 class Gate(Protocol):
@@ -38,6 +38,81 @@ class Gate(Protocol):
         ...
 
 
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One request, as it came."""
+
+    method: str = "POST"
+    """`GET` only where the gate's `Terms` say so."""
+
+    query: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    """What stands behind the `?`, without what came twice."""
+
+    headers: Mapping[str, str]
+    """By their names in small letters; none that came twice, so that nobody who adds
+    one decides anything by it."""
+
+    body: bytes = b""
+    """Every byte, as signatures are over them."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a platform is told."""
+
+    status: int
+    """With 401 and 503 the server says the rest."""
+
+    body: bytes = b""
+    media_type: str = "application/json"
+
+    retry_after: float | None = None
+    """Seconds after which it is to be brought again, with 503."""
+
+    refused: str = ""
+    """Why somebody was not let in, in one bounded word: put on record."""
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What a gate lets the server read for it."""
+
+    methods: tuple[str, ...] = ("POST",)
+    media_types: tuple[str, ...] = ("application/json",)
+
+    most_bytes: int | None = None
+    """Longest body; None: what the server reads of anybody's."""
+
+
+@runtime_checkable
+class SignedGate(Protocol):
+    """A gate whose platform signs every byte of the body, and reads what is said."""
+
+    @property
+    def terms(self) -> Terms:
+        """What is read for it; constant for its life."""
+        ...
+
+    def lets_in(self, headers: Mapping[str, str]) -> bool:
+        """Tell whether a body is to be read at all; as `Gate.lets_in`."""
+        ...
+
+    def check(self, call: Call) -> Answer | None:
+        """Let a request in, or answer it at once: 401 if it is not the platform's.
+
+        Called on threads of the server's, so that strangers cost the actors nothing:
+        looks at nothing that changes. Fails closed.
+
+        Returns:
+            None: it comes from the platform, and goes on to `answer`.
+        """
+        ...
+
+    async def answer(self, call: Call) -> Answer:
+        """Have what came stored; in a trio task."""
+        ...
+
+
+AnyGate = Gate | SignedGate
+
+
 class Gates:
     """The gates that are open.
 
@@ -45,14 +120,14 @@ class Gates:
     """
 
     def __init__(self) -> None:
-        self._open: Mapping[Place, Gate] = {}
+        self._open: Mapping[Place, AnyGate] = {}
 
-    def find(self, place: Place) -> Gate | None:
+    def find(self, place: Place) -> AnyGate | None:
         """Give a gate; None: there is none, or nobody is behind it now."""
         return self._open.get(place)
 
     @contextmanager
-    def opened(self, place: Place, gate: Gate) -> Generator[None]:
+    def opened(self, place: Place, gate: AnyGate) -> Generator[None]:
         """Let in what comes to a place until the block ends."""
         self._open = {**self._open, place: gate}
         try:

@@ -9,6 +9,8 @@ from connectors.discord_checks import check_discord
 from connectors.discord_config import DiscordConfig
 from connectors.matrix_checks import check_matrix
 from connectors.matrix_config import MatrixConfig
+from connectors.slack_checks import check_slack
+from connectors.slack_config import SlackConfig
 from connectors.telegram_checks import check_telegram
 from connectors.telegram_config import TelegramConfig
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from connectors.config import AppConfig, ConnectorConfig
     from runtime.config import Complaint
 
-PLATFORMS = (DiscordConfig, MatrixConfig, TelegramConfig)
+PLATFORMS = (DiscordConfig, MatrixConfig, SlackConfig, TelegramConfig)
 """Settings of platforms on which each account is an agent's."""
 
 
@@ -35,4 +37,5 @@ def check_platforms(app: AppConfig) -> Iterator[Complaint]:
     """Check every connector of these kinds."""
     yield from check_discord(app)
     yield from check_matrix(app)
+    yield from check_slack(app)
     yield from check_telegram(app)

@@ -14,10 +14,12 @@ from connectors.config import AppConfig, HttpConfig, TerminalConfig
 from connectors.discord_config import DiscordConfig
 from connectors.gates import Gates
 from connectors.matrix_config import MatrixConfig
+from connectors.slack_config import SlackConfig
 from connectors.telegram_config import TelegramConfig
 from connectors.web.openai_api import HttpTransport
 from connectors.web.server import HttpSettings
 from connectors.web_config import WebConfig
+from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
     from actors.transport import Transport
@@ -29,19 +31,22 @@ if TYPE_CHECKING:
     from runtime.metrics import Metrics
     from runtime.store import Store
 
-DISCORD = "connectors.chat.discord.making"
 MATRIX = "connectors.chat.matrix.making"
-TELEGRAM = "connectors.chat.telegram.making"
 """Imported only for settings with such a connector: its libraries take their time."""
 
-WEB = "connectors.web.eliza.making"
-"""Likewise."""
+PlatformConfig = DiscordConfig | SlackConfig | TelegramConfig | WebConfig
+
+PLATFORMS: dict[type[PlatformConfig], tuple[str, str]] = {
+    DiscordConfig: ("connectors.chat.discord.making", "discord"),
+    SlackConfig: ("connectors.chat.slack.making", "slack"),
+    TelegramConfig: ("connectors.chat.telegram.making", ""),
+    WebConfig: ("connectors.web.eliza.making", "web"),
+}
+"""Likewise: the module, and the extra that it needs."""
 
 MakeTransport = Callable[["Parts"], "Transport"]
-MakeDiscord = Callable[[str, DiscordConfig, "Parts"], "Transport"]
 MakeMatrix = Callable[[str, MatrixConfig, tuple[str, ...], "Parts"], "Transport"]
-MakeTelegram = Callable[[str, TelegramConfig, "Parts"], "Transport"]
-MakeWeb = Callable[[str, WebConfig, "Parts"], "Transport"]
+MakePlatform = Callable[[str, PlatformConfig, "Parts"], "Transport"]
 
 
 @dataclass(frozen=True)
@@ -94,16 +99,6 @@ def http_transport(name: str, config: HttpConfig) -> MakeTransport:
     return make
 
 
-def discord_transport(name: str, config: DiscordConfig) -> MakeTransport:
-    """Say how the bots on Discord are made."""
-
-    def make(parts: Parts) -> Transport:
-        made = cast("MakeDiscord", importlib.import_module(DISCORD).make_transport)
-        return made(name, config, parts)
-
-    return make
-
-
 def matrix_transport(
     name: str, config: MatrixConfig, owners: tuple[str, ...]
 ) -> MakeTransport:
@@ -116,24 +111,27 @@ def matrix_transport(
     return make
 
 
-def telegram_transport(name: str, config: TelegramConfig) -> MakeTransport:
-    """Say how the bots on Telegram are made."""
+def platform_transport(name: str, config: PlatformConfig) -> MakeTransport:
+    """Say how the accounts on a platform are made."""
+    place, extra = PLATFORMS[type(config)]
 
     def make(parts: Parts) -> Transport:
-        made = cast("MakeTelegram", importlib.import_module(TELEGRAM).make_transport)
-        return made(name, config, parts)
+        try:
+            module = importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            if not extra:
+                raise
+            raise without_extra(name, extra, error) from error
+        return cast("MakePlatform", module.make_transport)(name, config, parts)
 
     return make
 
 
-def web_transport(name: str, config: WebConfig) -> MakeTransport:
-    """Say how a web channel is made."""
-
-    def make(parts: Parts) -> Transport:
-        made = cast("MakeWeb", importlib.import_module(WEB).make_transport)
-        return made(name, config, parts)
-
-    return make
+def without_extra(name: str, extra: str, error: ModuleNotFoundError) -> SettingsError:
+    """Say which optional packages a connector needs."""
+    way = ("connectors", name)
+    text = f"it needs the extra {extra!r}, as there is no module {error.name!r}"
+    return SettingsError(f"{'.'.join(way)}: {text}: pip install 'callboard[{extra}]'")
 
 
 def serving(config: AppConfig) -> dict[str, MakeTransport]:
@@ -143,14 +141,10 @@ def serving(config: AppConfig) -> dict[str, MakeTransport]:
         match connector:
             case HttpConfig():
                 chosen[name] = http_transport(name, connector)
-            case DiscordConfig():
-                chosen[name] = discord_transport(name, connector)
             case MatrixConfig():
                 chosen[name] = matrix_transport(name, connector, config.owners)
-            case TelegramConfig():
-                chosen[name] = telegram_transport(name, connector)
-            case WebConfig():
-                chosen[name] = web_transport(name, connector)
             case TerminalConfig():
                 pass
+            case _:
+                chosen[name] = platform_transport(name, connector)
     return chosen

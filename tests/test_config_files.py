@@ -26,6 +26,7 @@ from connectors import matrix_config as matrix
 from connectors import memory_config as memory
 from connectors import model_config as models
 from connectors import notebook_config as notebook
+from connectors import slack_config as slack
 from connectors import telegram_config as telegram
 from connectors import tool_config as tools
 from connectors import web_config as web
@@ -57,6 +58,8 @@ SECRETS = {
     "TELEGRAM_TOKEN": "7:AAAA-for-this-test-alone-BBBBBBBBBB",
     "TELEGRAM_WEBHOOK_SECRET": "for-this-test-alone",
     "CALLBOARD_WEB_KEY": "web-for-this-test",
+    "SLACK_BOT_TOKEN": "xoxb-for-this-test",
+    "SLACK_APP_TOKEN": "xapp-for-this-test",
 }
 
 # A setting that is unset by default: `# key = value`, not indented, no sentence.
@@ -68,6 +71,7 @@ NEEDED = {
     "events",
     *("script", "model", "agent", "kind", "scope", "may_use"),
     *("homeserver", "user", "token", "key"),
+    "bot_token",
     *("secret", "chat", "task", "url"),
 }
 """Settings without a default; default.toml shows an example of each."""
@@ -95,6 +99,7 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
     discords = cast("dict[str, Table]", found["connectors"]["discord"]["accounts"])
     bots = cast("dict[str, Table]", found["connectors"]["telegram"]["accounts"])
     keys = cast("dict[str, Table]", found["connectors"]["web"]["keys"])
+    apps = cast("dict[str, Table]", found["connectors"]["slack"]["accounts"])
     incoming = cast("dict[str, Table]", found["webhooks"]["in"])
     outgoing = cast("dict[str, Table]", found["webhooks"]["out"])
     return [
@@ -154,6 +159,8 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (telegram.TelegramAccountConfig, bots["anna"]),
         (web.WebConfig, found["connectors"]["web"] | {"keys": {}}),
         (web.WebKeyConfig, keys["page"]),
+        (slack.SlackConfig, found["connectors"]["slack"]),
+        (slack.SlackAccountConfig, apps["anna"]),
         (HookConfig, found["hooks"]["words"]),
         (further.McpServerConfig, found["mcpServers"]["files"]),
         (further.SkillsConfig, cast("Table", found["skills"])),
@@ -227,7 +234,7 @@ def test_what_default_toml_gives_an_example_of_is_marked_as_needed() -> None:
     for kind, table in tables(default_text()):
         needed = set(table) - set(defaults(kind))
         assert needed <= NEEDED | names(AppConfig), kind.__name__
-    assert default_text().count("# Needed: ") == 18
+    assert default_text().count("# Needed: ") == 19
 
 
 def test_default_toml_has_a_reason_above_every_setting() -> None:

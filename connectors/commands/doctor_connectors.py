@@ -22,10 +22,12 @@ from connectors.chat.matrix.wire import tables, text
 from connectors.commands.doctor_checks import Finding
 from connectors.commands.doctor_discord import discord_probes
 from connectors.commands.doctor_probes import Probe
+from connectors.commands.doctor_slack import look_at_slack
 from connectors.commands.doctor_telegram import bot_probes
 from connectors.config import HttpConfig, TerminalConfig
 from connectors.discord_config import DiscordConfig
 from connectors.matrix_config import MatrixConfig
+from connectors.slack_config import SlackConfig
 from connectors.telegram_config import TelegramConfig
 
 if TYPE_CHECKING:
@@ -82,15 +84,23 @@ def connector_probes(
             case DiscordConfig():
                 yield from discord_probes(name, config, transport)
             case MatrixConfig():
-                for agent, account in config.accounts.items():
-                    whose = f"{place}.accounts.{agent}"
-                    server = Homeserver(config.homeserver, transport)
-                    ask = partial(ask_matrix, whose, account, server)
-                    yield Probe(ABOUT, whose, ask)
+                yield from matrix_probes(place, config, transport)
+            case SlackConfig():
+                yield Probe(ABOUT, place, partial(look_at_slack, place, config))
             case TelegramConfig():
                 yield from bot_probes(name, config, transport)
             case _:  # pyright: ignore[reportUnnecessaryComparison]
                 yield Probe(ABOUT, place, partial(unknown_kind, place))
+
+
+def matrix_probes(
+    place: str, config: MatrixConfig, transport: httpx.AsyncBaseTransport | None
+) -> Iterator[Probe]:
+    """Give a probe for each account."""
+    for agent, account in config.accounts.items():
+        whose = f"{place}.accounts.{agent}"
+        server = Homeserver(config.homeserver, transport)
+        yield Probe(ABOUT, whose, partial(ask_matrix, whose, account, server))
 
 
 async def unknown_kind(place: str) -> list[Finding]:

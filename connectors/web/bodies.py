@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from connectors.web.errors import RETRY_LATER, ApiError
-from connectors.web.server import read_body
+from connectors.web.server import JSON, read_body
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -35,8 +35,10 @@ class Bodies:
         for reader in self._readers:
             reader.cancel()
 
-    async def read(self, request: Request, settings: HttpSettings) -> bytes:
-        """Read one.
+    async def read(
+        self, request: Request, settings: HttpSettings, media: tuple[str, ...] = JSON
+    ) -> bytes:
+        """Read one, of one of these media types.
 
         Raises:
             ApiError: see `read_body`; 503 if the server stops meanwhile.
@@ -47,7 +49,7 @@ class Bodies:
             raise RuntimeError("a body is read by the task of its request")
         self._readers.add(reader)
         try:
-            return await read_body(request, settings)
+            return await read_body(request, settings, media)
         except asyncio.CancelledError:
             if not self._is_stopping:
                 raise

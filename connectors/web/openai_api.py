@@ -19,7 +19,7 @@ from starlette.routing import Route
 from actors.deliveries import Abilities
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
 from connectors.crossing import BridgeError
-from connectors.gates import Gate, Gates
+from connectors.gates import Answer, Call, Gate, Gates, SignedGate
 from connectors.web import openai_wire as wire
 from connectors.web.completions import Completions, Desk
 from connectors.web.errors import ApiError, refuse, unknown_model
@@ -231,8 +231,15 @@ class HttpTransport:
         async def take(gate: Gate, body: bytes) -> bool:
             return await self._bridge.ask_kernel(gate.take, body)
 
+        async def ask(gate: SignedGate, call: Call) -> Answer:
+            return await self._bridge.ask_kernel(gate.answer, call)
+
         around = Surroundings(
-            settings=self._settings, bodies=bodies, refuse=ingress.refuse, take=take
+            settings=self._settings,
+            bodies=bodies,
+            refuse=ingress.refuse,
+            take=take,
+            answer=ask,
         )
         return GateKeeper(self._gates, around).routes
 

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
+JSON = ("application/json",)
+"""The media type of bodies, if nothing else is said."""
+
 KEEP_ALIVE = 75
 """Seconds an idle connection is kept. Chosen: longer than clients keep theirs
 (httpx 5, aiohttp 15), so that the client and not the server closes it first."""
@@ -259,16 +262,18 @@ def check_access(request: Request, settings: HttpSettings) -> None:
         raise ApiError(403, text, code="forbidden_host")
 
 
-async def read_body(request: Request, settings: HttpSettings) -> bytes:
-    """Read a JSON body within the limits of size and time.
+async def read_body(
+    request: Request, settings: HttpSettings, accepted: tuple[str, ...] = JSON
+) -> bytes:
+    """Read a body within the limits of size and time.
 
     Raises:
-        ApiError: 415 not JSON, 413 too long, 408 too slow.
+        ApiError: 415 of another media type, 413 too long, 408 too slow.
         ClientDisconnect: the client has gone.
     """
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media != "application/json":
-        text = f"content type {media or 'missing'!r}; send application/json"
+    if media not in accepted:
+        text = f"content type {media or 'missing'!r}; send {' or '.join(accepted)}"
         raise ApiError(415, text, code="unsupported_media_type")
     declared = request.headers.get("content-length", "0")
     limit = settings.max_body_bytes

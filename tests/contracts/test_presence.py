@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from actors.transport import Presence
     from tests.fakes.presence_stages import PresenceStage
 
-ALL = pytest.mark.parametrize("name", ["fake", "discord", "matrix", "telegram"])
+ALL = pytest.mark.parametrize(
+    "name", ["fake", "discord", "matrix", "slack", "telegram"]
+)
 
 
 def presence_of(stage: PresenceStage) -> Presence:

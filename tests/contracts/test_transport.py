@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 
 ALL = pytest.mark.parametrize(
     "name",
-    ["fake", "terminal", "room", "http", "discord", "matrix", "telegram", "web"],
+    [
+        "fake",
+        "terminal",
+        "room",
+        "http",
+        "discord",
+        "matrix",
+        "slack",
+        "telegram",
+        "web",
+    ],
 )
 
 
@@ -231,7 +241,7 @@ async def test_a_cancelled_listener_ends_and_refuses_answers(name: str) -> None:
         with trio.fail_after(5):
             await stage.ended.wait()
         # Platforms keep chats: whoever listens next says what is still to be said.
-        keeps = name in {"discord", "matrix", "telegram", "web"}
+        keeps = name in {"discord", "matrix", "slack", "telegram", "web"}
         later = DeliveryBusyError if keeps else DeliveryRefusedError
         with pytest.raises(later):
             await stage.transport.deliver(answer(inbound, "too late"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 
 from actors.messages import Address
+from connectors.chat.slack.emoji import NAMES
 from connectors.chat.telegram.content import SIGNS
 from connectors.chat.telegram.names import read_message
 from tests.bot_bed import ZOE as ZOE_THERE
@@ -16,6 +17,8 @@ from tests.discord_bed import DiscordBed, open_bed
 from tests.fakes.discord_world import CHANNEL
 from tests.fakes.presence import Screen
 from tests.matrix_bed import ANNA, ROOM, ZOE, MatrixBed
+from tests.slack_bed import CREW, SlackBed
+from tests.slack_bed import ZOE as PERSON
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -173,6 +176,32 @@ class DiscordStage:
         return []
 
 
+class SlackStage:
+    """Slack, with a workspace in memory."""
+
+    agent = "anna"
+    address = Address("slack", CREW)
+
+    def __init__(self, bed: SlackBed) -> None:
+        self.transport = bed.transport
+        self._slack = bed.slack
+
+    async def write(self) -> str:
+        await trio.lowlevel.checkpoint()
+        return f"{CREW}/{self._slack.say(CREW, PERSON, 'hello')}"
+
+    async def read(self, receipt: str) -> str | None:
+        await trio.lowlevel.checkpoint()
+        found = self._slack.find(CREW, receipt.partition("/")[2])
+        return None if found is None else str(found["text"])
+
+    async def signs(self, message: str) -> list[str]:
+        await trio.lowlevel.checkpoint()
+        found = self._slack.find(CREW, message.partition("/")[2]) or {}
+        shown = {name: sign for sign, name in NAMES.items()}
+        return [shown[name] for _, name in found.get("signs", [])]
+
+
 @asynccontextmanager
 async def open_presence(name: str) -> AsyncGenerator[PresenceStage]:
     """Open the stage of a transport until the block ends."""
@@ -190,6 +219,11 @@ async def open_presence(name: str) -> AsyncGenerator[PresenceStage]:
     if name == "discord":
         async with open_bed("anna") as discord, discord.listening():
             yield DiscordStage(discord)
+        return
+    if name == "slack":
+        slack_bed = SlackBed("anna")
+        async with slack_bed.listening():
+            yield SlackStage(slack_bed)
         return
     await trio.lowlevel.checkpoint()
     yield FakeStage()

@@ -25,6 +25,7 @@ from tests.fakes.eliza import API, WebBed, open_web
 from tests.fakes.eliza import ZOE as ZOE_ID
 from tests.fakes.homeserver import place_of
 from tests.fakes.ingress import FakeIngress
+from tests.fakes.slack_stage import SlackStage
 from tests.fakes.transport import FakeTransport
 from tests.fakes.web import Channel, content_of, open_channel
 from tests.matrix_bed import ANNA, ROOM, ZOE, MatrixBed
@@ -381,6 +382,7 @@ async def open_stage(name: str) -> AsyncGenerator[Stage]:
         "room": PlayingStage,
         "terminal": TerminalStage,
         "matrix": MatrixStage,
+        "slack": SlackStage,
         "telegram": TelegramStage,
     }
     stage = stages[name]()

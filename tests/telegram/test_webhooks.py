@@ -87,7 +87,7 @@ async def test_an_address_that_is_none_looks_like_a_wrong_secret() -> None:
         ]
         assert len(set(told)) == 1
         assert await post(client, path="/platforms/telegram/ben") == 401
-        assert (await client.get(PATH)).status_code == 405
+        assert (await client.get(PATH)).status_code == 401
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,9 @@ class DiscordTransport:
         given: what the company gives.
     """
 
+    needs_loop = True
+    """discord.py lives behind the bridge."""
+
     def __init__(self, name: str, config: DiscordConfig, given: Surroundings) -> None:
         self._accounts = {
             agent: DiscordAccount(agent, account, given.bridge, config.request_timeout)

@@ -46,9 +46,13 @@ class StoredBookmarks:
         store: the database.
         clock: gives Unix seconds.
         connector: the name of the connector.
+        kind: of the rows; each kind of connector has its own.
     """
 
-    def __init__(self, store: Store, clock: Clock, connector: str) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, connector: str, kind: str = KIND
+    ) -> None:
+        self._kind = kind
         self._store = store
         self._clock = clock
         self._connector = connector
@@ -59,7 +63,7 @@ class StoredBookmarks:
         Raises:
             StoreError: the disk fails.
         """
-        row = await self._store.entry(KIND, self._id(user))
+        row = await self._store.entry(self._kind, self._id(user))
         if row is None:
             return ""
         try:
@@ -74,7 +78,7 @@ class StoredBookmarks:
             StoreError: the disk fails.
         """
         entry = Entry(
-            kind=KIND,
+            kind=self._kind,
             id=self._id(user),
             owner=self._connector,
             part=part_of(self._id(user)),

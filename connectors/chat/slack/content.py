@@ -1,0 +1,55 @@
+"""What is said to Slack; pure.
+
+Nothing that an agent writes calls anybody, shows a page, or is anything but text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from connectors.chat.limits import LIMITS
+from connectors.chat.markup.rendering import rendered
+from connectors.chat.markup.slack import Slack
+from connectors.chat.matrix.wire import Json, table, text
+from connectors.chat.slack.moments import is_ts
+
+if TYPE_CHECKING:
+    from actors.deliveries import Delivery
+
+MOST = LIMITS["slack"].text
+
+EVENT_TYPE = "callboard_delivery"
+"""By which our own messages are found again; people do not see it."""
+
+DIALECT = Slack()
+
+
+def mrkdwn(words: str) -> str:
+    """Write a text, which may be Markdown, as Slack shows it."""
+    return rendered(words, DIALECT, MOST)
+
+
+def message(delivery: Delivery, words: str) -> Json:
+    """Write a delivery as what `chat.postMessage` takes."""
+    said: Json = {
+        "channel": delivery.address.chat,
+        "text": mrkdwn(words),
+        "metadata": {"event_type": EVENT_TYPE, "event_payload": {"id": delivery.id}},
+        **quiet(),
+    }
+    if is_ts(delivery.address.thread):
+        said["thread_ts"] = delivery.address.thread
+    return said
+
+
+def quiet() -> Json:
+    """Say that no page is shown and nobody is called."""
+    return {"unfurl_links": False, "unfurl_media": False, "link_names": False}
+
+
+def delivery_id(shown: Json) -> str:
+    """Give the id of the delivery that a message is; empty: it is none of ours."""
+    metadata = table(shown.get("metadata"))
+    if metadata.get("event_type") != EVENT_TYPE:
+        return ""
+    return text(table(metadata.get("event_payload")).get("id"))

@@ -1,0 +1,188 @@
+"""Hands one message in, with who wrote it and what came with it.
+
+No file is fetched for somebody who may not write: a stranger has us carry nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from actors.errors import ChatError, MessageRefusedError, OverloadedError, StoppingError
+from actors.messages import Address, Inbound, Quoted
+from connectors.chat.slack.content import mrkdwn, quiet
+from connectors.chat.slack.errors import SlackError
+from connectors.chat.slack.files import fetch_file
+from connectors.chat.slack.moments import is_ts, message_id
+from connectors.chat.slack.words import named, plain
+from connectors.chat.waits import Waits
+from runtime.errors import KernelError, StoreUnavailableError
+from runtime.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from actors.messages import Attachment
+    from actors.transport import Ingress
+    from connectors.chat.slack.account import SlackAccount
+    from connectors.chat.slack.events import File, Spoken
+    from connectors.chat.slack.people import Person
+    from connectors.chat.slack.shared import Shared
+
+LOG = EventLog("slack")
+
+LATER = (OverloadedError, StoppingError, StoreUnavailableError)
+"""Nothing was stored, and it is tried again: it is not acknowledged before."""
+
+
+class Handing:
+    """The way of one app's messages into the company.
+
+    Args:
+        account: which one.
+        shared: what all apps share.
+    """
+
+    def __init__(self, account: SlackAccount, shared: Shared) -> None:
+        self._account = account
+        self._shared = shared
+
+    async def hand_in(self, spoken: Spoken, ingress: Ingress) -> None:
+        """Have a message stored, however long that takes."""
+        figures, agent = self._shared.figures, self._account.agent
+        inbound = await self._bare(spoken)
+        try:
+            if spoken.files and await self._insist(ingress.is_admitted, inbound):
+                inbound = await self._filled(inbound, spoken)
+            await self._insist(ingress.accept, inbound)
+        except MessageRefusedError as error:
+            figures.event(agent, "refused")
+            await self._tell(inbound, str(error))
+        except (ChatError, KernelError) as error:
+            # It would be refused for ever, and come again and again.
+            figures.event(agent, "lost")
+            LOG.fault("message not taken", error, message=inbound.platform_id)
+            await self._tell(inbound, "this message could not be taken")
+        else:
+            figures.event(agent, "handed_in")
+
+    async def _insist(
+        self, ask: Callable[[Inbound], Awaitable[bool]], inbound: Inbound
+    ) -> bool:
+        """Ask the company about a message until it answers; the sender is told once."""
+        waits = Waits()
+        is_told = False
+        while True:
+            try:
+                return await ask(inbound)
+            except LATER as error:
+                why = str(error)
+                LOG.warning("message waits", message=inbound.platform_id, why=why)
+                if not is_told and not isinstance(error, StoppingError):
+                    is_told = True
+                    words = f"{why}. Your message is kept, and tried again by itself."
+                    await self._tell(inbound, words)
+                await trio.sleep(waits.next())
+
+    async def _tell(self, inbound: Inbound, words: str) -> None:
+        """Tell somebody who waits for an answer that there is none yet."""
+        if not (inbound.is_direct or inbound.mentions):
+            return
+        place = inbound.address
+        said: dict[str, object] = {
+            "channel": place.chat,
+            "text": mrkdwn(f"⚠️ {words}"),
+            **quiet(),
+        }
+        if is_ts(place.thread):
+            said["thread_ts"] = place.thread
+        try:
+            await self._account.ask("chat.postMessage", said)
+        except SlackError as error:
+            LOG.warning("notice not said", channel=place.chat, why=str(error))
+
+    async def _bare(self, spoken: Spoken) -> Inbound:
+        """Give a message as it came, with nothing fetched but names."""
+        shared, account = self._shared, self._account
+        person = await shared.people.get(spoken.sender, account)
+        name = spoken.sender_name if spoken.is_bot else ""
+        name = name or person.name or spoken.sender_name or spoken.sender
+        here = shared.rooms.present(spoken.channel)
+        present = (account.agent,) if spoken.is_direct else here or (account.agent,)
+        answers = shared.ours().users.get(spoken.answers, "")
+        reply_to = message_id(spoken.channel, spoken.thread) if answers else ""
+        said = shared.said.text_of(reply_to)
+        return Inbound(
+            id=shared.ids.new(),
+            platform="slack",
+            platform_id=spoken.id,
+            address=Address(shared.connector, spoken.channel, self._thread(spoken)),
+            sender_id=spoken.sender,
+            sender_name=name,
+            text=await self._worded(spoken, name),
+            received_at=shared.clock.wall(),
+            is_direct=spoken.is_direct,
+            agent=account.agent if spoken.is_direct else "",
+            reply_to=reply_to,
+            quoted=Quoted(text=said, agent=answers) if answers else None,
+            mentions=tuple(each for each in spoken.mentions if each in present),
+            present=present,
+            roles=person.roles,
+            is_bot=spoken.is_bot or person.is_bot,
+            platform_fields=specifics(spoken, account, person),
+        )
+
+    def _thread(self, spoken: Spoken) -> str:
+        """Say in which thread it is answered; empty: in the channel."""
+        is_first = not (spoken.thread or spoken.is_direct or spoken.is_command)
+        if is_first and self._shared.config.start_threads:
+            return spoken.ts
+        return spoken.thread
+
+    async def _worded(self, spoken: Spoken, sender_name: str) -> str:
+        """Give a message's words as they read on the screen."""
+        ours, people = self._shared.ours().users, self._shared.people
+        names = {
+            user: ours.get(user) or (await people.get(user, self._account)).name
+            for user in named(spoken.text)
+        }
+        words = plain(spoken.text, lambda user: names.get(user, "")).strip()
+        return f"* {sender_name} {words}" if spoken.is_me else words
+
+    async def _filled(self, inbound: Inbound, spoken: Spoken) -> Inbound:
+        """Fetch the files that came with a message."""
+        attachments: list[Attachment] = []
+        notes: list[str] = []
+        for file in spoken.files:
+            attachment, note = await self._file(file, spoken)
+            if attachment is not None:
+                attachments.append(attachment)
+            else:
+                notes.append(note)
+        text = "\n".join((inbound.text, *notes)).strip()
+        return msgspec.structs.replace(
+            inbound, text=text, attachments=tuple(attachments)
+        )
+
+    async def _file(self, file: File, spoken: Spoken) -> tuple[Attachment | None, str]:
+        most = self._shared.config.max_media_bytes
+        attachment, why = await fetch_file(file, self._account, most)
+        if attachment is not None:
+            return attachment, ""
+        self._shared.figures.event(self._account.agent, "media_left_out")
+        LOG.warning("file not fetched", message=spoken.id, why=why)
+        name = file.name or "without a name"
+        return None, f"[{file.kind} {name} was not fetched: {why}]"
+
+
+def specifics(spoken: Spoken, account: SlackAccount, person: Person) -> dict[str, str]:
+    """Keep what only Slack knows of."""
+    found = {
+        "team": account.team,
+        "mentions_room": "true" if spoken.mentions_all else "",
+        "is_command": "true" if spoken.is_command else "",
+        "sender_roles": ",".join(person.roles),
+    }
+    return {name: value for name, value in found.items() if value}

@@ -1,0 +1,83 @@
+"""What is asked of Slack: methods, files, and a connection that events come by.
+
+A port: `sdk.py` asks it through slack_sdk; tests have a workspace in memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from connectors.chat.matrix.wire import Json
+
+
+class Connection(Protocol):
+    """One connection of Socket Mode."""
+
+    async def receive(self) -> Json:
+        """Wait for what comes next.
+
+        Raises:
+            LostError: the connection has ended, or the other side is silent.
+        """
+        ...
+
+    async def send(self, said: Json) -> None:
+        """Say something, as that an envelope was taken.
+
+        Raises:
+            LostError: the connection has ended.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End it; never fails."""
+        ...
+
+
+class Line(Protocol):
+    """The way to Slack, open until it is closed."""
+
+    async def ask(self, method: str, token: str, body: Json) -> Json:
+        """Call a method of the Web API.
+
+        Args:
+            method: as `chat.postMessage`.
+            token: whose call it is.
+            body: its arguments.
+
+        Raises:
+            SlackError: as `errors.read_error` says.
+        """
+        ...
+
+    async def fetch(self, url: str, token: str, most: int) -> tuple[bytes, str]:
+        """Fetch a file and its type.
+
+        Raises:
+            SlackError: it cannot be had; `RefusedError` with the code `too_much` if it
+                has more bytes than `most`.
+        """
+        ...
+
+    async def connect(self, app_token: str) -> Connection:
+        """Open a connection of Socket Mode.
+
+        Raises:
+            SlackError: it cannot be opened.
+        """
+        ...
+
+
+class Wire(Protocol):
+    """How a way to Slack is opened."""
+
+    def open(self) -> AbstractAsyncContextManager[Line]:
+        """Open one until the block ends.
+
+        Raises:
+            SlackError: it cannot be opened now.
+        """
+        ...

@@ -1,0 +1,67 @@
+"""What a `FakeSlack` answers, as Slack words it."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Json = dict[str, Any]
+
+TEAM = "T1"
+NOT_FOUND = "channel_not_found"
+
+
+class Reply(NamedTuple):
+    """What a method answers."""
+
+    status: int
+    said: Json
+    headers: Mapping[str, str] = MappingProxyType({})
+
+
+def refusal(code: str, status: int = 200, **headers: str) -> Reply:
+    """Answer with an error, as Slack does."""
+    return Reply(status, {"ok": False, "error": code}, headers)
+
+
+def ok(said: Json, headers: dict[str, str] | None = None) -> Reply:
+    """Answer that it was done."""
+    return Reply(200, {"ok": True, **said}, headers or {})
+
+
+def is_top(message: Json) -> bool:
+    """Tell whether a message stands in the channel itself."""
+    return bool(message.get("thread_ts", message["ts"]) == message["ts"])
+
+
+def event_body(event: Json, event_id: str) -> Json:
+    """Write an event as the Events API tells of it."""
+    return {
+        "type": "event_callback",
+        "team_id": TEAM,
+        "api_app_id": "A1",
+        "event_id": event_id,
+        "event_time": 1,
+        "event": event,
+    }
+
+
+def page(messages: list[Json], form: dict[str, str]) -> Reply:
+    """Give one page of messages."""
+    oldest = form.get("oldest", "0")
+    newer = [m for m in messages if float(m["ts"]) > float(oldest)]
+    start, limit = int(form.get("cursor") or 0), int(form.get("limit", "100"))
+    rest = newer[start:]
+    following = str(start + limit) if len(rest) > limit else ""
+    said: Json = {"messages": msgspec.to_builtins(rest[:limit])}
+    if form.get("include_all_metadata") != "true":
+        said["messages"] = [
+            {name: each for name, each in m.items() if name != "metadata"}
+            for m in said["messages"]
+        ]
+    return ok({**said, "response_metadata": {"next_cursor": following}})
