@@ -15,6 +15,7 @@ from connectors.config import HttpConfig, TerminalConfig
 from connectors.discord_config import DiscordConfig
 from connectors.matrix_config import MatrixConfig
 from connectors.model_checks import unknown
+from connectors.page_config import PageConfig
 from connectors.slack_config import SlackConfig
 from connectors.telegram_config import TelegramConfig
 from connectors.web_config import WebConfig
@@ -33,12 +34,23 @@ MOST_CHARS = 256
 def access_of(connector: ConnectorConfig) -> AccessConfig | None:
     """Say who may write by a connector; None: whoever its edge lets in."""
     match connector:
-        case TerminalConfig():
+        case TerminalConfig() | PageConfig():
             return None
         case HttpConfig() | WebConfig():
             return connector.access
         case DiscordConfig() | MatrixConfig() | SlackConfig() | TelegramConfig():
             return connector.access or AccessConfig()
+
+
+def owners(config: AppConfig) -> frozenset[str]:
+    """Say who runs this company: whom the settings list, and who may use its page."""
+    of_pages = frozenset(
+        f"{name}/{person}"
+        for name, connector in config.connectors.items()
+        if isinstance(connector, PageConfig)
+        for person in connector.people
+    )
+    return of_pages.union(config.owners)
 
 
 def approvers(config: AppConfig) -> frozenset[str]:
@@ -48,7 +60,7 @@ def approvers(config: AppConfig) -> frozenset[str]:
         for name, connector in config.connectors.items()
         if isinstance(connector, TerminalConfig)
     }
-    return frozenset(terminals).union(config.owners)
+    return owners(config).union(terminals)
 
 
 def check_access(app: AppConfig) -> Iterator[Complaint]:

@@ -40,6 +40,7 @@ from connectors.steward import steward_spec
 from connectors.stock import Stock, open_stock
 from connectors.transports import MakeTransport, Parts
 from connectors.web.operations import Operations
+from connectors.web.page.views import Inside
 from connectors.web.server import Served
 from connectors.web.webhooks import Door, Doors
 from connectors.webhook_doors import doors_of
@@ -220,6 +221,7 @@ def _company(
         metrics=app.metrics,
         agents=lambda: company.roster.team.names,
         doors=_doors(app),
+        inside=lambda: Inside(app.system, services, app.metrics, lambda: app.config),
     )
     app.parts = parts
     made = app.transports

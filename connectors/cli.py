@@ -37,6 +37,7 @@ COMMANDS = {
     "doctor": ("connectors.commands.doctor", "Look at this machine; say what to do."),
     "hooks": ("connectors.commands.hooks", "Show your own code, and try it out."),
     "init": ("connectors.commands.init", "Write settings: a few questions, no editor."),
+    "login": ("connectors.commands.login", "Log a browser in to the web page."),
     "pairing": ("connectors.commands.pairing", "Let strangers in, or out again."),
     "people": ("connectors.commands.people", "Show who is known; link accounts."),
     "play": ("connectors.commands.play", "Play a room from a file, without a network."),

@@ -41,6 +41,7 @@ from connectors.matrix_config import MatrixConfig
 from connectors.memory_config import EmbedderConfig, MemorySettings
 from connectors.model_config import AccountConfig, ModelConfig
 from connectors.notebook_config import NotebookConfig, ProjectsConfig
+from connectors.page_config import PageConfig
 from connectors.slack_config import SlackConfig
 from connectors.telegram_config import TelegramConfig
 from connectors.tool_config import (
@@ -134,6 +135,7 @@ ConnectorConfig = (
     | DiscordConfig
     | MatrixConfig
     | SlackConfig
+    | PageConfig
     | TelegramConfig
     | WebConfig
 )

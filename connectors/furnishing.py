@@ -17,7 +17,7 @@ from actors.rules.agent_access import agent_access
 from actors.rules.message_state import RetryPolicy
 from actors.rules.routes import binding_of, routing_table
 from actors.services import Furnishing
-from connectors.access_checks import access_of, approvers
+from connectors.access_checks import access_of, approvers, owners
 from connectors.config import TerminalConfig
 from connectors.hiring import hiring_of
 from connectors.locale import load_voices
@@ -70,7 +70,7 @@ def furnished(
         zone=find_zone(config.sessions.time_zone) or UTC,  # checked before
         audit=config.audit,
         accounts=accounts_of(config, transports),
-        owners=frozenset(config.owners),
+        owners=owners(config),
         approvers=approvers(config),
         agent_access=agent_access(config.access, approvers(config)),
         tool_calls=config.tool_calls,
@@ -111,7 +111,7 @@ def accounts_of(
             transport.abilities,
             retries,
             on_unknown_of(settings),
-            None if access is None else policy(access, config.owners),
+            None if access is None else policy(access, owners(config)),
             transport.presence is not None,
         )
     return accounts

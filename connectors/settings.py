@@ -45,6 +45,8 @@ from connectors.model_checks import (
     unknown,
 )
 from connectors.notebook import check_notebook
+from connectors.page_checks import check_page
+from connectors.page_config import PageConfig
 from connectors.people_checks import check_embedders, check_log_folder, check_people
 from connectors.personas import FILES, read_persona, unknown_files
 from connectors.platform_checks import PLATFORMS, check_platforms
@@ -163,6 +165,7 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     yield from check_access(app)
     yield from check_platforms(app)
     yield from check_web(app)
+    yield from check_page(app)
     yield from check_webhooks(app)
     yield from check_hooks(app)
     yield from check_quiet(app)
@@ -380,8 +383,8 @@ def check_connectors(app: AppConfig) -> Iterator[Complaint]:
         if isinstance(connector, HttpConfig | WebConfig):
             # Over HTTP each request names its agent, or its channel.
             yield from check_door(way, connector)
-        elif isinstance(connector, PLATFORMS):
-            pass  # each account is an agent's
+        elif isinstance(connector, (*PLATFORMS, PageConfig)):
+            pass  # each account is an agent's, and each chat on the page
         elif not app.default_agent and not any(
             fnmatchcase(name, route.connector) for route in app.routes
         ):

@@ -14,6 +14,7 @@ from connectors.config import AppConfig, HttpConfig, TerminalConfig
 from connectors.discord_config import DiscordConfig
 from connectors.gates import Gates
 from connectors.matrix_config import MatrixConfig
+from connectors.page_config import PageConfig
 from connectors.slack_config import SlackConfig
 from connectors.telegram_config import TelegramConfig
 from connectors.web.openai_api import HttpTransport
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from actors.transport import Transport
     from connectors.bridge import Bridge
     from connectors.web.operations import Operations
+    from connectors.web.page.views import Inside
     from connectors.web.webhooks import Doors
     from runtime.clock import Clock
     from runtime.ids import IdSource
@@ -34,10 +36,11 @@ if TYPE_CHECKING:
 MATRIX = "connectors.chat.matrix.making"
 """Imported only for settings with such a connector: its libraries take their time."""
 
-PlatformConfig = DiscordConfig | SlackConfig | TelegramConfig | WebConfig
+PlatformConfig = DiscordConfig | PageConfig | SlackConfig | TelegramConfig | WebConfig
 
 PLATFORMS: dict[type[PlatformConfig], tuple[str, str]] = {
     DiscordConfig: ("connectors.chat.discord.making", "discord"),
+    PageConfig: ("connectors.web.page.making", "web"),
     SlackConfig: ("connectors.chat.slack.making", "slack"),
     TelegramConfig: ("connectors.chat.telegram.making", ""),
     WebConfig: ("connectors.web.eliza.making", "web"),
@@ -67,6 +70,9 @@ class Parts:
 
     gates: Gates = field(default_factory=Gates)
     """Who takes what platforms bring to the HTTP server."""
+
+    inside: Callable[[], Inside] | None = None
+    """What the views of a page look at, as soon as all of it is there."""
 
     kept: dict[str, object] = field(default_factory=dict[str, object])
     """What transports of one kind share, by kind: figures, for one."""

@@ -20,7 +20,7 @@ from connectors.commands.running import (
 )
 from connectors.reloading import Reloading, Ways
 from connectors.transports import serving
-from connectors.web.server import Served
+from connectors.web.server import Advised, Served
 from runtime.signals import has_terminal
 
 if TYPE_CHECKING:
@@ -99,6 +99,8 @@ async def _announce(app: App) -> None:
             host, port = await transport.wait_listening()
             place = f"[{host}]" if ":" in host else host
             tell_address(f"{name}: listening on http://{place}:{port}")
+            if isinstance(transport, Advised):
+                tell_address(f"{name}: {transport.advice}")
 
 
 def tell_address(line: str) -> None:

@@ -59,6 +59,9 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
     api_key: str = ""
     """What clients must send as bearer token; empty: anyone on this machine may."""
 
+    is_guarded: bool = False
+    """Whether somebody else sees to it who may ask, so that there need be no key."""
+
     max_body_bytes: int = 1_048_576
     body_timeout: float = 10.0
     """Seconds in which the whole body of a request must have come."""
@@ -103,6 +106,16 @@ class Served(Protocol):
         ...
 
 
+@runtime_checkable
+class Advised(Protocol):
+    """A server of which whoever starts it should know something."""
+
+    @property
+    def advice(self) -> str:
+        """What, in one line."""
+        ...
+
+
 def open_socket(settings: HttpSettings) -> socket.socket:
     """Listen where the settings say.
 
@@ -111,7 +124,8 @@ def open_socket(settings: HttpSettings) -> socket.socket:
             without a key.
     """
     host, port = settings.host, settings.port
-    if not settings.api_key and not is_loopback(host):
+    is_closed = settings.api_key or settings.is_guarded
+    if not is_closed and not is_loopback(host):
         raise ListenError(
             f"connectors.{settings.name}: host {host!r} can be reached from other "
             "machines; set api_key, or host = '127.0.0.1'"

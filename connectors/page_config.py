@@ -1,0 +1,78 @@
+"""The settings of the web page.
+
+Only shapes, bounds and defaults; `page_checks.py` says what must fit together.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+from actors.config import Count, Name, Seconds
+
+
+class PageRoomConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """One room of the page, in which everybody reads everything."""
+
+    title: str = ""
+    """What it is called on the page; empty: its name."""
+
+    agents: tuple[str, ...] = ("*",)
+    """Who is in it: names of agents, or patterns."""
+
+
+class PageConfig(
+    Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="page"
+):
+    """The web page: chat with the agents, and a look at all that runs."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on; another than this machine's own needs `origin`."""
+
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 8081
+    """TCP port; 0 takes any free one."""
+
+    origin: str = ""
+    """Under which address a proxy with a certificate shows the page:
+    `https://callboard.example.org`. Empty: it is used on this machine."""
+
+    people: Annotated[tuple[Name, ...], Meta(min_length=1)] = ("operator",)
+    """Who may log in, by links of `callboard login`; the first unless told otherwise.
+    Each counts as an owner: whoever is let in sees and stops everything."""
+
+    rooms: dict[Name, PageRoomConfig] = field(
+        default_factory=lambda: {"lobby": PageRoomConfig()}
+    )
+    """Rooms to write in, beside a chat with each agent alone."""
+
+    login_for: Annotated[float, Meta(ge=30, le=86_400)] = 600.0
+    """Seconds that a link for logging in holds, once."""
+
+    session_hours: Annotated[float, Meta(gt=0, le=8_760)] = 168.0
+    """Hours after which a browser has to log in again."""
+
+    max_sessions: Annotated[int, Meta(ge=1, le=1_000)] = 20
+    """Browsers logged in at once; of more, the one that came first is logged out."""
+
+    max_streams: Annotated[int, Meta(ge=1, le=100)] = 6
+    """Tabs of one browser that are kept up to date; of more, the oldest waits until it
+    is looked at again."""
+
+    keep_messages: Annotated[int, Meta(ge=100, le=1_000_000)] = 10_000
+    """Messages kept of one chat; older ones are forgotten."""
+
+    keep_days: Annotated[float, Meta(gt=0, le=36_500)] = 365.0
+    """Days a message is kept."""
+
+    max_body_bytes: Count = 1_048_576
+    """Longest form, in bytes."""
+
+    body_timeout: Seconds = 15.0
+    """Seconds a browser may take to send a form."""
+
+    max_connections: Count = 256
+    """Connections held at once; further ones are told to try again."""
+
+    retry_failures: bool = True
+    """Whether a turn that failed is begun again after a while, by `[retries]`."""

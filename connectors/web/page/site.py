@@ -1,0 +1,78 @@
+"""Puts the page's routes together; imported at the first request.
+
+Unknown addresses and bugs get a page, too; all stands behind the `Shield`.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse
+
+from actors.ingress import RefusedAttempt
+from connectors.web.errors import ApiError
+from connectors.web.page.front import Routes, Visit, refusal
+from connectors.web.page.login_routes import LoginRoutes
+from connectors.web.page.shelf import all_views
+from connectors.web.page.shield import Shield
+from connectors.web.page.static_routes import StaticRoutes
+from connectors.web.page.streams import Streams
+from connectors.web.page.view_routes import ViewRoutes
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import BaseRoute
+    from starlette.types import ASGIApp
+
+    from connectors.web.page.front import Front
+    from connectors.web.page.views import Inside
+
+
+async def make_site(front: Front, inside: Inside) -> ASGIApp:
+    """Make the application.
+
+    Args:
+        front: what every request needs.
+        inside: what views look at.
+    """
+    routes, views = Routes(front), all_views()
+    files = await StaticRoutes.load()
+    streams = Streams(front.config.max_streams, front.figures)
+    front.pages.give({"views": views, "file": files.address})
+    found: list[BaseRoute] = [
+        *files.routes(routes),
+        *LoginRoutes().routes(routes),
+        routes.closed("GET", "/", go_to_chat),
+    ]
+    for view in views:
+        found += ViewRoutes(view, inside, streams).routes(routes)
+
+    async def on_http_error(request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        text = f"{request.method} {request.url.path}: {HTTPStatus(status).phrase}"
+        return refusal(Visit(request, front), ApiError(status, text, code="http_error"))
+
+    async def on_bug(request: Request, _error: Exception) -> Response:
+        text = "something is wrong on the server; its log says what"
+        return refusal(Visit(request, front), ApiError(500, text, code="internal"))
+
+    app = Starlette(
+        routes=found,
+        exception_handlers={HTTPException: on_http_error, Exception: on_bug},
+    )
+    app.router.redirect_slashes = False
+
+    def refused(reason: str) -> None:
+        front.figures.refused(reason)
+        front.refused(RefusedAttempt(reason))
+
+    return Shield(app, front.config, refused)
+
+
+async def go_to_chat(_visit: Visit) -> Response:
+    """Send whoever comes to the door to the chat."""
+    return RedirectResponse("/chat", status_code=303)

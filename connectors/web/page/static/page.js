@@ -1,0 +1,115 @@
+// What all views share: parts that change are put in place without moving the focus,
+// and what cannot be undone is asked about first. Without this script every view
+// still shows what was so when it was asked for.
+"use strict";
+
+const callboard = {
+  // Put new HTML into a place; what is the same stays as it is, with its focus.
+  put(place, html) {
+    const fresh = new DOMParser().parseFromString(html, "text/html").body;
+    callboard.match(place, fresh);
+  },
+
+  match(old, fresh) {
+    const there = Array.from(old.childNodes);
+    const wanted = Array.from(fresh.childNodes);
+    wanted.forEach((node, index) => {
+      const own = there[index];
+      if (own === undefined) {
+        old.append(document.importNode(node, true));
+      } else if (!callboard.alike(own, node)) {
+        own.replaceWith(document.importNode(node, true));
+      } else if (own.nodeType !== Node.ELEMENT_NODE) {
+        if (own.data !== node.data) own.data = node.data;
+      } else {
+        callboard.name(own, node);
+        callboard.match(own, node);
+      }
+    });
+    for (const node of there.slice(wanted.length)) node.remove();
+  },
+
+  alike(one, other) {
+    return one.nodeType === other.nodeType && one.nodeName === other.nodeName
+      && (one.id || "") === (other.id || "");
+  },
+
+  // What a person has opened stays open, what they have typed stays typed.
+  name(own, node) {
+    for (const { name } of Array.from(own.attributes)) {
+      if (name !== "open" && !node.hasAttribute(name)) own.removeAttribute(name);
+    }
+    for (const { name, value } of Array.from(node.attributes)) {
+      if (name !== "open" && own.getAttribute(name) !== value) own.setAttribute(name, value);
+    }
+  },
+
+  trouble(text) {
+    const place = document.getElementById("trouble");
+    place.textContent = text;
+    place.hidden = !text;
+  },
+
+  // A stream that waits while nobody looks, and is taken up where it stood.
+  stream(address, events) {
+    let source = null;
+    let waits = 0;
+    const open = () => {
+      if (source !== null) return;
+      source = new EventSource(address());
+      source.addEventListener("open", () => { waits = 0; callboard.trouble(""); });
+      source.addEventListener("gone", () => { close(); location.assign("/login"); });
+      source.addEventListener("replaced", () => {
+        close();
+        callboard.trouble("Too many tabs are open: this one rests until you come back to it.");
+      });
+      source.addEventListener("trouble", (event) => callboard.trouble(event.data));
+      for (const [name, take] of Object.entries(events)) {
+        source.addEventListener(name, (event) => { callboard.trouble(""); take(event); });
+      }
+      source.addEventListener("error", () => {
+        callboard.trouble("The connection is lost; trying again…");
+        if (source !== null && source.readyState === EventSource.CLOSED) {
+          close();
+          waits = Math.min(waits + 1, 6);
+          setTimeout(open, 1000 * 2 ** waits);
+        }
+      });
+    };
+    const close = () => { if (source !== null) { source.close(); source = null; } };
+    let rest = 0;
+    document.addEventListener("visibilitychange", () => {
+      clearTimeout(rest);
+      if (document.hidden) rest = setTimeout(close, 60000);
+      else open();
+    });
+    window.addEventListener("focus", open);
+    window.addEventListener("pagehide", close);
+    window.addEventListener("pageshow", open);
+    open();
+  },
+
+  times(root) {
+    for (const each of root.querySelectorAll("time[datetime]")) {
+      const at = new Date(each.dateTime);
+      if (Number.isNaN(at.getTime())) continue;
+      const isToday = at.toDateString() === new Date().toDateString();
+      const clock = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+      each.textContent = isToday ? clock : `${at.toLocaleDateString()} ${clock}`;
+      each.title = at.toLocaleString();
+    }
+  },
+};
+
+document.addEventListener("submit", (event) => {
+  const question = event.target.dataset.confirm;
+  if (question && !window.confirm(question)) event.preventDefault();
+});
+
+for (const place of document.querySelectorAll("[data-live]")) {
+  callboard.stream(() => place.dataset.live, {
+    live(event) { callboard.put(place, event.data); },
+  });
+}
+
+callboard.times(document);
