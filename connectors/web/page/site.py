@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.responses import RedirectResponse
 
 from actors.ingress import RefusedAttempt
 from connectors.web.errors import ApiError
+from connectors.web.page.chat_routes import ChatRoutes
 from connectors.web.page.front import Routes, Visit, refusal
 from connectors.web.page.login_routes import LoginRoutes
+from connectors.web.page.saying import drawn_with
 from connectors.web.page.shelf import all_views
 from connectors.web.page.shield import Shield
 from connectors.web.page.static_routes import StaticRoutes
@@ -28,25 +29,34 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp
 
+    from connectors.web.page.chat import Chat
     from connectors.web.page.front import Front
+    from connectors.web.page.messages import Message
     from connectors.web.page.views import Inside
 
 
-async def make_site(front: Front, inside: Inside) -> ASGIApp:
+async def make_site(front: Front, inside: Inside, chat: Chat) -> ASGIApp:
     """Make the application.
 
     Args:
         front: what every request needs.
         inside: what views look at.
+        chat: what the chat is made of.
     """
     routes, views = Routes(front), all_views()
     files = await StaticRoutes.load()
     streams = Streams(front.config.max_streams, front.figures)
     front.pages.give({"views": views, "file": files.address})
+
+    def draw(message: Message, is_writing: bool) -> str:  # noqa: FBT001  as in the hub
+        values = drawn_with(message, is_writing=is_writing)
+        return front.pages.draw("message.html", values)
+
+    chat.hub.draw = draw
     found: list[BaseRoute] = [
         *files.routes(routes),
         *LoginRoutes().routes(routes),
-        routes.closed("GET", "/", go_to_chat),
+        *ChatRoutes(chat, streams).routes(routes),
     ]
     for view in views:
         found += ViewRoutes(view, inside, streams).routes(routes)
@@ -71,8 +81,3 @@ async def make_site(front: Front, inside: Inside) -> ASGIApp:
         front.refused(RefusedAttempt(reason))
 
     return Shield(app, front.config, refused)
-
-
-async def go_to_chat(_visit: Visit) -> Response:
-    """Send whoever comes to the door to the chat."""
-    return RedirectResponse("/chat", status_code=303)

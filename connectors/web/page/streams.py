@@ -9,6 +9,7 @@ Source: HTML Living Standard, 9.2 "Server-sent events".
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 HEARTBEAT = 15.0
 """Seconds between looks whether the session still holds; and comments, by which
 whatever lies between sees that the stream is alive."""
+
+LINE_END = re.compile(r"\r\n|\n|\r")
+"""What ends a line of a stream; other signs that look like it do not."""
 
 RETRY = 2_000
 """Milliseconds after which a browser comes back whose stream broke."""
@@ -55,7 +59,7 @@ class Stream:
             number: by which the stream is taken up again; 0: it has none.
         """
         lines = [f"event: {event}"]
-        lines += [f"data: {line}" for line in data.splitlines() or [""]]
+        lines += [f"data: {line}" for line in LINE_END.split(data)]
         if number:
             lines.append(f"id: {number}")
         await self._write("\n".join(lines) + "\n\n")

@@ -7,6 +7,7 @@ for it. What draws pages is imported when somebody asks for the first one.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,10 +17,22 @@ import trio
 
 from actors.deliveries import Abilities
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
+from connectors.crossing import BridgeError
+from connectors.web.page.chat import Chat
+from connectors.web.page.chat_log import ChatLog
 from connectors.web.page.front import Front
+from connectors.web.page.hub import Hub
+from connectors.web.page.places import place_of
+from connectors.web.page.presence import PagePresence
 from connectors.web.page.rendering import Pages
+from connectors.web.page.talk import Talk
+from connectors.web.page.tidying import Tidying
 from connectors.web.page.tries import Tries
+from connectors.web.page.troubles import told_as_busy
 from connectors.web.server import HttpSettings, open_socket, serve
+from runtime.errors import StoreError
+from runtime.ids import IdSource
+from runtime.logs import EventLog
 
 if TYPE_CHECKING:
     import socket
@@ -33,11 +46,18 @@ if TYPE_CHECKING:
     from connectors.page_config import PageConfig
     from connectors.web.page.figures import PageFigures
     from connectors.web.page.logins import Logins
+    from connectors.web.page.talk import News, Writes
     from connectors.web.page.views import Inside
     from runtime.clock import Clock
     from runtime.store import Store
 
+LOG = EventLog("page")
+
 SITE = "connectors.web.page.site"
+
+MOST_CHARS = 12_000
+TYPING_FOR = 10.0
+DRAFT_PACE = 0.3
 
 MOST_TRIES = 10
 TRIES_FOR = 600.0
@@ -68,20 +88,42 @@ class PageTransport:
         given: what the company gives.
     """
 
-    presence = None
-
     def __init__(self, name: str, config: PageConfig, given: Surroundings) -> None:
         self._config = config
         self._given = given
         self._settings = settings_of(name, config)
+        log = ChatLog(given.store, given.clock, name)
+        ids = IdSource(given.clock)
+        self.talk = Talk(name, log, given.clock, ids, self._tell)
+        self._presence = PagePresence(self.talk)
+        self._hub: Hub | None = None
+        """Only touched on the edge's thread."""
+
         self._reserved: socket.socket | None = None
         self._bound = trio.Event()
         self._address = ("", 0)
 
     @property
     def abilities(self) -> Abilities:
-        """What it can do: an answer is kept once under one id."""
-        return Abilities(is_idempotent=True)
+        """What it can do: an answer is kept once under one id, and grows in its place.
+
+        Parts of so many characters, so that one that grows is not drawn at length
+        again and again.
+        """
+        return Abilities(
+            is_idempotent=True,
+            max_part_chars=MOST_CHARS,
+            shows_typing=True,
+            typing_for=TYPING_FOR,
+            ends_typing=True,
+            draft_pace=DRAFT_PACE,
+            takes_back=True,
+        )
+
+    @property
+    def presence(self) -> PagePresence:
+        """How it edits and reacts."""
+        return self._presence
 
     @property
     def advice(self) -> str:
@@ -125,17 +167,27 @@ class PageTransport:
         try:
             given = self._given
             given.figures.sessions(await given.logins.count())
+            self.talk.ingress = ingress
             host, port = sock.getsockname()[:2]
             self._address = (str(host), int(port))
             self._bound.set()
-            await given.bridge.call(self._serve, ingress, sock)
+            async with trio.open_nursery() as nursery:
+                tidying = Tidying(self._config, given, self.talk)
+                nursery.start_soon(tidying.run)
+                await given.bridge.call(self._serve, ingress, sock)
+                nursery.cancel_scope.cancel()
         finally:
+            self.talk.ingress = None
             sock.close()
             self._bound = trio.Event()
 
     async def deliver(self, delivery: Delivery) -> str:
         """Say an answer in its chat; see the port."""
-        raise DeliveryRefusedError(delivery.id)
+        with told_as_busy(self.talk):
+            chat = delivery.address.chat
+            if place_of(chat, self._config) is None:
+                raise DeliveryRefusedError(f"there is no chat {chat!r} on the page")
+            return await self.talk.deliver(delivery)
 
     async def look_up(self, delivery: Delivery) -> str | None:
         """Refuse: there is no need to ask; see the port.
@@ -150,13 +202,31 @@ class PageTransport:
         """Do nothing: drafts are shown by edits; see the port."""
 
     def show_typing(self, typing: Typing) -> None:
-        """Show that somebody writes."""
+        """Show that somebody writes, or has stopped."""
+        self.talk.typing(typing)
 
     async def settle(self, correlation_id: str, reason: str) -> None:
-        """Do nothing: whoever waits sees what was said; see the port."""
+        """Show nothing as being written any more that answers a message."""
+        del reason
+        try:
+            await self.talk.settle(correlation_id)
+        except StoreError as error:
+            LOG.warning("answer goes on being shown as unfinished", why=str(error))
+
+    def _tell(self, news: News | Writes) -> None:
+        """Tell the tabs; on the kernel's side."""
+        # What cannot cross is not lost: the next that can shows tabs what they missed.
+        with contextlib.suppress(BridgeError):
+            self._given.bridge.post_edge(self._tell_edge, news)
+
+    def _tell_edge(self, news: News | Writes) -> None:
+        if self._hub is not None:
+            self._hub.tell(news)
 
     async def _serve(self, ingress: Ingress, sock: socket.socket) -> None:
         given = self._given
+        hub = self._hub = Hub()
+        chat = Chat(self.talk, given.agents, hub)
         front = Front(
             config=self._config,
             settings=self._settings,
@@ -172,9 +242,12 @@ class PageTransport:
         async def make() -> ASGIApp:
             module = await asyncio.to_thread(importlib.import_module, SITE)
             make_site = cast("MakeSite", module.make_site)
-            return await make_site(front, given.inside())
+            return await make_site(front, given.inside(), chat)
 
-        await serve(Lazy(make), sock, self._settings, front.stopping.set)
+        try:
+            await serve(Lazy(make), sock, self._settings, front.stopping.set)
+        finally:
+            self._hub = None
 
 
 class Lazy:
@@ -196,7 +269,7 @@ class Lazy:
         await app(scope, receive, send)
 
 
-MakeSite = Callable[[Front, "Inside"], "Awaitable[ASGIApp]"]
+MakeSite = Callable[[Front, "Inside", Chat], "Awaitable[ASGIApp]"]
 
 
 def settings_of(name: str, config: PageConfig) -> HttpSettings:

@@ -10,6 +10,12 @@ const callboard = {
     callboard.match(place, fresh);
   },
 
+  // Have an element be like another one, inside and outside.
+  become(own, fresh) {
+    callboard.name(own, fresh);
+    callboard.match(own, fresh);
+  },
+
   match(old, fresh) {
     const there = Array.from(old.childNodes);
     const wanted = Array.from(fresh.childNodes);
@@ -22,8 +28,7 @@ const callboard = {
       } else if (own.nodeType !== Node.ELEMENT_NODE) {
         if (own.data !== node.data) own.data = node.data;
       } else {
-        callboard.name(own, node);
-        callboard.match(own, node);
+        callboard.become(own, node);
       }
     });
     for (const node of there.slice(wanted.length)) node.remove();

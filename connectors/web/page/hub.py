@@ -1,0 +1,98 @@
+"""The tabs that have a chat open, and what they are told; on the edge's loop.
+
+A tab that is too slow, or was told something out of order, is told nothing wrong: it
+reads what it has missed from what is kept. So nothing is lost and nothing is told
+twice, whatever breaks in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from connectors.web.page.talk import News, Writes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from connectors.web.page.messages import Message
+
+MOST_WAITING = 64
+"""What may wait for one tab; beyond, it is dropped, and read from what is kept."""
+
+
+def undrawn(_message: Message, _is_writing: bool) -> str:  # noqa: FBT001  as `draw`
+    """Give nothing: nobody looks yet."""
+    return ""
+
+
+class Drawn(msgspec.Struct, frozen=True):
+    """A message, drawn once for all tabs."""
+
+    html: str
+    changed: int
+    after: int
+
+
+class Tab:
+    """One tab that has a chat open."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Drawn | Writes] = deque()
+        self._woken = asyncio.Event()
+        self.has_missed = False
+        """Whether something was dropped."""
+
+    def put(self, told: Drawn | Writes) -> None:
+        """Have it told something; of too much, all is dropped."""
+        if len(self._waiting) >= MOST_WAITING:
+            self._waiting.clear()
+            self.has_missed = True
+        self._waiting.append(told)
+        self._woken.set()
+
+    async def next(self) -> Drawn | Writes:
+        """Wait for the next thing it is told."""
+        while not self._waiting:
+            self._woken.clear()
+            await self._woken.wait()
+        return self._waiting.popleft()
+
+
+class Hub:
+    """All tabs, by chat."""
+
+    def __init__(self) -> None:
+        self.draw: Callable[[Message, bool], str] = undrawn
+        """Gives a message as HTML, and takes whether it goes on; set before the first
+        tab joins, by what is imported when it is needed."""
+
+        self._tabs: dict[str, set[Tab]] = {}
+
+    def join(self, chat: str, tab: Tab) -> None:
+        """Have a tab told what is said in a chat from now on."""
+        self._tabs.setdefault(chat, set()).add(tab)
+
+    def leave(self, chat: str, tab: Tab) -> None:
+        """Tell a tab nothing more."""
+        tabs = self._tabs[chat]
+        tabs.discard(tab)
+        if not tabs:
+            del self._tabs[chat]
+
+    def tell(self, news: News | Writes) -> None:
+        """Tell the tabs that have the chat open; drawn once, if there are any."""
+        chat = news.chat if isinstance(news, Writes) else news.message.chat
+        tabs = self._tabs.get(chat)
+        if not tabs:
+            return
+        told = self._drawn(news) if isinstance(news, News) else news
+        for tab in tabs:
+            tab.put(told)
+
+    def _drawn(self, news: News) -> Drawn:
+        html = self.draw(news.message, news.is_writing)
+        return Drawn(html, news.message.changed, news.after)
