@@ -65,6 +65,9 @@ class LineMetrics:
             "What a busy conversation did with messages, by agent and outcome.",
             ("agent", "outcome"),
         )
+        self._killed = metrics.counter(
+            "callboard_actors_killed", "Actors that were killed by hand.", ("kind",)
+        )
         self._left_out = metrics.counter(
             "callboard_notices_left_out",
             "Notices that people were not told: refusals told lately, floods of them.",
@@ -261,6 +264,10 @@ class LineMetrics:
     def buffered(self, agent: str, outcome: str, count: int = 1) -> None:
         """Count what a busy conversation did with messages."""
         self._buffered.add(count, agent, outcome)
+
+    def killed(self, kind: str) -> None:
+        """Count an actor that was killed by hand."""
+        self._killed.add(1, kind)
 
     def left_out(self, reason: str) -> None:
         """Count a notice that is not said."""

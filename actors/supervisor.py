@@ -12,6 +12,7 @@ callboard
 ├── pairing              who was let in, and who asks to be
 ├── staff                which agents there are
 ├── owners               tells those who run the company what they must know
+├── warden               kills what hangs, by the operator's hand
 ├── bounce               answers for what nobody handled
 ├── edges …              what the edges bring along (the asyncio loop)
 ├── agents
@@ -77,6 +78,7 @@ from actors.session import Session
 from actors.staff import Staff
 from actors.transport import ManyAccounts
 from actors.turn import Turn
+from actors.warden import Warden
 from actors.webhook_intake import WebhookIntake
 from runtime.child import ChildSpec
 from runtime.keyed import KeyedConfig, KeyedSupervisor
@@ -135,6 +137,7 @@ def tree(company: Company) -> Supervisor:
         ChildSpec(name="pairing", start=lambda: Pairing(services)),
         ChildSpec(name="staff", start=lambda: Staff(company, branch)),
         ChildSpec(name="owners", start=lambda: Owners(services)),
+        ChildSpec(name="warden", start=lambda: Warden(services)),
         ChildSpec(name="bounce", start=lambda: Bounce(services)),
         *company.edges,
         *([hooks] if company.hooks else []),

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from actors.catalogue import Catalogue
 from actors.rules.accounts import Offer
-from actors.rules.budget import Budget, Limit
 from actors.rules.prices import OWN, PriceList, Prices
-from connectors.model_checks import find_zone
 from connectors.model_config import (
     AnthropicModelConfig,
     CliModelConfig,
@@ -30,16 +28,14 @@ from connectors.model_config import (
 from connectors.models.cli import CliModel, Ground
 from connectors.models.script import load_script
 from connectors.models.scripted import ScriptedModel
+from connectors.office.budgets import as_budget, zone_of
 from connectors.shipped import shipped_prices
 from runtime.config import load
-from runtime.errors import SettingsError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
-    from datetime import tzinfo
     from pathlib import Path
 
-    from actors.config import BudgetConfig
     from actors.ports import Model
     from connectors.config import AppConfig
     from runtime.clock import Clock
@@ -198,27 +194,3 @@ def warn_of_unpriced(config: AppConfig, priced: dict[str, Prices]) -> None:
             LOG.warning(
                 "model without a price: budgets in dollars do not see it", model=name
             )
-
-
-def as_budget(config: BudgetConfig) -> Budget:
-    """Say what the domain must know of a budget."""
-    return Budget(
-        scope=config.scope,
-        period=config.period,
-        who=config.who,
-        soft=Limit(config.soft_usd, config.soft_tokens),
-        hard=Limit(config.hard_usd, config.hard_tokens),
-        downgrade_to=config.downgrade_to,
-    )
-
-
-def zone_of(config: AppConfig) -> tzinfo:
-    """Find where a budget's day begins.
-
-    Raises:
-        runtime.errors.SettingsError: this machine does not know the time zone.
-    """
-    zone = find_zone(config.ledger.time_zone)
-    if zone is None:
-        raise SettingsError(f"there is no time zone {config.ledger.time_zone!r}")
-    return zone

@@ -7,7 +7,7 @@ called from any thread. The kernel's own figures: `system_figures.py`.
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import prometheus_client
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -17,7 +17,7 @@ from runtime.errors import MisuseError
 from runtime.system_figures import SystemCollector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from prometheus_client.core import Metric
 
@@ -136,6 +136,14 @@ class Histogram:
         self._series.of(labels).observe(value)
 
 
+class Figure(NamedTuple):
+    """One figure, now."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
 class Metrics:
     """All figures of one process.
 
@@ -205,6 +213,12 @@ class Metrics:
     def render(self) -> bytes:
         """Write all figures in Prometheus' text format."""
         return generate_latest(Plain(self._registry))
+
+    def figures(self) -> Iterator[Figure]:
+        """Give all figures, as `render` writes them; may be called from any thread."""
+        for metric in Plain(self._registry).collect():
+            for sample in metric.samples:
+                yield Figure(sample.name, sample.labels, sample.value)
 
     def _guard(self, name: str, labels: Sequence[str]) -> Guard:
         return Guard(name, len(labels), self._most_series, self._dropped)

@@ -18,7 +18,7 @@ from runtime import sqlite_reads
 from runtime.errors import MisuseError
 from runtime.rows import StoredDelivery, StoredEvent, StoredMessage
 from runtime.sqlite_file import SqliteFile
-from runtime.sqlite_reads import DELIVERY, EVENT, MESSAGE
+from runtime.sqlite_reads import DELIVERY, EVENT, MESSAGE, NEVER
 from runtime.store import refuse_limit
 from runtime.texts import refuse_half_character
 
@@ -47,6 +47,9 @@ MOST_NAMED = 5
 EVENTS = f"""SELECT number, {EVENT} FROM journal
     WHERE (stream = ? OR (stream > ? AND stream < ?)) AND number > ?
     ORDER BY number LIMIT ?"""
+EVENTS_BEFORE = f"""SELECT number, {EVENT} FROM journal
+    WHERE (stream = ? OR (stream > ? AND stream < ?)) AND number < ?
+    ORDER BY number DESC LIMIT ?"""
 # Sequences have no gap, so the last one is the count.
 STREAMS = """SELECT last.stream, last.events, journal.at
     FROM (SELECT stream, max(sequence) AS events FROM journal GROUP BY stream) AS last
@@ -108,10 +111,19 @@ class Browser:
         states: Collection[InboxState] = (),
         *,
         newest_first: bool = True,
+        past: int = 0,
         limit: int = 100,
     ) -> tuple[StoredMessage, ...]:
-        """Give messages in any of these states; none named: in any state."""
-        rows = self._listed("inbox", MESSAGE, states, newest_first, limit)
+        """Give messages in any of these states; none named: in any state.
+
+        Args:
+            states: those that are wanted.
+            newest_first: else the oldest.
+            past: number of the last one seen in that order; 0: from the first.
+            limit: most messages to give.
+        """
+        order = ("inbox", newest_first, past)
+        rows = self._listed(order, MESSAGE, states, limit)
         return tuple([StoredMessage(*row) for row in rows])
 
     def deliveries(
@@ -122,7 +134,8 @@ class Browser:
         limit: int = 100,
     ) -> tuple[StoredDelivery, ...]:
         """Give deliveries in any of these states; none named: in any state."""
-        rows = self._listed("outbox", DELIVERY, states, newest_first, limit)
+        order = ("outbox", newest_first, 0)
+        rows = self._listed(order, DELIVERY, states, limit)
         return tuple([StoredDelivery(*row) for row in rows])
 
     def message(self, name: str) -> StoredMessage:
@@ -159,14 +172,32 @@ class Browser:
             after: number of the last entry seen; 0 from the first.
             limit: most entries to give.
         """
+        return self._entries(EVENTS, name, after, limit)
+
+    def events_before(
+        self, name: str, before: int = 0, limit: int = 1000
+    ) -> tuple[JournalEntry, ...]:
+        """Give the last events of a stream and of those below it, as they happened.
+
+        Args:
+            name: of the stream, as for `events`.
+            before: number of the entry up to which they are wanted; 0: to the last.
+            limit: most entries to give.
+        """
+        found = self._entries(EVENTS_BEFORE, name, before or NEVER, limit)
+        return found[::-1]
+
+    def _entries(
+        self, sql: str, name: str, number: int, limit: int
+    ) -> tuple[JournalEntry, ...]:
         refuse_limit(limit)
         refuse_half_character(name)
         # `0` is the character behind `/`.
-        given = (name, f"{name}/", f"{name}0", after, limit)
+        given = (name, f"{name}/", f"{name}0", number, limit)
         with self._file.told():
             return tuple(
                 JournalEntry(number, StoredEvent(*row))
-                for number, *row in self._db.execute(EVENTS, given)
+                for number, *row in self._db.execute(sql, given)
             )
 
     def streams(self, limit: int = 1000) -> tuple[StreamSummary, ...]:
@@ -198,19 +229,22 @@ class Browser:
 
     def _listed(
         self,
-        table: str,
+        order: tuple[str, bool, int],
         columns: str,
         states: Collection[str],
-        newest_first: bool,  # noqa: FBT001  only called above
         limit: int,
     ) -> Rows:
         refuse_limit(limit)
+        table, newest_first, past = order
         marks = ", ".join("?" * len(states))
-        where = f"WHERE state IN ({marks})" if states else ""
-        order = "DESC" if newest_first else "ASC"
-        sql = f"SELECT {columns} FROM {table} {where} ORDER BY number {order} LIMIT ?"
+        chosen = f"state IN ({marks}) AND" if states else ""
+        if newest_first:
+            past = past or NEVER
+        side, way = ("<", "DESC") if newest_first else (">", "ASC")
+        sql = f"""SELECT {columns} FROM {table} WHERE {chosen} number {side} ?
+            ORDER BY number {way} LIMIT ?"""
         with self._file.told():
-            return list(self._db.execute(sql, (*states, limit)))
+            return list(self._db.execute(sql, (*states, past, limit)))
 
 
 def find(db: apsw.Connection, table: str, columns: str, name: str) -> tuple[Any, ...]:

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 PAGE = 1000
 """Rows read at once."""
 
+Mark = tuple[float, int]
+FIRST: Mark = (float("inf"), NEVER)
+"""Before all records."""
+
 JOURNAL = f"""SELECT {EVENT} FROM journal WHERE (stream, sequence) > (?, ?)
     ORDER BY stream, sequence LIMIT ?"""
 RECORD_OF = f"SELECT {RECORD} FROM record WHERE kind = ? AND id = ?"
@@ -123,14 +127,17 @@ class Survey:
             row = self._db.execute(RECORD_OF, (kind, name)).get
         return None if row is None else StoredRecord(*row)
 
-    def recent(self, kind: str, since: float = 0.0) -> Iterator[StoredRecord]:
+    def recent(
+        self, kind: str, since: float = 0.0, past: Mark = FIRST
+    ) -> Iterator[StoredRecord]:
         """Give records of a kind, the newest first.
 
         Args:
             kind: which ones.
             since: only those written at these Unix seconds or later.
+            past: time and number of the last one seen.
         """
-        last: tuple[float, int] = (float("inf"), NEVER)
+        last = past
         while True:
             with self._file.told():
                 rows = list(self._db.execute(RECENT, (kind, since, *last, PAGE)))

@@ -27,6 +27,9 @@ class ActorStatistics(msgspec.Struct, frozen=True):
     depth: int
     """User messages waiting."""
 
+    limit: int
+    """User messages that may wait at most."""
+
     weight: int
     """Bytes of user messages waiting, where the mailbox weighs them."""
 
@@ -42,6 +45,13 @@ class ActorStatistics(msgspec.Struct, frozen=True):
 
     busy_for: float
     """Seconds that the present `async` handler has run; 0 when there is none."""
+
+    handling: str
+    """Kind of the message that the present `async` handler is about; empty: none."""
+
+    last_end: str
+    """How its last incarnation ended, if that was a failure or a kill; else empty.
+    It may hold what is secret: whoever shows it takes that out."""
 
     is_idle: bool
     """Running, with nothing to handle and nothing being handled."""

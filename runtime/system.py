@@ -13,10 +13,13 @@ import trio
 
 from runtime import lifecycle
 from runtime.cell import Cell
+from runtime.envelope import Envelope, Notice
 from runtime.errors import KernelError, MisuseError
+from runtime.intake import STASHED
 from runtime.kernel import ASK_TIMEOUT, Kernel
 from runtime.logs import EventLog
-from runtime.messages import KILLED, SHUTDOWN, Exit
+from runtime.mailbox import EMPTY
+from runtime.messages import KILLED, SHUTDOWN, Exit, Keyed
 from runtime.ref import cell_of
 from runtime.reply import Reply
 from runtime.statistics import ActorStatistics, SystemStatistics
@@ -34,6 +37,10 @@ if TYPE_CHECKING:
 # Chosen: as long as a supervisor gives a child by default.
 SHUTDOWN_TIME = 5.0
 """Seconds an actor without a supervisor may take to stop before it is killed."""
+
+
+LONGEST_END = 500
+"""Characters that are told of how an actor ended last."""
 
 
 def log_report(event: str, fields: dict[str, Any]) -> None:
@@ -222,14 +229,34 @@ def _statistics(cell: Cell, now: float) -> ActorStatistics:
         supervisor=cell.parent.name if cell.parent is not None else "",
         state=cell.state,
         depth=cell.mailbox.depth,
+        limit=cell.mailbox.config.capacity,
         weight=cell.mailbox.weight,
         handled=cell.handled,
         failed=cell.failed,
         restarts=cell.restarts,
         age=now - cell.started_at if is_up else 0.0,
         busy_for=now - cell.busy_since if is_handling else 0.0,
+        handling=_kind_of(cell.current) if is_handling else "",
+        last_end=_last_end(cell.last_exit),
         is_idle=cell.state == "running" and not cell.scheduled,
     )
+
+
+def _kind_of(item: object) -> str:
+    """Name the kind of message that is being handled; nothing if that is over."""
+    if item is EMPTY or item is STASHED:
+        return ""
+    message: object = item.message if isinstance(item, Envelope | Notice) else item
+    return type(message.message if isinstance(message, Keyed) else message).__name__
+
+
+def _last_end(exit_: Exit | None) -> str:
+    if exit_ is None or exit_.how not in {"failed", "killed"}:
+        return ""
+    if exit_.error is None:
+        return exit_.how
+    text = f"{type(exit_.error).__name__}: {exit_.error}"
+    return text if len(text) <= LONGEST_END else f"{text[: LONGEST_END - 1]}…"
 
 
 async def _end(cell: Cell) -> None:

@@ -12,14 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.cli import run
-from connectors.commands.printing import (
-    first_words,
-    lasting,
-    moment,
-    table,
-    when,
-    width,
-)
+from connectors.commands.printing import first_words, table, width
+from connectors.office.moments import lasting, moment, when
 from runtime.rows import Commit
 from tests.desk import commit_to, write_database
 from tests.store_rows import NOW, accepting, enqueueing, events, heard, noting

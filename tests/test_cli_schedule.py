@@ -14,13 +14,13 @@ from actors.records import USAGE, UsageRecord
 from actors.rules.schedule import Appointment
 from actors.schedule_rows import as_entry
 from connectors.cli import run
-from connectors.commands.scheduled import all_rows, write
+from connectors.office.appointments import all_rows, write
 from runtime.clock import SystemClock
 from runtime.rows import Commit, Record
 from tests.desk import commit_to, write_database
 
 if TYPE_CHECKING:
-    from connectors.commands.scheduled import Row
+    from connectors.office.appointments import Row
 
 Output = pytest.CaptureFixture[str]
 
@@ -120,7 +120,7 @@ def test_run_is_another_slot_than_the_one_of_this_second(path: Path) -> None:
     for _ in range(3):  # until the second is the same before and after
         now = float(int(SystemClock().wall()))
         just = msgspec.structs.replace(row.it, last_due=now, run_at=0.0)
-        assert write(path, rows(path)[ROSES], just)
+        assert write(path, rows(path)[ROSES], just) is None
         assert schedule(path, "run", "ROSES") == 0
         run_at = rows(path)[ROSES].it.run_at
         if int(SystemClock().wall()) == now:
@@ -132,7 +132,7 @@ def test_what_people_wrote_does_nothing_to_a_terminal(
     path: Path, capsys: Output
 ) -> None:
     row, text = rows(path)[ROSES], "a\x1b]0;owned\x07b\nNEWS12 is removed"
-    assert write(path, row, msgspec.structs.replace(row.it, text=text))
+    assert write(path, row, msgspec.structs.replace(row.it, text=text)) is None
     assert schedule(path, "show", "ROSES") == 0
     shown = capsys.readouterr().out
     assert "\x1b" not in shown

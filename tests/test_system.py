@@ -21,7 +21,12 @@ from runtime.messages import weight_of
 from runtime.ref import cell_of
 from runtime.signals import STOP_SIGNALS, wait_for_stop_signal
 from runtime.supervisor import Supervisor
-from runtime.system import ActorSystem, Running, log_report, open_system
+from runtime.system import (
+    ActorSystem,
+    Running,
+    log_report,
+    open_system,
+)
 from runtime.testing import CrashError, Reports, wait_settled
 from tests.puppet import Puppet, crash, hang, supervise, virtual, wait
 

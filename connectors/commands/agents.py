@@ -16,8 +16,9 @@ from connectors.commands.database import (
     json_option,
     settings_beside,
 )
-from connectors.commands.printing import complain, say, say_json, table, when
+from connectors.commands.printing import complain, say, say_json, table
 from connectors.commands.staffed import FAILED, read_rows, write
+from connectors.office.moments import when
 from runtime.sqlite_survey import survey
 
 if TYPE_CHECKING:

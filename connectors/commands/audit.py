@@ -8,31 +8,19 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from actors import records
-from actors.records import AuditRecord
 from connectors.commands.database import database_options, find_database, json_option
-from connectors.commands.printing import (
-    first_words,
-    moment,
-    say,
-    say_json,
-    table,
-    when,
-)
-from connectors.commands.reading import read_record
+from connectors.commands.printing import complain, first_words, say, say_json, table
 from connectors.commands.since import since_option
+from connectors.office.audit import matching
+from connectors.office.moments import moment, when
 from runtime.sqlite_survey import survey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from runtime.rows import StoredRecord
-    from runtime.sqlite_survey import Survey
+    from connectors.office.audit import Found
 
 HEADERS = ("TIME", "CHAT", "SENDER", "AGENT", "STATUS", "SECONDS", "ASKED", "ANSWERED")
-
-Found = tuple["StoredRecord", AuditRecord]
 
 
 @click.command()
@@ -60,7 +48,7 @@ def command(  # noqa: PLR0913  one for each option
     say whether and how long they are kept at all.
     """
     with survey(find_database(config, db)) as rows:
-        wanted = matching(rows, chat, sender, since)
+        wanted = matching(rows, chat, sender, since, complain)
         found = list(itertools.islice(wanted, limit))
     if as_json:
         for row, body in found:
@@ -71,17 +59,6 @@ def command(  # noqa: PLR0913  one for each option
     else:
         for line in table(HEADERS, map(cells, found)):
             say(line)
-
-
-def matching(rows: Survey, chat: str, sender: str, since: float) -> Iterator[Found]:
-    """Give what fits, the newest first."""
-    for row in rows.recent(records.AUDIT, since):
-        body = read_record(row, AuditRecord)
-        if body is None:
-            continue
-        chats = {"", body.chat, f"{body.channel}/{body.chat}"}
-        if chat in chats and sender in {"", body.sender_id, body.sender_name}:
-            yield row, body
 
 
 def cells(found: Found) -> tuple[object, ...]:

@@ -11,8 +11,9 @@ from actors import staff_rows
 from actors.rules.hired import Client
 from actors.staff_rows import CLIENT
 from connectors.commands.database import database_options, find_database, json_option
-from connectors.commands.printing import complain, say, say_json, table, when
+from connectors.commands.printing import complain, say, say_json, table
 from connectors.commands.staffed import write
+from connectors.office.moments import when
 from runtime.sqlite_survey import survey
 
 if TYPE_CHECKING:

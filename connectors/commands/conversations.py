@@ -19,8 +19,8 @@ from connectors.commands.database import (
 )
 from connectors.commands.printing import say
 from connectors.commands.records import keeping
-from connectors.commands.replay import events_of, find_conversation
 from connectors.commands.transcript_file import read_file, written
+from connectors.office.conversations import events_of, find_conversation
 from runtime import sqlite_mend
 from runtime.clock import SystemClock
 from runtime.errors import MisuseError

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from connectors.commands.doctor_checks import Finding
 from connectors.commands.doctor_probes import Probe
-from connectors.commands.scheduled import all_rows
 from connectors.config import HttpConfig
 from connectors.fetch.errors import FetchError, FetchRefusedError, FetchTooLargeError
 from connectors.fetch.messages import FetchRequest
 from connectors.hooks.function import GROUP
 from connectors.model_checks import is_loopback
+from connectors.office.appointments import all_rows
 from connectors.posting import way_to
 from runtime.errors import KernelError
 

@@ -14,7 +14,8 @@ from actors.rules.codes import plain, shown
 from actors.rules.pairing import denied, is_open
 from connectors.commands.database import database_options, find_database, json_option
 from connectors.commands.pairing_explain import explain
-from connectors.commands.printing import complain, say, say_json, table, when
+from connectors.commands.printing import complain, say, say_json, table
+from connectors.office.moments import when
 from runtime import sqlite_mend
 from runtime.clock import SystemClock
 from runtime.errors import SequenceConflictError

@@ -13,7 +13,8 @@ from actors.redaction import Keep
 from actors.rules import identity
 from actors.rules.identity import Person
 from connectors.commands.database import database_options, find_database, json_option
-from connectors.commands.printing import complain, say, say_json, table, when
+from connectors.commands.printing import complain, say, say_json, table
+from connectors.office.moments import when
 from runtime import sqlite_mend
 from runtime.clock import SystemClock
 from runtime.errors import SequenceConflictError

@@ -9,8 +9,8 @@ import trio
 
 from connectors.chat.play_file import Cue, Wait
 from connectors.chat.playing import LINE
-from connectors.commands.job import STATES, agent_of, read_inbound
-from connectors.commands.printing import table
+from connectors.commands.printing import complain, table
+from connectors.office.job import STATES, agent_of, read_inbound
 from runtime.rows import MAX_ROWS
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _cells(row: StoredMessage, survey: Survey) -> tuple[object, ...]:
     return (
         inbound.platform_fields.get(LINE),
         asker[0] if asker else inbound.sender_name,
-        agent_of(row, inbound, survey),
+        agent_of(row, inbound, survey, complain),
         row.state,
         why,
         inbound.text,

@@ -6,29 +6,21 @@ show becomes a question mark.
 
 from __future__ import annotations
 
-import math
 import sys
 import unicodedata
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from connectors.chat.plain_text import make_safe
+from connectors.office.moments import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-Precision = Literal["seconds", "milliseconds"]
-
-NONE = "-"
-"""Stands for what there is not."""
-
 FIRST_WORDS = 48
 """Characters of a text in a table."""
-
-UNITS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
 
 
 def say(text: str = "") -> None:
@@ -51,33 +43,6 @@ def say_json(value: object, *, is_line: bool = False) -> None:
     """
     made = msgspec.json.encode(value)
     click.echo(made if is_line else msgspec.json.format(made))
-
-
-def when(at: float, precision: Precision = "seconds") -> str:
-    """Write Unix seconds in ISO 8601, local with offset; 0 is `-`.
-
-    What has no date, as a time in a damaged row may be, is written as the number it is.
-    """
-    if not at:
-        return NONE
-    try:
-        there = datetime.fromtimestamp(at, UTC).astimezone()
-    except (ValueError, OverflowError, OSError):
-        return f"{at:g} s"
-    return there.isoformat(timespec=precision)
-
-
-def moment(at: float) -> str | None:
-    """Write Unix seconds for programs; 0 is null."""
-    return when(at, "milliseconds") if at else None
-
-
-def lasting(seconds: float) -> str:
-    """Write roughly how long: `3d`, `2h`, `45s`."""
-    for unit, length in UNITS:
-        if length <= seconds < math.inf:
-            return f"{int(seconds // length)}{unit}"
-    return "0s"
 
 
 def first_words(text: str, most: int = FIRST_WORDS) -> str:

@@ -29,13 +29,14 @@ from actors.rules.whole import fitted
 from actors.tool_calls import DELEGATE_SPEC
 from connectors.commands import config_option, find_settings, tell_problems
 from connectors.commands.database import json_option
-from connectors.commands.printing import say, say_json, table, when
+from connectors.commands.printing import say, say_json, table
 from connectors.commands.remembered import Remembered, newest_chat, remembered
-from connectors.commands.replay import events_of
 from connectors.commands.running import private_files, redacting
 from connectors.commands.staffed import team_of
 from connectors.config import TerminalConfig
 from connectors.model_checks import find_zone
+from connectors.office.conversations import events_of
+from connectors.office.moments import when
 from connectors.personas import read_persona
 from connectors.sandbox.kept import territory
 from connectors.sandbox.late import LateSandbox

@@ -8,28 +8,25 @@ import click
 
 from connectors.commands.asking import is_wanted, yes_option
 from connectors.commands.database import database_options, find_database
-from connectors.commands.dropping import dropping
 from connectors.commands.printing import complain, say
-from runtime import sqlite_mend
+from connectors.office.queue import RETRIED, drop_one, retry_one
 from runtime.clock import SystemClock
 from runtime.errors import MisuseError
 from runtime.rows import MAX_ROWS
 from runtime.sqlite_browse import browse
-from runtime.sqlite_mend import DROPPED
+from runtime.sqlite_mend import DROPPED, Mended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from runtime.rows import DeliveryState, InboxState
-    from runtime.sqlite_mend import Mended
 
     Change = Callable[[Path, str, float], Mended]
 
 FAILED = 1
 
 # Why the drop has fewer: what is dead is not sent any more as it is.
-RETRIED: tuple[DeliveryState, ...] = ("dead", "unknown")
 DROPPABLE: tuple[DeliveryState, ...] = ("unknown",)
 
 
@@ -141,21 +138,7 @@ def change_all(path: Path, ids: Sequence[str] | None, change: Change) -> int:
         try:
             mended = change(path, name, SystemClock().wall())
         except MisuseError as error:
-            mended = sqlite_mend.Mended(has_changed=False, text=str(error))
+            mended = Mended(has_changed=False, text=str(error))
         refused += not mended.has_changed
         (say if mended.has_changed else complain)(mended.text)
     return FAILED if refused else 0
-
-
-def retry_one(path: Path, name: str, now: float) -> Mended:
-    """Try one message, or one delivery, again."""
-    if ":" in name:
-        return sqlite_mend.retry_delivery(path, name)
-    return sqlite_mend.retry(path, name, now)
-
-
-def drop_one(path: Path, name: str, now: float) -> Mended:
-    """Give up one message, or one delivery."""
-    if ":" in name:
-        return sqlite_mend.drop_delivery(path, name, now)
-    return sqlite_mend.drop(path, name, now, dropping)

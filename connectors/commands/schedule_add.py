@@ -19,8 +19,9 @@ from connectors.commands.database import (
     settings_beside,
 )
 from connectors.commands.printing import complain, first_words, say
-from connectors.commands.scheduled import FAILED, Row, all_rows, write
+from connectors.commands.schedule_change import FAILED, tell
 from connectors.model_checks import find_zone
+from connectors.office.appointments import Row, all_rows, write
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 
@@ -142,8 +143,9 @@ def arrange(path: Path, wish: Wish, wanted: Wanted, app: AppConfig | None) -> in
         if it is None:
             continue
         row = rows.get(name, Row(name, book.origin.scope, 0, it))
-        if not write(path, row, it):
-            return FAILED
+        refused = write(path, row, it)
+        if refused is not None:
+            return tell(refused)
         what = first_words(told.what, 200)
         say(f"{name[:SHOWN_ID]} {it.kind}: {what} {told.when}".rstrip())
     return 0

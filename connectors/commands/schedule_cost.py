@@ -11,9 +11,9 @@ from actors.lightened import set_model
 from actors.records import USAGE, UsageRecord
 from actors.rules.quiet_hours import hours_of
 from actors.schedule_config import SchedulerConfig
-from connectors.commands.printing import table
-from connectors.commands.reading import read_record
+from connectors.commands.printing import complain, table
 from connectors.model_checks import find_zone
+from connectors.office.record import read_record
 from runtime.clock import SystemClock
 from runtime.sqlite_survey import survey
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from connectors.commands.scheduled import Row
     from connectors.config import AppConfig
+    from connectors.office.appointments import Row
 
 HEADERS = ("AGENT", "TOKENS TODAY", "OF", "HEARTBEAT BY", "OTHERS BY", "QUIET")
 
@@ -61,7 +61,7 @@ class Costs:
         since = midnight(SystemClock().wall(), zone)
         with survey(path) as rows:
             for row in rows.recent(USAGE, since):
-                body = read_record(row, UsageRecord)
+                body = read_record(row, UsageRecord, complain)
                 if body is not None and is_allotted(body):
                     tokens = body.input_tokens + body.output_tokens
                     self._sums[body.agent] = self._sums.get(body.agent, 0) + tokens

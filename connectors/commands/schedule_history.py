@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
 import click
@@ -10,19 +9,20 @@ import click
 from actors.schedule_rows import SHOWN_ID
 from connectors.commands.database import database_options, find_database, json_option
 from connectors.commands.printing import (
+    complain,
     first_words,
     say,
     say_json,
     table,
 )
 from connectors.commands.since import since_option
-from connectors.commands.slot_runs import Reader, SlotRun
-from runtime.sqlite_browse import browse
-from runtime.sqlite_survey import survey
+from connectors.office.appointments import read_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from connectors.office.slot_runs import SlotRun
 
 HEADERS = (
     "ID", "KIND", "AGENT", "DUE", "LATE S", "ENDED", "STATUS", "TOKENS IN",
@@ -54,7 +54,8 @@ def history(  # noqa: PLR0913  one for each option
     Of ID the beginning is enough; appointments that are over are shown, too. How long
     this is kept, `scheduler.history_days` says.
     """
-    found = read(find_database(config, db), prefix, limit, agent=agent, since=since)
+    path = find_database(config, db)
+    found = read_runs(path, prefix, limit, complain, agent=agent, since=since)
     if as_json:
         for each in found:
             say_json(each, is_line=True)
@@ -63,23 +64,6 @@ def history(  # noqa: PLR0913  one for each option
     else:
         for line in lines(found):
             say(line)
-
-
-def read(
-    path: Path, prefix: str, limit: int, *, agent: str | None = None, since: float = 0.0
-) -> list[SlotRun]:
-    """Read the last slots.
-
-    Args:
-        path: the database.
-        prefix: how the appointment's id begins.
-        limit: most slots to give.
-        agent: only this one's; None: all.
-        since: Unix seconds before which nothing is wanted.
-    """
-    with browse(path) as browser, survey(path) as rows:
-        runs = Reader(rows, browser).runs(prefix, agent, since)
-        return list(itertools.islice(runs, limit))
 
 
 def lines(found: Iterable[SlotRun]) -> Iterator[str]:

@@ -18,17 +18,22 @@ from connectors.commands.database import (
     settings_beside,
 )
 from connectors.commands.printing import (
+    complain,
     first_words,
     indented,
-    lasting,
-    moment,
     say,
     say_json,
     table,
-    when,
 )
 from connectors.commands.schedule_cost import Costs
-from connectors.commands.scheduled import Row, all_rows, find_row
+from connectors.office.appointments import (
+    Row,
+    all_rows,
+    find_row,
+    read_runs,
+    shown,
+)
+from connectors.office.moments import lasting, when
 from runtime.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -38,31 +43,6 @@ HEADERS = ("ID", "KIND", "AGENT", "CHAT", "NEXT", "IN", "REPEAT", "STATE", "TEXT
 
 RUNS_SHOWN = 5
 """Of its times that are over; `schedule history` shows more."""
-
-
-class Shown(msgspec.Struct, frozen=True):
-    """One appointment, for programs."""
-
-    id: str
-    kind: str
-    agent: str
-    connector: str
-    chat: str
-    thread: str
-    sender_id: str
-    owner: str
-    text: str
-    items: tuple[str, ...]
-    repeat: str
-    zone: str
-    next_at: str | None
-    created_at: str | None
-    paused: str
-    fired: int
-    skipped: int
-    failures: int
-    by_settings: str
-    """The rule that the settings give it; empty: somebody asked for it."""
 
 
 @click.command("list")
@@ -96,7 +76,7 @@ def show(config: Path | None, db: Path | None, prefix: str, *, as_json: bool) ->
     """Show one appointment and its last times; of its ID the beginning is enough."""
     path = find_database(config, db)
     found = shown(find_row(path, prefix))
-    runs = schedule_history.read(path, found.id, RUNS_SHOWN)
+    runs = read_runs(path, found.id, RUNS_SHOWN, complain)
     if as_json:
         say_json({**msgspec.structs.asdict(found), "runs": runs})
         return
@@ -108,32 +88,6 @@ def show(config: Path | None, db: Path | None, prefix: str, *, as_json: bool) ->
         say()
         for line in schedule_history.lines(runs):
             say(line)
-
-
-def shown(row: Row) -> Shown:
-    """Give an appointment as programs get it."""
-    it = row.it
-    return Shown(
-        id=row.id,
-        kind=it.kind,
-        agent=it.agent,
-        connector=it.address.connector,
-        chat=it.address.chat,
-        thread=it.address.thread,
-        sender_id=it.sender_id,
-        owner=row.owner,
-        text=it.text,
-        items=it.items,
-        repeat=it.repeat,
-        zone=it.zone,
-        next_at=moment(it.wakes),
-        created_at=moment(it.created_at),
-        paused=it.paused,
-        fired=it.fired,
-        skipped=it.skipped,
-        failures=it.failures,
-        by_settings=it.by_settings,
-    )
 
 
 def cells(row: Row, now: float) -> tuple[object, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connectors.commands.printing import UNITS
+from connectors.office.moments import UNITS
 from runtime.clock import SystemClock
 
 if TYPE_CHECKING:

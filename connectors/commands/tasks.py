@@ -10,13 +10,13 @@ import msgspec
 
 from actors.schedule_rows import SHOWN_ID
 from connectors.commands.database import database_options, find_database, json_option
-from connectors.commands.job import STATUSES, read_inbound
-from connectors.commands.printing import first_words, moment, say, say_json, table
+from connectors.commands.printing import complain, first_words, say, say_json, table
 from connectors.commands.schedule_history import said, seconds
-from connectors.commands.schedule_list import Shown, shown
-from connectors.commands.scheduled import all_rows
 from connectors.commands.since import since_option
-from connectors.commands.slot_runs import Reader, SlotRun, is_open
+from connectors.office.appointments import Shown, all_rows, shown
+from connectors.office.job import STATUSES, read_inbound
+from connectors.office.moments import moment
+from connectors.office.slot_runs import Reader, SlotRun, is_open
 from runtime.rows import MAX_ROWS
 from runtime.sqlite_browse import browse
 from runtime.sqlite_survey import survey
@@ -90,7 +90,7 @@ def command(
     path = find_database(config, db)
     to_do = [shown(row) for row in all_rows(path) if agent in {None, row.it.agent}]
     with browse(path) as browser, survey(path) as rows:
-        runs = Reader(rows, browser).runs("", agent, since)
+        runs = Reader(rows, browser, complain).runs("", agent, since)
         over = (each for each in runs if not is_open(each.status))
         found = Tasks(
             running=list(running(browser, agent)),

@@ -9,15 +9,8 @@ import msgspec
 
 from connectors.commands.database import database_options, find_database, json_option
 from connectors.commands.noticed import Row, all_rows
-from connectors.commands.printing import (
-    first_words,
-    lasting,
-    moment,
-    say,
-    say_json,
-    table,
-    when,
-)
+from connectors.commands.printing import first_words, say, say_json, table
+from connectors.office.moments import lasting, moment, when
 from runtime.clock import SystemClock
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import trio
 from actors.messages import Address, Inbound
 from actors.rules.schedule import Appointment
 from actors.schedule_rows import as_entry
-from connectors.commands.scheduled import all_rows, write
+from connectors.office.appointments import all_rows, write
 from runtime.clock import SystemClock
 from runtime.rows import Commit
 from runtime.sqlite_file import SqliteFile

@@ -11,9 +11,9 @@ from actors.history import Deferred, Exchanged
 from actors.rules import tool_receipt
 from actors.rules.turn import ModelReplied, ToolReturned
 from actors.steps import LeaveNoted
-from connectors.commands.job import read_inbound
-from connectors.commands.printing import moment
-from connectors.commands.scene import Call, Scene, delivery_scene
+from connectors.office.job import read_inbound
+from connectors.office.moments import moment
+from connectors.office.scene import Call, Scene, delivery_scene
 from runtime.errors import MisuseError
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ import msgspec
 
 from actors import records
 from actors.messages import Inbound
-from connectors.commands.printing import moment
-from connectors.commands.reading import read_record
+from connectors.office.moments import moment
+from connectors.office.record import read_record
 
 if TYPE_CHECKING:
+    from connectors.office.record import Complain
     from runtime.rows import InboxState, StoredMessage
     from runtime.sqlite_survey import Survey
 
@@ -67,12 +68,13 @@ def read_inbound(row: StoredMessage) -> Inbound | None:
         return None
 
 
-def job_of(row: StoredMessage, survey: Survey) -> Job:
+def job_of(row: StoredMessage, survey: Survey, complain: Complain) -> Job:
     """Describe a message.
 
     Args:
         row: of the inbox.
         survey: where it is looked up which agent answers it.
+        complain: told of rows that cannot be read.
     """
     inbound = read_inbound(row)
     place = None if inbound is None else inbound.address
@@ -85,7 +87,7 @@ def job_of(row: StoredMessage, survey: Survey) -> Job:
         connector=row.connector,
         chat=row.stream.partition("/")[2] if place is None else place.chat,
         thread="" if place is None else place.thread,
-        agent=agent_of(row, inbound, survey),
+        agent=agent_of(row, inbound, survey, complain),
         sender_id="" if inbound is None else inbound.sender_id,
         sender_name="" if inbound is None else inbound.sender_name,
         received_at=moment(row.at),
@@ -97,7 +99,9 @@ def job_of(row: StoredMessage, survey: Survey) -> Job:
     )
 
 
-def agent_of(row: StoredMessage, inbound: Inbound | None, survey: Survey) -> str:
+def agent_of(
+    row: StoredMessage, inbound: Inbound | None, survey: Survey, complain: Complain
+) -> str:
     """Tell who answers a message: whom it names, or who has tried; else nothing."""
     if inbound is not None and inbound.agent:
         return inbound.agent
@@ -106,7 +110,7 @@ def agent_of(row: StoredMessage, inbound: Inbound | None, survey: Survey) -> str
     names.append((records.AUDIT, row.id))
     for kind, name in names:
         found = survey.record(kind, name)
-        body = None if found is None else read_record(found, Agent)
+        body = None if found is None else read_record(found, Agent, complain)
         if body is not None:
             return body.agent
     return ""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
-
-from connectors.commands.printing import complain
 
 if TYPE_CHECKING:
     from runtime.rows import StoredRecord
 
 Body = TypeVar("Body", bound=msgspec.Struct)
 
+Complain = Callable[[str], None]
+"""Told of each row that is left out; one sentence for people."""
 
-def read_record(row: StoredRecord, shape: type[Body]) -> Body | None:
+
+def read_record(
+    row: StoredRecord, shape: type[Body], complain: Complain
+) -> Body | None:
     """Read a record's body; one that cannot be read is complained of, and None."""
     try:
         return msgspec.json.decode(row.body, type=shape)

@@ -12,14 +12,15 @@ import msgspec
 
 from actors.records import AUDIT, USAGE, AuditRecord, UsageRecord
 from actors.slot_records import SLOT, SUCCEEDED, SlotRecord
-from connectors.commands.job import STATUSES
-from connectors.commands.printing import moment
-from connectors.commands.reading import read_record
+from connectors.office.job import STATUSES
+from connectors.office.moments import moment
+from connectors.office.record import read_record
 from runtime.errors import MisuseError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from connectors.office.record import Complain
     from runtime.rows import InboxState, StoredRecord
     from runtime.sqlite_browse import Browser
     from runtime.sqlite_survey import Survey
@@ -78,11 +79,13 @@ class Reader:
     Args:
         rows: the database as of one moment.
         browser: the same, for messages by their id.
+        complain: told of rows that cannot be read.
     """
 
-    def __init__(self, rows: Survey, browser: Browser) -> None:
+    def __init__(self, rows: Survey, browser: Browser, complain: Complain) -> None:
         self._rows = rows
         self._browser = browser
+        self._complain = complain
 
     def runs(
         self, appointment: str = "", agent: str | None = None, since: float = 0.0
@@ -98,7 +101,7 @@ class Reader:
         for row in self._rows.recent(SLOT, since):
             if not row.owner.startswith(wanted):
                 continue
-            body = read_record(row, SlotRecord)
+            body = read_record(row, SlotRecord, self._complain)
             if body is not None and agent in {None, body.agent}:
                 yield self._run(row, body)
 
@@ -140,7 +143,7 @@ class Reader:
         names = [message, *(f"{message}#{n}" for n in range(MOST_ATTEMPTS, 0, -1))]
         for name in names:
             row = self._rows.record(AUDIT, name)
-            body = None if row is None else read_record(row, AuditRecord)
+            body = None if row is None else self._audited(row)
             if row is not None and body is not None:
                 return End(
                     status_of(body.status, body.reason),
@@ -150,12 +153,18 @@ class Reader:
                 )
         return End(FORGOTTEN, "", 0.0, MOST_ATTEMPTS)
 
+    def _audited(self, row: StoredRecord) -> AuditRecord | None:
+        return read_record(row, AuditRecord, self._complain)
+
+    def _spent(self, row: StoredRecord) -> UsageRecord | None:
+        return read_record(row, UsageRecord, self._complain)
+
     def _took(self, message: str, attempts: int) -> list[UsageRecord]:
         """Read what each attempt's calls took."""
         found: list[UsageRecord] = []
         for number in range(1, min(attempts, MOST_ATTEMPTS) + 1):
             row = self._rows.record(USAGE, f"{message}#{number}")
-            body = None if row is None else read_record(row, UsageRecord)
+            body = None if row is None else self._spent(row)
             if body is not None:
                 found.append(body)
         return found
