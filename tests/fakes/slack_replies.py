@@ -51,6 +51,27 @@ def event_body(event: Json, event_id: str) -> Json:
     }
 
 
+def pressed(message: Json, channel: str, user: str, action: Json) -> Json:
+    """Write a pressed button as Slack tells of it."""
+    return {
+        "type": "block_actions",
+        "team": {"id": TEAM, "domain": "crew"},
+        "user": {"id": user, "username": "zoe", "name": "zoe", "team_id": TEAM},
+        "api_app_id": "A1",
+        "container": {
+            "type": "message",
+            "message_ts": message["ts"],
+            "channel_id": channel,
+            "is_ephemeral": False,
+        },
+        "trigger_id": f"{message['ts']}.8088",
+        "channel": {"id": channel, "name": "crew"},
+        "message": message,
+        "response_url": "https://hooks.slack.com/actions/T1/1/x",
+        "actions": [{**action, "action_ts": message["ts"]}],
+    }
+
+
 def page(messages: list[Json], form: dict[str, str]) -> Reply:
     """Give one page of messages."""
     oldest = form.get("oldest", "0")

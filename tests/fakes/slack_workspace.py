@@ -23,6 +23,7 @@ from tests.fakes.slack_replies import (
     is_top,
     ok,
     page,
+    pressed,
     refusal,
 )
 
@@ -94,6 +95,9 @@ class FakeSlack:
         self.acknowledged: list[str] = []
         """Envelopes, in order."""
 
+        self.whispers: list[tuple[str, str, str]] = []
+        """What apps told one person alone: the app's user, the person, the words."""
+
         self.statuses: list[tuple[str, str, str]] = []
         self.tickets: dict[str, App] = {}
         self.sends_again = True
@@ -156,6 +160,14 @@ class FakeSlack:
         for app in self.apps.values():
             if app.user in self.members[channel]:
                 self.push(app, "events_api", event_body(event, self.new_id()))
+
+    def press(self, channel: str, user: str, number: int, ts: str = "") -> str:
+        """Have somebody press a button of a message; gives the envelope's id."""
+        message = self.find(channel, ts) or self.said(channel)[-1]
+        app = next(a for a in self.apps.values() if a.bot == message["bot_id"])
+        rows = [each for each in message["blocks"] if each["type"] == "actions"]
+        action = rows[0]["elements"][number]
+        return self.push(app, "interactive", pressed(message, channel, user, action))
 
     def push(self, app: App, kind: str, payload: Json) -> str:
         """Send an app an envelope; gives its id."""
@@ -307,8 +319,9 @@ class FakeSlack:
         message: Json = {"user": app.user, "bot_id": app.bot, "text": text}
         if form.get("thread_ts"):
             message["thread_ts"] = form["thread_ts"]
-        if form.get("metadata"):
-            message["metadata"] = json.loads(form["metadata"])
+        for name in ("metadata", "blocks"):
+            if form.get(name):
+                message[name] = json.loads(form[name])
         message = self.add(channel, message)
         self.tell(channel, {**message, "app_id": "A1"})
         return ok({"channel": channel, "ts": message["ts"], "message": message})
@@ -322,9 +335,17 @@ class FakeSlack:
         if len(form["text"]) > 4000:
             return refusal("msg_too_long")
         message["text"] = form["text"]
+        if form.get("blocks") == "[]":  # what was there stays without this
+            message.pop("blocks", None)
         changed = {"subtype": "message_changed", "message": message}
         self.tell(form["channel"], {**changed, "ts": self.new_ts()})
         return ok({"ts": form["ts"]})
+
+    def on_chat_postEphemeral(self, app: App, form: dict[str, str]) -> Reply:  # noqa: N802
+        if form["user"] not in self.members[form["channel"]]:
+            return refusal("user_not_in_channel")
+        self.whispers.append((app.user, form["user"], form["text"]))
+        return ok({"message_ts": self.new_ts()})
 
     def on_chat_delete(self, app: App, form: dict[str, str]) -> Reply:
         del app

@@ -14,7 +14,7 @@ from slack_sdk.signature import SignatureVerifier
 from connectors.chat.slack.signature import WINDOW, signed
 from connectors.gates import Answer, Call, SignedGate
 from runtime.clock import SystemClock
-from tests.fakes.slack_replies import Json, event_body
+from tests.fakes.slack_replies import Json, event_body, pressed
 from tests.slack_bed import ANNA, CREW, SIGNING, ZOE, SlackBed
 
 if TYPE_CHECKING:
@@ -158,6 +158,18 @@ async def test_a_slash_command_comes_as_a_form() -> None:
     async with bed.listening():
         assert (await called(bed, post(body, more=form))).status == 200
     assert bed.texts() == ["/help"]
+
+
+async def test_a_pressed_button_comes_as_a_form() -> None:
+    bed = SlackBed("anna", is_called=True)
+    message = {"ts": "1741234567.000100", "text": "may I?"}
+    payload = pressed(message, CREW, ZOE, {"type": "button", "value": "deny:3F"})
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    async with bed.listening():
+        for said in (json.dumps(payload), "{", "[]", json.dumps({"type": "shortcut"})):
+            body = urlencode({"payload": said}).encode()
+            assert (await called(bed, post(body, more=form))).status in {200, 400}
+    assert bed.texts() == ["/deny 3F"]
 
 
 def test_slack_sdk_signs_and_checks_as_we_do() -> None:

@@ -8,8 +8,11 @@ import pytest
 import trio
 import trio.testing
 
+from actors.messages import Address
+from connectors.chat.buttons import UNKNOWN
 from connectors.chat.slack.errors import LostError
-from tests.slack_bed import ANNA, BEN, CREW, DIRECT, ZOE, SlackBed
+from tests.fakes.slack_replies import pressed
+from tests.slack_bed import ANNA, BEN, CREW, DIRECT, SAM, ZOE, SlackBed, delivery
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
@@ -157,6 +160,49 @@ async def test_a_slash_command_is_a_command(command: str, text: str, told: str) 
         inbound = await only(bed)
     assert inbound.text == told
     assert inbound.mentions == ("anna",)
+
+
+async def test_a_pressed_button_is_a_command_of_whoever_presses_it() -> None:
+    bed = SlackBed("anna")
+    async with bed.listening() as slack:
+        parent = slack.say(CREW, ZOE, "hello")
+        place = Address("slack", CREW, parent)
+        asked = delivery(
+            "anna wants to run `x` — /approve 3F or /deny 3F, 9 s",
+            kind="notice",
+            address=place,
+        )
+        await bed.transport.deliver(asked)
+        for _ in range(2):
+            slack.press(CREW, SAM, 0)
+        await bed.wait(lambda: len(bed.ingress.accepted) == 2)
+        await bed.wait(lambda: not slack.apps[ANNA].waiting)
+    inbound = bed.ingress.accepted[1]
+    assert (inbound.text, inbound.sender_id) == ("/approve 3F", SAM)
+    assert (inbound.address, inbound.mentions) == (place, ("anna",))
+    assert len(bed.texts()) == 2
+
+
+async def test_a_button_that_stands_for_nothing_is_said_to_be_none() -> None:
+    bed = SlackBed("anna")
+    async with bed.listening() as slack:
+        await bed.transport.deliver(delivery("?"))
+        (message,) = slack.said(CREW)
+        for said in ("", "no-prefix", "x y:1", "a:"):
+            payload = pressed(message, CREW, ZOE, {"value": said})
+            slack.push(slack.apps[ANNA], "interactive", payload)
+        slack.push(slack.apps[ANNA], "interactive", {"type": "view_submission"})
+        slack.push(slack.apps[ANNA], "interactive", {"type": "block_actions"})
+        await bed.wait(lambda: len(slack.whispers) == 4)
+        await bed.wait(lambda: not slack.apps[ANNA].waiting)
+    assert slack.whispers[0] == (ANNA, ZOE, UNKNOWN)
+    assert bed.texts() == []
+    assert (
+        bed.counted(
+            "events_total", connector="slack", account="anna", outcome="unknown_button"
+        )
+        == 4
+    )
 
 
 async def test_files_come_along_by_the_apps_token(

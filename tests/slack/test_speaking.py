@@ -32,6 +32,33 @@ async def test_markdown_is_said_as_slack_shows_it_and_calls_nobody() -> None:
     assert form["unfurl_links"] == form["link_names"] == "false"
 
 
+async def test_a_question_for_leave_has_buttons_until_it_reads_otherwise() -> None:
+    bed = SlackBed()
+    text = "anna wants to run `x` — /approve 3F or /deny 3F, 9 s"
+    async with bed.listening() as slack:
+        receipt = await bed.transport.deliver(delivery(text, kind="notice"))
+        (message,) = slack.said(CREW)
+        section, row = message["blocks"]
+        assert section["text"]["text"] == message["text"]
+        assert [(each["text"]["text"], each["value"]) for each in row["elements"]] == [
+            ("/approve 3F", "approve:3F"),
+            ("/deny 3F", "deny:3F"),
+        ]
+        edit = Edit(
+            id="e",
+            correlation_id="c",
+            address=Address("slack", CREW),
+            agent="anna",
+            receipt=receipt,
+            text="done",
+        )
+        await bed.transport.presence.edit(edit)
+        assert (message["text"], "blocks" in message) == ("done", False)
+        longer = f"{'x' * 3_000} {text}"
+        await bed.transport.deliver(delivery(longer, kind="notice"))
+        assert "blocks" not in slack.said(CREW)[-1]
+
+
 async def test_each_agent_speaks_by_its_own_app() -> None:
     bed = SlackBed()
     async with bed.listening() as slack:

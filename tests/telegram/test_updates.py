@@ -151,7 +151,7 @@ def test_edits_channels_and_buttons() -> None:
     ]
     found = [read(read_update(msgspec.json.encode(each)), [BOT]) for each in updates]
     assert found[:2] == ["edit", "channel"]
-    assert found[2] == Pressed("q", 1, "Zoe Doe", -100123, 5, 0, "skill", "a:b")
+    assert found[2] == Pressed("q", 1, "Zoe Doe", -100123, 5, 0, "skill:a:b")
     assert found[3] == "unknown"
 
 

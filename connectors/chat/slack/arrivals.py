@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from connectors.chat.matrix.wire import Json, text
-from connectors.chat.slack.events import Skipped, Spoken, read, read_command
+from connectors.chat.matrix.wire import Json, table, text
+from connectors.chat.slack.events import (
+    Skipped,
+    Spoken,
+    read,
+    read_command,
+    read_pressed,
+)
 from connectors.chat.slack.handing import Handing
 from connectors.chat.slack.lanes import Lanes
 
@@ -75,6 +81,19 @@ class Arrivals:
         """Bring in a slash command; see `take_event`."""
         command = self._shared.config.slash_command
         return self._take(read_command(payload, self._account.agent, command), done)
+
+    def take_press(self, payload: Json, done: Done) -> bool:
+        """Bring in a button that was pressed; see `take_event`."""
+        found = read_pressed(payload, self._account.agent)
+        if found != Skipped("unknown_button"):
+            return self._take(found, done)
+        self.count("unknown_button")
+        return self._lanes.put("", partial(self._decline, payload, done))
+
+    async def _decline(self, payload: Json, done: Done) -> None:
+        await done()
+        channel, user = table(payload.get("channel")), table(payload.get("user"))
+        await self._handing.decline(text(channel.get("id")), text(user.get("id")))
 
     def _take(self, found: Spoken | Skipped, done: Done) -> bool:
         if isinstance(found, Skipped):

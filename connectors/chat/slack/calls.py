@@ -1,4 +1,4 @@
-"""What Slack sends to the HTTP server for one app: events and slash commands.
+"""What Slack sends to the HTTP server for one app: events, commands and buttons.
 
 Fails closed: without the right signature over every byte, nothing of it is read.
 """
@@ -30,7 +30,7 @@ DONE_WITHIN = 2.5
 TAKEN, LATER, MALFORMED = Answer(200), Answer(503), Answer(400)
 
 TERMS = Terms(media_types=("application/json", "application/x-www-form-urlencoded"))
-"""Slack brings its commands as forms."""
+"""Slack brings its commands and buttons as forms."""
 
 MOST_FIELDS = 100
 """Fields of a form that are read."""
@@ -88,6 +88,8 @@ class Calls:
         done = partial(set_event, is_done)
         if text(said.get("command")):
             is_taken = self._arrivals.take_command(said, done)
+        elif said.get("type") == "block_actions":
+            is_taken = self._arrivals.take_press(said, done)
         elif said.get("type") == "event_callback":
             is_taken = self._arrivals.take_event(table(said.get("event")), done)
         else:
@@ -114,11 +116,22 @@ def read_body(call: Call) -> Json:
     """
     media_type = call.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type == "application/json":
-        try:
-            return decode(call.body)
-        except RecursionError as error:
-            raise ValueError("it is nested too deeply") from error
-    fields = parse_qsl(
+        return decoded(call.body)
+    pairs = parse_qsl(
         call.body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS
     )
-    return dict(fields)
+    fields: Json = dict(pairs)
+    payload = text(fields.get("payload"))  # of what is interactive
+    return decoded(payload.encode()) if payload else fields
+
+
+def decoded(body: bytes) -> Json:
+    """Read JSON.
+
+    Raises:
+        ValueError: it is none, or no object.
+    """
+    try:
+        return decode(body)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from connectors.chat.buttons import Button, buttons_of
 from connectors.chat.limits import LIMITS
 from connectors.chat.markup.rendering import rendered
 from connectors.chat.markup.slack import Slack
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from actors.deliveries import Delivery
 
 MOST = LIMITS["slack"].text
+
+MOST_SECTION = 3_000
+"""Characters of one block. A question that is longer has no buttons: its words name
+the commands."""
 
 EVENT_TYPE = "callboard_delivery"
 """By which our own messages are found again; people do not see it."""
@@ -31,15 +36,41 @@ def mrkdwn(words: str) -> str:
 
 def message(delivery: Delivery, words: str) -> Json:
     """Write a delivery as what `chat.postMessage` takes."""
+    shown = mrkdwn(words)
     said: Json = {
         "channel": delivery.address.chat,
-        "text": mrkdwn(words),
+        "text": shown,
         "metadata": {"event_type": EVENT_TYPE, "event_payload": {"id": delivery.id}},
         **quiet(),
     }
+    buttons = buttons_of(delivery)
+    if buttons and len(shown) <= MOST_SECTION:
+        said["blocks"] = [section(shown), actions(buttons)]
     if is_ts(delivery.address.thread):
         said["thread_ts"] = delivery.address.thread
     return said
+
+
+def section(words: str) -> Json:
+    """Write words as a block; of themselves they call nobody, and are no link."""
+    return {
+        "type": "section",
+        "text": {"type": "mrkdwn", "text": words, "verbatim": True},
+    }
+
+
+def actions(buttons: tuple[Button, ...]) -> Json:
+    """Write buttons as a block."""
+    elements = [
+        {
+            "type": "button",
+            "text": {"type": "plain_text", "text": each.label},
+            "action_id": each.word,
+            "value": each.says,
+        }
+        for each in buttons
+    ]
+    return {"type": "actions", "elements": elements}
 
 
 def quiet() -> Json:

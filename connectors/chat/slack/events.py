@@ -11,16 +11,26 @@ from typing import Literal
 
 import msgspec
 
+from connectors.chat.buttons import command_of
 from connectors.chat.matrix.wire import Json, table, tables, text, whole
 from connectors.chat.slack.moments import is_channel, is_ts, message_id
 from connectors.chat.slack.words import calls_everybody, named
 
 Reason = Literal[
-    "own", "malformed", "edit", "deleted", "state", "reaction", "unknown", "empty"
+    "own",
+    "malformed",
+    "edit",
+    "deleted",
+    "state",
+    "reaction",
+    "unknown",
+    "unknown_button",
+    "empty",
 ]
 """Why an event is no message: one of our own apps wrote it (`own`); it is not shaped as
 it must be; it changes a message, or takes it away; it tells of the channel; it reacts
-to a message; nobody has told us of its kind; it says nothing."""
+to a message; nobody has told us of its kind; a button stands for nothing; it says
+nothing."""
 
 # Source: docs.slack.dev, "message" event, subtypes. All others tell of the channel.
 SPOKEN = frozenset(
@@ -78,6 +88,8 @@ class Spoken(msgspec.Struct, frozen=True, kw_only=True):
     is_direct: bool = False
     is_bot: bool = False
     is_command: bool = False
+    """Whether it was given by a slash, or by a button that stands for one."""
+
     is_me: bool = False
     """Whether it tells of its sender, as `/me waves`."""
 
@@ -229,6 +241,40 @@ def read_command(payload: Json, agent: str, command: str) -> Spoken | Skipped:
         is_direct=channel.startswith("D"),
         is_command=True,
         sender_name=one_line(text(payload.get("user_name"))),
+        mentions=(agent,),
+    )
+
+
+def read_pressed(payload: Json, agent: str) -> Spoken | Skipped:
+    """Read a button that was pressed, as the command that it stands for.
+
+    Args:
+        payload: as Slack tells of it; source: docs.slack.dev, "block_actions payload".
+        agent: whose app the button is.
+    """
+    if payload.get("type") != "block_actions":
+        return Skipped("unknown")
+    channel, user = text(table(payload.get("channel")).get("id")), payload.get("user")
+    sender, trigger = text(table(user).get("id")), text(payload.get("trigger_id"))
+    is_whole = is_channel(channel) and is_id(sender)
+    if not (is_whole and trigger and len(trigger) <= 100 and trigger.isprintable()):
+        return Skipped("malformed")
+    said = [text(each.get("value")) for each in tables(payload.get("actions"))[:1]]
+    command = command_of("".join(said))
+    if not command:
+        return Skipped("unknown_button")
+    message = table(payload.get("message"))
+    thread = text(message.get("thread_ts"))
+    return Spoken(
+        id=f"{channel}/button-{trigger}",
+        channel=channel,
+        ts="",
+        sender=sender,
+        text=command,
+        thread=thread if is_ts(thread) else "",
+        is_direct=channel.startswith("D"),
+        is_command=True,
+        sender_name=one_line(text(table(user).get("username"))),
         mentions=(agent,),
     )
 

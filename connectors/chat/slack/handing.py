@@ -12,6 +12,7 @@ import trio
 
 from actors.errors import ChatError, MessageRefusedError, OverloadedError, StoppingError
 from actors.messages import Address, Inbound, Quoted
+from connectors.chat.buttons import UNKNOWN
 from connectors.chat.slack.content import mrkdwn, quiet
 from connectors.chat.slack.errors import SlackError
 from connectors.chat.slack.files import fetch_file
@@ -102,6 +103,14 @@ class Handing:
             await self._account.ask("chat.postMessage", said)
         except SlackError as error:
             LOG.warning("notice not said", channel=place.chat, why=str(error))
+
+    async def decline(self, channel: str, user: str) -> None:
+        """Tell whoever pressed a button, and them alone, that it stands for nothing."""
+        said = {"channel": channel, "user": user, "text": UNKNOWN}
+        try:
+            await self._account.ask("chat.postEphemeral", said)
+        except SlackError as error:
+            LOG.warning("notice not said", channel=channel, why=str(error))
 
     async def _bare(self, spoken: Spoken) -> Inbound:
         """Give a message as it came, with nothing fetched but names."""

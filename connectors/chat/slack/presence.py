@@ -43,6 +43,7 @@ class SlackPresence:
             if edit.text:
                 body["text"] = mrkdwn(prefixed(edit.text, edit.agent, account))
                 body["link_names"] = False
+                body["blocks"] = []  # buttons go with the question they were for
                 await account.ask("chat.update", body)
             else:
                 await take_away(account, body)

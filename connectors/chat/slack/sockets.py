@@ -181,6 +181,8 @@ class Sockets:
                 self._arrivals.take_event(table(payload.get("event")), done)
             case "slash_commands" if envelope:
                 self._arrivals.take_command(payload, done)
+            case "interactive" if envelope:
+                self._arrivals.take_press(payload, done)
             case str() if envelope:
                 # What nobody here understands is not to come again.
                 self._arrivals.take_event({"type": "unknown"}, done)

@@ -6,9 +6,9 @@ Source: Bot API, "sendMessage", "editMessageText", "setMessageReaction",
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from connectors.chat.buttons import buttons_of
 from connectors.chat.limits import LIMITS
 from connectors.chat.markup.dialect import utf16
 from connectors.chat.markup.rendering import rendered
@@ -21,12 +21,6 @@ MOST = LIMITS["telegram"].text
 """UTF-16 units of a message."""
 
 Params = dict[str, object]
-
-# The last of a question: what a model wrote of its call stands before.
-LEAVE = re.compile(r"/approve (\w{1,32}) or /deny \1\b(?!.*/approve )", re.DOTALL)
-
-MOST_CALLBACK = 64
-"""Bytes of what a button says when it is pressed."""
 
 SIGNS = {
     "✅": "👌",
@@ -61,9 +55,12 @@ def message(
             "message_id": reply_to,
             "allow_sending_without_reply": True,
         }
-    asked = LEAVE.search(delivery.text) if delivery.kind == "notice" else None
-    if asked is not None:
-        params["reply_markup"] = leave_buttons(asked[1])
+    row = [
+        {"text": each.label, "callback_data": each.says}
+        for each in buttons_of(delivery)
+    ]
+    if row:
+        params["reply_markup"] = {"inline_keyboard": [row]}
     return params
 
 
@@ -92,15 +89,6 @@ def cut(text: str) -> str:
         return text
     units = text.encode("utf-16-le", "replace")[: 2 * (MOST - 1)]
     return units.decode("utf-16-le", "ignore") + "…"
-
-
-def leave_buttons(approval: str) -> Params:
-    """Make the two buttons that answer a question for leave."""
-    row = [
-        {"text": f"/{word} {approval}", "callback_data": f"{word}:{approval}"}
-        for word in ("approve", "deny")
-    ]
-    return {"inline_keyboard": [row]}
 
 
 def reaction(sign: str) -> list[Params]:

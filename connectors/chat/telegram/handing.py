@@ -5,7 +5,6 @@ Nothing is fetched for somebody who may not write: a stranger has us carry nothi
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,6 +12,7 @@ import trio
 
 from actors.errors import ChatError, MessageRefusedError, OverloadedError, StoppingError
 from actors.messages import Address, Inbound, Quoted
+from connectors.chat.buttons import UNKNOWN, command_of
 from connectors.chat.telegram import content
 from connectors.chat.telegram.api import Call
 from connectors.chat.telegram.errors import TelegramError, TokenError
@@ -39,11 +39,6 @@ LATER = (OverloadedError, StoppingError, StoreUnavailableError)
 
 LONGEST_QUOTE = 2_000
 """Characters of a quoted message that are told to the agents."""
-
-PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
-"""A button of ours is pressed instead of writing a command: `approve:3F`."""
-
-UNKNOWN_BUTTON = "This button is no longer known."
 
 
 class Handing:
@@ -87,13 +82,12 @@ class Handing:
         Raises:
             TokenError: the bot is not let in.
         """
-        value = " ".join(pressed.value.split())
-        is_known = pressed.chat and PREFIX.fullmatch(pressed.prefix) and value
-        if not is_known:
+        command = command_of(pressed.says)
+        if not (pressed.chat and command):
             self._count("unknown_button")
-            await self._answer(pressed, UNKNOWN_BUTTON)
+            await self._answer(pressed, UNKNOWN)
             return
-        inbound = await self._pressed(pressed, chat, f"/{pressed.prefix} {value}")
+        inbound = await self._pressed(pressed, chat, command)
 
         async def filled() -> Inbound:
             await trio.lowlevel.checkpoint()

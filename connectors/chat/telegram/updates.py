@@ -94,10 +94,8 @@ class Pressed(msgspec.Struct, frozen=True):
     """0: the message is too old to be known."""
 
     topic: int
-    prefix: str
-    """Whose button it is (F033): what stands before the first colon."""
-
-    value: str
+    says: str
+    """What it stands for; see `buttons.py`."""
 
 
 class Moved(msgspec.Struct, frozen=True):
@@ -144,7 +142,6 @@ def _left_out(update: Update) -> Reason:
 
 
 def _pressed(query: CallbackQuery) -> Pressed:
-    prefix, _, value = query.data.partition(":")
     message = query.message
     return Pressed(
         query_id=query.id,
@@ -153,8 +150,7 @@ def _pressed(query: CallbackQuery) -> Pressed:
         chat=message.chat.id if message else 0,
         message_id=message.message_id if message else 0,
         topic=topic_of(message) if message else 0,
-        prefix=prefix,
-        value=value,
+        says=query.data,
     )
 
 
