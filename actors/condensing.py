@@ -97,3 +97,10 @@ class Shortened(msgspec.Struct, frozen=True):
 
 class EndIfOver(msgspec.Struct, frozen=True):
     """To a session: end the conversation, if its time is over."""
+
+
+class EndNow(msgspec.Struct, frozen=True):
+    """To a session: forget the conversation as soon as nothing runs here.
+
+    As `/forget` does, but nobody is answered: what was said is gone where it was said.
+    """

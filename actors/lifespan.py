@@ -21,6 +21,7 @@ from actors.condensing import (
     Condense,
     Condensed,
     EndIfOver,
+    EndNow,
     Outcome,
     Shorten,
     Shortened,
@@ -47,11 +48,14 @@ LOG = EventLog("session")
 # there was no room for it to begin.
 GRACE = 10.0
 
+LOOK_AGAIN = 1.0
+"""Seconds until it is looked again whether a conversation can end that is to."""
+
 NEW_DAY = "🌅 This is a new conversation: a new day has begun since your last words."
 LONG_AGO = "⏱ This is a new conversation: nothing was said here for {time} or longer."
 
 
-Change = Condensed | RewritingLost | Shorten | EndIfOver
+Change = Condensed | RewritingLost | Shorten | EndIfOver | EndNow
 
 
 class Lifespan(TurnTaker):
@@ -63,6 +67,8 @@ class Lifespan(TurnTaker):
     _no_compaction_before = -math.inf
     _no_flush_below = 0
     _no_end_before = -math.inf
+    _must_end = False
+    """Whether it is to be forgotten as soon as nothing runs here."""
 
     def _changes(self, message: Change) -> None:
         """Go on with what becomes of the past."""
@@ -76,10 +82,15 @@ class Lifespan(TurnTaker):
                     self.tell(names.agent(self._persona.name), CancelCondense(lost))
                     self._condensed(Condensed(id=lost, failure="lost"))
             case EndIfOver():
-                is_busy = not self._queue.is_idle or bool(self._held)
                 why = self._expired()
-                if why is not None and self._rewriting is None and not is_busy:
+                if why is not None and not self._is_busy():
                     self._end(why)
+            case EndNow():
+                self._end_now()
+
+    def _is_busy(self) -> bool:
+        is_idle = self._queue.is_idle and self._rewriting is None
+        return bool(self._held) or not is_idle
 
     # --- compaction --------------------------------------------------------------
 
@@ -288,6 +299,7 @@ class Lifespan(TurnTaker):
         inbound: Inbound | None = None,
         *,
         by: Held | None = None,
+        flushes: bool = True,
     ) -> None:
         """End the conversation; it is gone through before, if there is a memory.
 
@@ -295,6 +307,7 @@ class Lifespan(TurnTaker):
             reason: why.
             inbound: the message that brings it about, if one does.
             by: the command that asks for it; else the message is answered later.
+            flushes: whether it may be gone through before.
         """
         self._call_off()
         sessions, counted = self._services.sessions, self._history.counted
@@ -304,12 +317,23 @@ class Lifespan(TurnTaker):
             work.command, work.told = by.inbound, by.told
         is_new = counted.is_closed or not counted.message_count
         has_memory = self._services.remember is not None
-        flushes = sessions.flush_before_reset and (by is None or by.flushes)
+        flushes = flushes and sessions.flush_before_reset
+        if by is not None:
+            flushes = flushes and by.flushes
         if has_memory and flushes and not is_new:
             self._order(work, work.lines, within=sessions.flush_timeout)
         else:
             self._rewriting = work
             self._condensed(Condensed(id=work.id))
+
+    def _end_now(self) -> None:
+        """Forget the conversation, now or when nothing runs here."""
+        counted = self._history.counted
+        self._must_end = self._is_busy()
+        if self._must_end:
+            self.after(LOOK_AGAIN, EndNow())
+        elif counted.message_count and not counted.is_closed:
+            self._end("command", flushes=False)
 
     def _go_on(self) -> None:
         """Begin what waited for the end of the last conversation."""

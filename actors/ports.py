@@ -148,6 +148,41 @@ class Transcriber(Protocol):
         ...
 
 
+class Speaker(Protocol):
+    """Speaks texts.
+
+    Implemented by `connectors/models/speaking.py`; passes
+    `tests/contracts/test_speaker.py`.
+    """
+
+    @property
+    def media_type(self) -> str:
+        """What `speak` gives: `audio/mpeg`, …; constant for its life."""
+        ...
+
+    @property
+    def max_chars(self) -> int:
+        """Longest text that is spoken, in characters; constant for its life."""
+        ...
+
+    async def speak(self, text: str, voice: str = "") -> bytes:
+        """Give a recording of one text.
+
+        Args:
+            text: what is said; not longer than `max_chars`.
+            voice: the provider's name of a voice; empty: that of the settings.
+
+        Raises:
+            ModelBusyError: try again; `retry_after` is in seconds, or None.
+            ModelRefusedError: trying again cannot help.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections; called once, at the end."""
+        ...
+
+
 class Embedder(Protocol):
     """Gives texts places among others, by what they mean.
 

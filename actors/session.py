@@ -63,8 +63,8 @@ class Session(LineUp):
     """One conversation: its history, and at most one turn at a time.
 
     Takes: `Hear`, `StopCaused`, `Granted`, `TurnSpoke`, `TurnNoted`, `TurnEnded`;
-        `Shorten` (asked), `Condensed`, `EndIfOver` about its past; `Renewed` when its
-        agent has changed.
+        `Shorten` (asked), `Condensed`, `EndIfOver`, `EndNow` about its past; `Renewed`
+        when its agent has changed.
     Sends: `StartTurn` and `Condense` to its agent; rows to the store; `Deliver` and
         `ShowDraft` to the connector; `Route` for what it hands to other agents,
         `StopCaused` for what is to end there.
@@ -117,7 +117,7 @@ class Session(LineUp):
     def may_passivate(self) -> bool:
         """Whether nothing runs and nothing waits."""
         is_idle = self._queue.is_idle and not self._held
-        return is_idle and self._rewriting is None
+        return is_idle and self._rewriting is None and not self._must_end
 
     def on_receive(self, message: object) -> object:
         """Take one message of the way."""

@@ -35,10 +35,12 @@ from connectors.model_checks import find_zone
 from connectors.personas import Personas
 from connectors.posting import make_receivers
 from connectors.servers import sources_spec
+from connectors.show import written
 from connectors.steward import Source as Guided
 from connectors.steward import steward_spec
 from connectors.stock import Stock, open_stock
 from connectors.transports import MakeTransport, Parts
+from connectors.web.backstage import Backstage
 from connectors.web.operations import Operations
 from connectors.web.page.views import Inside
 from connectors.web.server import Served
@@ -101,6 +103,9 @@ class App:
     """Tells other programs of what no actor tells of."""
 
     is_draining: bool = False
+    told_to_end: trio.Event = field(default_factory=trio.Event)
+    """Set when somebody who may asked for the end over a connector."""
+
     ended: dict[str, trio.Event] = field(default_factory=dict[str, trio.Event])
     """By connector: set when its platform has ended for good."""
 
@@ -220,6 +225,14 @@ def _company(
         store=services.store,
         metrics=app.metrics,
         agents=lambda: company.roster.team.names,
+        backstage=Backstage(
+            services=services,
+            roster=lambda: company.roster,
+            find=app.system.find,
+            voice=lambda: app.bench.kit,
+            settings=lambda: written(app.config),
+            end=app.told_to_end.set,
+        ),
         doors=_doors(app),
         inside=lambda: Inside(app.system, services, app.metrics, lambda: app.config),
     )

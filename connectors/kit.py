@@ -18,7 +18,12 @@ import trio
 from actors.memory_kit import MemoryMetrics
 from connectors.remembering import make_memory
 from connectors.tool_config import WorkspaceConfig
-from connectors.toolbox import make_media_reader, make_tools
+from connectors.toolbox import (
+    make_media_reader,
+    make_speaker,
+    make_tools,
+    make_transcriber,
+)
 from connectors.tools.files import Desks
 from connectors.tools.memory import memory_tools
 from runtime.logs import EventLog
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from actors.memory_kit import MemoryKit
-    from actors.ports import MediaReader, Tool
+    from actors.ports import MediaReader, Speaker, Tool, Transcriber
     from connectors.config import AppConfig
     from connectors.live_table import Step
     from connectors.sandbox.runner import Sandbox
@@ -68,6 +73,8 @@ class Kit:
     """Servers of tools and skills, if the settings have any."""
 
     media: MediaReader | None = None
+    transcriber: Transcriber | None = None
+    speaker: Speaker | None = None
     memory: MemoryKit | None = None
     stacks: Mapping[Step, AsyncExitStack] = field(
         default_factory=dict["Step", AsyncExitStack]
@@ -136,8 +143,10 @@ class Workbench:
             tools |= memory_tools(self.find, clock, self.store)
             return replace(kit, tools=tools, desks=desks)
         if part == "media":
-            media = make_media_reader(config, clock, self.sandbox, stack)
-            return replace(kit, media=media)
+            transcriber = make_transcriber(config, clock, stack)
+            media = make_media_reader(config, self.sandbox, stack, transcriber)
+            speaker = make_speaker(config, clock, stack)
+            return replace(kit, media=media, transcriber=transcriber, speaker=speaker)
         if part == "memory":
             if config.memory.enabled and self.remembering is None:
                 self.remembering = MemoryMetrics(self.metrics)

@@ -75,6 +75,15 @@ def leaves(value: object, way: Way = ()) -> Iterator[tuple[Way, object]]:
         yield way, value
 
 
+def written(app: AppConfig) -> dict[str, str]:
+    """Write every setting as one text by its dotted name; what is unset is left out."""
+    return {
+        dotted(way): value if isinstance(value, str) else toml(value)
+        for way, value in leaves(effective(app))
+        if value is not None
+    }
+
+
 def origin_texts(settings: Settings[AppConfig]) -> dict[str, str]:
     """Say of every setting where it was written, or that it is the default."""
     return {

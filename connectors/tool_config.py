@@ -114,6 +114,31 @@ class TranscriberConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds for one recording."""
 
 
+class SpeakerConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Who speaks texts: an endpoint like OpenAI's `audio/speech`."""
+
+    base_url: str = "https://api.openai.com/v1"
+    """Address up to and without `/audio/speech`."""
+
+    api_key: Secret | None = None
+    """Sent as a bearer token; leave it out for a local server without keys."""
+
+    model: str = "gpt-4o-mini-tts"
+    """The provider's name of the model."""
+
+    voice: Annotated[str, Meta(min_length=1)] = "alloy"
+    """The provider's name of the voice, unless whoever asks names another."""
+
+    format: Literal["mp3", "opus", "aac", "flac", "wav"] = "mp3"
+    """In what the recordings come."""
+
+    max_chars: Annotated[int, Meta(ge=1, le=100_000)] = 4_096
+    """Longest text that is spoken, in characters."""
+
+    timeout: Seconds = 60.0
+    """Seconds for one text."""
+
+
 class MediaConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """What is read of pictures, documents and recordings that come with messages."""
 
@@ -137,3 +162,7 @@ class MediaConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     transcriber: TranscriberConfig | None = None
     """Who writes down recordings; unset: nobody, and people are told so."""
+
+    speaker: SpeakerConfig | None = None
+    """Who speaks texts for clients of the web channel; unset: nobody, and they are told
+    so."""

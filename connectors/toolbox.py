@@ -27,18 +27,20 @@ from connectors.tools.web_search import WebSearchTool
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
-    from actors.ports import MediaReader, Tool, Transcriber
+    from actors.ports import MediaReader, Speaker, Tool, Transcriber
     from connectors.config import AppConfig
     from connectors.fetch.messages import Fetch
     from connectors.sandbox.runner import Sandbox
-    from connectors.tool_config import FetchConfig, TranscriberConfig
+    from connectors.tool_config import FetchConfig, SpeakerConfig, TranscriberConfig
     from connectors.tools.searching import WebSearch
     from runtime.clock import Clock
 
 TRANSCRIPTION = "connectors.models.transcription"
-"""Imported only for settings that ask for it: it brings an HTTP client."""
+SPEAKING = "connectors.models.speaking"
+"""Imported only for settings that ask for them: they bring an HTTP client."""
 
 MakeTranscriber = Callable[["TranscriberConfig", Callable[[], float]], "Transcriber"]
+MakeSpeaker = Callable[["SpeakerConfig", Callable[[], float]], "Speaker"]
 
 
 def make_tools(
@@ -74,17 +76,39 @@ def wanted_tools(config: AppConfig) -> frozenset[str]:
     return frozenset(tool for tools in (*lists, config.hiring.tools) for tool in tools)
 
 
+def make_transcriber(
+    config: AppConfig, clock: Clock, stack: AsyncExitStack
+) -> Transcriber | None:
+    """Make what writes recordings down, if the settings have somebody."""
+    if config.media.transcriber is None:
+        return None
+    module = importlib.import_module(TRANSCRIPTION)
+    make = cast("MakeTranscriber", module.make_transcriber)
+    transcriber = make(config.media.transcriber, clock.wall)
+    stack.push_async_callback(transcriber.aclose)
+    return transcriber
+
+
+def make_speaker(
+    config: AppConfig, clock: Clock, stack: AsyncExitStack
+) -> Speaker | None:
+    """Make what speaks texts, if the settings have somebody."""
+    if config.media.speaker is None:
+        return None
+    make = cast("MakeSpeaker", importlib.import_module(SPEAKING).make_speaker)
+    speaker = make(config.media.speaker, clock.wall)
+    stack.push_async_callback(speaker.aclose)
+    return speaker
+
+
 def make_media_reader(
-    config: AppConfig, clock: Clock, sandbox: Sandbox, stack: AsyncExitStack
+    config: AppConfig,
+    sandbox: Sandbox,
+    stack: AsyncExitStack,
+    transcriber: Transcriber | None,
 ) -> MediaReader:
     """Make what reads attachments; opens nothing before there are some."""
     media = config.media
-    transcriber: Transcriber | None = None
-    if media.transcriber is not None:
-        module = importlib.import_module(TRANSCRIPTION)
-        make = cast("MakeTranscriber", module.make_transcriber)
-        transcriber = make(media.transcriber, clock.wall)
-        stack.push_async_callback(transcriber.aclose)
     documents = DocumentReader(sandbox, media.timeout)
     return Reader(media, way_out(config.fetch, stack), documents, transcriber)
 

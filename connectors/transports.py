@@ -25,6 +25,7 @@ from runtime.errors import SettingsError
 if TYPE_CHECKING:
     from actors.transport import Transport
     from connectors.bridge import Bridge
+    from connectors.web.backstage import Backstage
     from connectors.web.operations import Operations
     from connectors.web.page.views import Inside
     from connectors.web.webhooks import Doors
@@ -65,6 +66,7 @@ class Parts:
 
     store: Store
     metrics: Metrics
+    backstage: Backstage
     doors: Doors | None = None
     """The webhooks that come in; None: there are none."""
 

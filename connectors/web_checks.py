@@ -65,6 +65,10 @@ def check_keys(way: Way, config: WebConfig) -> Iterator[Complaint]:
         if not each.scopes:
             text = "this key may do nothing"
             yield Complaint((*here, "scopes"), text, 'for example ["read"]')
+        if "operate" in each.scopes and (each.entity or "*" not in each.channels):
+            text = "the log and the settings tell of everybody"
+            hint = 'take "operate" out, or leave entity and channels as they are'
+            yield Complaint((*here, "scopes"), text, hint)
         if each.entity and not ENTITY.fullmatch(each.entity):
             text = f"{each.entity!r} is no UUID"
             hint = "write the id by which clients know this person"

@@ -13,9 +13,11 @@ from actors.access_config import AccessConfig
 from actors.config import Count, Name, Seconds
 from runtime.secret import Secret
 
-Scope = Literal["read", "write", "manage", "act"]
-"""What a key may do: see channels and what was said; speak, ask, upload; make, change
-and delete servers and channels; speak as an agent or for somebody else."""
+Scope = Literal["read", "write", "manage", "act", "operate"]
+"""What a key may do: see channels, what was said, what of it is remembered and what it
+took; speak, ask, upload; make, change and delete servers, channels and memories; speak
+as an agent or for somebody else; see the log and the settings (masked), make and change
+agents, let them rest, stop the program."""
 
 
 class WebKeyConfig(Struct, frozen=True, forbid_unknown_fields=True):

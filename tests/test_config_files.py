@@ -134,6 +134,7 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (memory.OllamaEmbedderConfig, found["embedders"]["ollama"]),
         (tools.MediaConfig, cast("Table", found["media"])),
         (tools.TranscriberConfig, found["media"]["transcriber"]),
+        (tools.SpeakerConfig, found["media"]["speaker"]),
         (HiringConfig, cast("Table", found["hiring"])),
         (domain.LedgerConfig, cast("Table", found["ledger"])),
         (domain.BudgetConfig, cast("list[Table]", found["budgets"])[0]),

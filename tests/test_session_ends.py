@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import trio
 import trio.testing
 
+from actors.condensing import EndNow
 from actors.protocol import CancelTurn, Finished, Release, TurnEnded
 from tests.fakes.neighbours import of_kind, words
 from tests.fakes.room import HeldStore, open_room
@@ -76,3 +77,29 @@ async def test_who_ends_in_mid_turn_leaves_the_permit_to_the_limiter(
         assert of_kind(room.limiter, Release) == []
         assert room.agent.received[-1] == CancelTurn(start.turn_id)
         assert len(await room.store.unsettled()) == 1
+
+
+async def test_a_conversation_that_is_to_be_forgotten_is_when_nothing_runs(
+    autojump_clock: Clock,
+) -> None:
+    async with open_room(autojump_clock) as room:
+        await room.hear(words("one"))
+        await room.answer("first")
+        await room.hear(words("two", 2))
+        room.ref.tell(EndNow())
+        start = await room.answer("second")
+        assert [line.text for line in start.history] == ["one", "first"]
+        await trio.sleep(5)
+        await room.hear(words("three", 3))
+        start = await room.answer("third")
+        assert start.history == ()
+        assert room.said() == ["first", "second", "third"]
+
+
+async def test_a_conversation_that_never_was_is_not_ended(
+    autojump_clock: Clock,
+) -> None:
+    async with open_room(autojump_clock) as room:
+        room.ref.tell(EndNow())
+        await trio.sleep(5)
+        assert await room.store.read("anna/fake/room//zoe") == ()

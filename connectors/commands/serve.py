@@ -87,7 +87,8 @@ async def _run(source: Source, hangup: Hangup, is_told: trio.Event) -> None:
         await nursery.start(reloading.run)
         nursery.start_soon(app.personas.run, app.system.find)
         gone = partial(hangup.wait_gone, reloading.reload)
-        await wait_any(app.system.wait_ended, is_told.wait, gone)
+        told = app.told_to_end.wait
+        await wait_any(app.system.wait_ended, is_told.wait, told, gone)
         await app.drain(reloading.config.limits.drain_timeout)
         nursery.cancel_scope.cancel()
 

@@ -15,6 +15,7 @@ from connectors.web.eliza.transport import Surroundings, WebTransport
 from connectors.web_config import WebConfig
 from runtime.clock import SystemClock
 from runtime.memory_store import MemoryStore
+from tests.fakes.backstage import FakeCompany
 from tests.fakes.ingress import FakeIngress
 
 if TYPE_CHECKING:
@@ -32,8 +33,11 @@ API = "/api/messaging"
 class WebBed:
     """What a test needs of a running web channel."""
 
-    def __init__(self, bridge: Bridge, transport: WebTransport) -> None:
+    def __init__(
+        self, bridge: Bridge, transport: WebTransport, company: FakeCompany
+    ) -> None:
         self.bridge = bridge
+        self.company = company
         self.transport = transport
         self.ingress = FakeIngress()
         self.port = 0
@@ -129,17 +133,28 @@ def draft(inbound: Inbound, text: str, agent: str = "anna") -> Draft:
 
 @asynccontextmanager
 async def open_web(
-    config: WebConfig | None = None, store: MemoryStore | None = None
+    config: WebConfig | None = None,
+    store: MemoryStore | None = None,
+    **company: Any,
 ) -> AsyncGenerator[WebBed]:
-    """Run a web channel over a fake ingress, on a free port of this machine."""
-    bridge = Bridge(shutdown_timeout=3)
+    """Run a web channel over a fake ingress, on a free port of this machine.
+
+    Args:
+        config: its settings.
+        store: what there is already.
+        company: what is behind it; see `FakeCompany`.
+    """
+    bridge, store = Bridge(shutdown_timeout=3), store or MemoryStore()
+    behind = FakeCompany(store, **company)
     given = Surroundings(
         bridge=bridge,
-        store=store or MemoryStore(),
+        store=store,
         clock=SystemClock(),
-        agents=lambda: AGENTS,
+        agents=lambda: behind.names,
+        backstage=behind.backstage(),
     )
-    bed = WebBed(bridge, WebTransport("web", config or WebConfig(port=0), given))
+    transport = WebTransport("web", config or WebConfig(port=0), given)
+    bed = WebBed(bridge, transport, behind)
     await bridge.start()
     try:
         async with trio.open_nursery() as nursery:

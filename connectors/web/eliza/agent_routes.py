@@ -41,7 +41,6 @@ class AgentRoutes:
         one = "/api/agents/{agent}"
         return [
             desk.route("GET", "/api/agents", "read", self.all),
-            desk.route("GET", "/api/agents/worlds", "read", self.worlds),
             desk.route("GET", one, "read", self.show),
             desk.route("GET", f"{one}/panels", "read", self.panels),
             desk.route("GET", "/api/server/ping", None, self.ping),
@@ -67,10 +66,6 @@ class AgentRoutes:
         if not name:
             raise missing("agent", call.request.path_params["agent"])
         return ok(shown(agent_id, name))
-
-    async def worlds(self, _call: Call) -> Response:
-        """List the worlds, of which there are none."""
-        return ok({"worlds": []})
 
     async def panels(self, _call: Call) -> Response:
         """List the pages of an agent's own, of which there are none."""

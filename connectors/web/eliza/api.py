@@ -18,8 +18,11 @@ from connectors.web.eliza.channel_routes import ChannelRoutes
 from connectors.web.eliza.desk import WINDOW, Desk, Front, cors
 from connectors.web.eliza.errors import refuse
 from connectors.web.eliza.job_routes import JobRoutes
+from connectors.web.eliza.memory_routes import MemoryRoutes
 from connectors.web.eliza.message_routes import MessageRoutes
 from connectors.web.eliza.rates import Rate
+from connectors.web.eliza.room_routes import RoomRoutes
+from connectors.web.eliza.run_routes import RunRoutes
 from connectors.web.eliza.saying_routes import SayingRoutes
 from connectors.web.eliza.server_routes import ServerRoutes
 from connectors.web.eliza.session_routes import SessionRoutes
@@ -68,6 +71,9 @@ def make_api(parts: Parts, further: Sequence[BaseRoute]) -> ASGIApp:
         *saying.routes(desk),
         *sessions.routes(desk),
         *JobRoutes(parts.jobs, parts.awaiting).routes(desk),
+        *RoomRoutes(parts).routes(desk),
+        *MemoryRoutes(parts).routes(desk),
+        *RunRoutes(parts).routes(desk),
         *AgentRoutes(parts.channels, __version__, started).routes(desk),
         *further,
     ]

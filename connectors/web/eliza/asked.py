@@ -24,6 +24,9 @@ Wait = Literal["websocket", "http", "sse"]
 
 HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
+LACKING = re.compile(r"missing required field `(\w+)`")
+"""What msgspec says of a field that is not there."""
+
 OLD_NAMES = {
     "server_id": "message_server_id",
     "room_id": "channel_id",
@@ -156,6 +159,45 @@ class SearchAsked(Struct, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=200)] = 50
 
 
+class MemoryChange(Struct, frozen=True):
+    """`PATCH /memory/:agent/memories/:id`."""
+
+    content: str | Json | None = None
+    metadata: Json | None = None
+
+
+class RoomAsked(Struct, frozen=True):
+    """`POST /memory/:agent/rooms`."""
+
+    name: Short
+    type: ChannelType = "DM"
+    source: str = ""
+    world_id: Uuid | None = None
+    message_server_id: Uuid | None = None
+    metadata: Json | None = None
+
+
+class GroupAsked(Struct, frozen=True):
+    """`POST /memory/groups/:server`."""
+
+    name: Short
+    agent_ids: Annotated[tuple[Short, ...], Meta(max_length=100)] = ()
+    world_id: Uuid | None = None
+    source: str = ""
+    description: str = ""
+    metadata: Json | None = None
+
+
+class WorldAsked(Struct, frozen=True):
+    """`POST /agents/:agent/worlds` and `PATCH …/:world`: as server or client write."""
+
+    world_id: Uuid | None = None
+    name: Short | None = None
+    message_server_id: Uuid | None = None
+    metadata: Json | None = None
+    settings: Json | None = None
+
+
 class SyncedChannel(Struct, frozen=True, rename="camel"):
     """One channel of `POST /message-servers/:id/sync-channels`."""
 
@@ -189,7 +231,10 @@ def read(body: Json, shape: type[T]) -> T:
         return msgspec.convert(fields, shape, strict=True)
     except msgspec.ValidationError as error:
         text, _, where = str(error).partition(" - at `$")
-        raise wrong(text, where.strip(".`")) from None
+        place = where.strip(".`")
+        if lacking := LACKING.search(text):
+            place = ".".join(filter(None, (place, lacking.group(1))))
+        raise wrong(text, place) from None
 
 
 def check_metadata(metadata: object) -> None:

@@ -134,6 +134,23 @@ class Channels:
             await self._servers.put(seated)
             return seated
 
+    async def change_server(
+        self, server_id: str, *, name: str, metadata: Json
+    ) -> Server:
+        """Change a server.
+
+        Raises:
+            ApiError: 404.
+            StoreError: the disk fails; nothing has changed.
+        """
+        async with self._changing:
+            now, server = self.now(), self.server(server_id)
+            changed = structs.replace(
+                server, name=name, metadata=metadata, updated_at=now
+            )
+            await self._servers.put(changed)
+            return changed
+
     async def drop_server(self, caller: Caller, server_id: str) -> None:
         """Delete a server with its channels and all that was said there.
 
@@ -303,6 +320,20 @@ class Channels:
         left = tuple(each for each in old.participants if each != agent_id)
         new = (*left, agent_id) if is_in else left
         return await self.change(caller, channel_id, participants=new)
+
+    async def note_forgotten(self, channel_id: str, agent_id: str) -> None:
+        """Keep that an agent has forgotten what was said in a channel until now.
+
+        Raises:
+            StoreError: the disk fails; nothing has changed.
+        """
+        async with self._changing:
+            found = self._channels.get(channel_id)
+            if found is not None:
+                inside = self.agents.all()
+                kept = {k: v for k, v in found.forgotten.items() if k in inside}
+                kept[agent_id] = self.now()
+                await self._channels.put(structs.replace(found, forgotten=kept))
 
     async def drop(self, caller: Caller, channel_id: str) -> None:
         """Delete a channel and all that was said in it.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from connectors.web_config import WebConfig
     from runtime.secret import Secret
 
-EVERYTHING: frozenset[Scope] = frozenset({"read", "write", "manage", "act"})
+EVERYTHING: frozenset[Scope] = frozenset({"read", "write", "manage", "act", "operate"})
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -37,6 +37,15 @@ class Caller(msgspec.Struct, frozen=True):
         """Whether it may see a channel."""
         is_in = not self.entity or self.entity in channel.participants
         return is_in and bool(self.channels.fit(channel.id))
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether nothing is kept from it."""
+        return not self.entity and any(way == "*" for way, _ in self.channels.patterns)
+
+    def may_know(self, entity: str) -> bool:
+        """Whether it may see what somebody told in private, wherever that was."""
+        return self.entity == entity if self.entity else self.sees_all
 
     def need(self, scope: Scope) -> None:
         """Check that it may do something of a kind.

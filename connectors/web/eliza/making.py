@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from connectors.bridge import Bridge
+    from connectors.web.backstage import Backstage
     from connectors.web_config import WebConfig
     from runtime.clock import Clock
     from runtime.store import Store
@@ -34,6 +35,11 @@ class Given(Protocol):
         ...
 
     @property
+    def backstage(self) -> Backstage:
+        """The company itself."""
+        ...
+
+    @property
     def agents(self) -> Callable[[], tuple[str, ...]]:
         """Names those that people can speak to now."""
         ...
@@ -52,5 +58,6 @@ def make_transport(name: str, config: WebConfig, given: Given) -> WebTransport:
         store=given.store,
         clock=given.clock,
         agents=given.agents,
+        backstage=given.backstage,
     )
     return WebTransport(name, config, surroundings)

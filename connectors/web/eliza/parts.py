@@ -10,10 +10,14 @@ if TYPE_CHECKING:
 
     from actors.ingress import RefusedAttempt
     from connectors.bridge import Bridge
+    from connectors.web.backstage import Backstage
     from connectors.web.eliza.awaiting import Awaiting
     from connectors.web.eliza.channels import Channels
+    from connectors.web.eliza.forgetting import Forgetting
     from connectors.web.eliza.jobs import Jobs
     from connectors.web.eliza.keys import Keys
+    from connectors.web.eliza.memories import Memories
+    from connectors.web.eliza.runs import Runs
     from connectors.web.eliza.sessions import Sessions
     from connectors.web.eliza.speech import Speech
     from connectors.web.eliza.telling import Tell
@@ -38,6 +42,10 @@ class Parts:
     speech: Speech
     sessions: Sessions
     jobs: Jobs
+    memories: Memories
+    forgetting: Forgetting
+    runs: Runs
+    backstage: Backstage
     tell: Tell
     awaiting: Awaiting
     """On the edge's side only."""

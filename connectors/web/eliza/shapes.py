@@ -62,6 +62,9 @@ class Channel(msgspec.Struct, frozen=True, kw_only=True):
     participants: tuple[str, ...] = ()
     """Ids of people and of agents."""
 
+    forgotten: dict[str, int] = {}
+    """By agent's id: until when (ms) it has forgotten what was said here."""
+
     created_at: int = 0
     updated_at: int = 0
 

@@ -21,10 +21,13 @@ from connectors.crossing import BridgeBusyError, BridgeClosedError, BridgeError
 from connectors.web.eliza.api import make_api
 from connectors.web.eliza.awaiting import Awaiting
 from connectors.web.eliza.channels import Channels
+from connectors.web.eliza.forgetting import Forgetting
 from connectors.web.eliza.history import History
 from connectors.web.eliza.jobs import Jobs
 from connectors.web.eliza.keys import Keys
+from connectors.web.eliza.memories import Memories
 from connectors.web.eliza.parts import Parts
+from connectors.web.eliza.runs import Runs
 from connectors.web.eliza.sessions import Sessions
 from connectors.web.eliza.shelf import Room
 from connectors.web.eliza.socket_talk import Talk
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
     from actors.ingress import Earlier
     from actors.transport import Ingress
     from connectors.bridge import Bridge
+    from connectors.web.backstage import Backstage
     from connectors.web.eliza.telling import News
     from connectors.web_config import WebConfig
     from runtime.clock import Clock
@@ -68,6 +72,9 @@ class Surroundings:
     clock: Clock
     agents: Callable[[], tuple[str, ...]]
     """Names those that people can speak to now; called from both sides."""
+
+    backstage: Backstage
+    """The company itself; on the kernel's side."""
 
 
 class WebTransport:
@@ -93,6 +100,12 @@ class WebTransport:
         self.sessions = Sessions(room, config.max_jobs, self.channels)
         self.jobs = Jobs(room, config.max_jobs, self.channels, self.speech)
         self.speech.on_answer = self.jobs.answered
+        around = (name, self.channels, self.history, given.store, given.backstage)
+        self.memories = Memories(*around)
+        self.forgetting = Forgetting(*around)
+        self.runs = Runs(
+            name, self.channels, self.memories, given.store, given.backstage
+        )
         self.awaiting = Awaiting(
             IdSource(given.clock),
             self._earlier,
@@ -277,6 +290,10 @@ class WebTransport:
             speech=self.speech,
             sessions=self.sessions,
             jobs=self.jobs,
+            memories=self.memories,
+            forgetting=self.forgetting,
+            runs=self.runs,
+            backstage=given.backstage,
             tell=self._tell,
             awaiting=self.awaiting,
             uploads=self.uploads,
