@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -82,6 +83,16 @@ def reencoded(call: Call) -> Call:
     return Call(headers=call.headers, body=body)
 
 
+def without(call: Call, header: str) -> Call:
+    headers = {name: each for name, each in call.headers.items() if name != header}
+    return Call(headers=headers, body=call.body)
+
+
+def weaker(call: Call) -> str:
+    basis = f"v0:{call.headers['x-slack-request-timestamp']}:".encode() + call.body
+    return "v0=" + hmac.new(SIGNING.encode(), basis, "sha1").hexdigest()
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -117,6 +128,9 @@ async def test_stale_foreign_reencoded_and_other_schemes_are_refused() -> None:
             post(hello(bed), "another-apps-secret"),
             post(hello(bed), ""),
             reencoded(call),
+            without(call, "x-slack-signature"),
+            without(call, "x-slack-request-timestamp"),
+            post(hello(bed), more={"x-slack-signature": weaker(call)}),
             post(hello(bed), more={"x-slack-signature": f"v1{signature[2:]}"}),
             post(hello(bed), more={"x-slack-signature": signature[3:]}),
         ):
