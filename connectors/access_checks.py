@@ -19,6 +19,7 @@ from connectors.page_config import PageConfig
 from connectors.slack_config import SlackConfig
 from connectors.telegram_config import TelegramConfig
 from connectors.web_config import WebConfig
+from connectors.websocket_config import WebSocketConfig
 from runtime.config import Complaint, close_to
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def access_of(connector: ConnectorConfig) -> AccessConfig | None:
     match connector:
         case TerminalConfig() | PageConfig():
             return None
-        case HttpConfig() | WebConfig():
+        case HttpConfig() | WebConfig() | WebSocketConfig():
             return connector.access
         case DiscordConfig() | MatrixConfig() | SlackConfig() | TelegramConfig():
             return connector.access or AccessConfig()
@@ -70,7 +71,7 @@ def check_access(app: AppConfig) -> Iterator[Complaint]:
         if access is not None:
             way: Way = ("connectors", name, "access")
             owners = owners_of(name, app)
-            is_http = isinstance(connector, HttpConfig | WebConfig)
+            is_http = isinstance(connector, HttpConfig | WebConfig | WebSocketConfig)
             yield from check_patterns(way, name, access)
             yield from check_denied(way, access, owners)
             yield from check_people(way, access)

@@ -53,6 +53,7 @@ from connectors.tool_config import (
 )
 from connectors.web_config import WebConfig
 from connectors.webhook_config import WebhooksConfig
+from connectors.websocket_config import WebSocketConfig
 from runtime.secret import Secret
 
 
@@ -138,6 +139,7 @@ ConnectorConfig = (
     | PageConfig
     | TelegramConfig
     | WebConfig
+    | WebSocketConfig
 )
 
 

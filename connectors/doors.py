@@ -24,6 +24,7 @@ from connectors.slack_config import SlackConfig
 from connectors.telegram_config import TelegramConfig
 from connectors.web.server import Served
 from connectors.web_config import WebConfig
+from connectors.websocket_config import WebSocketConfig
 from runtime.errors import KernelError, MisuseError, SettingsError
 from runtime.logs import EventLog
 from runtime.supervisor import RestartChild, StartChild, StopChild
@@ -183,7 +184,7 @@ class Doors:
 def told(name: str, config: AppConfig) -> object:
     """Give all that a transport is made from; what others look up left out."""
     own = config.connectors.get(name)
-    if isinstance(own, HttpConfig | WebConfig):
+    if isinstance(own, HttpConfig | WebConfig | WebSocketConfig):
         return msgspec.structs.replace(own, access=None, retry_failures=False)
     if isinstance(own, MatrixConfig | SlackConfig):
         own = msgspec.structs.replace(own, access=None, retry_failures=False)

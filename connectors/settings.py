@@ -56,6 +56,7 @@ from connectors.standing import check_autonomous
 from connectors.web_checks import check_door, check_web
 from connectors.web_config import WebConfig
 from connectors.webhook_checks import check_webhooks
+from connectors.websocket_checks import check_websockets
 from runtime.config import Complaint, close_to, load
 from runtime.errors import SettingsError
 
@@ -166,6 +167,7 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     yield from check_platforms(app)
     yield from check_web(app)
     yield from check_page(app)
+    yield from check_websockets(app)
     yield from check_webhooks(app)
     yield from check_hooks(app)
     yield from check_quiet(app)

@@ -20,6 +20,7 @@ from connectors.telegram_config import TelegramConfig
 from connectors.web.openai_api import HttpTransport
 from connectors.web.server import HttpSettings
 from connectors.web_config import WebConfig
+from connectors.websocket_config import WebSocketConfig
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -37,7 +38,14 @@ if TYPE_CHECKING:
 MATRIX = "connectors.chat.matrix.making"
 """Imported only for settings with such a connector: its libraries take their time."""
 
-PlatformConfig = DiscordConfig | PageConfig | SlackConfig | TelegramConfig | WebConfig
+PlatformConfig = (
+    DiscordConfig
+    | PageConfig
+    | SlackConfig
+    | TelegramConfig
+    | WebConfig
+    | WebSocketConfig
+)
 
 PLATFORMS: dict[type[PlatformConfig], tuple[str, str]] = {
     DiscordConfig: ("connectors.chat.discord.making", "discord"),
@@ -45,6 +53,7 @@ PLATFORMS: dict[type[PlatformConfig], tuple[str, str]] = {
     SlackConfig: ("connectors.chat.slack.making", "slack"),
     TelegramConfig: ("connectors.chat.telegram.making", ""),
     WebConfig: ("connectors.web.eliza.making", "web"),
+    WebSocketConfig: ("connectors.chat.websocket.making", "websocket"),
 }
 """Likewise: the module, and the extra that it needs."""
 

@@ -35,6 +35,7 @@ from connectors.commands import shipped_settings
 from connectors.config import AppConfig
 from connectors.hook_config import HookConfig
 from connectors.settings import load_app
+from connectors.websocket_config import WebSocketConfig
 
 if TYPE_CHECKING:
     from msgspec.structs import FieldInfo
@@ -162,6 +163,7 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (web.WebKeyConfig, keys["page"]),
         (slack.SlackConfig, found["connectors"]["slack"]),
         (slack.SlackAccountConfig, apps["anna"]),
+        (WebSocketConfig, found["connectors"]["websocket"]),
         (HookConfig, found["hooks"]["words"]),
         (further.McpServerConfig, found["mcpServers"]["files"]),
         (further.SkillsConfig, cast("Table", found["skills"])),

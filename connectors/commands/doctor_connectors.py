@@ -6,14 +6,10 @@ unknown, not well.
 
 from __future__ import annotations
 
-import errno
-import socket
 from functools import partial
 from typing import TYPE_CHECKING
 
-import httpx
 import msgspec
-import trio
 
 from connectors.chat.matrix.account import MatrixAccount
 from connectors.chat.matrix.errors import MatrixError, TokenError
@@ -21,41 +17,28 @@ from connectors.chat.matrix.homeserver import Call, Homeserver, path_of
 from connectors.chat.matrix.wire import tables, text
 from connectors.commands.doctor_checks import Finding
 from connectors.commands.doctor_discord import discord_probes
+from connectors.commands.doctor_ports import ABOUT, LOOK_FOR, look_at_port
 from connectors.commands.doctor_probes import Probe
 from connectors.commands.doctor_slack import look_at_slack
 from connectors.commands.doctor_telegram import bot_probes
+from connectors.commands.doctor_web import web_probe
 from connectors.config import HttpConfig, TerminalConfig
 from connectors.discord_config import DiscordConfig
 from connectors.matrix_config import MatrixConfig
 from connectors.slack_config import SlackConfig
 from connectors.telegram_config import TelegramConfig
+from connectors.web_config import WebConfig
+from connectors.websocket_config import WebSocketConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from connectors.config import AppConfig
+    import httpx
+
+    from connectors.config import AppConfig, ConnectorConfig
     from connectors.matrix_config import MatrixAccountConfig
 
-ABOUT = "connector"
 BY_PASSWORD = "m.login.password"  # noqa: S105  the name of a way to log in
-
-EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
-"""Where to ask whoever listens on all addresses."""
-
-LOOK_FOR = 2.0
-"""Seconds in which whoever holds our own port must say who it is."""
-
-WHY_NOT_BOUND = {
-    errno.EADDRINUSE: ("another program has it", "stop that, or set another port"),
-    errno.EACCES: (
-        "only the administrator may take it",
-        "set a port above 1023, behind a proxy that has the other",
-    ),
-    errno.EADDRNOTAVAIL: (
-        "this machine has no such address",
-        'set host = "127.0.0.1", or one of this machine\'s addresses',
-    ),
-}
 
 
 class Ready(msgspec.Struct, frozen=True):
@@ -75,22 +58,31 @@ def connector_probes(
         transport: what carries the requests to homeservers; None is the network.
     """
     for name, config in app.connectors.items():
-        place = f"connectors.{name}"
-        match config:
-            case TerminalConfig():
-                yield Probe(ABOUT, place, partial(at_terminal, place))
-            case HttpConfig():
-                yield Probe(ABOUT, place, partial(look_at_door, place, config))
-            case DiscordConfig():
-                yield from discord_probes(name, config, transport)
-            case MatrixConfig():
-                yield from matrix_probes(place, config, transport)
-            case SlackConfig():
-                yield Probe(ABOUT, place, partial(look_at_slack, place, config))
-            case TelegramConfig():
-                yield from bot_probes(name, config, transport)
-            case _:  # pyright: ignore[reportUnnecessaryComparison]
-                yield Probe(ABOUT, place, partial(unknown_kind, place))
+        yield from probes_of(name, config, transport)
+
+
+def probes_of(
+    name: str, config: ConnectorConfig, transport: httpx.AsyncBaseTransport | None
+) -> Iterator[Probe]:
+    """Give the probes of one connector."""
+    place = f"connectors.{name}"
+    match config:
+        case TerminalConfig():
+            yield Probe(ABOUT, place, partial(at_terminal, place))
+        case HttpConfig():
+            yield Probe(ABOUT, place, partial(look_at_door, place, config))
+        case DiscordConfig():
+            yield from discord_probes(name, config, transport)
+        case MatrixConfig():
+            yield from matrix_probes(place, config, transport)
+        case SlackConfig():
+            yield Probe(ABOUT, place, partial(look_at_slack, place, config))
+        case TelegramConfig():
+            yield from bot_probes(name, config, transport)
+        case WebConfig() | WebSocketConfig():
+            yield web_probe(name, config)
+        case _:  # pyright: ignore[reportUnnecessaryComparison]
+            yield Probe(ABOUT, place, partial(unknown_kind, place))
 
 
 def matrix_probes(
@@ -115,56 +107,23 @@ async def at_terminal(place: str) -> list[Finding]:
 
 async def look_at_door(place: str, config: HttpConfig) -> list[Finding]:
     """See whether our port is free, or held by a Callboard that runs."""
-    door = f"{config.host}:{config.port}"
-    if config.port == 0:
-        return [Finding("ok", ABOUT, f"{place}: takes any free port of {config.host}")]
+    who = partial(who_listens, place, f"{config.host}:{config.port}")
+    return await look_at_port(place, config.host, config.port, who)
+
+
+async def who_listens(
+    place: str, door: str, client: httpx.AsyncClient
+) -> list[Finding]:
+    """Ask whether a Callboard has our port, and whether it is ready."""
+    answer = await client.get("/readyz")
     try:
-        await trio.to_thread.run_sync(
-            bind, config.host, config.port, abandon_on_cancel=True
-        )
-    except socket.gaierror:
-        number: int | None = errno.EADDRNOTAVAIL
-    except OSError as error:
-        number = error.errno
-    else:
-        return [Finding("ok", ABOUT, f"{place}: {door} is free")]
-    if number == errno.EADDRINUSE:
-        ready = await who_listens(config)
-        if ready is not None and ready.ready:
-            return [Finding("ok", ABOUT, f"{place}: a Callboard runs at {door}")]
-        if ready is not None:
-            text = f"{place}: the Callboard at {door} is not ready"
-            return [Finding("wrong", ABOUT, text, "; ".join(ready.reasons))]
-    usual = ("it cannot be taken", "set another host or port")
-    why, cure = WHY_NOT_BOUND.get(number or 0, usual)
-    return [Finding("wrong", ABOUT, f"{place}: {door}: {why}", cure)]
-
-
-def bind(host: str, port: int) -> None:
-    """Take a port for a moment; nothing listens on it.
-
-    Raises:
-        OSError: it cannot be taken.
-    """
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    family, kind, proto, _, target = found[0]
-    with socket.socket(family, kind, proto) as made:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(target)
-
-
-async def who_listens(config: HttpConfig) -> Ready | None:
-    """Ask who has our port; None: no Callboard."""
-    host = EVERYWHERE.get(config.host, config.host)
-    shown = f"[{host}]" if ":" in host else host
-    with trio.move_on_after(LOOK_FOR):
-        try:
-            async with httpx.AsyncClient(trust_env=False) as client:
-                answer = await client.get(f"http://{shown}:{config.port}/readyz")
-            return msgspec.json.decode(answer.content, type=Ready)
-        except (httpx.HTTPError, msgspec.MsgspecError, UnicodeDecodeError):
-            return None
-    return None
+        ready = msgspec.json.decode(answer.content, type=Ready)
+    except msgspec.MsgspecError:
+        return []
+    if ready.ready:
+        return [Finding("ok", ABOUT, f"{place}: a Callboard runs at {door}")]
+    text = f"{place}: the Callboard at {door} is not ready"
+    return [Finding("wrong", ABOUT, text, "; ".join(ready.reasons))]
 
 
 async def ask_matrix(

@@ -18,19 +18,11 @@ if TYPE_CHECKING:
 
     from actors.messages import Inbound
 
+PLATFORMS = ("discord", "matrix", "slack", "telegram", "web", "websocket")
+TRANSPORTS = ("fake", "terminal", "room", "http", *PLATFORMS)
 ALL = pytest.mark.parametrize(
     "name",
-    [
-        "fake",
-        "terminal",
-        "room",
-        "http",
-        "discord",
-        "matrix",
-        "slack",
-        "telegram",
-        "web",
-    ],
+    TRANSPORTS,
 )
 
 
@@ -241,7 +233,7 @@ async def test_a_cancelled_listener_ends_and_refuses_answers(name: str) -> None:
         with trio.fail_after(5):
             await stage.ended.wait()
         # Platforms keep chats: whoever listens next says what is still to be said.
-        keeps = name in {"discord", "matrix", "slack", "telegram", "web"}
+        keeps = name in PLATFORMS
         later = DeliveryBusyError if keeps else DeliveryRefusedError
         with pytest.raises(later):
             await stage.transport.deliver(answer(inbound, "too late"))

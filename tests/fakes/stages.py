@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
@@ -12,7 +12,6 @@ import trio.testing
 from connectors.chat.play_file import Cue
 from connectors.chat.playing import PlayingTransport, RoomSettings
 from connectors.chat.terminal import TerminalSettings, TerminalTransport
-from connectors.web.eliza.ids import to_uuid
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from tests.bot_bed import ZOE as ZOE_THERE
@@ -21,14 +20,17 @@ from tests.discord_bed import open_bed
 from tests.fakes.console import FakeConsole
 from tests.fakes.discord_stage import DiscordStage
 from tests.fakes.eliza import ANNA as ANNA_ID
-from tests.fakes.eliza import API, WebBed, open_web
 from tests.fakes.eliza import ZOE as ZOE_ID
+from tests.fakes.eliza import open_web
 from tests.fakes.homeserver import place_of
 from tests.fakes.ingress import FakeIngress
 from tests.fakes.slack_stage import SlackStage
+from tests.fakes.socket_stage import SocketStage
 from tests.fakes.transport import FakeTransport
 from tests.fakes.web import Channel, content_of, open_channel
+from tests.fakes.web_stage import WebStage
 from tests.matrix_bed import ANNA, ROOM, ZOE, MatrixBed
+from tests.socket_bed import open_sockets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -221,68 +223,6 @@ class HttpStage:
         self._changed = trio.Event()
 
 
-class WebStage:
-    """The web channel on a real socket: somebody alone with an agent, who streams."""
-
-    can_repeat = True
-
-    def __init__(self, bed: WebBed, channel: str, nursery: trio.Nursery) -> None:
-        self.bed = bed
-        self.transport = bed.transport
-        self.ingress = bed.ingress
-        self.listening = bed.serving
-        self.ended = bed.ended
-        self._channel = channel
-        self._nursery = nursery
-        self._changed = trio.Event()
-        self._posting = trio.Lock()
-        self._begun = 0
-        self._shown = ""
-
-    async def write(self, text: str, key: str = "") -> None:
-        self._nursery.start_soon(self._post, text, key)
-
-    def acknowledged(self) -> int:
-        """Count the responses that have begun."""
-        return self._begun
-
-    def shown(self) -> str:
-        return self._shown
-
-    async def wait_change(self) -> None:
-        await self._changed.wait()
-
-    async def _post(self, text: str, key: str) -> None:
-        body = {"content": text, "author_id": ZOE_ID, "transport": "sse"}
-        if key:
-            body["message_id"] = to_uuid(key)
-        path = f"{API}/channels/{self._channel}/messages"
-        async with AsyncExitStack() as stack:
-            async with self._posting:
-                stream = self.bed.client.stream("POST", path, json=body)
-                response = await stack.enter_async_context(stream)
-                self._begun += 1
-                self._note_change()
-            async for line in response.aiter_lines():
-                self._shown += said_in(line)
-                self._note_change()
-
-    def _note_change(self) -> None:
-        self._changed.set()
-        self._changed = trio.Event()
-
-
-def said_in(line: str) -> str:
-    """Give what one line of a stream, or an error, shows to the person."""
-    text = line.removeprefix("data: ")
-    if not text.startswith("{"):
-        return ""
-    event = httpx.Response(200, text=text).json()
-    if "success" in event:
-        return str(event["error"]["message"])
-    return str(event.get("error") or event.get("chunk", ""))
-
-
 class MatrixStage:
     """Matrix, with a homeserver in memory and a person alone with one agent."""
 
@@ -368,6 +308,10 @@ async def open_stage(name: str) -> AsyncGenerator[Stage]:
         async with open_web() as bed, trio.open_nursery() as nursery:
             yield WebStage(bed, await bed.channel(ZOE_ID, ANNA_ID, kind="DM"), nursery)
             nursery.cancel_scope.cancel()
+        return
+    if name == "websocket":
+        async with open_sockets() as sockets:
+            yield SocketStage(sockets, await sockets.join(drafts=True))
         return
     if name == "discord":
         async with open_bed("anna") as bed, trio.open_nursery() as nursery:

@@ -1,0 +1,316 @@
+"""What was said to each client, kept until it has it, and a while longer.
+
+A client's row says how much it was told and how much it has; each message has a row of
+its own, by number, and one by its delivery's id: said again, it stands there once. The
+newest messages of each client are kept, read or not; the others are forgotten.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+import trio
+
+from actors.people_rows import part_of
+from runtime.entries import Entry
+from runtime.logs import EventLog
+from runtime.rows import Commit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors.deliveries import Delivery
+    from runtime.clock import Clock
+    from runtime.entries import StoredEntry
+    from runtime.store import Store
+
+LOG = EventLog("websocket")
+
+CLIENTS, SAID, PLACES = "socket_client", "socket_said", "socket_place"
+PAGE = 500
+
+T = TypeVar("T")
+
+
+class Client(msgspec.Struct, frozen=True):
+    """The body of a row: one client."""
+
+    chat: str
+    last: int = 0
+    """The number of the last message that was said to it."""
+
+    has: int = 0
+    """The number of the last message that it has."""
+
+    seen_at: float = 0.0
+    """Unix seconds of when it was here last."""
+
+    is_passing: bool = False
+    """Whether it cannot come back: it never said who it is."""
+
+
+class Said(msgspec.Struct, frozen=True):
+    """The body of a row: one message for a client."""
+
+    number: int
+    text: str
+    agent: str
+    delivery: str
+    reply_to: str = ""
+    """What the client called the message that this answers."""
+
+    trouble: str = ""
+    is_aside: bool = False
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The body of a row: where a delivery stands."""
+
+    chat: str
+    number: int
+
+
+class Kept:
+    """The clients of one connector; there is one writer, the transport.
+
+    Args:
+        store: the database.
+        clock: gives Unix seconds.
+        connector: the name of the connector.
+        most: messages kept of one client.
+    """
+
+    def __init__(self, store: Store, clock: Clock, connector: str, most: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._connector = connector
+        self._most = most
+        self._clients: dict[str, Client] = {}
+        self._orders: dict[str, trio.Lock] = {}
+
+    async def load(self) -> None:
+        """Read which clients there are; those that cannot come back are forgotten.
+
+        Raises:
+            StoreError: the disk fails.
+        """
+        after, found = "", dict[str, Client]()
+        while True:
+            rows = await self._store.entries(CLIENTS, self._connector, after, PAGE)
+            for row in rows:
+                after = row.id
+                client = read(row, Client)
+                if client is not None:
+                    found[client.chat] = client
+            if len(rows) < PAGE:
+                break
+        self._clients = found
+        for each in tuple(found.values()):
+            if each.is_passing:
+                await self.forget(each.chat)
+
+    def __len__(self) -> int:
+        """Count the clients."""
+        return len(self._clients)
+
+    def get(self, chat: str) -> Client | None:
+        """Give a client; None: it is not known."""
+        return self._clients.get(chat)
+
+    async def see(self, chat: str, *, is_passing: bool) -> Client:
+        """Note that a client is here.
+
+        Raises:
+            StoreError: the disk fails.
+        """
+        async with self._order(chat):
+            now = self._clock.wall()
+            client = self._clients.get(chat) or Client(chat, is_passing=is_passing)
+            seen = msgspec.structs.replace(client, seen_at=now)
+            await self._put(seen)
+            return seen
+
+    async def add(self, delivery: Delivery) -> Said | None:
+        """Keep a message for a client; give it as it is kept.
+
+        Returns:
+            None: nobody can come for it.
+
+        Raises:
+            StoreError: the disk fails; nothing is kept.
+        """
+        chat = delivery.address.chat
+        async with self._order(chat):
+            known = await self._known(delivery.id)
+            if known is not None:
+                return known
+            client = self._clients.get(chat)
+            if client is None:
+                return None
+            number = client.last + 1
+            said = said_of(number, delivery)
+            grown = msgspec.structs.replace(client, last=number)
+            place = msgspec.json.encode(Place(chat, number))
+            entries = [
+                self._client(grown),
+                self._entry(SAID, chat, said_id(number), msgspec.json.encode(said)),
+                self._place(delivery.id, place),
+                *await self._too_old(chat, number - self._most),
+            ]
+            await self._commit(entries)
+            if chat in self._clients:  # else it was forgotten meanwhile
+                self._clients[chat] = grown
+            return said
+
+    async def after(self, chat: str, number: int, limit: int) -> tuple[Said, ...]:
+        """Give what was said to a client behind a number, in order.
+
+        Raises:
+            StoreError: the disk fails.
+        """
+        owner = self._owner(chat)
+        start = f"{owner}/{said_id(number)}"
+        rows = await self._store.entries(SAID, owner, start, limit)
+        found = (read(row, Said) for row in rows)
+        return tuple(each for each in found if each is not None)
+
+    async def has(self, chat: str, number: int) -> None:
+        """Note what a client has; less than before is nothing new.
+
+        Raises:
+            StoreError: the disk fails.
+        """
+        async with self._order(chat):
+            client = self._clients.get(chat)
+            if client is None or not client.has < number <= client.last:
+                return
+            # Why it may wait: told again, a client knows the number.
+            more = msgspec.structs.replace(client, has=number)
+            await self._put(more, may_wait=True)
+
+    async def forget(self, chat: str) -> None:
+        """Forget a client, and all that was said to it.
+
+        Raises:
+            StoreError: the disk fails; some of it may be left.
+        """
+        self._clients.pop(chat, None)
+        self._orders.pop(chat, None)
+        while found := await self.after(chat, 0, PAGE):
+            gone: list[Entry] = []
+            for each in found:
+                gone.append(self._entry(SAID, chat, said_id(each.number), None))
+                gone.append(self._place(each.delivery, None))
+            await self._commit(gone)
+        await self._commit([self._client(Client(chat), gone=True)])
+
+    async def forget_old(self, before: float, is_here: Callable[[str], bool]) -> int:
+        """Forget clients that were not here since a time; count them.
+
+        Raises:
+            StoreError: the disk fails.
+        """
+        old = [
+            each.chat
+            for each in self._clients.values()
+            if each.seen_at < before and not is_here(each.chat)
+        ]
+        for chat in old:
+            await self.forget(chat)
+        return len(old)
+
+    async def make_room(self, is_here: Callable[[str], bool]) -> bool:
+        """Forget the client that has everything and was away longest; False: none."""
+        done = [
+            each
+            for each in self._clients.values()
+            if each.has == each.last and not is_here(each.chat)
+        ]
+        if not done:
+            return False
+        await self.forget(min(done, key=lambda each: each.seen_at).chat)
+        return True
+
+    async def _known(self, delivery: str) -> Said | None:
+        row = await self._store.entry(PLACES, f"{self._connector}/{delivery}")
+        place = None if row is None else read(row, Place)
+        if place is None:
+            return None
+        name = f"{self._owner(place.chat)}/{said_id(place.number)}"
+        found = await self._store.entry(SAID, name)
+        return None if found is None else read(found, Said)
+
+    async def _too_old(self, chat: str, number: int) -> list[Entry]:
+        """Give what forgets one message that is beyond those that are kept."""
+        if number < 1:
+            return []
+        name = said_id(number)
+        row = await self._store.entry(SAID, f"{self._owner(chat)}/{name}")
+        old = None if row is None else read(row, Said)
+        if old is None:
+            return []
+        return [self._entry(SAID, chat, name, None), self._place(old.delivery, None)]
+
+    async def _put(self, client: Client, *, may_wait: bool = False) -> None:
+        await self._commit([self._client(client)], may_wait=may_wait)
+        self._clients[client.chat] = client
+
+    async def _commit(self, entries: list[Entry], *, may_wait: bool = False) -> None:
+        at = self._clock.wall()
+        commit = Commit(at=at, entries=tuple(entries), may_wait=may_wait)
+        await self._store.commit(commit)
+
+    def _order(self, chat: str) -> trio.Lock:
+        """Give the lock that keeps a client's messages in their order."""
+        if chat not in self._clients:
+            return trio.Lock()
+        return self._orders.setdefault(chat, trio.Lock())
+
+    def _client(self, client: Client, *, gone: bool = False) -> Entry:
+        name = self._owner(client.chat)
+        body = None if gone else msgspec.json.encode(client)
+        owner, part = self._connector, part_of(name)
+        return Entry(kind=CLIENTS, id=name, owner=owner, part=part, body=body)
+
+    def _place(self, delivery: str, body: bytes | None) -> Entry:
+        name = f"{self._connector}/{delivery}"
+        return Entry(kind=PLACES, id=name, part=part_of(name), body=body)
+
+    def _entry(self, kind: str, chat: str, name: str, body: bytes | None) -> Entry:
+        owner = self._owner(chat)
+        name, part = f"{owner}/{name}", part_of(owner)
+        return Entry(kind=kind, id=name, owner=owner, part=part, body=body)
+
+    def _owner(self, chat: str) -> str:
+        return f"{self._connector}/{chat}"
+
+
+def read(row: StoredEntry, shape: type[T]) -> T | None:
+    """Read a row; what cannot be read is left out, and said."""
+    try:
+        return msgspec.json.decode(row.body, type=shape)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        LOG.fault("row cannot be read", error, kind=row.kind, id=row.id)
+        return None
+
+
+def said_id(number: int) -> str:
+    """Write a number so that rows sort by it."""
+    return f"{number:015d}"
+
+
+def said_of(number: int, delivery: Delivery) -> Said:
+    """Give what is kept of a delivery."""
+    prefix = f"{delivery.address.chat}/"
+    theirs = delivery.reply_to.removeprefix(prefix + "=")
+    is_theirs = delivery.reply_to.startswith(prefix + "=")
+    return Said(
+        number=number,
+        text=delivery.text,
+        agent=delivery.agent,
+        delivery=delivery.id,
+        reply_to=theirs if is_theirs else "",
+        trouble=delivery.trouble,
+        is_aside=delivery.is_aside,
+    )

@@ -1,0 +1,358 @@
+"""The plain WebSocket as a place where people write; see the port.
+
+Each client is a conversation of its own. An answer is stored first, then told to
+whoever is connected, and to whoever comes back.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import trio
+from msgspec import structs
+
+from actors.deliveries import Abilities
+from actors.errors import DeliveryBusyError, DeliveryRefusedError
+from connectors.chat.websocket import frames
+from connectors.chat.websocket.errors import GoneError, RefusedError
+from connectors.chat.websocket.figures import SocketFigures
+from connectors.chat.websocket.house import House
+from connectors.chat.websocket.kept import Kept
+from connectors.chat.websocket.reception import receive
+from connectors.chat.websocket.visit import Visit, let_go
+from connectors.chat.websocket.wire import Wire
+from connectors.model_checks import is_loopback
+from runtime.errors import StoreError, StoreUnavailableError
+from runtime.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors.deliveries import Delivery, Draft, Typing
+    from actors.transport import Ingress
+    from connectors.chat.websocket.figures import SocketCounters
+    from connectors.chat.websocket.reception import Guest
+    from connectors.websocket_config import WebSocketConfig
+    from runtime.clock import Clock
+    from runtime.ids import IdSource
+    from runtime.store import Store
+
+LOG = EventLog("websocket")
+
+NOT_LISTENING = "the WebSocket server is not listening"
+SILENCE = "nothing to say"
+
+MOST_NOTED = 4_096
+"""Messages whose clients are told when they are settled."""
+
+TIDY_EVERY, DAY = 3_600.0, 86_400.0
+RETRY_FULL = 30.0
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the transport is given by the company."""
+
+    store: Store
+    clock: Clock
+    ids: IdSource
+    agents: Callable[[], tuple[str, ...]]
+    counters: SocketCounters
+    make_client: Callable[[], str]
+    """Makes an id that nobody can guess."""
+
+
+class WebSocketTransport:
+    """The server of one connector.
+
+    Args:
+        name: of the connector, as in the settings.
+        config: its settings.
+        given: what the company gives.
+    """
+
+    presence = None
+    """What was said stays as it was: a client need not know of edits. Drafts are frames
+    of their own, for those who ask."""
+
+    def __init__(self, name: str, config: WebSocketConfig, given: Surroundings) -> None:
+        self._name = name
+        self._config = config
+        self._given = given
+        self.kept = Kept(given.store, given.clock, name, config.keep_messages)
+        self._figures = SocketFigures(given.counters, name)
+        self._visits: dict[str, list[Visit]] = {}
+        self._noted: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        self._count = 0
+        self._is_listening = False
+        self._reserved: socket.socket | None = None
+        self._bound = trio.Event()
+        self._address = ("", 0)
+
+    @property
+    def abilities(self) -> Abilities:
+        """What it can do: an answer is kept once under one id."""
+        return Abilities(
+            is_idempotent=True,
+            counts_answers=True,
+            shows_typing=True,
+            ends_typing=True,
+        )
+
+    def reserve(self) -> None:
+        """Take the address now, so that one that is taken stops the program's start.
+
+        Raises:
+            OSError: the address cannot be listened on.
+        """
+        self._reserved = open_socket(self._name, self._config)
+
+    def release(self) -> None:
+        """Give back what `reserve` took, if `listen` has not used it."""
+        if self._reserved is not None:
+            self._reserved.close()
+            self._reserved = None
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether its address is taken, and waits for `listen`."""
+        return self._reserved is not None
+
+    async def wait_listening(self) -> tuple[str, int]:
+        """Wait until clients can connect; gives host and port."""
+        await self._bound.wait()
+        return self._address
+
+    async def listen(self, ingress: Ingress) -> None:
+        """Serve until cancelled; then let everybody go.
+
+        Raises:
+            OSError: the address cannot be listened on.
+            StoreError: what there is cannot be read.
+        """
+        sock = self._reserved or open_socket(self._name, self._config)
+        self._reserved = None
+        host, port = sock.getsockname()[:2]
+        listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+        try:
+            await self.kept.load()
+            house = self.house(ingress)
+            self._is_listening = True
+            self._address = (str(host), int(port))
+            self._bound.set()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._tidy)
+
+                async def serve(stream: trio.SocketStream) -> None:
+                    await self.serve(stream, house, address_of(stream))
+
+                await trio.serve_listeners(serve, [listener])
+        finally:
+            self._is_listening = False
+            sock.close()
+            self._bound = trio.Event()
+
+    async def deliver(self, delivery: Delivery) -> str:
+        """Keep an answer for its client, and tell it; see the port."""
+        if not self._is_listening:
+            raise DeliveryBusyError(NOT_LISTENING)
+        if delivery.kind == "silence":
+            return SILENCE
+        try:
+            said = await self.kept.add(delivery)
+        except StoreUnavailableError as error:
+            raise DeliveryBusyError(str(error)) from error
+        except StoreError as error:
+            raise DeliveryRefusedError(str(error)) from error
+        if said is None:
+            text = "the client has gone, and said no id by which it could come back"
+            raise DeliveryRefusedError(text)
+        for visit in self._of(delivery.address.chat):
+            visit.end_draft(delivery.reply_id)
+            visit.ring()
+        return str(said.number)
+
+    async def look_up(self, delivery: Delivery) -> str | None:
+        """Refuse: there is no need to ask; see the port.
+
+        Raises:
+            DeliveryBusyError: always; `abilities` says that it is not to be asked.
+        """
+        await trio.lowlevel.checkpoint()
+        raise DeliveryBusyError(f"{delivery.id} is simply said again")
+
+    def show_draft(self, draft: Draft) -> None:
+        """Show a piece of an answer to clients that ask for that."""
+        for visit in self._of(draft.address.chat):
+            visit.show_draft(draft)
+
+    def show_typing(self, typing: Typing) -> None:
+        """Show that an answer is being written, likewise."""
+        for visit in self._of(typing.address.chat):
+            visit.show_typing(typing)
+
+    async def settle(self, correlation_id: str, reason: str) -> None:
+        """Tell clients that ask for that, that nothing more will be said."""
+        await trio.lowlevel.checkpoint()
+        chat, name = self._noted.pop(correlation_id, ("", ""))
+        for visit in self._of(chat):
+            visit.settle(name, reason)
+
+    async def serve(
+        self, stream: trio.abc.Stream, house: House, where: str = ""
+    ) -> None:
+        """Be there for one connection, until it ends.
+
+        Args:
+            stream: to the client.
+            house: what it comes to.
+            where: its address, for the record of those who are not let in.
+        """
+        config = self._config
+        wire = Wire(stream, config.max_frame_bytes, config.stall_timeout)
+        self._count += 1
+        why = "refused"
+        try:
+            guest = await self._let_in(wire, house, where)
+            why = await self._visit(wire, guest, house)
+        except RefusedError as error:
+            why = error.code
+            await let_go(wire, error)
+        except GoneError as error:
+            why = str(error)
+        except StoreError as error:
+            why = "store"
+            LOG.warning("client let go", why=str(error))
+        finally:
+            self._count -= 1
+            self._figures.end(why, wire.bytes_in, wire.bytes_out)
+            await wire.aclose()
+
+    async def _let_in(self, wire: Wire, house: House, where: str) -> Guest:
+        most = self._config.max_connections
+        if self._count > 2 * most:
+            raise GoneError("full")
+        if self._count > most:
+            text, cure = f"{most} clients are connected", "try again later"
+            full = RefusedError("full", text, cure, status=503, retry_after=RETRY_FULL)
+            with trio.move_on_after(self._config.hello_timeout):
+                await wire.hear_head()
+            raise full
+        return await receive(wire, house, where)
+
+    async def _visit(self, wire: Wire, guest: Guest, house: House) -> str:
+        hello = guest.hello
+        name = hello.client or house.make_client()
+        chat = frames.chat_of(name)
+        await self._make_room(chat)
+        client = await self.kept.see(chat, is_passing=not guest.has_said_hello)
+        cursor = hello.after if 0 <= hello.after <= client.last else client.has
+        guest = structs.replace(guest, hello=structs.replace(hello, client=name))
+        visit = Visit(wire, guest, chat, house, cursor)
+        here = self._visits.setdefault(chat, [])
+        here.append(visit)
+        if len(here) > self._config.max_per_client:
+            here[0].leave("replaced")
+        self._show()
+        try:
+            await visit.run()
+        finally:
+            here.remove(visit)
+            if not here:
+                self._visits.pop(chat, None)
+            self._show()
+            # Why a shield: whoever is let go is told, also when all ends.
+            with trio.CancelScope(shield=True):
+                await visit.say_goodbye()
+                if client.is_passing:
+                    await self.kept.forget(chat)
+        return visit.why
+
+    async def _make_room(self, chat: str) -> None:
+        """Make sure that one more client can be remembered.
+
+        Raises:
+            RefusedError: it cannot.
+        """
+        is_new = self.kept.get(chat) is None
+        if not is_new or len(self.kept) < self._config.max_clients:
+            return
+        if not await self.kept.make_room(self._is_here):
+            text = f"{self._config.max_clients} clients are remembered"
+            raise RefusedError("full", text, "try again later", retry_after=RETRY_FULL)
+
+    async def _tidy(self) -> None:
+        while True:
+            await trio.sleep(TIDY_EVERY)
+            before = self._given.clock.wall() - self._config.keep_days * DAY
+            try:
+                await self.kept.forget_old(before, self._is_here)
+            except StoreError as error:
+                LOG.warning("old clients not forgotten yet", why=str(error))
+
+    def house(self, ingress: Ingress) -> House:
+        """Give what all visits share."""
+        given = self._given
+        return House(
+            connector=self._name,
+            config=self._config,
+            clock=given.clock,
+            ids=given.ids,
+            kept=self.kept,
+            figures=self._figures,
+            agents=given.agents,
+            make_client=given.make_client,
+            ingress=ingress,
+            note=self._note,
+        )
+
+    def _note(self, message_id: str, chat: str, name: str) -> None:
+        self._noted[message_id] = (chat, name)
+        if len(self._noted) > MOST_NOTED:
+            self._noted.popitem(last=False)
+
+    def _is_here(self, chat: str) -> bool:
+        return chat in self._visits
+
+    def _of(self, chat: str) -> tuple[Visit, ...]:
+        return tuple(self._visits.get(chat, ()))
+
+    def _show(self) -> None:
+        self._figures.show(sum(map(len, self._visits.values())))
+
+
+def address_of(stream: trio.SocketStream) -> str:
+    """Say where a client is."""
+    try:
+        return str(stream.socket.getpeername()[0])
+    except OSError:  # it has gone
+        return ""
+
+
+def open_socket(name: str, config: WebSocketConfig) -> socket.socket:
+    """Listen where the settings say.
+
+    Raises:
+        OSError: the address is taken, does not exist, or is open to others without a
+            key.
+    """
+    host, port = config.host, config.port
+    if config.api_key is None and not is_loopback(host):
+        text = f"host {host!r} can be reached from other machines; set api_key"
+        raise OSError(f"connectors.{name}: {text}")
+    try:
+        found = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, _, _, _, address = found[0]
+        # Why a cast: typeshed counts addresses of families that TCP never has.
+        place = cast("tuple[str, int]", address)
+        return socket.create_server(place, family=family, backlog=1024)
+    except OSError as error:
+        why = (error.strerror or str(error)).partition(" (while")[0].lower()
+        text = f"cannot listen on {host}:{port}: {why}"
+        cure = "end the other program or set another host or port"
+        raise OSError(f"connectors.{name}: {text}; {cure}") from error
