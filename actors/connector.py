@@ -111,9 +111,12 @@ class Connector(Actor):
 
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=20_000)
 
-    def __init__(self, name: str, services: Services) -> None:
+    def __init__(
+        self, name: str, services: Services, *, paces_threads: bool = False
+    ) -> None:
         super().__init__()
         self._name = name
+        self._paces_threads = paces_threads
         self._services = services
         self._storing = 0
         self._under_way: dict[str, float] = {}
@@ -368,7 +371,8 @@ class Connector(Actor):
             self.after(DRAIN_AGAIN, DrainDue())
 
     def _to_courier(self, address: Address, message: object) -> bool:
-        key = f"{address.chat}/{address.thread}"
+        thread = "" if self._paces_threads else address.thread
+        key = f"{address.chat}/{thread}"
         return self.tell(names.couriers(self._name), Keyed(key, message))
 
 

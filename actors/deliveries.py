@@ -60,6 +60,10 @@ class Abilities(msgspec.Struct, frozen=True):
     per_minute: int = 0
     """Most messages and edits in one chat and minute; 0: any."""
 
+    paces_threads: bool = False
+    """Whether what a chat takes holds for all of its threads together: they then share
+    a courier, and its pauses. False: each of them takes as much by itself."""
+
     shows_typing: bool = False
     """Whether it can show that somebody is writing (`Transport.show_typing`)."""
 

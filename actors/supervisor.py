@@ -311,6 +311,10 @@ def _connector(name: str, transport: Transport, company: Company) -> Supervisor:
         config = KeyedConfig(idle_after=COURIER_IDLE)
         return KeyedSupervisor(lambda _key: Courier(name, transport, services), config)
 
+    def connector() -> Connector:
+        paces_threads = transport.abilities.paces_threads
+        return Connector(name, services, paces_threads=paces_threads)
+
     def acknowledgements() -> KeyedSupervisor:
         config = KeyedConfig(idle_after=COURIER_IDLE, is_permanent=False, most=1_000)
         return KeyedSupervisor(
@@ -321,7 +325,7 @@ def _connector(name: str, transport: Transport, company: Company) -> Supervisor:
     children = (
         ChildSpec(name="couriers", start=couriers, shutdown=10.0),
         *([] if transport.presence is None else [signs]),
-        ChildSpec(name="connector", start=lambda: Connector(name, services)),
+        ChildSpec(name="connector", start=connector),
         _listening(name, transport, company),
     )
     return Supervisor(children, LISTENING)

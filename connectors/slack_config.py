@@ -67,7 +67,7 @@ class SlackConfig(
     """Largest file that is fetched with a message, in bytes."""
 
     pace: Pace = 1.0
-    """Least seconds between two messages in one channel."""
+    """Least seconds between two messages in one channel, its threads included."""
 
     draft_pace: Pace = 1.5
     """Least seconds between two edits of one message while it is being written."""

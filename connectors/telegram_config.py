@@ -65,7 +65,7 @@ class TelegramConfig(
     """Largest file that is fetched with a message, in bytes."""
 
     pace: Pace = 1.0
-    """Least seconds between two messages in one chat."""
+    """Least seconds between two messages in one chat, its topics included."""
 
     draft_pace: Pace = 3.0
     """Least seconds between two edits of one message while it is being written."""

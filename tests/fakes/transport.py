@@ -69,7 +69,11 @@ class FakeTransport:
         attachments: tuple[Attachment, ...] = (),
         quoted: Quoted | None = None,
     ) -> Inbound:
-        """Have a person write; the same `key` twice is the same message again."""
+        """Have a person write; the same `key` twice is the same message again.
+
+        A chat as `room/t1` is the thread `t1` of a room.
+        """
+        room, _, thread = chat.partition("/")
         self._count += 1
         new_id = self.new_id() if self.new_id else f"{self.name}-{self._count}"
         inbound = Inbound(
@@ -77,7 +81,7 @@ class FakeTransport:
             correlation_id=new_id,
             platform="fake",
             platform_id=key or new_id,
-            address=Address(self.name, chat),
+            address=Address(self.name, room, thread),
             sender_id=sender,
             sender_name=sender,
             text=text,

@@ -332,6 +332,20 @@ async def test_messages_of_a_chat_keep_a_pace_that_other_chats_do_not_feel(
     assert min(gaps) >= 2.0
 
 
+@pytest.mark.parametrize(("paces_threads", "least"), [(True, 2.0), (False, 0.0)])
+async def test_threads_share_the_pace_of_their_chat_if_the_platform_says_so(
+    *, paces_threads: bool, least: float, autojump_clock: Clock
+) -> None:
+    cast = watched(Abilities(pace=2.0, paces_threads=paces_threads))
+    async with open_company(autojump_clock, cast):
+        for thread in ("t1", "t2", "t3"):
+            cast.platform.write("hello", chat=f"room/{thread}")
+        await at_rest(cast)
+    gaps = [b - a for (_, a), (_, b) in pairwise(witness(cast).times)]
+    assert len(gaps) == 2
+    assert least <= min(gaps) < least + 1
+
+
 async def test_drafts_and_the_reply_they_become_share_an_id(
     autojump_clock: Clock,
 ) -> None:

@@ -110,6 +110,7 @@ class SlackTransport:
             max_part_chars=LIMITS["slack"].part,
             markup="slack",
             pace=config.pace,
+            paces_threads=True,
             shows_typing=True,
             typing_for=TYPING_FOR,
             ends_typing=True,

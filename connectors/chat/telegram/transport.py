@@ -122,6 +122,7 @@ class TelegramTransport:
             markup=limits.markup,
             pace=config.pace,
             per_minute=config.per_minute,
+            paces_threads=True,
             shows_typing=True,
             typing_for=limits.typing_for,
             takes_back=True,
