@@ -17,6 +17,7 @@ from actors.protocol import TakeUp
 from actors.supervisor import connector_branch
 from connectors.access_checks import owners_of
 from connectors.config import HttpConfig
+from connectors.discord_config import DiscordConfig
 from connectors.drain import Drain
 from connectors.edges import needs_loop
 from connectors.matrix_config import MatrixConfig
@@ -184,7 +185,7 @@ class Doors:
 def told(name: str, config: AppConfig) -> object:
     """Give all that a transport is made from; what others look up left out."""
     own = config.connectors.get(name)
-    if isinstance(own, HttpConfig | WebConfig | WebSocketConfig):
+    if isinstance(own, DiscordConfig | HttpConfig | WebConfig | WebSocketConfig):
         return msgspec.structs.replace(own, access=None, retry_failures=False)
     if isinstance(own, MatrixConfig | SlackConfig):
         own = msgspec.structs.replace(own, access=None, retry_failures=False)

@@ -1,19 +1,26 @@
-"""A whole company with Discord and nothing else, to the answer."""
+"""A whole company on Discord: asked, answered with drafts and signs, started again."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+import trio
+
 from connectors.app import open_app
-from connectors.chat.discord.transport import DiscordTransport
 from connectors.settings import load_app
 from connectors.transports import serving
-from tests.discord_bed import open_bed, token_of
+from tests.discord_bed import DiscordBed, open_bed
+from tests.fakes.discord_world import CHANNEL, ZOE
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
+    from connectors.config import AppConfig
+
 SETTINGS = """\
+owners = ["discord/{zoe}"]
 [store]
 path = "{folder}/callboard.db"
 [models.scripted]
@@ -23,27 +30,44 @@ script = "rules.toml"
 prompt = "You are Anna."
 [connectors.discord]
 kind = "discord"
-api = "{api}/api/v10"
+api = "{url}/api/v10"
 gateway = "{gateway}"
-[connectors.discord.access]
-people = "anyone"
 [connectors.discord.accounts.anna]
-token = {{ env = "BOT" }}
+token = {{ env = "TOKEN" }}
 """
 
 
-async def test_a_company_with_no_server_of_its_own_answers(tmp_path: Path) -> None:
-    (tmp_path / "rules.toml").write_text('[default]\nreply = "**Good** morning"\n')
-    path = tmp_path / "callboard.toml"
+def settings_of(bed: DiscordBed, folder: Path) -> AppConfig:
+    (folder / "rules.toml").write_text('[default]\nreply = "good day"\n')
+    path = folder / "callboard.toml"
+    where = {"url": bed.server.url, "gateway": bed.server.gateway.url}
+    path.write_text(SETTINGS.format(folder=folder, zoe=ZOE, **where))
+    return load_app(path, {"TOKEN": "token.of.anna"}).value
+
+
+async def test_an_owner_is_answered_and_what_was_missed_is_too(tmp_path: Path) -> None:
     async with open_bed("anna") as bed:
-        places = {"api": bed.server.url, "gateway": bed.server.gateway.url}
-        path.write_text(SETTINGS.format(folder=tmp_path, **places))
-        config = load_app(path, {"BOT": token_of("anna")}).value
+        config, anna = settings_of(bed, tmp_path), bed.bots["anna"]
         async with open_app(config, serving(config)) as app:
-            transport = app.transports["discord"]
-            assert isinstance(transport, DiscordTransport)
-            await bed.wait(lambda: not transport.trouble)
-            chat = bed.world.direct(bed.bots["anna"])
-            await bed.say("hello", channel=chat)
-            await bed.wait(lambda: bed.said(chat) == ["anna: **Good** morning"])
-            await app.drain(10)
+            await ready(app.readiness)
+            asked = await bed.say(f"<@{anna}> hello")
+            await bed.wait(lambda: bed.said() == ["anna: good day"])
+            await bed.wait(lambda: bed.world.signs.get(asked) == [(anna, "✅")])
+            choose = partial(bed.server.choose, anna, CHANNEL, ZOE, {"name": "help"})
+            token = await bed.bridge.call(choose)
+            await bed.wait(lambda: "/stop" in answer(bed, token))
+        await bed.say(f"<@{anna}> are you there?")
+        async with open_app(config, serving(config)):
+            await bed.wait(lambda: bed.said() == ["anna: good day"] * 2)
+
+
+async def ready(ask: Callable[[], Awaitable[Sequence[str]]]) -> None:
+    """Wait until nothing keeps the company from hearing people."""
+    with trio.fail_after(20):
+        while await ask():  # noqa: ASYNC110  it changes on another thread
+            await trio.sleep(0.01)
+
+
+def answer(bed: DiscordBed, token: str) -> str:
+    shown = bed.world.answers.get(token, {}).get("data", {})
+    return str(shown.get("content", ""))

@@ -295,14 +295,16 @@ class DiscordServer:
     async def _react(
         self, _: web.Request, bot: Json, channel: str, known: str, sign: str
     ) -> None:
-        signs: list[Any] = self._message(channel, known)["reactions"]
+        self._message(channel, known)
+        signs = self.world.signs.setdefault(known, [])
         if (bot["id"], sign) not in signs:
             signs.append((bot["id"], sign))
 
     async def _unreact(
         self, _: web.Request, bot: Json, channel: str, known: str, sign: str
     ) -> None:
-        signs: list[Any] = self._message(channel, known)["reactions"]
+        self._message(channel, known)
+        signs = self.world.signs.get(known, [])
         if (bot["id"], sign) not in signs:
             raise RefusedRequestError(404, 10014, "Unknown Emoji")
         signs.remove((bot["id"], sign))

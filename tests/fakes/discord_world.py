@@ -53,6 +53,9 @@ class World:
 
         self.nonces: dict[tuple[str, str], Json] = {}
         self.commands: dict[str, list[Json]] = {}
+        self.signs: dict[str, list[tuple[str, str]]] = {}
+        """Signs by message: by which bot, and which."""
+
         self.typing: list[tuple[str, str]] = []
         self.answers: dict[str, Json] = {}
         """Answers to interactions by token."""
@@ -122,7 +125,6 @@ class World:
             "attachments": [],
             "embeds": [],
             "pinned": False,
-            "reactions": [],
             **more,
         }
         self.messages[channel].append(message)

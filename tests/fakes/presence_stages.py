@@ -170,10 +170,7 @@ class DiscordStage:
 
     async def signs(self, message: str) -> list[str]:
         await trio.lowlevel.checkpoint()
-        for each in self._bed.world.messages[CHANNEL]:
-            if each["id"] == message:
-                return [sign for _, sign in each["reactions"]]
-        return []
+        return [sign for _, sign in self._bed.world.signs.get(message, [])]
 
 
 class SlackStage:

@@ -78,6 +78,8 @@ class Bot(discord.Client):
         intents = discord.Intents.none()
         intents.guilds = intents.guild_messages = intents.dm_messages = True
         intents.message_content = config.message_content
+        # Nobody speaks here, so that it need not warn of what it lacks for that.
+        discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False
         status = discord.CustomActivity(config.status) if config.status else None
         super().__init__(
             intents=intents,

@@ -218,14 +218,17 @@ class Following:
             LOG.warning("channel left out", channel=channel.id, why=str(error))
         else:
             self._failed.pop(channel.id, None)
-        if missed or not is_whole:
+        # What is read again for safety was no gap.
+        place = self._standing.place
+        new = sum(backfill.id_of(each) > place for each in missed)
+        if new or not is_whole:
             self._shared.figures.gap(agent, is_filled=is_whole)
             say = LOG.info if is_whole else LOG.warning
             say(
                 "gap in a channel",
                 channel=channel.id,
                 account=agent,
-                fetched=len(missed),
+                fetched=new,
                 is_filled=is_whole,
             )
         for each in missed:
