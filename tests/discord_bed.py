@@ -170,7 +170,7 @@ async def open_bed(*agents: str, **more: Any) -> AsyncGenerator[DiscordBed]:
         try:
             yield bed
         finally:
-            with trio.CancelScope(shield=True):
+            with trio.CancelScope(shield=True), trio.move_on_after(10):
                 await bridge.call(bed.server.stop)
     finally:
         await bridge.aclose()

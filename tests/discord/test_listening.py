@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import trio
+
 from actors.messages import Address
 from tests.discord_bed import open_bed
 from tests.fakes.discord_world import ADMINS, CHANNEL, GUILD, SAM, THREAD, ZOE
@@ -202,7 +204,8 @@ async def test_a_token_that_is_not_taken_ends_that_bot_alone() -> None:
 async def test_a_forbidden_intent_is_explained() -> None:
     async with open_bed("anna") as bed:
         bed.world.allowed[bed.bots["anna"]] = False
-        await bed.transport.listen(bed.ingress)
+        with trio.fail_after(20):
+            await bed.transport.listen(bed.ingress)
         assert "Message Content Intent" in bed.transport.trouble
         assert "message_content = false" in bed.transport.trouble
 

@@ -87,7 +87,8 @@ class DiscordAccount:
             with trio.move_on_after(LEAVE_WITHIN):
                 await self._bridge.call(bot.end_on_edge)
                 return
-            await self._bridge.call(bot.cut_on_edge)
+            with trio.move_on_after(LEAVE_WITHIN):
+                await self._bridge.call(bot.cut_on_edge)
 
     async def ask(self, do: Callable[[Bot], Awaitable[T]]) -> T:
         """Have the bot do something.
