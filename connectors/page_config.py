@@ -55,9 +55,9 @@ class PageConfig(
     max_sessions: Annotated[int, Meta(ge=1, le=1_000)] = 20
     """Browsers logged in at once; of more, the one that came first is logged out."""
 
-    max_streams: Annotated[int, Meta(ge=1, le=100)] = 6
+    max_streams: Annotated[int, Meta(ge=1, le=100)] = 4
     """Tabs of one browser that are kept up to date; of more, the oldest waits until it
-    is looked at again."""
+    is looked at again. Browsers open six connections to one server at most."""
 
     keep_messages: Annotated[int, Meta(ge=100, le=1_000_000)] = 10_000
     """Messages kept of one chat; older ones are forgotten."""

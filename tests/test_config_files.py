@@ -26,6 +26,7 @@ from connectors import matrix_config as matrix
 from connectors import memory_config as memory
 from connectors import model_config as models
 from connectors import notebook_config as notebook
+from connectors import page_config as page
 from connectors import slack_config as slack
 from connectors import telegram_config as telegram
 from connectors import tool_config as tools
@@ -101,6 +102,7 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
     bots = cast("dict[str, Table]", found["connectors"]["telegram"]["accounts"])
     keys = cast("dict[str, Table]", found["connectors"]["web"]["keys"])
     apps = cast("dict[str, Table]", found["connectors"]["slack"]["accounts"])
+    rooms = cast("dict[str, Table]", found["connectors"]["page"]["rooms"])
     incoming = cast("dict[str, Table]", found["webhooks"]["in"])
     outgoing = cast("dict[str, Table]", found["webhooks"]["out"])
     return [
@@ -159,6 +161,8 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (matrix.MatrixAccountConfig, accounts["anna"]),
         (telegram.TelegramConfig, found["connectors"]["telegram"]),
         (telegram.TelegramAccountConfig, bots["anna"]),
+        (page.PageConfig, found["connectors"]["page"]),
+        (page.PageRoomConfig, rooms["lobby"]),
         (web.WebConfig, found["connectors"]["web"] | {"keys": {}}),
         (web.WebKeyConfig, keys["page"]),
         (slack.SlackConfig, found["connectors"]["slack"]),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.fakes.presence_stages import PresenceStage
 
 ALL = pytest.mark.parametrize(
-    "name", ["fake", "discord", "matrix", "slack", "telegram"]
+    "name", ["fake", "discord", "matrix", "page", "slack", "telegram"]
 )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from actors.messages import Inbound
 
-PLATFORMS = ("discord", "matrix", "slack", "telegram", "web", "websocket")
+PLATFORMS = ("discord", "matrix", "page", "slack", "telegram", "web", "websocket")
 TRANSPORTS = ("fake", "terminal", "room", "http", *PLATFORMS)
 ALL = pytest.mark.parametrize(
     "name",

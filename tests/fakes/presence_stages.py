@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,6 +16,8 @@ from tests.bot_bed import ZOE as ZOE_THERE
 from tests.bot_bed import BotBed
 from tests.discord_bed import DiscordBed, open_bed
 from tests.fakes.discord_world import CHANNEL
+from tests.fakes.page import ANNA as ANNA_THERE
+from tests.fakes.page import PageBed, open_page
 from tests.fakes.presence import Screen
 from tests.matrix_bed import ANNA, ROOM, ZOE, MatrixBed
 from tests.slack_bed import CREW, SlackBed
@@ -199,6 +202,36 @@ class SlackStage:
         return [shown[name] for _, name in found.get("signs", [])]
 
 
+class PageStage:
+    """The web page, on a real socket."""
+
+    agent = "anna"
+    address = Address("page", "operator/anna")
+
+    def __init__(self, bed: PageBed) -> None:
+        self.transport = bed.transport
+        self._bed = bed
+
+    async def write(self) -> str:
+        response = await self._bed.say("hello")
+        return str(response.json()["id"])
+
+    async def read(self, receipt: str) -> str | None:
+        found = re.search(
+            rf'id="m-{receipt}".*?class="words"><p>(.*?)</p>',
+            await self._html(),
+            re.DOTALL,
+        )
+        return None if found is None else found[1]
+
+    async def signs(self, message: str) -> list[str]:
+        html = (await self._html()).partition(f'id="m-{message}"')[2]
+        return re.findall(r'<span title="anna">(.*?)<', html.partition("</article>")[0])
+
+    async def _html(self) -> str:
+        return (await self._bed.client.get(ANNA_THERE)).text
+
+
 @asynccontextmanager
 async def open_presence(name: str) -> AsyncGenerator[PresenceStage]:
     """Open the stage of a transport until the block ends."""
@@ -212,6 +245,10 @@ async def open_presence(name: str) -> AsyncGenerator[PresenceStage]:
         bots = BotBed("anna")
         async with bots.listening():
             yield TelegramStage(bots)
+        return
+    if name == "page":
+        async with open_page() as page:
+            yield PageStage(page)
         return
     if name == "discord":
         async with open_bed("anna") as discord, discord.listening():

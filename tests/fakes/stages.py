@@ -24,6 +24,7 @@ from tests.fakes.eliza import ZOE as ZOE_ID
 from tests.fakes.eliza import open_web
 from tests.fakes.homeserver import place_of
 from tests.fakes.ingress import FakeIngress
+from tests.fakes.page_stage import open_page_stage
 from tests.fakes.slack_stage import SlackStage
 from tests.fakes.socket_stage import SocketStage
 from tests.fakes.transport import FakeTransport
@@ -312,6 +313,10 @@ async def open_stage(name: str) -> AsyncGenerator[Stage]:
     if name == "websocket":
         async with open_sockets() as sockets:
             yield SocketStage(sockets, await sockets.join(drafts=True))
+        return
+    if name == "page":
+        async with open_page_stage() as page:
+            yield page
         return
     if name == "discord":
         async with open_bed("anna") as bed, trio.open_nursery() as nursery:

@@ -135,3 +135,9 @@ def test_what_is_nested_too_deeply_is_said_as_it_is(name: str) -> None:
 def test_a_wide_table_costs_little_time_and_no_words(name: str) -> None:
     text = "|a" * 500 + "\n" + "|-" * 500 + "\n" + "|w0x\n" * 5
     assert words_of(rendered(text, DIALECTS[name])) == ["w0x"] * 5
+
+
+@NAMES
+def test_a_long_line_costs_little_time_and_no_words(name: str) -> None:
+    text = "w0x " + "x" * 200_000 + ": a:" * 5_000
+    assert words_of(rendered(text, DIALECTS[name]))[0] == "w0x"

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from connectors.web.errors import ApiError
 from connectors.web.page.front import JSON
-from connectors.web.page.hub import Drawn, Tab
+from connectors.web.page.hub import Line, Tab
 from connectors.web.page.login_rows import new_token
 from connectors.web.page.places import ROOM, may_read, place_of, places_of
 from connectors.web.page.saying import drawn_with
@@ -131,7 +131,7 @@ class ChatRoutes:
             tab.has_missed = False
             return await self._catch_up(visit, chat, last, stream)
         told = await tab.next()
-        if not isinstance(told, Drawn):
+        if not isinstance(told, Line):
             body = msgspec.json.encode({"agent": told.agent, "over": told.is_over})
             await stream.tell("writes", body.decode())
             return last

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from functools import cached_property
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from connectors.web.page.talk import News, Writes
 
@@ -29,24 +28,42 @@ def undrawn(_message: Message, _is_writing: bool) -> str:  # noqa: FBT001  as `d
     return ""
 
 
-class Drawn(msgspec.Struct, frozen=True):
-    """A message, drawn once for all tabs."""
+class Line:
+    """A message as tabs are told it: drawn once for all of them, when it is sent.
 
-    html: str
-    changed: int
-    after: int
+    Why not before: what a slow tab misses need not be drawn at all.
+    """
+
+    def __init__(self, news: News, draw: Callable[[Message, bool], str]) -> None:
+        self._news = news
+        self._draw = draw
+
+    @property
+    def changed(self) -> int:
+        """When it came to read so (ms)."""
+        return self._news.message.changed
+
+    @property
+    def after(self) -> int:
+        """When the change before it was (ms)."""
+        return self._news.after
+
+    @cached_property
+    def html(self) -> str:
+        """What is sent."""
+        return self._draw(self._news.message, self._news.is_writing)
 
 
 class Tab:
     """One tab that has a chat open."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Drawn | Writes] = deque()
+        self._waiting: deque[Line | Writes] = deque()
         self._woken = asyncio.Event()
         self.has_missed = False
         """Whether something was dropped."""
 
-    def put(self, told: Drawn | Writes) -> None:
+    def put(self, told: Line | Writes) -> None:
         """Have it told something; of too much, all is dropped."""
         if len(self._waiting) >= MOST_WAITING:
             self._waiting.clear()
@@ -54,7 +71,7 @@ class Tab:
         self._waiting.append(told)
         self._woken.set()
 
-    async def next(self) -> Drawn | Writes:
+    async def next(self) -> Line | Writes:
         """Wait for the next thing it is told."""
         while not self._waiting:
             self._woken.clear()
@@ -84,15 +101,8 @@ class Hub:
             del self._tabs[chat]
 
     def tell(self, news: News | Writes) -> None:
-        """Tell the tabs that have the chat open; drawn once, if there are any."""
+        """Tell the tabs that have the chat open."""
         chat = news.chat if isinstance(news, Writes) else news.message.chat
-        tabs = self._tabs.get(chat)
-        if not tabs:
-            return
-        told = self._drawn(news) if isinstance(news, News) else news
-        for tab in tabs:
+        told = Line(news, self.draw) if isinstance(news, News) else news
+        for tab in self._tabs.get(chat, ()):
             tab.put(told)
-
-    def _drawn(self, news: News) -> Drawn:
-        html = self.draw(news.message, news.is_writing)
-        return Drawn(html, news.message.changed, news.after)

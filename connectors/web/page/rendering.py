@@ -43,9 +43,14 @@ class Environment(Protocol):
 
 
 class Pages:
-    """Draws templates with what all of them are given."""
+    """Draws templates with what all of them are given.
 
-    def __init__(self) -> None:
+    Args:
+        folder: where templates are.
+    """
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        self._folder = folder
         self._given: Mapping[str, object] = {}
         self._environment: Environment | None = None
 
@@ -66,17 +71,17 @@ class Pages:
     def _template(self, name: str) -> Template:
         environment = self._environment
         if environment is None:
-            environment = self._environment = make_environment()
+            environment = self._environment = make_environment(self._folder)
         return environment.get_template(name)
 
 
-def make_environment() -> Environment:
+def make_environment(folder: Path) -> Environment:
     """Load Jinja2; what a template misses is a mistake, never an empty place."""
     jinja = importlib.import_module("jinja2")
     environment = cast(
         "Environment",
         jinja.Environment(
-            loader=jinja.FileSystemLoader(FOLDER),
+            loader=jinja.FileSystemLoader(folder),
             autoescape=True,
             auto_reload=False,
             undefined=jinja.StrictUndefined,

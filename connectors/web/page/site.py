@@ -5,8 +5,9 @@ Unknown addresses and bugs get a page, too; all stands behind the `Shield`.
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -17,13 +18,14 @@ from connectors.web.page.chat_routes import ChatRoutes
 from connectors.web.page.front import Routes, Visit, refusal
 from connectors.web.page.login_routes import LoginRoutes
 from connectors.web.page.saying import drawn_with
-from connectors.web.page.shelf import all_views
 from connectors.web.page.shield import Shield
 from connectors.web.page.static_routes import StaticRoutes
 from connectors.web.page.streams import Streams
 from connectors.web.page.view_routes import ViewRoutes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import BaseRoute
@@ -32,18 +34,33 @@ if TYPE_CHECKING:
     from connectors.web.page.chat import Chat
     from connectors.web.page.front import Front
     from connectors.web.page.messages import Message
-    from connectors.web.page.views import Inside
+    from connectors.web.page.views import Inside, View
 
 
-async def make_site(front: Front, inside: Inside, chat: Chat) -> ASGIApp:
+class Given(Protocol):
+    """What the company gives."""
+
+    @property
+    def inside(self) -> Callable[[], Inside]:
+        """What views look at."""
+        ...
+
+    @property
+    def views(self) -> Callable[[], tuple[View, ...]]:
+        """Gives all views."""
+        ...
+
+
+async def make_site(front: Front, chat: Chat, given: Given) -> ASGIApp:
     """Make the application.
 
     Args:
         front: what every request needs.
-        inside: what views look at.
         chat: what the chat is made of.
+        given: what the company gives.
     """
-    routes, views = Routes(front), all_views()
+    routes, inside = Routes(front), given.inside()
+    views = await asyncio.to_thread(given.views)  # it imports them
     files = await StaticRoutes.load()
     streams = Streams(front.config.max_streams, front.figures)
     front.pages.give({"views": views, "file": files.address})

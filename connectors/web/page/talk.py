@@ -293,6 +293,15 @@ class Talk:
         messages = tuple(sorted(missed, key=lambda each: each.changed))
         return Shown(messages, last, has_more=False, writing=self._of(messages))
 
+    async def forget(self, chat: str, seconds: float) -> int:
+        """Forget what was said in a chat longer ago than that; count it.
+
+        Raises:
+            StoreError: the disk fails; some may be forgotten.
+        """
+        cutoff = int((self._clock.wall() - seconds) * 1000)
+        return await self.log.clear(chat, max(1, cutoff))
+
     def _of(self, messages: tuple[Message, ...]) -> frozenset[str]:
         return frozenset(each.id for each in messages if each.id in self._writing)
 

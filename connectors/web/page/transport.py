@@ -24,9 +24,10 @@ from connectors.web.page.front import Front
 from connectors.web.page.hub import Hub
 from connectors.web.page.places import place_of
 from connectors.web.page.presence import PagePresence
-from connectors.web.page.rendering import Pages
+from connectors.web.page.rendering import FOLDER, Pages
+from connectors.web.page.shelf import all_views
 from connectors.web.page.talk import Talk
-from connectors.web.page.tidying import Tidying
+from connectors.web.page.tidying import forget_old, tidy
 from connectors.web.page.tries import Tries
 from connectors.web.page.troubles import told_as_busy
 from connectors.web.server import HttpSettings, open_socket, serve
@@ -37,6 +38,7 @@ from runtime.logs import EventLog
 if TYPE_CHECKING:
     import socket
     from collections.abc import Awaitable
+    from pathlib import Path
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from connectors.web.page.figures import PageFigures
     from connectors.web.page.logins import Logins
     from connectors.web.page.talk import News, Writes
-    from connectors.web.page.views import Inside
+    from connectors.web.page.views import Inside, View
     from runtime.clock import Clock
     from runtime.store import Store
 
@@ -77,6 +79,10 @@ class Surroundings:
     figures: PageFigures
     logins: Logins
     inside: Callable[[], Inside]
+    views: Callable[[], tuple[View, ...]] = all_views
+    """Called at the first request."""
+
+    templates: Path = FOLDER
 
 
 class PageTransport:
@@ -172,14 +178,23 @@ class PageTransport:
             self._address = (str(host), int(port))
             self._bound.set()
             async with trio.open_nursery() as nursery:
-                tidying = Tidying(self._config, given, self.talk)
-                nursery.start_soon(tidying.run)
+                nursery.start_soon(tidy, self.tidy)
                 await given.bridge.call(self._serve, ingress, sock)
                 nursery.cancel_scope.cancel()
         finally:
             self.talk.ingress = None
             sock.close()
             self._bound = trio.Event()
+
+    async def tidy(self) -> int:
+        """Forget what is older, or more, than the settings keep; count the messages.
+
+        Raises:
+            StoreError: the disk fails; the next time goes on.
+        """
+        given = self._given
+        given.figures.sessions(await given.logins.count())
+        return await forget_old(self.talk, self._config, given.agents())
 
     async def deliver(self, delivery: Delivery) -> str:
         """Say an answer in its chat; see the port."""
@@ -232,7 +247,7 @@ class PageTransport:
             settings=self._settings,
             logins=given.logins,
             bridge=given.bridge,
-            pages=Pages(),
+            pages=Pages(given.templates),
             clock=given.clock,
             figures=given.figures,
             tries=Tries(MOST_TRIES, TRIES_FOR),
@@ -242,7 +257,7 @@ class PageTransport:
         async def make() -> ASGIApp:
             module = await asyncio.to_thread(importlib.import_module, SITE)
             make_site = cast("MakeSite", module.make_site)
-            return await make_site(front, given.inside(), chat)
+            return await make_site(front, chat, given)
 
         try:
             await serve(Lazy(make), sock, self._settings, front.stopping.set)
@@ -269,7 +284,7 @@ class Lazy:
         await app(scope, receive, send)
 
 
-MakeSite = Callable[[Front, "Inside", Chat], "Awaitable[ASGIApp]"]
+MakeSite = Callable[[Front, Chat, Surroundings], "Awaitable[ASGIApp]"]
 
 
 def settings_of(name: str, config: PageConfig) -> HttpSettings:

@@ -1,0 +1,202 @@
+"""Proves that a tab is shown everything, once, whatever breaks in between."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors.deliveries import Edit, Typing
+from connectors.page_config import PageConfig
+from connectors.web.page.hub import MOST_WAITING
+from runtime.memory_store import MemoryStore
+from tests.fakes.page import ANNA, LOBBY, form_of, one_line, open_page, reading
+
+if TYPE_CHECKING:
+    from actors.messages import Inbound
+    from tests.fakes.page import PageBed
+
+
+def edit(inbound: Inbound, receipt: str, text: str, *, is_last: bool = False) -> Edit:
+    return Edit(
+        id=f"{receipt}/{text}",
+        correlation_id=inbound.correlation_id,
+        address=inbound.address,
+        agent="anna",
+        receipt=receipt,
+        text=text,
+        is_last=is_last,
+    )
+
+
+def gauge(bed: PageBed, name: str) -> float:
+    found = re.search(
+        rf'^callboard_page_{name}{{connector="page"[^}}]*}} (\S+)$',
+        bed.metrics.render().decode(),
+        re.MULTILINE,
+    )
+    return float(found[1]) if found else 0.0
+
+
+async def test_every_open_tab_sees_what_is_said() -> None:
+    async with (
+        open_page() as bed,
+        reading(bed.client) as one,
+        reading(bed.client) as other,
+        reading(bed.client, LOBBY) as elsewhere,
+    ):
+        await bed.say("hello")
+        for stream in (one, other):
+            assert one_line((await stream.next()).data) == "operator: hello"
+        await bed.say("for all", LOBBY)
+        assert one_line((await elsewhere.next()).data) == "operator: for all"
+
+
+async def test_an_answer_grows_in_its_place_and_is_whole_in_the_end() -> None:
+    async with open_page() as bed, reading(bed.client) as stream:
+        await bed.say("hello")
+        await stream.next()
+        inbound = await bed.ingress.next()
+        receipt = await bed.answer(inbound, "...", is_draft=True)
+        for text in ("Good", "Good **mor"):
+            await bed.transport.presence.edit(edit(inbound, receipt, text))
+        whole = edit(inbound, receipt, "Good **morning**.", is_last=True)
+        await bed.transport.presence.edit(whole)
+        seen = [await stream.next() for _ in range(4)]
+        assert {each.data.partition('id="')[2][:27] for each in seen} == {
+            f"m-{receipt}"
+        }
+        assert ["aria-busy" in each.data for each in seen] == [True, True, True, False]
+        assert "<strong>morning</strong>" in seen[-1].data
+
+
+async def test_an_answer_that_ends_unfinished_is_not_shown_as_being_written() -> None:
+    async with open_page() as bed, reading(bed.client) as stream:
+        await bed.say("hello")
+        inbound = await bed.ingress.next()
+        await bed.answer(inbound, "Half an", is_draft=True)
+        assert "aria-busy" in (await bed.client.get(ANNA)).text
+        await bed.transport.settle(inbound.correlation_id, "cancelled")
+        seen = [await stream.next() for _ in range(3)]
+        assert "aria-busy" not in seen[-1].data
+        assert "aria-busy" not in (await bed.client.get(ANNA)).text
+
+
+async def test_a_stream_that_broke_goes_on_where_it_stood() -> None:
+    async with open_page() as bed:
+        async with reading(bed.client) as stream:
+            await bed.say("one")
+            last = (await stream.next()).number
+        await bed.say("two")
+        inbound = await bed.ingress.next()
+        receipt = await bed.answer(inbound, "Half", is_draft=True)
+        await bed.transport.presence.edit(edit(inbound, receipt, "Whole", is_last=True))
+        headers = {"last-event-id": str(last)}
+        async with reading(bed.client, headers=headers) as stream:
+            seen = [one_line((await stream.next()).data) for _ in range(2)]
+            assert seen == ["operator: two", "anna: Whole"]
+            await bed.say("three")
+            assert one_line((await stream.next()).data) == "operator: three"
+
+
+async def test_a_stream_goes_on_after_a_restart_of_the_server() -> None:
+    store = MemoryStore()
+    async with open_page(store=store) as bed, reading(bed.client) as stream:
+        await bed.say("one")
+        last = (await stream.next()).number
+        await bed.answer(await bed.ingress.next(), "missed")
+    headers = {"last-event-id": str(last)}
+    async with (
+        open_page(store=store) as bed,
+        reading(bed.client, headers=headers) as stream,
+    ):
+        assert one_line((await stream.next()).data) == "anna: missed"
+        await bed.say("two")
+        assert one_line((await stream.next()).data) == "operator: two"
+
+
+async def test_whoever_has_missed_too_much_loads_anew() -> None:
+    async with open_page() as bed:
+        form = form_of((await bed.client.get(ANNA)).text)
+        for number in range(205):
+            asked = form | {"text": f"n{number}", "key": f"k{number}"}
+            await bed.client.post(ANNA, data=asked)
+        async with reading(bed.client, after=1) as stream:
+            await stream.next("again")
+        fresh = (await bed.client.get(ANNA)).text
+        changed = int(fresh.partition('data-changed="')[2].partition('"')[0])
+        async with reading(bed.client, after=changed) as stream:
+            await bed.say("hello")
+            assert one_line((await stream.next()).data) == "operator: hello"
+
+
+async def test_a_tab_that_does_not_read_costs_little_and_misses_nothing() -> None:
+    async with open_page() as bed, reading(bed.client, is_slow=True) as stream:
+        await bed.say("hello")
+        inbound = await bed.ingress.next()
+        text = "x" * 60_000
+        receipt = await bed.answer(inbound, text, is_draft=True)
+        for number in range(5 * MOST_WAITING):
+            change = edit(inbound, receipt, f"{number} {text}")
+            await bed.transport.presence.edit(change)
+        hub = bed.transport._hub
+        assert hub is not None
+        (tab,) = hub._tabs["operator/anna"]
+        assert len(tab._waiting) <= MOST_WAITING
+        await bed.transport.presence.edit(edit(inbound, receipt, "End.", is_last=True))
+        with trio.fail_after(20):
+            while "End." not in (event := await stream.next()).data:
+                assert event.number
+
+
+async def test_who_writes_is_told_as_it_changes() -> None:
+    async with open_page() as bed, reading(bed.client) as stream:
+        await bed.say("hello")
+        inbound = await bed.ingress.next()
+        await stream.next()
+        for is_over in (False, True):
+            bed.transport.show_typing(
+                Typing(
+                    correlation_id=inbound.correlation_id,
+                    reply_id="r",
+                    address=inbound.address,
+                    agent="anna",
+                    is_over=is_over,
+                )
+            )
+            event = await stream.next("writes")
+            assert event.data == f'{{"agent":"anna","over":{str(is_over).lower()}}}'
+
+
+async def test_of_too_many_tabs_the_oldest_rests() -> None:
+    async with (
+        open_page(PageConfig(port=0, max_streams=2)) as bed,
+        reading(bed.client) as first,
+        reading(bed.client),
+        reading(bed.client) as third,
+    ):
+        await first.next("replaced")
+        await bed.say("hello")
+        assert one_line((await third.next()).data) == "operator: hello"
+        assert gauge(bed, "streams_cut_total") == 1.0
+
+
+async def test_tabs_that_went_are_forgotten() -> None:
+    async with open_page() as bed:
+        for _ in range(3):
+            async with reading(bed.client) as stream:
+                await bed.say("hello")
+                await stream.next()
+        with trio.fail_after(5):
+            while gauge(bed, "streams"):
+                await bed.client.get(ANNA)
+        hub = bed.transport._hub
+        assert hub is not None
+        assert hub._tabs == {}
+
+
+async def test_odd_line_ends_come_as_they_were_said() -> None:
+    async with open_page() as bed, reading(bed.client) as stream:
+        await bed.say("a\n\n\nb\u2028c\x0bd")
+        assert "a\n\n\nb\u2028c\x0bd" in (await stream.next()).data
