@@ -7,6 +7,7 @@ ChatError
 ├── ToolError                  the tool ran and failed; the model is told the text
 ├── UnknownAgentError          no agent of that name; knows near misses
 ├── OverloadedError            too much in flight; try again
+├── EndedByHandError           the operator killed this actor
 ├── StoppingError              the runtime is about to end; try again after its start
 ├── MessageRefusedError        this message will never be taken; change it
 │   └── SenderRefusedError     nor any other of this sender's, as things are
@@ -43,6 +44,10 @@ stopped it (`content`); the connection failed (`network`), what came was no whol
 
 class ChatError(Exception):
     """Base of everything the domain raises itself."""
+
+
+class EndedByHandError(ChatError):
+    """The operator killed an actor: what its supervisor takes for its failure."""
 
 
 class ModelError(ChatError):

@@ -11,23 +11,24 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors import names, records
+from actors import names
+from actors.by_hand import Deed, as_commit
+from actors.errors import EndedByHandError
+from actors.protocol import TakeUp
 from actors.rules import killing
 from runtime.actor import Actor
 from runtime.errors import StoreError
 from runtime.logs import EventLog
-from runtime.rows import Commit
 
 if TYPE_CHECKING:
     from actors.services import Services
 
 LOG = EventLog("warden")
 
-CHANNEL = "operator"
-"""What the audit names instead of a connector."""
-
-WITHIN = 10.0
-"""Seconds that whoever asks waits at most: the record is written first."""
+# Chosen: who is killed in the middle of a message gives nothing back by itself; a
+# supervisor's first restart, and the kernel's patience, are over by then.
+TAKE_UP_AFTER = 6.0
+"""Seconds."""
 
 
 class KillActor(msgspec.Struct, frozen=True):
@@ -48,11 +49,15 @@ class Killed(msgspec.Struct, frozen=True):
     """One sentence for people."""
 
 
+class TakeUpDue(msgspec.Struct, frozen=True):
+    """A note to itself: whoever was killed is there again, and may have left work."""
+
+
 class Warden(Actor):
     """Kills actors that the operator names.
 
     Takes: `KillActor` (asked).
-    Sends: nothing; kills through refs.
+    Sends: `TakeUp` to the router, when what a killed one left can go on.
     Keeps: when it killed whom, for a minute.
     Fails: never by a disk that fails: then nobody is killed.
     Ends: with the system.
@@ -64,10 +69,17 @@ class Warden(Actor):
         self._kills = killing.Kills()
 
     def on_receive(self, message: object) -> object:
-        """Kill somebody."""
-        if isinstance(message, KillActor):
-            return self._kill(message)
-        return super().on_receive(message)
+        """Kill somebody, or see to what they were about."""
+        match message:
+            case KillActor():
+                return self._kill(message)
+            case TakeUpDue() if self.find(names.ROUTER) is not None:
+                self.tell(names.ROUTER, TakeUp())
+            case TakeUpDue():
+                pass  # it takes everything up when it starts
+            case _:
+                return super().on_receive(message)
+        return None
 
     async def _kill(self, order: KillActor) -> Killed:
         name, now = order.name, self._services.clock.monotonic()
@@ -78,7 +90,8 @@ class Warden(Actor):
             LOG.info("kill refused", actor=name, by=order.by, why=why)
             return Killed(is_done=False, text=why)
         try:
-            await self._note(order)
+            deed = Deed("kill", "killed", name, order.by)
+            await self._services.store.commit(as_commit(deed, self._services))
         except StoreError as error:
             LOG.warning("not killed: no record of it", actor=name, why=str(error))
             return Killed(
@@ -92,20 +105,7 @@ class Warden(Actor):
         self._kills.count(name, now)
         self._services.metrics.killed(kind)
         LOG.warning("killed by hand", actor=name, kind=kind, by=order.by)
-        ref.kill()
+        ref.crash(EndedByHandError(f"killed by {order.by}"))
+        self.after(TAKE_UP_AFTER, TakeUpDue())
         text = f"{name} is killed; its supervisor restarts it"
         return Killed(is_done=True, text=text)
-
-    async def _note(self, order: KillActor) -> None:
-        services = self._services
-        body = records.AuditRecord(
-            channel=CHANNEL,
-            chat=order.name,
-            sender_id=order.by,
-            sender_name=order.by,
-            input=f"kill {order.name}",
-            status="killed",
-            reason="by hand",
-        )
-        row = records.unheard(services.ids.new(), body, services.keep)
-        await services.store.commit(Commit(at=services.clock.wall(), records=(row,)))

@@ -36,6 +36,7 @@ from connectors.personas import Personas
 from connectors.posting import make_receivers
 from connectors.servers import sources_spec
 from connectors.show import written
+from connectors.show import Way
 from connectors.steward import Source as Guided
 from connectors.steward import steward_spec
 from connectors.stock import Stock, open_stock
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from actors.notifying import Receiver
     from actors.transport import Transport
     from connectors.config import AppConfig
+    from connectors.show import Origins
     from connectors.tools.files import Desks
     from runtime.child import ChildSpec
     from runtime.clock import Clock
@@ -101,6 +103,9 @@ class App:
     receivers: tuple[Receiver, ...] = ()
     announcing: Announcing | None = None
     """Tells other programs of what no actor tells of."""
+
+    origins: Origins = field(default_factory=dict[Way, object])
+    """Where its settings were written; nothing as long as nobody says."""
 
     is_draining: bool = False
     told_to_end: trio.Event = field(default_factory=trio.Event)
@@ -234,7 +239,14 @@ def _company(
             end=app.told_to_end.set,
         ),
         doors=_doors(app),
-        inside=lambda: Inside(app.system, services, app.metrics, lambda: app.config),
+        inside=lambda: Inside(
+            app.system,
+            services,
+            app.metrics,
+            lambda: app.config,
+            app.readiness,
+            lambda: app.origins,
+        ),
     )
     app.parts = parts
     made = app.transports

@@ -5,8 +5,9 @@ Never shows a secret: what leaves here may be pasted into a bug report.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 import msgspec
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 Way = tuple[str | int, ...]
 Table = dict[str, object]
+Origins = Mapping[Way, object]
+"""By setting, what says where it was written."""
 
 DEFAULT = "default"
 
@@ -84,29 +87,47 @@ def written(app: AppConfig) -> dict[str, str]:
     }
 
 
+class Setting(NamedTuple):
+    """One setting that is no table."""
+
+    way: Way
+    text: str | None
+    """As TOML has it, secrets masked; None: it is not set."""
+
+    origin: str
+    """File and line where it was written, or that it is the default."""
+
+
+def setting_rows(app: AppConfig, origins: Origins) -> list[Setting]:
+    """Give every setting with where it comes from, in the order of a TOML file."""
+    # Keys of the top come first in TOML; after a table's header they would be its.
+    found = sorted(leaves(effective(app)), key=lambda leaf: len(leaf[0]) > 1)
+    return [
+        Setting(
+            way,
+            None if value is None else toml(value),
+            str(origins.get(way, DEFAULT)),
+        )
+        for way, value in found
+    ]
+
+
 def origin_texts(settings: Settings[AppConfig]) -> dict[str, str]:
     """Say of every setting where it was written, or that it is the default."""
-    return {
-        dotted(way): str(settings.origins.get(way, DEFAULT))
-        for way, _ in leaves(effective(settings.value))
-    }
+    rows = setting_rows(settings.value, settings.origins)
+    return {dotted(each.way): each.origin for each in rows}
 
 
 def toml_lines(settings: Settings[AppConfig]) -> Iterator[str]:
     """Write all settings as TOML, each with a comment that names its origin."""
     table: Way = ()
-    # Keys of the top come first in TOML; after a table's header they would be its.
-    found = sorted(leaves(effective(settings.value)), key=lambda leaf: len(leaf[0]) > 1)
-    for way, value in found:
+    for way, text, origin in setting_rows(settings.value, settings.origins):
         if way[:-1] != table:
             table = way[:-1]
             yield ""
             yield header(table)
-        origin = settings.origins.get(way, DEFAULT)
-        line = (
-            f"{way[-1]} is not set" if value is None else f"{way[-1]} = {toml(value)}"
-        )
-        yield f"# {line}" if value is None else f"{line}  # {origin}"
+        line = f"{way[-1]} is not set" if text is None else f"{way[-1]} = {text}"
+        yield f"# {line}" if text is None else f"{line}  # {origin}"
 
 
 def header(way: Way) -> str:

@@ -391,3 +391,10 @@ class Cell(Intake):
             lifecycle.end(self, KILLED)
         elif self.state in {"running", "starting"}:  # from inside its own code
             self.post_system(Stop(KILLED))
+
+    def crash(self, error: Exception) -> None:
+        """End as after a failure; who is in the middle of something is killed."""
+        if self.state == "running" and self.scope is None and self.current is EMPTY:
+            lifecycle.end(self, Exit("failed", error))
+        else:
+            self.kill()

@@ -183,6 +183,14 @@ class ActorRef(pykka.ActorRef[Any]):
         """
         self._on_kernel(self._cell.kill)
 
+    def crash(self, error: Exception) -> None:
+        """End the actor as if it had failed with `error`; its supervisor decides.
+
+        Between two messages it is told of its failure (`on_failure`); in the middle of
+        one it is killed.
+        """
+        self._on_kernel(partial(self._cell.crash, error))
+
     def interrupt(self) -> None:
         """Cancel what the actor is handling; it goes on with its next message.
 

@@ -20,7 +20,7 @@ from runtime.keyed import KeyedConfig, KeyedSupervisor, KeyGivenUp
 from runtime.messages import Keyed
 from runtime.supervisor import StopChild, Supervisor, SupervisorConfig
 from runtime.system import SystemConfig, open_system
-from runtime.testing import Probe, Reports, wait_settled
+from runtime.testing import CrashError, Probe, Reports, wait_settled
 from runtime.watchdog import WatchdogConfig
 from tests.puppet import Puppet, be_deaf, crash, hang, supervise, virtual, wait
 
@@ -31,6 +31,24 @@ if TYPE_CHECKING:
     from runtime.ref import ActorRef
     from runtime.restarts import RestartKind
     from runtime.system import ActorSystem
+
+
+async def test_p31_crash_is_a_failure_like_any(autojump_clock: MockClock) -> None:
+    async with virtual(autojump_clock) as system:
+        idle_log: list[Any] = []
+        busy_log: list[Any] = []
+        makes = partial(Puppet, idle_log), partial(Puppet, busy_log)
+        idle, busy = await supervise(system, *makes)
+        busy.tell(hang)
+        await trio.sleep(1)
+        for ref in (idle, busy):
+            ref.crash(CrashError("by hand"))
+        await trio.sleep(1)
+        assert idle_log == ["start", "failure", "start"]
+        assert busy_log == ["start", "start"]
+        ends = {each.name: each.last_end for each in system.actors()}
+        assert ends[idle.name] == "CrashError: by hand"
+        assert ends[busy.name] == "killed"
 
 
 async def test_p18_children_stop_in_reverse(autojump_clock: MockClock) -> None:

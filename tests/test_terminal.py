@@ -16,12 +16,13 @@ from actors.deliveries import Delivery, Draft
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, OverloadedError
 from actors.rules.speaking import Piece
 from connectors.chat.console import MOST_CHARACTERS, StandardConsole
-from connectors.chat.plain_text import Writer, make_safe
+from connectors.chat.plain_text import Writer
 from connectors.chat.terminal import (
     CLEAR_LINE,
     TerminalSettings,
     TerminalTransport,
 )
+from connectors.office.safe_text import make_safe
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from tests.fakes.console import FakeConsole

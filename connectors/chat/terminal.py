@@ -27,7 +27,8 @@ from actors.messages import Address, Inbound
 from actors.rules.owed import Owed
 from actors.rules.speaking import Speakers
 from connectors.chat.console import Console, Printer
-from connectors.chat.plain_text import Writer, make_safe
+from connectors.chat.plain_text import Writer
+from connectors.office.safe_text import make_safe
 from runtime.errors import KernelError
 from runtime.logs import EventLog
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from connectors.chat.plain_text import make_safe
 from connectors.commands.doctor_checks import Finding
+from connectors.office.safe_text import make_safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

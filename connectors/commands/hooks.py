@@ -12,7 +12,6 @@ import trio
 
 from actors.hooking import About, AskHook, Ended, TellHook
 from actors.rules.hooking import Event
-from connectors.chat.plain_text import make_safe
 from connectors.commands import config_option, find_settings, tell_problems
 from connectors.commands.database import json_option
 from connectors.commands.printing import first_words, say, say_json, table
@@ -23,6 +22,7 @@ from connectors.hooks.figures import HookFigures
 from connectors.hooks.messages import HOOK, HookRecord
 from connectors.hooks.tree import Ground, connecting, in_order
 from connectors.office.moments import when
+from connectors.office.safe_text import make_safe
 from connectors.sandbox.kept import territory
 from connectors.sandbox.late import LateSandbox
 from connectors.settings import load_app

@@ -11,7 +11,6 @@ import click
 import msgspec
 import trio
 
-from connectors.chat.plain_text import make_safe
 from connectors.commands.init_choices import (
     EMBEDDED,
     HTTP,
@@ -34,6 +33,7 @@ from connectors.commands.init_text import MATRIX
 from connectors.commands.init_trial import Outcome, try_model
 from connectors.commands.printing import first_words, say
 from connectors.model_checks import check_address
+from connectors.office.safe_text import make_safe
 from runtime.secret import (
     Secret,
     SecretSourceError,

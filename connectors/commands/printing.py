@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from connectors.chat.plain_text import make_safe
 from connectors.office.moments import NONE
+from connectors.office.safe_text import make_safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

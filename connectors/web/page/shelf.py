@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from connectors.web.page.views import View
 
-MODULES: tuple[str, ...] = ()
+HERE = "connectors.web.page"
+
+MODULES: tuple[str, ...] = (
+    f"{HERE}.view_overview",
+    f"{HERE}.view_actors",
+    f"{HERE}.view_conversations",
+    f"{HERE}.view_queue",
+    f"{HERE}.view_schedule",
+    f"{HERE}.view_usage",
+    f"{HERE}.view_audit",
+    f"{HERE}.view_settings",
+)
 """Each has a `VIEW`; imported at the first request, for some need a lot."""
 
 

@@ -51,14 +51,26 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import trio
+
+from connectors.office.overview import Pace
+from connectors.show import Way
+
 if TYPE_CHECKING:
     from actors.services import Services
     from connectors.config import AppConfig
+    from connectors.show import Origins
     from runtime.metrics import Metrics
     from runtime.system import ActorSystem
 
 LONGEST = 20.0
 """Seconds that a view's function may take; then the page says that it took too long."""
+
+
+async def ready() -> tuple[str, ...]:
+    """Say that there is nothing that messages wait for."""
+    await trio.lowlevel.checkpoint()
+    return ()
 
 
 @dataclass(frozen=True)
@@ -72,6 +84,15 @@ class Inside:
     metrics: Metrics
     config: Callable[[], AppConfig]
     """The settings in force; masked by `connectors.show.effective`."""
+
+    readiness: Callable[[], Awaitable[tuple[str, ...]]] = ready
+    """Says why messages cannot be answered now."""
+
+    origins: Callable[[], Origins] = dict[Way, object]
+    """Says where the settings were written."""
+
+    pace: Pace = field(default_factory=Pace)
+    """How fast messages come in; looked at in the kernel's tasks alone."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,134 @@
+"""How the company gets on, at one look."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors import names
+from connectors.office.overview import read_waiting, sum_figures
+from connectors.web.page.looking import looked
+from connectors.web.page.views import View
+from runtime.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from connectors.office.overview import Waiting
+    from connectors.web.page.looking import Look
+    from connectors.web.page.views import Asked, Shown
+    from runtime.statistics import ActorStatistics
+
+MOST_FAILURES = 10
+"""Actors that failed, and messages that nobody took, of which the page tells."""
+
+ACCEPTED = "accepted"
+
+
+class Account(msgspec.Struct, frozen=True):
+    """How a connector gets on."""
+
+    name: str
+    kind: str
+    state: str
+    restarts: int
+    messages: int
+    """That it brought since the start, in whatever way they ended."""
+
+    last_end: str
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Something that went wrong."""
+
+    who: str
+    what: str
+    times: int
+
+
+async def load(asked: Asked) -> Shown:
+    """Show it all."""
+    inside = asked.inside
+    reasons = await inside.readiness()
+    values = await looked(asked, read)
+    accepted = values["accepted"]
+    now = inside.services.clock.monotonic()
+    pace = inside.pace.look(accepted if isinstance(accepted, int) else 0, now)
+    redact = inside.services.redact
+    return {**values, "reasons": list(map(redact, reasons)), "pace": pace}
+
+
+def read(look: Look) -> Shown:
+    """Read figures, actors and what waits."""
+    inside = look.inside
+    actors = inside.system.actors()
+    waiting, trouble = waiting_of(look)
+    sums = sum_figures(inside.metrics.figures())
+    return {
+        "sums": sums,
+        "accepted": sums.messages.get(ACCEPTED, 0),
+        "waiting": waiting,
+        "open": 0 if waiting is None else waiting.open,
+        "unsaid": 0 if waiting is None else waiting.unsaid,
+        "dead": 0 if waiting is None else waiting.dead,
+        "trouble": trouble,
+        "turns": sum(each.kind == "Turn" for each in actors),
+        "accounts": accounts(look, actors, sums.connectors),
+        "failures": failures(actors),
+        "letters": letters(look),
+        "now": look.now,
+    }
+
+
+def waiting_of(look: Look) -> tuple[Waiting | None, str]:
+    """Count what waits; or say why that cannot be told."""
+    try:
+        return read_waiting(look.path), ""
+    except StoreError as error:
+        return None, str(error)
+
+
+def accounts(
+    look: Look, actors: Sequence[ActorStatistics], brought: Mapping[str, int]
+) -> list[Account]:
+    """Say how each connector gets on, with how many messages it brought."""
+    by_name = {each.name: each for each in actors}
+    found: list[Account] = []
+    for name, config in look.config.connectors.items():
+        it = by_name.get(names.connector(name))
+        branch = names.connector(name).removesuffix("connector")
+        below = [each for each in actors if each.name.startswith(branch)]
+        ends = [each.last_end for each in below if each.last_end]
+        found.append(
+            Account(
+                name=name,
+                kind=str(config.__struct_config__.tag),
+                state="not running" if it is None else it.state,
+                restarts=sum(each.restarts for each in below),
+                messages=brought.get(name, 0),
+                last_end=ends[0] if ends else "",
+            )
+        )
+    return found
+
+
+def failures(actors: Sequence[ActorStatistics]) -> list[Failure]:
+    """Name those who failed last time, whoever was restarted most first."""
+    found = sorted(
+        (each for each in actors if each.last_end),
+        key=lambda each: (-each.restarts, each.name),
+    )
+    return [Failure(x.name, x.last_end, x.restarts) for x in found[:MOST_FAILURES]]
+
+
+def letters(look: Look) -> list[Failure]:
+    """Name the last messages between actors that nobody took."""
+    last = look.inside.system.dead_letters.last()[-MOST_FAILURES:]
+    return [
+        Failure(each.recipient, f"{type(each.message).__name__}: {each.reason}", 1)
+        for each in reversed(last)
+    ]
+
+
+VIEW = View("overview", "Overview", load, every=2.0)
