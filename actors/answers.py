@@ -13,16 +13,17 @@ import msgspec
 
 from actors.carried import NOTHING, Carried, told
 from actors.chapters import Chapter, Reset
-from actors.deliveries import Delivery, Status, Trouble, replied_to
+from actors.deliveries import Delivery, Status, Trouble
+from actors.delivering import delivery, numbered, pieces
 from actors.handing import beside, hand_on_all
 from actors.ledger import Run
-from actors.messages import Inbound, Line, Usage
+from actors.messages import Inbound, Line, SentFile, Usage
 from actors.rules import (
     markers,
     message_state,
-    parts,
     transcript,
 )
+from actors.rules.enclosing import names_of
 from actors.rules.sanitizer import clean
 from actors.rules.spans import lasting
 from actors.rules.turn import ACKNOWLEDGEMENT
@@ -128,7 +129,7 @@ def aside(inbound: Inbound, key: str, text: str, status: Status = "") -> Aside:
         status: what it tells of the making of the answer; empty: something else.
     """
     said = msgspec.structs.replace(
-        _delivery(inbound, "", text),
+        delivery(inbound, "", text),
         status=status,
         id=f"{inbound.id}:aside:{key}",
         is_aside=True,
@@ -145,7 +146,7 @@ def notice(
     trouble: Trouble = "",
 ) -> Answer:
     """Answer with the runtime's own words; the history does not change."""
-    said = _delivery(inbound, "", text, trouble=trouble)
+    said = delivery(inbound, "", text, trouble=trouble)
     return Answer(inbound=inbound, settled=settled, deliveries=(said,))
 
 
@@ -183,7 +184,7 @@ def reminder(inbound: Inbound, persona: Persona) -> Answer:
             Line("user", f"(A reminder that was set earlier is due: {inbound.text})"),
             Line("assistant", text, name=persona.name),
         ),
-        deliveries=(_delivery(inbound, persona.name, text),),
+        deliveries=(delivery(inbound, persona.name, text),),
         words=text,
     )
 
@@ -211,7 +212,7 @@ def cancelled(
     inbound: Inbound, asked: tuple[Line, ...], run: Run | None = None
 ) -> Answer:
     """Remember that a message was stopped, and tell whoever waits for it."""
-    said = _delivery(inbound, "", "(stopped)")
+    said = delivery(inbound, "", "(stopped)")
     return Answer(
         inbound=inbound,
         settled=("cancelled", "stopped"),
@@ -230,7 +231,7 @@ def failure(
 ) -> Answer:
     """Tell that there is no answer, and remember that there was none."""
     mark = TIMED_OUT if failed.trouble == "timeout" else FAILED
-    said = _delivery(inbound, "", failed.text, trouble=failed.trouble)
+    said = delivery(inbound, "", failed.text, trouble=failed.trouble)
     said = msgspec.structs.replace(said, retry_at=failed.not_before)
     # A picture that a model cannot see would stand in the way of every later question.
     is_kept = failed.reason != "vision"
@@ -255,7 +256,7 @@ def deferral(
         f"{failed.text}\n\nI will try again in {lasting(put_off.due_at - now)};"
         " /stop ends that."
     )
-    said = _delivery(inbound, "", text, trouble="waiting")
+    said = delivery(inbound, "", text, trouble="waiting")
     said = msgspec.structs.replace(
         said,
         id=f"{inbound.id}:waiting",
@@ -285,45 +286,36 @@ def reply(
     parsed = markers.parse(finished.text, "assistant", persona.egress)
     for family, outcome, count in parsed.tally():
         services.metrics.mark(persona.name, family, outcome, count)
-    if parsed.says_nothing(persona.ack_chars(inbound)) and not finished.delegations:
-        return silence(inbound, asked, finished, persona, parsed.controls, run)
     carried = finished.carried
+    is_quiet = parsed.says_nothing(persona.ack_chars(inbound))
+    if is_quiet and not (finished.delegations or carried.files):
+        return silence(inbound, asked, finished, persona, parsed.controls, run)
     persona = beside(persona, carried)
     handed, refusals = hand_on_all(inbound, finished, parsed, persona, services)
     say, retell = services.say(inbound), services.retell(inbound)
     dropped = by_line(parsed.notice, retell)
     notices = [*told(carried, say, retell), *dropped, *refusals]
     most_chars = services.limits.max_reply_chars
-    text = _words(parsed.visible, handed)
+    text = _words(parsed.visible, handed, carried.files)
     if len(text) > most_chars:
         text = text[:most_chars] + retell(CUT.format(most=most_chars))
-    if not (text.strip() or notices):
+    if not (text.strip() or notices or carried.files):
         text = ACKNOWLEDGEMENT  # something was done, and nothing said
     # A platform takes no empty message; where only a notice is left, it is the answer.
     can = services.account(inbound.address.connector).abilities
-    said = [(persona.name, part) for part in parts.for_platform(text, can)]
-    said += [("", line) for line in notices]
-    deliveries = [
-        msgspec.structs.replace(
-            _delivery(inbound, agent, words, number=number),
-            answers_left=0,
-            parts=len(said),
-        )
-        for number, (agent, words) in enumerate(said)
-    ]
-    announced = len(handed) + len(deliveries) - 1 + inbound.others
-    deliveries[0] = msgspec.structs.replace(
-        deliveries[0], answers_left=announced, usage=_told(run)
-    )
-    heard = text if text.strip() else "\n".join(notices)
+    said = pieces(persona.name, text, notices, carried.files, (can, inbound.platform))
+    deliveries = numbered(inbound, said, len(handed) + inbound.others, _told(run))
+    sent = names_of(carried.files)
+    heard = text if text.strip() else "\n".join(notices) or transcript.sent(sent)
     if persona.config.context.used_tools and inbound.platform not in PLAIN_HISTORY:
-        heard = transcript.with_used_tools(heard, finished.used)
+        heard = transcript.with_used_tools(heard, finished.used, sent)
     return Answer(
         inbound=inbound,
         settled=("replied", "ok"),
         lines=(*asked, Line("assistant", heard, name=persona.name)),
-        deliveries=tuple(deliveries),
-        words=text,
+        deliveries=deliveries,
+        # Hooks are asked of what goes out without a word, too.
+        words=text if text.strip() else transcript.sent(sent),
         handed=tuple(handed),
         carried=carried,
         run=run,
@@ -350,7 +342,7 @@ def silence(
 
     Whoever counts the answers that are still to come is told all the same.
     """
-    said = _delivery(inbound, persona.name, "")
+    said = delivery(inbound, persona.name, "")
     heard = Line("assistant", " ".join(controls), name=persona.name)
     return Answer(
         inbound=inbound,
@@ -364,33 +356,9 @@ def silence(
     )
 
 
-def _words(visible: str, handed: list[Inbound]) -> str:
+def _words(visible: str, handed: list[Inbound], files: tuple[SentFile, ...]) -> str:
     """Give what people read; an agent that only hands work on says so."""
-    text = visible
+    text = "" if files and visible.strip() == ACKNOWLEDGEMENT else visible
     if not text.strip() and handed:
         text = "\n".join(f"@{each.agent} {clean(each.text)}" for each in handed)
     return text
-
-
-def _delivery(
-    inbound: Inbound, agent: str, text: str, *, number: int = 0, trouble: Trouble = ""
-) -> Delivery:
-    return Delivery(
-        id=f"{inbound.id}:{number}",
-        reply_id=inbound.id,
-        part=number,
-        correlation_id=inbound.correlation_id,
-        address=inbound.address,
-        agent=agent,
-        text=text,
-        is_root=not inbound.chain.agents and inbound.id == inbound.correlation_id,
-        reply_to=replied_to(inbound),
-        kind="reply" if agent else "notice",
-        trouble=trouble,
-        answers_left=inbound.others,
-    )
-
-
-def silent(inbound: Inbound) -> Delivery:
-    """Tell whoever counts answers that this message gets none of its own."""
-    return msgspec.structs.replace(_delivery(inbound, "", ""), kind="silence")

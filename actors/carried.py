@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from actors.messages import SentFile
 from actors.rules.busy_policies import Chosen
 from actors.rules.confirming import ENGLISH, Outcome, confirm
 from actors.rules.voice import Translate, Translated, english
@@ -39,6 +40,9 @@ class Carried(msgspec.Struct, frozen=True, kw_only=True):
     made: dict[str, str] = {}
     """Agents that are there then: their names, and what to come to each for."""
 
+    files: tuple[SentFile, ...] = ()
+    """What goes out with it."""
+
     hires: bool = False
     """Whether some of the entries are agents or clients, which `staff` waits for."""
 
@@ -72,6 +76,7 @@ def joined(parts: list[Carried]) -> Carried:
         hires=any(part.hires for part in parts),
         appointments=tuple(each for part in parts for each in part.appointments),
         ends=any(part.ends for part in parts),
+        files=tuple(each for part in parts for each in part.files),
     )
 
 

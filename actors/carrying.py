@@ -16,6 +16,7 @@ from actors import arrangement, knowing, names, noting
 from actors.acquaintance import ChangePerson
 from actors.carried import NOTHING, Carried, joined
 from actors.conducting import LATER, conduct
+from actors.enclosing import NOTHING_SENT, Sending, enclose
 from actors.jotting import jot
 from actors.rules import actions, decision, languages, markers
 from actors.rules.approvals import person as account_of
@@ -47,7 +48,12 @@ THE_REST = "the rest of it"
 
 
 async def carry_out(
-    text: str, inbound: Inbound, persona: Persona, services: Services, turn: Actor
+    text: str,
+    inbound: Inbound,
+    persona: Persona,
+    services: Services,
+    turn: Actor,
+    sending: Sending = NOTHING_SENT,
 ) -> Carried:
     """Ask what becomes of the marks in an answer.
 
@@ -57,6 +63,7 @@ async def carry_out(
         persona: who answers.
         services: what is shared.
         turn: on whose behalf others are asked.
+        sending: what goes out with the answer already, and whether more may.
     """
     wants = in_earnest(markers.parse(text, "assistant", persona.egress).others)
     kit = services.memory
@@ -69,6 +76,7 @@ async def carry_out(
         await _gather(wants, parts, inbound, asker)
         if is_own:
             parts.append(await _logged(text, inbound, asker))
+        parts.append(await enclose(wants, sending, persona, services))
     if scope.cancelled_caught:
         LOG.warning("not all was carried out", correlation_id=inbound.correlation_id)
         late = Outcome(kind="refused", what=THE_REST, why=LATER)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import records, telling
+from actors.delivering import spoken
 from actors.history import AlsoAsked, Deferred, Exchanged
 from actors.journal import as_journal
 from actors.rules.keys import chat_partition, parse_key
@@ -62,7 +63,7 @@ def as_event(answer: Answer) -> Exchanged | Deferred:
     """Give the event of a session's journal that tells of an answer itself."""
     inbound = answer.inbound
     if answer.put_off is not None:
-        said = answer.deliveries[0].text if answer.deliveries else ""
+        said = spoken(answer.deliveries[:1])
         return Deferred(
             inbound_id=inbound.id,
             sender_id=inbound.sender_id,
@@ -72,7 +73,7 @@ def as_event(answer: Answer) -> Exchanged | Deferred:
             run=answer.run,
             occasion=inbound.occasion,
         )
-    said = "\n\n".join(each.text for each in answer.deliveries)
+    said = spoken(answer.deliveries)
     return Exchanged(
         inbound_id=inbound.id,
         lines=answer.lines,
@@ -156,7 +157,7 @@ def as_unheard(
         told: rows that other programs are told by.
     """
     inbound = answer.inbound
-    said = "\n\n".join(each.text for each in answer.deliveries)
+    said = spoken(answer.deliveries)
     body = records.AuditRecord(
         channel=inbound.address.connector,
         chat=inbound.address.chat,

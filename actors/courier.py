@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, assert_never
 import trio
 
 from actors import names
+from actors.delivering import instead
 from actors.drafting import Drafting, DraftsDue
 from actors.errors import DeliveryBusyError, DeliveryError, DeliveryUnknownError
 from actors.parked import Before, Parked
@@ -368,7 +369,16 @@ class Courier(Actor):
             if is_edit:
                 self._drafting.let_go(delivery)
                 return rules.Gone()
+            if delivery.file is not None:
+                return await self._say_instead(delivery, str(error))
             return rules.Refused(str(error))
+
+    async def _say_instead(self, delivery: Delivery, why: str) -> rules.Event:
+        """Say in words that a platform has refused a file."""
+        self._services.metrics.delivery(self._connector, "file_refused")
+        LOG.warning("file refused", delivery=delivery.id, why=why)
+        await trio.lowlevel.checkpoint()
+        return await self._say(instead(delivery, why))
 
     async def _look_up(self, delivery: Delivery) -> rules.Event:
         try:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from actors.messages import Address, Inbound, Usage
+from actors.messages import Address, Inbound, SentFile, Usage
 
 Trouble = Literal[
     "",
@@ -37,6 +37,21 @@ none, so no setting keeps it back."""
 Markup = Literal["", "discord", "slack", "telegram", "whatsapp"]
 """In what markup a platform is told things; it says how much of a message a text takes
 (`rules/measures.py`). Empty: as it is, and every character counts 1."""
+
+
+class TakesFiles(msgspec.Struct, frozen=True):
+    """What files a platform takes; each goes out in a message of its own."""
+
+    max_bytes: int = 0
+    """Largest file; 0: any, as far as is known."""
+
+    max_image_bytes: int = 0
+    """Largest that is shown as a picture; a larger one goes out as a document. 0:
+    any."""
+
+    max_caption: int = 0
+    """Longest text with a file, as the platform's markup counts it; a longer one is
+    said before it. 0: any."""
 
 
 class Abilities(msgspec.Struct, frozen=True):
@@ -89,6 +104,9 @@ class Abilities(msgspec.Struct, frozen=True):
     """Whether people see what is said beside an answer. False where whoever asks
     takes the first words for the answer: nothing is said there, and nobody asked."""
 
+    files: TakesFiles | None = None
+    """Which files it takes; None: none, and people are told so in words."""
+
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """One message to a chat; a row of the outbox."""
@@ -102,6 +120,11 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """Name under which it is said; empty for the runtime's own notices."""
 
     text: str
+    """What is said; with a file, what is said of it."""
+
+    file: SentFile | None = None
+    """What it brings; it stands alone with its text, after all words of its reply."""
+
     reply_id: str = ""
     """Which reply it is a part of: the same for its drafts and every attempt."""
 

@@ -86,9 +86,17 @@ class Reply:
         )
 
 
+def is_beside(delivery: Delivery) -> bool:
+    """Tell whether a delivery leaves drafts of its reply as they are.
+
+    A file comes after all words; where there are none, it takes their place.
+    """
+    return delivery.is_aside or (delivery.file is not None and delivery.part > 0)
+
+
 def ending_of(delivery: Delivery) -> Ending:
     """Tell what a delivery is to the draft before it."""
-    if delivery.kind == "silence":
+    if delivery.kind == "silence" or delivery.file is not None:
         return "nothing"
     if delivery.after_draft:
         return "after"

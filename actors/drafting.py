@@ -13,7 +13,7 @@ import msgspec
 import trio
 
 from actors.draft_record import DraftRecord, Ended, Left
-from actors.drafted import Reply, ending_of
+from actors.drafted import Reply, ending_of, is_beside
 from actors.errors import DeliveryBusyError, DeliveryError, DeliveryUnknownError
 from actors.pen import Pen
 from actors.rules.drafts import WITHDRAWN, Change, Drafts, Message, Place, Plan
@@ -216,7 +216,7 @@ class Drafting:
             runtime.errors.StoreError: it cannot be read now.
         """
         reply_id = delivery.reply_id
-        is_answer = bool(reply_id) and not delivery.is_aside
+        is_answer = bool(reply_id) and not is_beside(delivery)
         if self._transport.presence is None or not is_answer:
             return
         reply = self.open.get(reply_id)
@@ -290,7 +290,7 @@ class Drafting:
 
     async def conclude(self, delivery: Delivery) -> None:
         """Take away what is left of a draft when its answer has been said."""
-        reply = None if delivery.is_aside else self.open.get(delivery.reply_id)
+        reply = None if is_beside(delivery) else self.open.get(delivery.reply_id)
         if reply is None:
             return
         ending = ending_of(delivery)
@@ -340,7 +340,7 @@ class Drafting:
         return Reply(of, drafts, record)
 
     def _plan(self, delivery: Delivery) -> Plan | None:
-        reply = None if delivery.is_aside else self.open.get(delivery.reply_id)
+        reply = None if is_beside(delivery) else self.open.get(delivery.reply_id)
         if reply is None:
             return None
         ending = ending_of(delivery)

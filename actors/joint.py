@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors import answers
 from actors.answers import Answer, Joint
+from actors.delivering import silent
 from actors.messages import Line
 from actors.rules.heard import sender_of
 
@@ -44,7 +44,7 @@ def joint(answer: Answer, held: Held) -> Answer:
         for each in answer.deliveries
     )
     if answer.put_off is None:
-        deliveries += tuple(answers.silent(each.inbound) for each in also)
+        deliveries += tuple(silent(each.inbound) for each in also)
     return msgspec.structs.replace(answer, also=also, deliveries=deliveries)
 
 
@@ -60,7 +60,7 @@ def interrupted(held: Held, asked: tuple[Line, ...], run: Run | None) -> Answer:
         inbound=held.inbound,
         settled=("cancelled", "interrupted"),
         lines=asked,
-        deliveries=(answers.silent(held.inbound),),
+        deliveries=(silent(held.inbound),),
         run=run,
     )
     return joint(answer, held)
@@ -68,7 +68,7 @@ def interrupted(held: Held, asked: tuple[Line, ...], run: Run | None) -> Answer:
 
 def untold(answer: Answer) -> Answer:
     """Settle a message the same way, and say nothing of it."""
-    silence = answers.silent(answer.inbound)
+    silence = silent(answer.inbound)
     return msgspec.structs.replace(answer, deliveries=(silence,))
 
 

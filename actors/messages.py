@@ -60,6 +60,28 @@ class Attachment(msgspec.Struct, frozen=True):
     content: bytes = b""
 
 
+class SentFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A file that goes out with an answer; its bytes are kept apart (`ports.Blobs`)."""
+
+    digest: str
+    """SHA-256 of its bytes, 64 hexadecimal digits: where they are found."""
+
+    name: str
+    """For people; no folder, nothing invisible."""
+
+    media_type: str
+    """Found in the bytes."""
+
+    size: int
+    """Bytes."""
+
+    kind: Literal["image", "audio", "voice", "video", "document"] = "document"
+    """How it is shown, where that can be."""
+
+    caption: str = ""
+    """What the agent says of it."""
+
+
 class Image(msgspec.Struct, frozen=True):
     """A picture for a model that can see."""
 
@@ -343,3 +365,5 @@ class ToolResult(msgspec.Struct, frozen=True):
     text: str
     is_error: bool = False
     images: tuple[Image, ...] = ()
+    files: tuple[SentFile, ...] = ()
+    """What goes out with the answer; only of tools of this program."""

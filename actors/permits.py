@@ -102,6 +102,11 @@ class Permits:
             tool, self._caller, self._freedom, self._services.permissions
         )
 
+    def is_free(self, tool: str) -> bool:
+        """Whether a tool is offered, and may be used without anybody's leave."""
+        verdict = self._verdicts.get(tool)
+        return verdict is not None and verdict.need == "allow"
+
     def needing(self, calls: Iterable[ToolCall]) -> tuple[str, ...]:
         """Name the tools among some calls that somebody is to be asked for."""
         names = {call.name for call in calls}

@@ -14,6 +14,7 @@ from actors.rules import tags
 from actors.rules.briefing import NO_FILES, PersonaFiles
 from actors.rules.loop_guard import DelegationLimits
 from actors.rules.markers import Egress
+from actors.rules.transcript import SEND_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -108,6 +109,8 @@ class Persona:
         families: set[tags.Family] = set(config.markers)
         if config.is_conductor:
             families.add("conductor")
+        if SEND_FILE in config.tools:
+            families.add("files")
         return Egress(
             families=frozenset(families),
             hides_narration=config.hide_narration,

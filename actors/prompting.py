@@ -154,7 +154,7 @@ def brief_of(
         conducting=persona.conducting,
         tools=frozenset(tool.name for tool in tools),
         marks=persona.marks,
-        place=place_of(inbound),
+        place=place_of(inbound, takes_media="files" in persona.marks),
         words=inbound.text,
         now=now,
     )
@@ -194,8 +194,8 @@ def hearing_of(inbound: Inbound, persona: Persona) -> Hearing:
     return Hearing(context.injection, not inbound.is_direct, mentions)
 
 
-def place_of(inbound: Inbound) -> Place:
-    """Say where a message was said."""
+def place_of(inbound: Inbound, *, takes_media: bool = False) -> Place:
+    """Say where a message was said, and whether files may be sent there by marks."""
     address = inbound.address
     return Place(
         platform=inbound.platform,
@@ -203,4 +203,5 @@ def place_of(inbound: Inbound) -> Place:
         chat=address.chat,
         thread=address.thread,
         is_direct=inbound.is_direct,
+        takes_media=takes_media,
     )

@@ -40,7 +40,13 @@ if TYPE_CHECKING:
     from actors.memory_kit import MemoryKit
     from actors.messages import Inbound
     from actors.metrics import LineMetrics
-    from actors.ports import MediaReader, Notebook, Noted, ReadChecklist
+    from actors.ports import (
+        Enclosures,
+        MediaReader,
+        Notebook,
+        Noted,
+        ReadChecklist,
+    )
     from actors.rules.identity import Person
     from actors.rules.schedule import Appointment
     from actors.rules.voice import Translate
@@ -120,6 +126,9 @@ class Furnishing:
 
     announcer: Announcer = field(default_factory=Announcer)
     """Writes down what other programs are told of."""
+
+    enclosures: Enclosures | None = None
+    """Takes the files that agents send; None: they can send none."""
 
     media: MediaReader | None = None
     """Reads attachments; None: there is nobody to read them."""
@@ -251,6 +260,7 @@ class Services:
     scheduler = Now(lambda now: now.scheduler)
     standing = Now(lambda now: now.standing)
     announcer = Now(lambda now: now.announcer)
+    enclosures = Now(lambda now: now.enclosures)
     media = Now(lambda now: now.media)
     memory = Now(lambda now: now.memory)
     remember = Now(lambda now: now.remember)

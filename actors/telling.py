@@ -9,6 +9,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from actors import names
+from actors.delivering import spoken
 from actors.notices import DUE, Happened
 from actors.notifying import NewNotices
 from actors.schedule_rows import SHOWN_ID
@@ -62,7 +63,7 @@ def of_answer(answer: Answer, agent: str, services: Services) -> tuple[Entry, ..
             "output_tokens": answer.run.usage.output_tokens,
             "cost_dollars": answer.run.cost,
         }
-    said = "\n\n".join(each.text for each in answer.deliveries if each.text)
+    said = spoken(answer.deliveries)
     texts = {"asked": services.redact(inbound.text), "said": services.redact(said)}
     happened = Happened(what, {"agent": agent, **data}, agent, texts)
     return announced((happened,), services)
@@ -86,7 +87,7 @@ def of_unheard(answer: Answer, services: Services) -> tuple[Entry, ...]:
 
     Nothing of what nobody in its chat is told of either: in groups, most words.
     """
-    if not any(each.text for each in answer.deliveries):
+    if not spoken(answer.deliveries):
         return ()
     return of_answer(answer, answer.inbound.agent, services)
 

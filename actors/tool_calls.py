@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
+from actors.enclosing import MOST_FILES, TOO_MANY
 from actors.errors import ToolError
 from actors.messages import ToolContext, ToolResult, ToolSpec
 from actors.permits import Permits
@@ -32,7 +33,7 @@ from actors.rules.safe_tools import DELEGATE
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from actors.messages import Image, ToolCall
+    from actors.messages import Image, SentFile, ToolCall
     from actors.persona import Persona
     from actors.ports import Tool
     from actors.protocol import StartTurn
@@ -104,6 +105,7 @@ class ToolCalls:
     """
 
     __slots__ = (
+        "_files",
         "_in_doubt",
         "_own",
         "_persona",
@@ -148,6 +150,17 @@ class ToolCalls:
         self._judge()
         self.delegations: list[Delegation] = []
         """What was handed on so far."""
+
+        self._files: dict[str, tuple[SentFile, ...]] = {}
+
+    @property
+    def files(self) -> tuple[SentFile, ...]:
+        """What goes out with the answer so far."""
+        return tuple(file for files in self._files.values() for file in files)
+
+    def enclose(self, returned: rules.ToolReturned) -> None:
+        """Have what a call, of this attempt or an earlier one, sends go out."""
+        self._files[returned.call_id] = returned.files
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -230,6 +243,8 @@ class ToolCalls:
             finally:
                 resting.end()
 
+        for call in calls:
+            self._files.setdefault(call.id, ())  # in their order, whoever ends first
         resting.begin(len(calls))  # before the first of them asks
         async with trio.open_nursery() as nursery:
             for call in calls:
@@ -286,6 +301,8 @@ class ToolCalls:
         self, call: ToolCall, spec: ToolSpec, result: ToolResult
     ) -> rules.ToolReturned:
         """Keep a result within bounds, and sign it."""
+        if len(self.files) + len(result.files) > MOST_FILES:
+            result = ToolResult(TOO_MANY, is_error=True)
         text = tool_results.bound(
             result.text, self._services.tool_calls.max_result_chars
         )
@@ -299,7 +316,9 @@ class ToolCalls:
             result.is_error,
             images=images,
             is_foreign=not spec.is_own_words,
+            files=result.files if spec.is_own_words else (),
         )
+        self.enclose(returned)
         return msgspec.structs.replace(returned, proof=self._proof(call, returned))
 
     def _proof(

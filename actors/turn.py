@@ -18,6 +18,7 @@ from actors.autonomous import Planner
 from actors.carrying import carry_out
 from actors.colleagues import Colleagues
 from actors.consulting import tools_of
+from actors.enclosing import Sending, with_files
 from actors.failures import as_failed
 from actors.ledger import total
 from actors.lightened import is_light, lightened
@@ -30,6 +31,7 @@ from actors.rules import turn as rules
 from actors.rules.briefing import NO_MEMORIES, SPOKEN_TO
 from actors.rules.loop_detector import LoopLimits
 from actors.rules.safe_tools import DELEGATE, OF_COLLEAGUES
+from actors.rules.transcript import SEND_FILE
 from actors.rulings import kept_apart
 from actors.steps import Steps
 from actors.tool_calls import ToolCalls
@@ -150,7 +152,10 @@ class Turn(Actor):
             resume=asking.resume,
             consulted=colleagues.asked,
             kept_apart=await kept_apart(outcome, inbound, *asker),
-            carried=await carry_out(outcome.text, inbound, *asker),
+            carried=with_files(
+                await carry_out(outcome.text, inbound, *asker, course.sending),
+                course.sending,
+            ),
         )
 
     def _is_too_late(self, start: StartTurn, persona: Persona) -> bool:
@@ -212,6 +217,12 @@ class Course:
         )
         self._rounds = 0
         self._meanwhile = Meanwhile(start, persona)
+
+    @property
+    def sending(self) -> Sending:
+        """Say what goes out with the answer, and what may."""
+        is_free = self._calls.permits.is_free(SEND_FILE)
+        return Sending(self._calls.files, is_free=is_free)
 
     async def run(self, ends_at: float) -> Finished | Failed:
         """Answer within the time there is; count what it took in any case.
@@ -326,6 +337,7 @@ class Course:
 
     def _recall(self, step: rules.ToolReturned) -> None:
         """Take up what a call of an earlier attempt has asked of other agents."""
+        self._calls.enclose(step)
         call = self._turn.call(step.call_id)
         if call is not None and call.name == DELEGATE:
             self._calls.delegate(call)  # only notes what is to be handed on

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.answers import Answer, Aside, silent
+from actors.answers import Answer, Aside
+from actors.delivering import silent
 from actors.messages import Line
 from actors.rules.turn import ACKNOWLEDGEMENT
 
@@ -52,7 +53,7 @@ def quietly(answer: Answer, agent: str, ids: IdSource) -> Answer:
     if not inbound.lane:
         return answer
     said = "\n\n".join(each.text for each in answer.lines if each.role == "assistant")
-    is_heard = any(each.text for each in answer.deliveries)
+    is_heard = any(each.text or each.file for each in answer.deliveries)
     told = (_told(inbound, said, agent, ids),) if said and is_heard else ()
     return msgspec.structs.replace(answer, lines=(), handed=(*answer.handed, *told))
 

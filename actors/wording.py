@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import answers, names
+from actors.delivering import silent, spoken
 from actors.hook_asker import ask_all
 from actors.hooking import AskHooks, Ended, HooksSaid, TellHook, about, patience
 from actors.rules import parts
@@ -99,14 +100,15 @@ def reworded(answer: Answer, text: str, services: Services) -> tuple[Delivery, .
 
     Args:
         answer: as it was.
-        text: what is said instead; blank: nothing. Notices are said all the same: they
-            tell what was done.
+        text: what is said instead; blank: nothing, and no file goes out. Notices are
+            said all the same: they tell what was done.
         services: what the platform takes.
     """
-    spoken = [each for each in answer.deliveries if each.agent]
-    silent = [each for each in answer.deliveries if each.kind == "silence"]
+    files = [each for each in answer.deliveries if each.file is not None]
+    own = [each for each in answer.deliveries if each.agent and not each.file]
+    silences = [each for each in answer.deliveries if each.kind == "silence"]
     notices = [each for each in answer.deliveries if each.kind == "notice"]
-    first = spoken[0]
+    first = msgspec.structs.replace((own or files)[0], file=None)
     connector = first.address.connector
     can = services.account(connector).abilities
     said = [
@@ -114,22 +116,25 @@ def reworded(answer: Answer, text: str, services: Services) -> tuple[Delivery, .
         for part in parts.for_platform(text, can)
     ]
     said += notices
+    words = len(said)
+    said += files if text.strip() else []
     if not said:
         said = [msgspec.structs.replace(first, text="", kind="silence")]
-    before = len(spoken) + len(notices)
-    announced = first.answers_left - (before - 1) + len(said) - 1
+    before = len(own) + len(notices) + len(files)
+    head = next(each for each in answer.deliveries if each.kind != "silence")
+    announced = head.answers_left - (before - 1) + len(said) - 1
     told = [
         msgspec.structs.replace(
             each,
             id=f"{first.reply_id}:{number}",
             part=number,
-            parts=len(said),
+            parts=len(said) if each.file is not None else max(words, 1),
             answers_left=0 if number else announced,
-            usage=None if number else first.usage,
+            usage=None if number else head.usage,
         )
         for number, each in enumerate(said)
     ]
-    return (*told, *silent)
+    return (*told, *silences)
 
 
 def _line(line: Line, words: str, text: str) -> Line:
@@ -154,7 +159,7 @@ def tell_finished(actor: Actor, answer: Answer, agent: str, services: Services) 
     if run is None or not hooks:
         return
     state, reason = answer.settled
-    said = "\n\n".join(x.text for x in answer.deliveries if x.agent and x.text)
+    said = spoken(x for x in answer.deliveries if x.agent)
     ended = Ended(
         state=state,
         reason=reason,
@@ -210,4 +215,4 @@ async def intercepted(
     answer = answers.notice(inbound, clean(passed.text), ("replied", "consumed"))
     if answer.deliveries[0].text.strip():
         return answer
-    return msgspec.structs.replace(answer, deliveries=(answers.silent(inbound),))
+    return msgspec.structs.replace(answer, deliveries=(silent(inbound),))

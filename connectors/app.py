@@ -20,10 +20,12 @@ from actors.letters import is_owed_an_answer
 from actors.metrics import LineMetrics
 from actors.services import InForce, Services
 from actors.supervisor import tree
+from actors.sweeper import Sweeper
 from actors.transport import ManyAccounts
 from actors.webhook_metrics import WebhookMetrics
 from connectors import receipt_key
 from connectors.announcing import Announcing
+from connectors.blobs import BlobFolder, folder_of
 from connectors.bridge import Bridge
 from connectors.checklists import read_checklist
 from connectors.drain import Drain
@@ -47,6 +49,7 @@ from connectors.web.page.views import Inside
 from connectors.web.server import Served
 from connectors.web.webhooks import Door, Doors
 from connectors.webhook_doors import doors_of
+from runtime.child import ChildSpec
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from runtime.metrics import Metrics
@@ -63,10 +66,12 @@ if TYPE_CHECKING:
     from connectors.config import AppConfig
     from connectors.show import Origins
     from connectors.tools.files import Desks
-    from runtime.child import ChildSpec
     from runtime.clock import Clock
     from runtime.deadletters import DeadLetter
     from runtime.store import Store
+
+
+DAY = 86_400.0
 
 
 @dataclass
@@ -87,6 +92,9 @@ class App:
     """What it goes by now."""
 
     webhooks: WebhookMetrics
+    blobs: BlobFolder
+    """Where the bytes of files lie that agents send."""
+
     company: Company = field(init=False)
     steward: ChildSpec = field(init=False)
     """Who keeps the guides in agents' folders true."""
@@ -174,6 +182,7 @@ async def open_app(
         stock.current = stock.catalogue(config)
         store = await _store(config, line, stack)
         hooking = Hooking(config, stock.sandbox)
+        blobs = BlobFolder(folder_of(config), config.files, clock)
         services = Services(
             store=store,
             clock=clock,
@@ -188,7 +197,7 @@ async def open_app(
             started_at=clock.monotonic(),
         )
         # Closed after the actors, who may use it to the end.
-        bench = Workbench(clock, metrics, store, stock.sandbox)
+        bench = Workbench(clock, metrics, store, stock.sandbox, blobs=blobs)
         stack.push_async_callback(bench.aclose)
         watched = SystemConfig(watchdog=WatchdogConfig())
         system = await stack.enter_async_context(open_system(watched))
@@ -198,7 +207,17 @@ async def open_app(
         bench.kit = await bench.make(config)
         posts = WebhookMetrics(metrics)
         app = App(
-            system, metrics, store, {}, clock, stock, personas, bench, config, posts
+            system,
+            metrics,
+            store,
+            {},
+            clock,
+            stock,
+            personas,
+            bench,
+            config,
+            posts,
+            blobs,
         )
         app.doors = doors_of(config)
         app.hooks = hooking.branches(metrics, store, clock)
@@ -229,6 +248,7 @@ def _company(
         ),
         store=services.store,
         metrics=app.metrics,
+        blobs=app.blobs,
         agents=lambda: company.roster.team.names,
         backstage=Backstage(
             services=services,
@@ -264,12 +284,19 @@ def _company(
         services=services,
         catalogue=lambda: app.stock.current,
         hiring=who.hiring,
-        edges=(edges_spec(bridge, made), *servers, app.steward),
+        edges=(edges_spec(bridge, made), *servers, app.steward, _sweeper(app)),
         hooks=app.hooks,
         on_listener_end=lambda name: app.ended[name].set(),
         receivers=app.receivers,
     )
     return company
+
+
+def _sweeper(app: App) -> ChildSpec:
+    """Say who removes the bytes of files that have gone out."""
+    keep = app.config.files.keep_days * DAY
+    start = partial(Sweeper, app.store, app.blobs, app.clock, keep)
+    return ChildSpec(name="sweeper", start=start)
 
 
 def _doors(app: App) -> Doors:

@@ -46,6 +46,7 @@ from connectors.slack_config import SlackConfig
 from connectors.telegram_config import TelegramConfig
 from connectors.tool_config import (
     FetchConfig,
+    FilesConfig,
     MediaConfig,
     SandboxConfig,
     WebSearchConfig,
@@ -167,6 +168,7 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     fetch: FetchConfig = field(default_factory=FetchConfig)
     web_search: WebSearchConfig = field(default_factory=WebSearchConfig)
     workspace: WorkspaceConfig = field(default_factory=WorkspaceConfig)
+    files: FilesConfig = field(default_factory=FilesConfig)
     media: MediaConfig = field(default_factory=MediaConfig)
     memory: MemorySettings = field(default_factory=MemorySettings)
     tool_calls: ToolCallConfig = field(default_factory=ToolCallConfig)

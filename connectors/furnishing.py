@@ -80,6 +80,7 @@ def furnished(
         permissions=config.permissions,
         scheduler=config.scheduler,
         standing=standing_of(config),
+        enclosures=kit.enclosures,
         media=kit.media,
         notebook=make_notebook(config, lessons),
         people=config.people,

@@ -26,13 +26,15 @@ from connectors.toolbox import (
 )
 from connectors.tools.files import Desks
 from connectors.tools.memory import memory_tools
+from connectors.tools.sending import WorkspaceEnclosures
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from actors.memory_kit import MemoryKit
-    from actors.ports import MediaReader, Speaker, Tool, Transcriber
+    from actors.ports import Enclosures, MediaReader, Speaker, Tool, Transcriber
+    from connectors.blobs import BlobFolder
     from connectors.config import AppConfig
     from connectors.live_table import Step
     from connectors.sandbox.runner import Sandbox
@@ -72,6 +74,9 @@ class Kit:
     further: ToolSources | None = None
     """Servers of tools and skills, if the settings have any."""
 
+    enclosures: Enclosures | None = None
+    """Copies files that agents send."""
+
     media: MediaReader | None = None
     transcriber: Transcriber | None = None
     speaker: Speaker | None = None
@@ -97,6 +102,9 @@ class Workbench:
     sandbox: Sandbox
     find: Callable[[str], ActorRef | None] = nobody
     """Gives a living actor by its name; set as soon as there are some."""
+
+    blobs: BlobFolder | None = None
+    """Where files lie that agents send; None: they send none."""
 
     kit: Kit = field(default_factory=Kit)
     remembering: MemoryMetrics | None = None
@@ -139,9 +147,11 @@ class Workbench:
             # Who works in a folder already goes on to keep others out of it.
             is_same = kit.desks.config == config.workspace
             desks = kit.desks if is_same else Desks(config.workspace)
-            tools = make_tools(config, clock, self.sandbox, stack, desks)
+            blobs = self.blobs
+            tools = make_tools(config, clock, self.sandbox, stack, desks, blobs)
             tools |= memory_tools(self.find, clock, self.store)
-            return replace(kit, tools=tools, desks=desks)
+            copies = None if blobs is None else WorkspaceEnclosures(desks, blobs)
+            return replace(kit, tools=tools, desks=desks, enclosures=copies)
         if part == "media":
             transcriber = make_transcriber(config, clock, stack)
             media = make_media_reader(config, self.sandbox, stack, transcriber)

@@ -77,6 +77,7 @@ TABLE: dict[str, Row] = {
     "default_agent": live("agents"),
     "embedders": live("memory", "services"),
     "fetch": live("tools", "media", "services", "agents"),
+    "files": cold("what is still to go out lies in the folder that is open"),
     "hiring": live("agents"),
     "hooks": cold("a message must not meet half of the hooks that it goes by"),
     "ledger": live("catalogue"),

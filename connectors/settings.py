@@ -18,6 +18,7 @@ from actors.rules.safe_tools import OF_COLLEAGUES
 from actors.rules.skills import USE_SKILL
 from actors.rules.tool_names import JOINT, SERVER
 from connectors.access_checks import check_access
+from connectors.blobs import folder_of
 from connectors.busy_checks import check_busy
 from connectors.config import (
     AppConfig,
@@ -76,6 +77,7 @@ TOOL_NAMES = (
     "read_file",
     "run_shell",
     "save_memory",
+    "send_file",
     "web_search",
     "write_file",
 )
@@ -302,6 +304,11 @@ def check_workspace(app: AppConfig) -> Iterator[Complaint]:
         text = f"{folder} holds the database ({database})"
         hint = "give the workspaces a folder of their own, for example var/workspace"
         yield Complaint(("workspace", "path"), text, hint)
+    copies = folder_of(app)
+    if copies.resolve().is_relative_to(folder.resolve()):
+        text = f"{folder} holds the copies of files that agents send ({copies})"
+        hint = "give them a folder of their own, or leave files.path empty"
+        yield Complaint(("files", "path"), text, hint)
 
 
 def check_readable(paths: tuple[Path, ...]) -> Iterator[Complaint]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LOG = EventLog("workspace")
 
-NEEDING = frozenset({"list_files", "read_file", "run_shell", "write_file"})
+NEEDING = frozenset({"list_files", "read_file", "run_shell", "send_file", "write_file"})
 """Tools by which an agent comes by its folder."""
 
 Described = dict[str, tuple[tuple[str, str], ...]]

@@ -95,6 +95,24 @@ class WorkspaceConfig(Struct, frozen=True, forbid_unknown_fields=True):
     and projects, is written anew if they have changed; 0: there is none."""
 
 
+class FilesConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """The files that agents send: what is copied, and how long it is kept."""
+
+    path: str = ""
+    """The folder of the copies, for this company alone; empty: beside the database,
+    with its name and `.files`. Relative to the current directory."""
+
+    max_file_bytes: Count = 52_428_800
+    """Longest file that is sent, in bytes; a platform may take less."""
+
+    max_bytes: Count = 1_073_741_824
+    """Most bytes of all copies; then nothing more is sent until some are removed."""
+
+    keep_days: Annotated[float, Meta(ge=1, le=365)] = 7.0
+    """Days for which a copy is kept after it was made; longer only while it still has
+    to go out."""
+
+
 class TranscriberConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Who writes down recordings: an endpoint like OpenAI's `audio/transcriptions`."""
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from connectors.blobs import BlobFolder, folder_of
 from connectors.fetch.late import LateFetcher
 from connectors.media.documents import DocumentReader
 from connectors.media.reader import Reader
@@ -22,6 +23,7 @@ from connectors.tools.http_fetch import HttpFetchTool
 from connectors.tools.run_shell import RunShellTool
 from connectors.tools.searching import door_of
 from connectors.tools.searxng import SearxngSearch
+from connectors.tools.sending import SendFileTool, WorkspaceEnclosures
 from connectors.tools.web_search import WebSearchTool
 
 if TYPE_CHECKING:
@@ -49,16 +51,19 @@ def make_tools(
     sandbox: Sandbox,
     stack: AsyncExitStack,
     desks: Desks | None = None,
+    blobs: BlobFolder | None = None,
 ) -> dict[str, Tool]:
     """Make the tools, by name; those with a client only if some agent has them."""
     wanted = wanted_tools(config)
     desks = desks or Desks(config.workspace)
+    blobs = blobs or BlobFolder(folder_of(config), config.files, clock)
     tools: list[Tool] = [
         CalculateTool(),
         ClockTool(clock.wall),
         ListFilesTool(desks),
         ReadFileTool(desks),
         WriteFileTool(desks),
+        SendFileTool(WorkspaceEnclosures(desks, blobs)),
         RunShellTool(sandbox, Path(config.workspace.path).absolute()),
     ]
     if "http_fetch" in wanted:

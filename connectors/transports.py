@@ -25,6 +25,7 @@ from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
     from actors.transport import Transport
+    from connectors.blobs import BlobFolder
     from connectors.bridge import Bridge
     from connectors.web.backstage import Backstage
     from connectors.web.operations import Operations
@@ -76,6 +77,9 @@ class Parts:
     store: Store
     metrics: Metrics
     backstage: Backstage
+    blobs: BlobFolder | None = None
+    """Where files lie that agents send; None: they send none."""
+
     doors: Doors | None = None
     """The webhooks that come in; None: there are none."""
 

@@ -20,6 +20,7 @@ from runtime.metrics import Metrics
 from runtime.secret import Secret
 from tests.fakes.bot_api import BASE, FakeTelegram
 from tests.fakes.ingress import FakeIngress
+from tests.fakes.sent_files import SentFiles
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -75,6 +76,7 @@ class BotBed:
         self.bookmarks = KeptBookmarks()
         self.gates = Gates()
         self.ingress = FakeIngress()
+        self.blobs = SentFiles()
         self.metrics = Metrics()
         accounts: dict[str, TelegramAccountConfig] = {}
         for number, given in enumerate(agents or ("anna",), 7):
@@ -107,6 +109,7 @@ class BotBed:
                 bookmarks=self.bookmarks,
                 gates=self.gates,
                 network=self.server.network,
+                blobs=self.blobs,
             ),
         )
 

@@ -19,6 +19,7 @@ from runtime.metrics import Metrics
 from runtime.secret import Secret
 from tests.fakes.homeserver import BASE, FakeHomeserver
 from tests.fakes.ingress import FakeIngress
+from tests.fakes.sent_files import SentFiles
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -57,6 +58,7 @@ class MatrixBed:
         self.server = FakeHomeserver()
         self.bookmarks = KeptBookmarks()
         self.ingress = FakeIngress()
+        self.blobs = SentFiles()
         self.metrics = Metrics()
         accounts = {
             name: self._account(f"@{name}:hs.test", password)
@@ -88,6 +90,7 @@ class MatrixBed:
                 bookmarks=self.bookmarks,
                 owners=(f"matrix/{ZOE}",),
                 network=self.server.network,
+                blobs=self.blobs,
             ),
         )
 

@@ -132,6 +132,7 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (tools.FetchConfig, cast("Table", found["fetch"])),
         (tools.WebSearchConfig, cast("Table", found["web_search"])),
         (tools.WorkspaceConfig, cast("Table", found["workspace"])),
+        (tools.FilesConfig, cast("Table", found["files"])),
         (memory.MemorySettings, cast("Table", found["memory"])),
         (memory.OpenAIEmbedderConfig, found["embedders"]["openai"]),
         (memory.OllamaEmbedderConfig, found["embedders"]["ollama"]),

@@ -205,6 +205,18 @@ class DeactivateProject(msgspec.Struct, frozen=True):
     """`PROJECT_DEACTIVATE`."""
 
 
+class SendFile(msgspec.Struct, frozen=True):
+    """`[IMAGE:path | caption]`, `[DOCUMENT:…]`, `[AUDIO:…]`, `[VOICE:…]` (F177)."""
+
+    path: str
+    """As written; read by whoever has the agent's folder."""
+
+    kind: Literal["image", "document", "audio", "voice", "video", ""] = ""
+    """How it is to be shown, if its bytes allow it; empty: as they say."""
+
+    caption: str = ""
+
+
 class Delegation(msgspec.Struct, frozen=True):
     """One agent asks another: `[DELEGATE:agent] task [/DELEGATE]` (F242)."""
 
@@ -240,6 +252,7 @@ Arranging = (
     | ReportBug
     | ActivateProject
     | DeactivateProject
+    | SendFile
 )
 """Carried out after that, in the order of the text."""
 
@@ -279,6 +292,7 @@ FAMILY: dict[type[Action], Family] = {
     ReportBug: "bug",
     ActivateProject: "project",
     DeactivateProject: "project",
+    SendFile: "files",
     Delegation: "delegation",
 }
 """Of which family of marks each is, as in `rules/tags.py`."""

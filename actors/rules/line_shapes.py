@@ -10,7 +10,7 @@ import re
 from typing import Literal
 
 from actors.rules import control_words, narration, tool_json
-from actors.rules.tags import LINES
+from actors.rules.tags import LINES, MEDIA
 
 Shape = Literal["undecided", "plain", "blank", "line", "object", "narration"]
 
@@ -20,13 +20,15 @@ LOOK = 64
 _FORMATTING = " \t*_`~#>-"
 
 _NAMES = "|".join(LINES)
+_MEDIA = "|".join(MEDIA)
 _SURE = "|".join(map(re.escape, control_words.SURE))
 _MAY_BE = re.compile(
     rf"(?:{_NAMES}|{'|'.join(control_words.UNSURE)})(?![A-Za-z0-9_])|(?ai:{_SURE})"
+    rf"|\[(?:{_MEDIA}):"
 )
 _LARGE = frozenset(
     word[:length]
-    for word in (*LINES, *control_words.UNSURE)
+    for word in (*LINES, *control_words.UNSURE, *(f"[{name}:" for name in MEDIA))
     for length in range(1, len(word) + 1)
 )
 _SMALL = frozenset(
@@ -37,6 +39,10 @@ _MARK = re.compile(
     r"[*_`~]{0,4}[ \t]{0,8}"
     r"(?::(?P<value>.*))?",
     re.DOTALL,
+)
+_MEDIA_MARK = re.compile(
+    rf"(?P<before>[\s*_`~#>-]*)\[(?P<name>{_MEDIA}):(?P<value>[^\[\]]*)\]"
+    r"[\s*_`~.!]*",
 )
 _NOTHING = re.compile(r"[\s*_`~.!]*")
 _FENCE = re.compile(r" {0,3}(?P<mark>`{3,}(?=[^`]*\Z)|~{3,})")
@@ -103,6 +109,8 @@ def may_close(mark: str, head: str) -> bool:
 
 def mark_of(line: str) -> str:
     """Give the name of the mark that a whole line is; empty if it is none."""
+    if (media := _MEDIA_MARK.fullmatch(line)) is not None:
+        return media["name"]
     found = _MARK.fullmatch(line)
     return _name(found, line[found.end("name") :]) if found else _bare(line)
 
@@ -115,6 +123,8 @@ def name_of(head: str) -> str:
 
 def value_of(line: str) -> str:
     """Give what stands in a mark, after its colon."""
+    if (media := _MEDIA_MARK.match(line)) is not None:
+        return media["value"].strip()
     found = _MARK.match(line)
     value = (found["value"] or "").strip() if found else ""
     is_wrapped = found is not None and found["before"].strip(" \t#>-")
@@ -123,7 +133,7 @@ def value_of(line: str) -> str:
 
 def is_quoted(line: str) -> bool:
     """Whether a mark is written as an example."""
-    found = _MARK.match(line)
+    found = _MARK.match(line) or _MEDIA_MARK.match(line)
     return found is not None and ("`" in found["before"] or ">" in found["before"])
 
 

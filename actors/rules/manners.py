@@ -10,9 +10,10 @@ from __future__ import annotations
 import msgspec
 
 MEDIA_MARKS = (
-    "To send a file that lies in your own folder, put a mark in a line of its own:"
-    " [IMAGE:path], [DOCUMENT:path], [AUDIO:path] or [VOICE:path]."
+    "A file of your own folder also goes out by a mark in a line of its own:"
+    " [IMAGE:path | caption], [DOCUMENT:path], [AUDIO:path] or [VOICE:path]."
 )
+"""Each is read by `reading.py` in a test."""
 
 
 class Manners(msgspec.Struct, frozen=True):
@@ -36,14 +37,12 @@ PLATFORMS: dict[str, Manners] = {
     ),
     "matrix": Manners(
         "You write on Matrix. Markdown is shown, with headings, lists, code and"
-        " tables. A voice message may be answered with a voice message.",
-        "To answer with a voice message, put the words to be spoken in one mark:"
-        " [VOICE:words].",
+        " tables.",
+        MEDIA_MARKS,
     ),
     "qq": Manners(
         "You write on QQ. Plain text is shown, no Markdown: no asterisks, no headings,"
-        " no tables. Links are written out.",
-        "To send a picture, put a mark in a line of its own: [IMAGE:path].",
+        " no tables. Links are written out."
     ),
     "discord": Manners(
         "You write on Discord. Markdown is shown: bold, italics, code blocks with their"
@@ -70,7 +69,9 @@ PLATFORMS: dict[str, Manners] = {
         "A program asks, for whoever uses it. Markdown is usually shown.",
         is_reachable_later=False,
     ),
-    "web": Manners("You write on a web page. Markdown is shown, with tables and code."),
+    "web": Manners(
+        "You write on a web page. Markdown is shown, with tables and code.", MEDIA_MARKS
+    ),
 }
 """By the kind of the connector."""
 

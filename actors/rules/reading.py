@@ -237,10 +237,16 @@ def _of_json(body: str) -> dict[str, object]:
 
 
 def _read_line(block: Block) -> actions.Action | BadShape:
-    mark = tags.LINES[block.name]
     value = line_shapes.value_of(block.text)
     if tags.defuse(value) != value:
         return "nested"
+    if block.name in tags.MEDIA:
+        return _file(block.name, value)
+    return _read_parts(block, value)
+
+
+def _read_parts(block: Block, value: str) -> actions.Action | BadShape:
+    mark = tags.LINES[block.name]
     if mark.least == 0:
         return "bad_parts" if value.strip(" .!") else _BARE[block.name]()
     parts = [part.strip() for part in value.split("|", mark.most - 1)]
@@ -252,6 +258,11 @@ def _read_line(block: Block) -> actions.Action | BadShape:
     if len(value) > tags.MAX_BODY:
         return "too_long"
     return _PARTS[block.name](parts)
+
+
+def _file(name: str, value: str) -> actions.SendFile | BadShape:
+    path, _, caption = (part.strip() for part in value.partition("|"))
+    return actions.SendFile(path, tags.MEDIA[name], caption) if path else "empty"
 
 
 def _schedule(parts: list[str], *, is_action: bool) -> actions.Schedule | BadShape:

@@ -17,11 +17,15 @@ import msgspec
 
 from actors.marker_config import MarkerFamily
 
-Family = MarkerFamily | Literal["conductor"]
+Family = MarkerFamily | Literal["conductor", "files"]
 """What is allowed or not: all marks of one family together. A conductor's belong to
-the role, and to no list."""
+the role, those of files to the tool `send_file`, and to no list."""
 
-FAMILIES: tuple[Family, ...] = (*get_args(MarkerFamily), "conductor")
+FAMILIES: tuple[Family, ...] = (
+    *get_args(MarkerFamily),
+    "conductor",
+    "files",
+)
 
 REMEMBERING: frozenset[Family] = frozenset(
     {"lesson", "memory", "purge", "reward", "state"}
@@ -106,11 +110,24 @@ LINE_MARKS = (
     LineMark("PURGE_FACTS", "purge", 0, 0),
 )
 
+MEDIA: dict[str, Literal["image", "document", "audio", "voice", "video", ""]] = {
+    "IMAGE": "image",
+    "DOCUMENT": "document",
+    "AUDIO": "audio",
+    "VOICE": "voice",
+    "VIDEO": "video",
+    "FILE": "",
+}
+"""Names of `[IMAGE:path]` and its like, each in a line of its own and written large:
+how the file is to be shown. Small, they are what this program writes of files that
+people sent."""
+
 BLOCKS = {tag.name: tag for tag in BLOCK_TAGS}
 LINES = {mark.name: mark for mark in LINE_MARKS}
 FAMILY_OF: dict[str, Family] = {
     **{name: tag.family for name, tag in BLOCKS.items()},
     **{name: mark.family for name, mark in LINES.items()},
+    **dict.fromkeys(MEDIA, "files"),
 }
 
 TOOL_TAGS = (
@@ -184,7 +201,7 @@ _MARK = re.compile(
     rf"(?ai:(\[/?)({_BRACKETS}|{USED_TOOLS[1:]})"
     rf"|(</?)({'|'.join(HIDDEN_TAGS)})(?=[^\w-]|\Z)|(?={ROLES})([<\[]))"
     rf"|(?<![A-Za-z0-9])((?:{_NAMES})(?=[*_`~]{{0,4}}[ \t]{{0,8}}:)"
-    rf"|(?:{_BARE})(?![A-Za-z0-9_]))"
+    rf"|(?:{_BARE})(?![A-Za-z0-9_]))|(\[)((?:{'|'.join(MEDIA)}):)"
 )
 
 
@@ -194,5 +211,5 @@ def defuse(text: str) -> str:
 
 
 def _quoted(found: re.Match[str]) -> str:
-    before = found[1] or found[3] or found[5] or ""
-    return f"{before}quoted {found[2] or found[4] or found[6] or ''}"
+    before = found[1] or found[3] or found[5] or found[7] or ""
+    return f"{before}quoted {found[2] or found[4] or found[6] or found[8] or ''}"

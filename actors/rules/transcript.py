@@ -27,6 +27,10 @@ LOST = "Error: the result of this call was lost."
 """Stands for the result of a call that has none (P17)."""
 
 
+SEND_FILE = "send_file"
+"""The tool by which an agent sends files of its own folder."""
+
+
 def prepare(lines: Sequence[Line], max_history: int) -> tuple[Line, ...]:
     """Repair, merge, then trim: what a model is shown of a history."""
     return trim(merge(repair(lines)), max_history)
@@ -62,9 +66,23 @@ def used_tools(lines: Iterable[Line]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(call.name for each in lines for call in each.tool_calls))
 
 
-def with_used_tools(text: str, used: Sequence[str]) -> str:
-    """Write before an answer by which tools it was found (F118)."""
-    return f"[Used tools: {', '.join(used)}]\n{text}" if used else text
+def with_used_tools(text: str, used: Sequence[str], sent: str = "") -> str:
+    """Write before an answer by which tools it was found (F118).
+
+    Args:
+        text: the answer.
+        used: names of the tools.
+        sent: names of the files that went out with it, in one line. Why here: whoever
+            repeats this line is not believed, as it is taken out of what models say.
+    """
+    told = [each for each in used if not (sent and each == SEND_FILE)]
+    told += [f"{SEND_FILE} ({sent})"] if sent else []
+    return f"[Used tools: {', '.join(told)}]\n{text}" if told else text
+
+
+def sent(names: str) -> str:
+    """Say in words that files went out, where nothing else was said; empty for none."""
+    return f"[File sent: {names}]" if names else ""
 
 
 def flat(lines: Iterable[Line]) -> str:

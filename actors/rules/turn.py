@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, assert_never
 import msgspec
 
 from actors.ledger import Spent
-from actors.messages import Image, Line, ToolCall, Usage
+from actors.messages import Image, Line, SentFile, ToolCall, Usage
 from actors.rules import tool_results
 from actors.rules.allowance import Allowance
 from actors.rules.loop_detector import LoopDetector, LoopLimits, LoopStep, Made
@@ -100,6 +100,7 @@ class ToolReturned(msgspec.Struct, frozen=True, omit_defaults=True):
 
     proof: Proof | None = None
     """That the tool was called and gave back this; None if it did not run."""
+    files: tuple[SentFile, ...] = ()  # what goes out with the answer
 
 
 class Joined(msgspec.Struct, frozen=True, omit_defaults=True):

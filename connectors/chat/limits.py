@@ -33,7 +33,7 @@ from typing import Literal
 
 import msgspec
 
-from actors.deliveries import Markup
+from actors.deliveries import Markup, TakesFiles
 
 Platform = Literal["discord", "slack", "telegram", "whatsapp", "matrix", "web"]
 
@@ -167,3 +167,17 @@ LIMITS: dict[Platform, Limits] = {
         download_bytes=0,
     ),
 }
+
+
+def takes_files(platform: Platform) -> TakesFiles:
+    """Say what files a platform takes, as its transport tells the domain.
+
+    Captions leave as much room for what was not counted as parts of a text do.
+    """
+    limits = LIMITS[platform]
+    caption = limits.caption * limits.part // limits.text if limits.text else 0
+    return TakesFiles(
+        max_bytes=limits.upload_bytes,
+        max_image_bytes=limits.image_bytes,
+        max_caption=caption,
+    )

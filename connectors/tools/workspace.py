@@ -13,14 +13,14 @@ import stat
 from contextlib import contextmanager, suppress
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
 from connectors.tools.paths import MAX_DEPTH, OWN, WorkspaceError, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
     from pathlib import Path
 
     from connectors.tool_config import WorkspaceConfig
@@ -40,6 +40,10 @@ HALF = f"{OWN}half"
 
 MOST_IN_FOLDER = 100_000
 """Names of one folder that are looked at."""
+
+
+PIECE = 256 * 1024
+"""Bytes of a long file that are read at once."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -77,6 +81,21 @@ class Workspace:
         path = "/".join(names)
         with translated(path), self._folder(names[:-1]) as folder:
             return self._read(folder, names[-1], path)
+
+    def copy(self, names: Sequence[str], take: Callable[[bytes], object]) -> None:
+        """Hand out a whole file piece by piece, however long it is.
+
+        Raises:
+            WorkspaceError: there is none, or it is no plain file.
+        """
+        path = "/".join(names)
+        with (
+            translated(path),
+            self._folder(names[:-1]) as folder,
+            plain_file(folder, names[-1], path) as file,
+        ):
+            while piece := file.read(PIECE):
+                take(piece)
 
     def write(self, names: Sequence[str], text: bytes, *, append: bool) -> int:
         """Write a whole file, or add to its end; folders are made.
@@ -138,14 +157,7 @@ class Workspace:
             os.close(at)
 
     def _read(self, folder: int, name: str, path: str) -> bytes:
-        # Looked at before it is opened, because opening a device can do something.
-        if look(folder, name, path) is None:
-            raise WorkspaceError(f"there is no file {path}")
-        with open(os.open(name, READ, dir_fd=folder), "rb") as file:  # noqa: PTH123
-            found = os.fstat(file.fileno())
-            check_plain(found, path)
-            if found.st_nlink > 1:
-                raise refused(path, "the file has a second name, perhaps outside")
+        with plain_file(folder, name, path) as file:
             content = file.read(self._limits.max_file_bytes + 1)
         if len(content) > self._limits.max_file_bytes:
             raise refused(path, f"it is above {self._limits.max_file_bytes} bytes")
@@ -206,6 +218,24 @@ def opened(name: str, folder: int) -> Generator[int]:
         yield inner
     finally:
         os.close(inner)
+
+
+@contextmanager
+def plain_file(folder: int, name: str, path: str) -> Generator[BinaryIO]:
+    """Open a plain file that has this one name.
+
+    Raises:
+        WorkspaceError: there is none, or it is something else.
+    """
+    # Looked at before it is opened, because opening a device can do something.
+    if look(folder, name, path) is None:
+        raise WorkspaceError(f"there is no file {path}")
+    with open(os.open(name, READ, dir_fd=folder), "rb") as file:  # noqa: PTH123
+        found = os.fstat(file.fileno())
+        check_plain(found, path)
+        if found.st_nlink > 1:
+            raise refused(path, "the file has a second name, perhaps outside")
+        yield file
 
 
 def look(folder: int, name: str, path: str) -> os.stat_result | None:

@@ -29,11 +29,13 @@ from connectors.tools.http_fetch import HttpFetchTool
 from connectors.tools.memory import memory_tools
 from connectors.tools.run_shell import RunShellTool
 from connectors.tools.searching import Hit
+from connectors.tools.sending import SendFileTool, WorkspaceEnclosures
 from connectors.tools.web_search import WebSearchTool
 from runtime.memory_store import MemoryStore
 from tests.fakes.colleagues import Agreeable
 from tests.fakes.company import TrioClock
 from tests.fakes.memory import FakeMemory
+from tests.fakes.sent_files import SentFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,6 +83,7 @@ TOOLS: list[Tool] = [
     WebSearchTool(Engine(), 5),
     Collaborate(Agreeable(), CollaborationConfig()),
     ConsultMany(Agreeable(), CollaborationConfig()),
+    SendFileTool(WorkspaceEnclosures(DESKS, SentFiles())),
     *memory_tools(lambda _: FakeMemory(), TrioClock(), MemoryStore()).values(),
 ]
 GOOD = {
@@ -94,6 +97,7 @@ GOOD = {
     "memory_search": b'{"query": "tea"}',
     "save_memory": b'{"text": "Likes tea"}',
     "read_file": b'{"path": "a/b.txt"}',
+    "send_file": b'{"path": "a/b.txt", "caption": "words"}',
     "web_search": b'{"query": "callboard"}',
     "write_file": b'{"path": "a/b.txt", "content": "words"}',
 }

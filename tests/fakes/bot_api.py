@@ -8,14 +8,21 @@ what, and what is refused in which words, is as the documents and servers say.
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
 
 import httpx
-import msgspec
 import trio
 
-from tests.fakes.bot_chats import Chat, FakeBot, Json, RefusalError, as_update, parsed
+from tests.fakes.bot_chats import (
+    Chat,
+    FakeBot,
+    Json,
+    RefusalError,
+    as_update,
+    parsed,
+)
+from tests.fakes.bot_files import SENT, read_params, send_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,6 +51,12 @@ class FakeTelegram:
         self.faults: deque[tuple[str, httpx.Response | Exception | None]] = deque()
         """What the next request of this method gets instead; None: it is carried out,
         and its answer is lost."""
+
+        self.brought: list[tuple[str, str, bytes]] = []
+        """What bots sent: as what, its name, its bytes."""
+
+        self.odd: set[str] = set()
+        """Names of pictures whose shape is not taken."""
 
         self.is_down = False
         self.polled_at_once = 0
@@ -161,6 +174,7 @@ class FakeTelegram:
         bot = self.bots.get(token)
         if bot is None:
             return told(RefusalError(401, "Unauthorized"))
+        await request.aread()
         params = read_params(request)
         self.asked.append(f"{bot.username} {method}")
         self.params.append(params)
@@ -196,6 +210,7 @@ class FakeTelegram:
                 "deleteWebhook": self._set_webhook,
                 "getWebhookInfo": lambda bot, _: bot.webhook,
                 "sendMessage": self._send,
+                **dict.fromkeys(SENT, partial(send_file, self)),
                 "editMessageText": self._edit,
                 "deleteMessage": self._delete,
                 "setMessageReaction": self._react,
@@ -254,7 +269,8 @@ class FakeTelegram:
 
     # --- messages ---------------------------------------------------------------------
 
-    def _chat(self, bot: FakeBot, params: Json) -> Chat:
+    def chat(self, bot: FakeBot, params: Json) -> Chat:
+        """Give the chat that a request is about."""
         number = int(params["chat_id"])
         chat = self.chats.get(number if number < 0 else hash((number, bot.id)))
         if chat is None:
@@ -273,7 +289,7 @@ class FakeTelegram:
         return chat
 
     def _send(self, bot: FakeBot, params: Json) -> object:
-        chat = self._chat(bot, params)
+        chat = self.chat(bot, params)
         more = {**parsed(params), **chat.placed(bot, params)}
         if params.get("reply_markup"):
             more["reply_markup"] = params["reply_markup"]
@@ -282,7 +298,7 @@ class FakeTelegram:
         return message
 
     def _edit(self, bot: FakeBot, params: Json) -> object:
-        message = self._chat(bot, params).find(bot, params, "message to edit not found")
+        message = self.chat(bot, params).find(bot, params, "message to edit not found")
         new = parsed(params)
         if message["text"] == new["text"] and message["entities"] == new["entities"]:
             text = "Bad Request: message is not modified: specified new message content"
@@ -292,12 +308,12 @@ class FakeTelegram:
         return message
 
     def _delete(self, bot: FakeBot, params: Json) -> object:
-        chat = self._chat(bot, params)
+        chat = self.chat(bot, params)
         chat.said[bot.id].remove(chat.find(bot, params, "message to delete not found"))
         return True
 
     def _react(self, bot: FakeBot, params: Json) -> object:
-        chat = self._chat(bot, params)
+        chat = self.chat(bot, params)
         message = chat.find(bot, params, "message to react not found")
         signs = [str(each.get("emoji")) for each in params.get("reaction") or ()]
         if len(signs) > 1 or not REACTIONS.issuperset(signs):
@@ -306,7 +322,7 @@ class FakeTelegram:
         return True
 
     def _act(self, bot: FakeBot, params: Json) -> object:
-        chat = self._chat(bot, params)
+        chat = self.chat(bot, params)
         thread = int(params.get("message_thread_id") or 0)
         chat.typing.append((bot.username, thread))
         self.note_change()
@@ -320,7 +336,7 @@ class FakeTelegram:
     # --- members and files ------------------------------------------------------------
 
     def _member(self, bot: FakeBot, params: Json) -> object:
-        chat = self._chat(bot, params)
+        chat = self.chat(bot, params)
         user = {"id": int(params["user_id"]), "is_bot": True, "first_name": "b"}
         return {"status": "member", "user": user, "in": chat.id}
 
@@ -331,7 +347,7 @@ class FakeTelegram:
                 "is_anonymous": False,
                 "user": {"id": each, "is_bot": False, "first_name": "a"},
             }
-            for each in self._chat(bot, params).admins
+            for each in self.chat(bot, params).admins
         ]
 
     def _place(self, bot: FakeBot, params: Json) -> object:
@@ -358,24 +374,6 @@ class FakeTelegram:
 def kinds_of(update: Json) -> set[str]:
     """Say what is in an update."""
     return {*as_update(update)}
-
-
-def read_params(request: httpx.Request) -> Json:
-    """Read parameters, sent as JSON or as a form, in which values may be JSON."""
-    body = request.content
-    if request.headers.get("content-type", "").startswith("application/json"):
-        return dict(msgspec.json.decode(body or b"{}"))
-    pairs = dict(parse_qsl(body.decode(), keep_blank_values=True))
-    return {key: read_value(value) for key, value in pairs.items()}
-
-
-def read_value(value: str) -> Any:
-    """Read one value of a form."""
-    try:
-        found: Any = msgspec.json.decode(value)
-    except msgspec.DecodeError:
-        return value
-    return found if value[:1] in {"[", "{"} else value
 
 
 def ok(result: object) -> httpx.Response:

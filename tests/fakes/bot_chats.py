@@ -21,6 +21,7 @@ TAGS = {
     "a": "text_link",
 }
 MOST = 4096
+MOST_CAPTION = 1024
 
 
 class RefusalError(Exception):
@@ -179,7 +180,9 @@ class Chat:
 
     def texts(self, bot: FakeBot) -> list[str]:
         """Give the words of what a bot said here."""
-        return [str(each["text"]) for each in self.by(bot)]
+        return [
+            str(each.get("text") or each.get("caption") or "") for each in self.by(bot)
+        ]
 
 
 class Reader(HTMLParser):
@@ -238,3 +241,13 @@ def parsed(params: Json) -> Json:
     if units(text) > MOST:
         raise RefusalError(400, "Bad Request: message is too long")
     return {"text": text, "entities": entities}
+
+
+def captioned(params: Json) -> Json:
+    """Read what is said with a file that is sent."""
+    if not params.get("caption"):
+        return {}
+    told = parsed({**params, "text": params["caption"]})
+    if units(told["text"]) > MOST_CAPTION:
+        raise RefusalError(400, "Bad Request: message caption is too long")
+    return {"caption": told["text"], "caption_entities": told["entities"]}

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from actors.transport import Ingress
     from runtime.deadletters import DeadLetter
     from runtime.system import ActorSystem
+    from tests.fakes.sent_files import FakeEnclosures
 
 EPOCH = 1_700_000_000.0
 """Unix seconds at which trio's mock clock stands at 0."""
@@ -84,8 +85,7 @@ class Says(msgspec.Struct, frozen=True):
     """What the fake model does with one request."""
 
     text: str = ""
-    after: float = 0.0
-    """Seconds before the first piece."""
+    after: float = 0.0  # seconds before the first piece
     pieces: tuple[str, ...] = ()
     """How the text is cut; one piece unless given."""
     pause: float = 0.0
@@ -255,6 +255,7 @@ class Cast:
     notice_after: float = 0.0
     """Stands for the one in `limits`: most stories are about something else."""
 
+    enclosures: FakeEnclosures | None = None
     media: MediaReader | None = None
     presence: PresenceConfig = PresenceConfig()  # noqa: RUF009  frozen
     compaction: CompactionConfig = CompactionConfig()  # noqa: RUF009  frozen
@@ -298,6 +299,7 @@ class Cast:
             permissions=self.permissions,
             scheduler=self.scheduler,
             announcer=self.announcer,
+            enclosures=self.enclosures,
             media=self.media,
             presence=self.presence,
             compaction=self.compaction,

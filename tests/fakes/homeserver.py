@@ -22,6 +22,7 @@ Json = dict[str, Any]
 
 BASE = "https://hs.test"
 CLIENT = "/_matrix/client/"
+UPLOAD = "/_matrix/media/v3/upload"
 
 
 class Asked(NamedTuple):
@@ -61,6 +62,10 @@ class FakeHomeserver:
         self.faults: deque[tuple[str, httpx.Response | Exception]] = deque()
         """What the next request whose path holds this text gets instead."""
 
+        self.uploads: list[tuple[str, bytes]] = []
+        """What was brought here, with its name."""
+
+        self.most_upload = 50_000_000
         self.is_down = False
         self.typing: list[tuple[str, str, bool]] = []
         self.logins = 0
@@ -188,7 +193,9 @@ class FakeHomeserver:
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
         user = self.users.get(token, "")
         self.asked.append(f"{user} {request.method} {path}")
-        body: Json = msgspec.json.decode(request.content or b"{}")
+        if path == UPLOAD and user:
+            return await self._upload(request)
+        body: Json = msgspec.json.decode(await request.aread() or b"{}")
         if path.endswith("/login"):
             return self._log_in(body)
         if not user:
@@ -307,6 +314,17 @@ class FakeHomeserver:
             and event["content"].get("m.relates_to", {}).get("event_id") == event_id
         ]
         return {"chunk": found}
+
+    async def _upload(self, request: httpx.Request) -> httpx.Response:
+        content = await request.aread()
+        if len(content) != int(request.headers["content-length"]):
+            return refusal(400, "M_BAD_REQUEST")
+        if len(content) > self.most_upload:
+            return refusal(413, "M_TOO_LARGE")
+        name = f"hs.test/file{len(self.uploads)}"
+        self.uploads.append((request.url.params["filename"], content))
+        self.media[name] = content
+        return httpx.Response(200, json={"content_uri": f"mxc://{name}"})
 
     def _media(self, asked: Asked) -> object:
         (name,) = asked.parts

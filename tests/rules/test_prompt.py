@@ -143,7 +143,7 @@ def test_it_is_told_where_what_it_schedules_comes_to() -> None:
 def test_only_what_is_sent_as_media_is_told_of() -> None:
     assert "[IMAGE:" not in build(BRIEF, ROOMY).text
     able = replace(BRIEF, place=replace(GROUP, takes_media=True))
-    assert "[IMAGE:path]" in build(able, ROOMY).text
+    assert "[IMAGE:path | caption]" in build(able, ROOMY).text
 
 
 # --- modes ------------------------------------------------------------------------

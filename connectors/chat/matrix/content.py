@@ -17,6 +17,7 @@ from connectors.chat.matrix.markup import as_html
 
 if TYPE_CHECKING:
     from actors.deliveries import Delivery
+    from actors.messages import SentFile
     from connectors.chat.matrix.wire import Json
 
 # In JSON a character can take 6 bytes: a message stays below the 65,536 bytes of an
@@ -28,6 +29,14 @@ MOST_BYTES = 60_000
 
 MOST_OLD_CHARS = 1_000
 """Characters of an edit that clients show which know of no edits."""
+
+KINDS = {
+    "image": "m.image",
+    "audio": "m.audio",
+    "voice": "m.audio",
+    "video": "m.video",
+    "document": "m.file",
+}
 
 LONGEST_KEY = 200
 """Characters of a transaction id that is told as it is."""
@@ -43,6 +52,44 @@ def message(delivery: Delivery, meant: tuple[str, ...], *, is_reply: bool) -> Js
     """
     kind = "m.notice" if delivery.kind == "notice" else "m.text"
     content = words(kind, delivery.text, meant)
+    related = relates_to(delivery, is_reply=is_reply)
+    if related:
+        content["m.relates_to"] = related
+    return content
+
+
+def file(
+    delivery: Delivery,
+    sent: SentFile,
+    address: str,
+    meant: tuple[str, ...],
+    *,
+    is_reply: bool,
+) -> Json:
+    """Write a file as the content of an `m.room.message`.
+
+    Source: spec, "Media captions": with a `filename`, the `body` is what is said of it.
+
+    Args:
+        delivery: what brings it; its text is the caption.
+        sent: the file.
+        address: where the homeserver has it (`mxc://`).
+        meant: ids of the people who are to be called to it.
+        is_reply: whether it is to be shown as a reply to `delivery.reply_to`.
+    """
+    kind = KINDS[sent.kind]
+    said = words(kind, delivery.text, meant) if delivery.text.strip() else {}
+    content: Json = {
+        "msgtype": kind,
+        "body": sent.name,
+        "m.mentions": {"user_ids": [*meant]} if meant else {},
+        **said,
+        "filename": sent.name,
+        "url": address,
+        "info": {"mimetype": sent.media_type, "size": sent.size},
+    }
+    if sent.kind == "voice":
+        content["org.matrix.msc3245.voice"] = {}
     related = relates_to(delivery, is_reply=is_reply)
     if related:
         content["m.relates_to"] = related

@@ -5,8 +5,9 @@ Keeps the deadlines and says what went wrong; who asks knows whether to ask agai
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
+from pathlib import Path
 from typing import Self, cast
 from urllib.parse import quote
 
@@ -39,8 +40,19 @@ MOST_REFUSAL = 64 * 1024
 # Chosen: each account holds one for its sync; the rest is for what is said.
 MOST_CONNECTIONS = 100
 
+PIECE = 64 * 1024
+"""Bytes of a file that are read at once."""
+
 NOT_ASKED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 """Errors after which the server surely knows of nothing."""
+
+
+class Body(msgspec.Struct, frozen=True):
+    """A file that is sent as it is."""
+
+    path: Path
+    media_type: str
+    size: int
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +64,9 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     query: Mapping[str, str] = {}
     body: Json | None = None
+    file: Body | None = None
+    """Sent instead of `body`."""
+
     timeout: float
     """Seconds for all of it."""
 
@@ -135,9 +150,14 @@ class Homeserver:
         self, client: httpx.AsyncClient, call: Call, token: str
     ) -> tuple[bytes, str]:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        content = None if call.body is None else msgspec.json.encode(call.body)
-        if content is not None:
+        content: bytes | AsyncIterator[bytes] | None = None
+        if call.body is not None:
+            content = msgspec.json.encode(call.body)
             headers["Content-Type"] = "application/json"
+        elif call.file is not None:
+            content = pieces_of(call.file.path)
+            headers["Content-Type"] = call.file.media_type
+            headers["Content-Length"] = str(call.file.size)
         timeout = httpx.Timeout(call.silence or call.timeout, connect=CONNECT_TIMEOUT)
         async with client.stream(
             call.method,
@@ -153,6 +173,14 @@ class Homeserver:
         if not is_done:
             raise read_error(response.status_code, response.headers, body)
         return body, response.headers.get("content-type", "")
+
+
+async def pieces_of(path: Path) -> AsyncGenerator[bytes]:
+    """Give a file piece by piece."""
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            yield piece
+            await trio.lowlevel.checkpoint()
 
 
 async def read(response: httpx.Response, most: int) -> bytes:

@@ -9,6 +9,7 @@ from connectors.chat.matrix.figures import MatrixCounters
 from connectors.chat.matrix.transport import MatrixTransport, Surroundings
 
 if TYPE_CHECKING:
+    from connectors.blobs import BlobFolder
     from connectors.matrix_config import MatrixConfig
     from runtime.clock import Clock
     from runtime.ids import IdSource
@@ -42,6 +43,11 @@ class Given(Protocol):
         ...
 
     @property
+    def blobs(self) -> BlobFolder | None:
+        """Has the bytes of files that agents send."""
+        ...
+
+    @property
     def kept(self) -> dict[str, object]:
         """What transports of one kind share, by kind."""
         ...
@@ -66,5 +72,6 @@ def make_transport(
         counters=cast("MatrixCounters", given.kept[KIND]),
         bookmarks=StoredBookmarks(given.store, given.clock, name),
         owners=owners,
+        blobs=given.blobs,
     )
     return MatrixTransport(name, config, surroundings)

@@ -14,7 +14,9 @@ import msgspec
 import trio
 
 from actors.deliveries import Abilities
+from actors.delivering import spoken
 from actors.errors import DeliveryBusyError
+from connectors.chat.limits import takes_files
 from connectors.chat.matrix import content
 from connectors.chat.matrix.account import MatrixAccount
 from connectors.chat.matrix.figures import MatrixFigures
@@ -27,6 +29,7 @@ from connectors.chat.matrix.shared import Shared
 from connectors.chat.matrix.speaking import Speakers, prefixed, translated
 from connectors.chat.matrix.syncing import Syncing
 from connectors.chat.matrix.typist import TYPING_FOR, Typist
+from connectors.chat.matrix.uploads import Uploads
 from connectors.chat.seen import Seen
 from runtime.logs import EventLog
 
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
     from actors.deliveries import Delivery, Draft, Typing
     from actors.transport import Ingress, Listening
+    from connectors.blobs import BlobFolder
     from connectors.chat.matrix.bookmarks import Bookmarks
     from connectors.chat.matrix.figures import MatrixCounters
     from connectors.chat.matrix.room import Room
@@ -60,6 +64,9 @@ class Surroundings:
 
     network: httpx.AsyncBaseTransport | None = None
     """What carries the requests; None is the network."""
+
+    blobs: BlobFolder | None = None
+    """Has the bytes of files that agents send."""
 
 
 class MatrixTransport:
@@ -103,6 +110,7 @@ class MatrixTransport:
         }
         self._speakers = Speakers(self._accounts, self._shared.rooms)
         self._presence = MatrixPresence(self._speakers)
+        self._uploads = Uploads(given.blobs)
         self._listeners = {
             agent: Syncing(account, self._typists[agent], self._shared)
             for agent, account in self._accounts.items()
@@ -121,6 +129,7 @@ class MatrixTransport:
             ends_typing=True,
             takes_back=True,
             draft_pace=config.draft_pace,
+            files=takes_files("matrix"),
         )
 
     @property
@@ -152,16 +161,21 @@ class MatrixTransport:
         room_id = delivery.address.chat
         account, room = await self._speakers.choose(delivery.agent, room_id)
         said = msgspec.structs.replace(
-            delivery, text=prefixed(delivery.text, delivery.agent, account)
+            delivery, text=prefixed(delivery.text, delivery.agent, account).rstrip()
         )
         is_reply = delivery.part == 0 and not room.is_direct(self._shared.users)
         meant = self._meant(delivery, room) if is_reply else ()
-        event = content.message(said, meant, is_reply=is_reply)
         with translated():
+            if said.file is None:
+                event = content.message(said, meant, is_reply=is_reply)
+            else:
+                address = await self._uploads.bring(said.file, account)
+                event = content.file(said, said.file, address, meant, is_reply=is_reply)
             event_id = await send(
                 account, room_id, "m.room.message", delivery.id, event
             )
-        self._shared.quotes.learn(room_id, event_id, account.user, said.text)
+        seen = spoken((said,))
+        self._shared.quotes.learn(room_id, event_id, account.user, seen)
         return event_id
 
     def _meant(self, delivery: Delivery, room: Room) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ Keeps the deadlines and says what went wrong; who asks knows whether to ask agai
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
+from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 from urllib.parse import quote
 
@@ -46,6 +47,17 @@ NOT_ASKED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 T = TypeVar("T")
 
 
+class Upload(msgspec.Struct, frozen=True):
+    """A file that goes with a request."""
+
+    field: str
+    """The parameter that it is, as `photo`."""
+
+    path: Path
+    name: str
+    media_type: str
+
+
 class Call(msgspec.Struct, frozen=True, kw_only=True):
     """One request."""
 
@@ -57,6 +69,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     silence: float | None = None
     """Seconds Telegram may say nothing, if that is less."""
 
+    upload: Upload | None = None
     may_repeat: bool = True
     """Whether, where its answer is lost, it may simply be asked again. Not so for what
     says something: it would stand there twice."""
@@ -116,14 +129,10 @@ class BotApi:
 
     async def ask_raw(self, call: Call) -> bytes:
         """Ask for something; gives the whole answer as it came, which is no refusal."""
-        request = httpx.Request(
-            "POST",
-            f"{self._url}/bot~/{call.method}",
-            json=call.params,
-            extensions={"timeout": timeout_of(call.silence or call.timeout)},
-        )
         try:
-            status, body = await self._send(request, call.timeout, MOST_ANSWER)
+            with ExitStack() as stack:
+                request = self._request(call, stack)
+                status, body = await self._send(request, call.timeout, MOST_ANSWER)
         except LostError as error:
             if call.may_repeat:
                 raise BusyError(f"{call.method}: {error}") from error
@@ -133,6 +142,21 @@ class BotApi:
         if status == OK:
             return body
         raise self._refusal(call, status, body)
+
+    def _request(self, call: Call, stack: ExitStack) -> httpx.Request:
+        url = f"{self._url}/bot~/{call.method}"
+        limits = {"timeout": timeout_of(call.silence or call.timeout)}
+        if call.upload is None:
+            return httpx.Request("POST", url, json=call.params, extensions=limits)
+        upload = call.upload
+        file = stack.enter_context(upload.path.open("rb"))
+        return httpx.Request(
+            "POST",
+            url,
+            data={key: form_value(value) for key, value in call.params.items()},
+            files={upload.field: (upload.name, file, upload.media_type)},
+            extensions=limits,
+        )
 
     def _refusal(self, call: Call, status: int, body: bytes) -> TelegramError:
         try:
@@ -187,6 +211,11 @@ class BotApi:
                 # httpx raises a RuntimeError where another task has closed it.
                 raise LostError(told(error)) from error
         raise LostError(f"not done after {within:g} s")
+
+
+def form_value(value: object) -> str:
+    """Write a parameter as a field of a form: words as they are, the rest as JSON."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def timeout_of(silence: float) -> dict[str, float | None]:

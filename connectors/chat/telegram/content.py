@@ -1,12 +1,14 @@
 """What our bots send: the parameters of requests; pure.
 
-Source: Bot API, "sendMessage", "editMessageText", "setMessageReaction",
-"ReplyParameters", "InlineKeyboardMarkup".
+Source: Bot API, "sendMessage", "sendPhoto" and its like, "editMessageText",
+"setMessageReaction", "ReplyParameters", "InlineKeyboardMarkup".
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from connectors.chat.buttons import buttons_of
 from connectors.chat.limits import LIMITS
@@ -16,9 +18,12 @@ from connectors.chat.markup.telegram import Telegram
 
 if TYPE_CHECKING:
     from actors.deliveries import Delivery
+    from actors.messages import SentFile
 
 MOST = LIMITS["telegram"].text
 """UTF-16 units of a message."""
+
+MOST_CAPTION = LIMITS["telegram"].caption
 
 Params = dict[str, object]
 
@@ -47,7 +52,7 @@ def message(
         topic: the forum topic it belongs to; 0: none.
         reply_to: the number of the message it replies to; 0: it replies to none.
     """
-    params = words(text)
+    params = words(text) if delivery.file is None else caption(text)
     if topic:
         params["message_thread_id"] = topic
     if reply_to:
@@ -77,18 +82,56 @@ def words(text: str) -> Params:
     }
 
 
+def caption(text: str) -> Params:
+    """Write what is said with a file."""
+    if not text.strip():
+        return {}
+    return {
+        "caption": rendered(text, Telegram(), MOST_CAPTION),
+        "parse_mode": "HTML",
+    }
+
+
 def plain(params: Params, text: str) -> Params:
     """Write the same without any markup: what Telegram could not read it takes so."""
     rest = {key: value for key, value in params.items() if key != "parse_mode"}
+    if "caption" in rest:
+        return rest | {"caption": cut(text, MOST_CAPTION)}
     return rest | {"text": cut(text)}
 
 
-def cut(text: str) -> str:
+def cut(text: str, most: int = MOST) -> str:
     """Cut a text to what a message takes."""
-    if utf16(text) <= MOST:
+    if utf16(text) <= most:
         return text
-    units = text.encode("utf-16-le", "replace")[: 2 * (MOST - 1)]
+    units = text.encode("utf-16-le", "replace")[: 2 * (most - 1)]
     return units.decode("utf-16-le", "ignore") + "…"
+
+
+class Way(msgspec.Struct, frozen=True):
+    """How a file is sent."""
+
+    method: str
+    field: str
+
+
+DOCUMENT = Way("sendDocument", "document")
+WAYS = {
+    "image": Way("sendPhoto", "photo"),
+    "voice": Way("sendVoice", "voice"),
+    "video": Way("sendVideo", "video"),
+}
+SONGS = frozenset({"audio/mpeg", "audio/mp4"})
+"""What `sendAudio` takes."""
+
+
+def way_of(file: SentFile) -> Way:
+    """Say how a file is sent: as what it is, if Telegram has a way for that."""
+    if file.media_type == "image/gif" and file.kind == "image":
+        return Way("sendAnimation", "animation")
+    if file.kind == "audio" and file.media_type in SONGS:
+        return Way("sendAudio", "audio")
+    return WAYS.get(file.kind, DOCUMENT)
 
 
 def reaction(sign: str) -> list[Params]:

@@ -11,6 +11,7 @@ from connectors.chat.telegram.figures import TelegramCounters
 from connectors.chat.telegram.transport import Surroundings, TelegramTransport
 
 if TYPE_CHECKING:
+    from connectors.blobs import BlobFolder
     from connectors.gates import Gates
     from connectors.telegram_config import TelegramConfig
     from runtime.clock import Clock
@@ -50,6 +51,11 @@ class Given(Protocol):
         ...
 
     @property
+    def blobs(self) -> BlobFolder | None:
+        """Has the bytes of files that agents send."""
+        ...
+
+    @property
     def kept(self) -> dict[str, object]:
         """What transports of one kind share, by kind."""
         ...
@@ -74,5 +80,6 @@ def make_transport(
         bookmarks=StoredBookmarks(given.store, given.clock, name),
         gates=given.gates,
         leases=Path(tempfile.gettempdir()),
+        blobs=given.blobs,
     )
     return TelegramTransport(name, config, surroundings)

@@ -6,13 +6,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from actors.errors import (
     DeliveryBusyError,
     DeliveryRefusedError,
     DeliveryUnknownError,
 )
+from connectors.blobs import seconds_for
 from connectors.chat.telegram import content
-from connectors.chat.telegram.api import Call
+from connectors.chat.telegram.api import Call, Upload
 from connectors.chat.telegram.errors import (
     BusyError,
     LostError,
@@ -28,8 +31,9 @@ from runtime.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
+    from pathlib import Path
 
-    from actors.messages import Address
+    from actors.messages import Address, SentFile
     from connectors.chat.telegram.bot import Bot
     from connectors.chat.telegram.content import Params
     from connectors.chat.telegram.figures import TelegramFigures
@@ -43,6 +47,16 @@ SOON = 1.0
 
 UNREADABLE = ("parse entities", "entities_too_long", "unsupported start tag")
 """What Telegram says of markup that it cannot read."""
+
+NO_PICTURE = (
+    "photo_invalid_dimensions",
+    "photo_ext_invalid",
+    "image_process_failed",
+    "photo_save_file_invalid",
+    "voice_messages_forbidden",
+    "wrong file type",
+)
+"""What it says of a picture or sound that it does not show; it takes it as a file."""
 
 
 @dataclass(frozen=True)
@@ -143,13 +157,20 @@ class Speakers:
                 return bot
         raise DeliveryRefusedError(f"no bot of ours is in chat {chat}")
 
-    async def say(self, target: Target, params: Params, text: str) -> tuple[int, int]:
+    async def say(
+        self,
+        target: Target,
+        params: Params,
+        text: str,
+        file: tuple[SentFile, Path] | None = None,
+    ) -> tuple[int, int]:
         """Send a message; once more, where that helps, in plain text or to a new id.
 
         Args:
             target: by whom, and where.
             params: what is sent.
             text: the same without markup.
+            file: what it brings, and where its bytes lie.
 
         Returns:
             The chat's id, and the number of the message there.
@@ -159,30 +180,37 @@ class Speakers:
         """
         chat = target.chat
         try:
-            number = await self._send(target.bot, chat, params, text)
+            number = await self._send(target.bot, chat, params, text, file)
         except MovedError as error:
             # The old number of what it replies to means nothing in the new chat.
             kept = {k: v for k, v in params.items() if k != "reply_parameters"}
             await self.learn_move(chat, error.chat)
             chat = error.chat
-            number = await self._send(target.bot, chat, kept, text)
+            number = await self._send(target.bot, chat, kept, text, file)
         return chat, number
 
-    async def _send(self, bot: Bot, chat: int, params: Params, text: str) -> int:
+    async def _send(
+        self,
+        bot: Bot,
+        chat: int,
+        params: Params,
+        text: str,
+        file: tuple[SentFile, Path] | None,
+    ) -> int:
+        call = _call(bot, params | {"chat_id": chat}, file)
         try:
-            return await self._send_once(bot, params | {"chat_id": chat}, chat)
+            return await _send_once(bot, call, chat)
         except RefusedError as error:
-            if not error.says(*UNREADABLE):
+            if error.says(*UNREADABLE):
+                self.note_plain(bot, error)
+                params = content.plain(params, text)
+            elif file is not None and error.says(*NO_PICTURE):
+                LOG.warning("picture refused; sent as a file", why=str(error))
+                file = (msgspec.structs.replace(file[0], kind="document"), file[1])
+            else:
                 raise
-            self.note_plain(bot, error)
-        bare = content.plain(params, text) | {"chat_id": chat}
-        return await self._send_once(bot, bare, chat)
-
-    async def _send_once(self, bot: Bot, params: Params, chat: int) -> int:
-        call = Call(
-            method="sendMessage", params=params, timeout=bot.timeout, may_repeat=False
-        )
-        return (await bot.ask(call, Said, chat)).message_id
+        call = _call(bot, params | {"chat_id": chat}, file)
+        return await _send_once(bot, call, chat)
 
     def note_plain(self, bot: Bot, error: RefusedError) -> None:
         """Note that markup was refused, so that it is said as plain text."""
@@ -195,6 +223,28 @@ class Speakers:
             await self._moves.moved(old, new)
         except StoreError as error:
             LOG.warning("move not kept", chat=old, why=str(error))  # told again later
+
+
+def _call(bot: Bot, params: Params, file: tuple[SentFile, Path] | None) -> Call:
+    """Make the one request that says something."""
+    if file is None:
+        return Call(
+            method="sendMessage", params=params, timeout=bot.timeout, may_repeat=False
+        )
+    sent, path = file
+    way = content.way_of(sent)
+    return Call(
+        method=way.method,
+        params=params,
+        upload=Upload(way.field, path, sent.name, sent.media_type),
+        timeout=seconds_for(sent.size, bot.timeout),
+        silence=bot.timeout,
+        may_repeat=False,
+    )
+
+
+async def _send_once(bot: Bot, call: Call, chat: int) -> int:
+    return (await bot.ask(call, Said, chat)).message_id
 
 
 def prefixed(text: str, agent: str, bot: Bot) -> str:

@@ -16,7 +16,8 @@ import trio
 
 from actors.deliveries import Abilities
 from actors.errors import DeliveryBusyError, DeliveryError
-from connectors.chat.limits import LIMITS
+from connectors.blobs import bytes_of
+from connectors.chat.limits import LIMITS, takes_files
 from connectors.chat.seen import Seen
 from connectors.chat.telegram import content
 from connectors.chat.telegram.bot import Bot
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from actors.deliveries import Delivery, Draft, Typing
     from actors.transport import Ingress, Listening
+    from connectors.blobs import BlobFolder
     from connectors.chat.telegram.bookmarks import Bookmarks
     from connectors.chat.telegram.figures import TelegramCounters
     from connectors.chat.telegram.speaking import Target
@@ -73,6 +75,9 @@ class Surroundings:
     network: httpx.AsyncBaseTransport | None = None
     """What carries the requests; None is the network."""
 
+    blobs: BlobFolder | None = None
+    """Has the bytes of files that agents send."""
+
 
 class TelegramTransport:
     """The bots of one company; see the port.
@@ -103,6 +108,7 @@ class TelegramTransport:
             gates=given.gates,
             leases=given.leases,
         )
+        self._blobs = given.blobs
         self._typists = {agent: Typist(bot) for agent, bot in bots.items()}
         self._speakers = Speakers(self._shared)
         self._presence = TelegramPresence(self._speakers, self._shared.prints)
@@ -127,6 +133,7 @@ class TelegramTransport:
             typing_for=limits.typing_for,
             takes_back=True,
             draft_pace=config.draft_pace,
+            files=takes_files("telegram"),
         )
 
     @property
@@ -158,15 +165,17 @@ class TelegramTransport:
         target = await self._speakers.choose(delivery.agent, delivery.address)
         if delivery.id in self._said:
             return self._said[delivery.id]
-        text = prefixed(delivery.text, delivery.agent, target.bot)
+        text = prefixed(delivery.text, delivery.agent, target.bot).rstrip()
         params = content.message(
             delivery,
             text,
             topic=target.topic,
             reply_to=self._reply_to(delivery, target),
         )
+        file = delivery.file
+        brought = None if file is None else (file, bytes_of(self._blobs, file))
         with translated():
-            chat, number = await self._speakers.say(target, params, text)
+            chat, number = await self._speakers.say(target, params, text, brought)
         receipt = MessageName(chat, number, target.bot.agent).text
         self._said[delivery.id] = receipt
         while len(self._said) > MOST_SAID:

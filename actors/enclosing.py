@@ -1,0 +1,96 @@
+"""What goes out with an answer: files that its agent sends, each copied at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors.carried import NOTHING, Carried
+from actors.errors import ToolError
+from actors.messages import SentFile
+from actors.rules.actions import SendFile
+from actors.rules.confirming import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from actors.persona import Persona
+    from actors.rules.actions import Action
+    from actors.services import Services
+
+# Chosen: what the platforms take as one album; more is a folder, for which there are
+# archives.
+MOST_FILES = 10
+"""Files of one answer."""
+
+TOO_MANY = f"one answer may bring {MOST_FILES} files"
+NOT_ALLOWED = "this agent may not send files here without being asked"
+NO_FILES = "files cannot be sent here"
+
+
+class Sending(msgspec.Struct, frozen=True):
+    """What one turn sends."""
+
+    files: tuple[SentFile, ...] = ()
+    """What its tools were told to send."""
+
+    is_free: bool = False
+    """Whether it may send more by marks in its text: whoever has to ask before the
+    tool may run, or may not have it, has no way round."""
+
+
+NOTHING_SENT = Sending()
+
+
+async def enclose(
+    wants: Iterable[Action], sending: Sending, persona: Persona, services: Services
+) -> Carried:
+    """Copy what marks in an answer name.
+
+    Args:
+        wants: all that the answer asks for; only files count.
+        sending: what goes out already.
+        persona: whose folder.
+        services: who copies.
+    """
+    wanted = [each for each in wants if isinstance(each, SendFile)]
+    if not wanted:
+        return NOTHING
+    files: list[SentFile] = []
+    outcomes: list[Outcome] = []
+    for each in wanted:
+        try:
+            is_full = len(files) + len(sending.files) >= MOST_FILES
+            files.append(await _copy(each, sending, persona.name, services, is_full))
+        except ToolError as error:
+            refused = Outcome(kind="refused", what=each.path, why=str(error))
+            outcomes.append(refused)
+    return Carried(files=tuple(files), outcomes=tuple(outcomes))
+
+
+async def _copy(
+    wanted: SendFile,
+    sending: Sending,
+    agent: str,
+    services: Services,
+    is_full: bool,  # noqa: FBT001
+) -> SentFile:
+    enclosures = services.enclosures
+    if not sending.is_free:
+        raise ToolError(NOT_ALLOWED)
+    if enclosures is None:
+        raise ToolError(NO_FILES)
+    if is_full:
+        raise ToolError(TOO_MANY)
+    return await enclosures.enclose(
+        agent, wanted.path, show_as=wanted.kind, caption=wanted.caption
+    )
+
+
+def with_files(carried: Carried, sending: Sending) -> Carried:
+    """Put what tools were told to send before what the text names; each once."""
+    if not (sending.files or carried.files):
+        return carried
+    each_once = dict.fromkeys((*sending.files, *carried.files))
+    return msgspec.structs.replace(carried, files=tuple(each_once)[:MOST_FILES])
