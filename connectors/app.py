@@ -37,8 +37,7 @@ from connectors.model_checks import find_zone
 from connectors.personas import Personas
 from connectors.posting import make_receivers
 from connectors.servers import sources_spec
-from connectors.show import written
-from connectors.show import Way
+from connectors.show import Way, written
 from connectors.steward import Source as Guided
 from connectors.steward import steward_spec
 from connectors.stock import Stock, open_stock

@@ -8,24 +8,20 @@ not stand open. Each complaint names its place.
 from __future__ import annotations
 
 import importlib
-import tempfile
 from collections.abc import Callable
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from actors.rules.safe_tools import OF_COLLEAGUES
 from actors.rules.skills import USE_SKILL
 from actors.rules.tool_names import JOINT, SERVER
 from connectors.access_checks import check_access
-from connectors.blobs import folder_of
 from connectors.busy_checks import check_busy
 from connectors.config import (
     AppConfig,
     HttpConfig,
     TerminalConfig,
 )
-from connectors.fetch.addresses import read_allowed
 from connectors.group_checks import (
     check_collaboration,
     check_groups,
@@ -37,7 +33,6 @@ from connectors.hook_checks import check_hooks
 from connectors.memory_config import HASHING, OFF
 from connectors.model_checks import (
     Way,
-    check_address,
     check_budgets,
     check_models,
     check_routing,
@@ -54,6 +49,12 @@ from connectors.platform_checks import PLATFORMS, check_platforms
 from connectors.quiet_checks import check_quiet
 from connectors.servers_file import with_servers_file
 from connectors.standing import check_autonomous
+from connectors.tool_checks import (
+    check_fetch,
+    check_readable,
+    check_web_search,
+    check_workspace,
+)
 from connectors.web_checks import check_door, check_web
 from connectors.web_config import WebConfig
 from connectors.webhook_checks import check_webhooks
@@ -63,6 +64,7 @@ from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from actors.config import AgentConfig
     from actors.prompt_config import ContextConfig
@@ -91,9 +93,6 @@ CheckTools = Callable[[AppConfig, "Mapping[str, str]"], "Iterable[Complaint]"]
 WithBrought = Callable[
     ["Settings[AppConfig]", "Mapping[str, str]"], "Settings[AppConfig]"
 ]
-
-
-OF_THE_KERNEL = (Path("/proc"), Path("/sys"), Path("/dev"))
 
 
 def load_app(path: Path, environment: Mapping[str, str]) -> Settings[AppConfig]:
@@ -295,67 +294,6 @@ def check_persona(
     for name in sorted({*unknown_files(folder)}.difference(read)):
         text = f"{folder / name} is read by nobody"
         yield Complaint(way, text, close_to(name, FILES.values()), is_warning=True)
-
-
-def check_workspace(app: AppConfig) -> Iterator[Complaint]:
-    """Check that agents do not work in a folder that holds the database."""
-    folder, database = Path(app.workspace.path), Path(app.store.path)
-    if database.resolve().is_relative_to(folder.resolve()):
-        text = f"{folder} holds the database ({database})"
-        hint = "give the workspaces a folder of their own, for example var/workspace"
-        yield Complaint(("workspace", "path"), text, hint)
-    copies = folder_of(app)
-    if copies.resolve().is_relative_to(folder.resolve()):
-        text = f"{folder} holds the copies of files that agents send ({copies})"
-        hint = "give them a folder of their own, or leave files.path empty"
-        yield Complaint(("files", "path"), text, hint)
-
-
-def check_readable(paths: tuple[Path, ...]) -> Iterator[Complaint]:
-    """Check what all programs may read.
-
-    Why: with these no sandbox holds in its own trial, so that none would be in force,
-    or programs would see what it hides.
-    """
-    of_each_program = Path(tempfile.gettempdir()).resolve()
-    for index, path in enumerate(paths):
-        way: Way = ("sandbox", "readable", index)
-        real = path.resolve()
-        if not real.exists():
-            hint = "the path starts at the folder of the settings file"
-            yield Complaint(way, f"there is no file or folder {path}", hint)
-        elif of_each_program.is_relative_to(real):
-            text = f"{path} holds {of_each_program}, of which each program has its own"
-            yield Complaint(way, text, "name the folders in it that are needed")
-        elif any(real.is_relative_to(each) for each in OF_THE_KERNEL):
-            text = f"{path} tells of other programs, Callboard with its secrets among"
-            yield Complaint(way, f"{text} them", "take it out")
-
-
-def check_fetch(app: AppConfig) -> Iterator[Complaint]:
-    """Check the exceptions from what may be fetched."""
-    for index, entry in enumerate(app.fetch.allow):
-        try:
-            read_allowed(entry)
-        except ValueError as error:
-            hint = 'for example "10.1.0.0/16", "10.1.2.3" or "search.lan:8080"'
-            yield Complaint(("fetch", "allow", index), str(error), hint)
-
-
-def check_web_search(app: AppConfig) -> Iterator[Complaint]:
-    """Check that the search engine can be asked."""
-    search = app.web_search
-    has_key = search.api_key is not None
-    if search.kind == "brave" and not has_key:
-        hint = 'add api_key = { env = "BRAVE_API_KEY" }'
-        yield Complaint(("web_search",), "Brave asks for a key", hint)
-    if search.kind == "searxng" or (search.kind == "brave" and search.base_url):
-        yield from check_address(
-            ("web_search", "base_url"),
-            search.base_url,
-            has_key=has_key,
-            example="http://127.0.0.1:8888",
-        )
 
 
 def check_memory(app: AppConfig) -> Iterator[Complaint]:

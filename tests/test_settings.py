@@ -10,7 +10,8 @@ import pytest
 
 from connectors.model_checks import is_loopback
 from connectors.notebook import bug_file_of
-from connectors.settings import TOOL_NAMES, check_readable, load_app
+from connectors.settings import TOOL_NAMES, load_app
+from connectors.tool_checks import check_readable
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:

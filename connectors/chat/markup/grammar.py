@@ -24,8 +24,8 @@ MOST_PIPES = 64
 
 Why: markdown-it fills short rows with empty cells, so that 8 KB took 1.3 s."""
 
-# Why from the beginning of a line: begun anywhere, a line without pipes was looked at as
-# often as it has characters, and 60 KB took 17 s.
+# Why from the beginning of a line: begun anywhere, a line without pipes was looked at
+# as often as it has characters, and 60 KB took 17 s.
 TOO_WIDE = re.compile(rf"^(?:[^|\n]*\|){{{MOST_PIPES}}}", re.MULTILINE)
 LONGEST_SCHEME = len("-https")
 SCHEME = re.compile(r"(?:^|[^A-Za-z0-9+.-])(https?)$", re.IGNORECASE)
