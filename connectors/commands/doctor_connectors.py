@@ -25,6 +25,7 @@ from connectors.commands.doctor_web import web_probe
 from connectors.config import HttpConfig, TerminalConfig
 from connectors.discord_config import DiscordConfig
 from connectors.matrix_config import MatrixConfig
+from connectors.page_config import PageConfig
 from connectors.slack_config import SlackConfig
 from connectors.telegram_config import TelegramConfig
 from connectors.web_config import WebConfig
@@ -69,7 +70,7 @@ def probes_of(
     match config:
         case TerminalConfig():
             yield Probe(ABOUT, place, partial(at_terminal, place))
-        case HttpConfig():
+        case HttpConfig() | PageConfig():
             yield Probe(ABOUT, place, partial(look_at_door, place, config))
         case DiscordConfig():
             yield from discord_probes(name, config, transport)
@@ -105,7 +106,7 @@ async def at_terminal(place: str) -> list[Finding]:
     return [Finding("ok", ABOUT, f"{place}: used by `callboard chat`")]
 
 
-async def look_at_door(place: str, config: HttpConfig) -> list[Finding]:
+async def look_at_door(place: str, config: HttpConfig | PageConfig) -> list[Finding]:
     """See whether our port is free, or held by a Callboard that runs."""
     who = partial(who_listens, place, f"{config.host}:{config.port}")
     return await look_at_port(place, config.host, config.port, who)

@@ -15,6 +15,7 @@ import trio
 from actors.deliveries import Delivery
 from connectors.bridge import Bridge
 from connectors.page_config import PageConfig
+from connectors.web.operations import Operations
 from connectors.web.page.figures import PageCounters, PageFigures
 from connectors.web.page.login_rows import LINK, Link, entry, new_token, row_id
 from connectors.web.page.logins import Logins
@@ -220,6 +221,12 @@ async def reading(
         nursery.cancel_scope.cancel()
 
 
+async def all_is_well() -> tuple[str, ...]:
+    """Have no reason why it should not be ready."""
+    await trio.lowlevel.checkpoint()
+    return ()
+
+
 def nothing_inside() -> Inside:
     """Give nothing to look at: views of tests bring their own."""
     return cast("Inside", None)
@@ -244,6 +251,7 @@ async def open_page(
         figures=PageFigures(PageCounters(metrics), "page"),
         logins=Logins("page", config, store, clock, secrets.token_bytes),
         inside=nothing_inside,
+        operations=Operations(metrics.render, metrics.content_type, all_is_well),
         views=lambda: views,
         templates=templates,
     )

@@ -68,6 +68,26 @@ get_eliza() {
     "$client@$version" "$socket@4"
 }
 
+get_chromium() {
+  # Debian's own browser, and what drives it, which brings none along.
+  local driver='playwright-core' version='1.65.1'
+  local there=".live/node_modules/$driver/package.json"
+  if ! { [[ -f $there ]] && grep -q "\"version\": \"$version\"" "$there"; }; then
+    npm install --prefix .live --no-audit --no-fund --silent "$driver@$version"
+  fi
+  if command -v chromium > /dev/null; then
+    return
+  fi
+  if ! command -v apt-get > /dev/null || ((EUID != 0)); then
+    echo 'tests/live/setup.sh: chromium is missing; install it.' >&2
+    exit 1
+  fi
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    chromium > /dev/null
+}
+
 get_promtool
 get_aimock
 get_eliza
+get_chromium

@@ -32,7 +32,7 @@ async def test_every_answer_carries_the_policy(path: str, status: int) -> None:
         assert response.status_code == status
         assert response.headers["content-security-policy"] == POLICY
         assert response.headers["x-content-type-options"] == "nosniff"
-        assert response.headers["referrer-policy"] == "no-referrer"
+        assert response.headers["referrer-policy"] == "same-origin"
         assert response.headers["cross-origin-opener-policy"] == "same-origin"
         assert response.headers["cache-control"] == "no-store"
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from connectors.bridge import Bridge
     from connectors.page_config import PageConfig
+    from connectors.web.operations import Operations
     from connectors.web.page.views import Inside
     from runtime.clock import Clock
     from runtime.metrics import Metrics
@@ -57,6 +58,11 @@ class Given(Protocol):
         ...
 
     @property
+    def operations(self) -> Operations:
+        """What `/readyz` shows."""
+        ...
+
+    @property
     def inside(self) -> Callable[[], Inside] | None:
         """What views look at, as soon as all of it is there."""
         ...
@@ -86,5 +92,6 @@ def make_transport(name: str, config: PageConfig, given: Given) -> PageTransport
         figures=PageFigures(cast("PageCounters", counters), name),
         logins=Logins(name, config, given.store, given.clock, secrets.token_bytes),
         inside=given.inside,
+        operations=given.operations,
     )
     return PageTransport(name, config, surroundings)

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 
 from actors.ingress import RefusedAttempt
 from connectors.web.errors import ApiError
+from connectors.web.operations import operation_routes
 from connectors.web.page.chat_routes import ChatRoutes
 from connectors.web.page.front import Routes, Visit, refusal
 from connectors.web.page.login_routes import LoginRoutes
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp
 
+    from connectors.web.operations import Operations
     from connectors.web.page.chat import Chat
     from connectors.web.page.front import Front
     from connectors.web.page.messages import Message
@@ -39,6 +41,11 @@ if TYPE_CHECKING:
 
 class Given(Protocol):
     """What the company gives."""
+
+    @property
+    def operations(self) -> Operations:
+        """What `/readyz` shows."""
+        ...
 
     @property
     def inside(self) -> Callable[[], Inside]:
@@ -75,6 +82,8 @@ async def make_site(front: Front, chat: Chat, given: Given) -> ASGIApp:
         *LoginRoutes().routes(routes),
         *ChatRoutes(chat, streams).routes(routes),
     ]
+    # For `callboard doctor`, and whoever watches the process; the figures are not.
+    found += operation_routes(given.operations, front.bridge, nobody)[:2]
     for view in views:
         found += ViewRoutes(view, inside, streams).routes(routes)
 
@@ -98,3 +107,7 @@ async def make_site(front: Front, chat: Chat, given: Given) -> ASGIApp:
         front.refused(RefusedAttempt(reason))
 
     return Shield(app, front.config, refused)
+
+
+def nobody(_request: Request) -> None:
+    """Refuse nobody: health and readiness are for whoever asks from this machine."""

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from actors.transport import Ingress
     from connectors.bridge import Bridge
     from connectors.page_config import PageConfig
+    from connectors.web.operations import Operations
     from connectors.web.page.figures import PageFigures
     from connectors.web.page.logins import Logins
     from connectors.web.page.talk import News, Writes
@@ -78,6 +79,7 @@ class Surroundings:
 
     figures: PageFigures
     logins: Logins
+    operations: Operations
     inside: Callable[[], Inside]
     views: Callable[[], tuple[View, ...]] = all_views
     """Called at the first request."""
