@@ -16,22 +16,42 @@ const callboard = {
     callboard.match(own, fresh);
   },
 
+  // What has an id is found again wherever it stands now, so that a row that comes or
+  // goes leaves the others, and the focus in them, as they are.
   match(old, fresh) {
-    const there = Array.from(old.childNodes);
     const wanted = Array.from(fresh.childNodes);
-    wanted.forEach((node, index) => {
-      const own = there[index];
-      if (own === undefined) {
-        old.append(document.importNode(node, true));
-      } else if (!callboard.alike(own, node)) {
-        own.replaceWith(document.importNode(node, true));
-      } else if (own.nodeType !== Node.ELEMENT_NODE) {
-        if (own.data !== node.data) own.data = node.data;
+    const names = new Set(wanted.map((node) => node.id).filter(Boolean));
+    const known = new Map();
+    for (const child of old.children) if (child.id) known.set(child.id, child);
+    let here = old.firstChild;
+    for (const node of wanted) {
+      while (here !== null && here.id && !names.has(here.id)) here = callboard.drop(here);
+      const there = node.id ? known.get(node.id) : callboard.next(here, node);
+      if (there && callboard.alike(there, node)) {
+        while (!there.id && here !== there) here = callboard.drop(here);
+        if (there !== here) old.insertBefore(there, here);
+        if (there.nodeType === Node.ELEMENT_NODE) callboard.become(there, node);
+        else if (there.data !== node.data) there.data = node.data;
+        here = there.nextSibling;
       } else {
-        callboard.become(own, node);
+        old.insertBefore(document.importNode(node, true), here);
       }
-    });
-    for (const node of there.slice(wanted.length)) node.remove();
+    }
+    while (here !== null) here = callboard.drop(here);
+  },
+
+  // Of those without an id, the next one that is alike, and before any with an id.
+  next(here, node) {
+    if (node.nodeType !== Node.ELEMENT_NODE) return here;
+    let found = here;
+    while (found !== null && !found.id && !callboard.alike(found, node)) found = found.nextSibling;
+    return found;
+  },
+
+  drop(node) {
+    const next = node.nextSibling;
+    node.remove();
+    return next;
   },
 
   alike(one, other) {
