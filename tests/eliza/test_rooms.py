@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from connectors.web.eliza.perspective import own_id
-from tests.fakes.backstage import Told
 from tests.fakes.eliza import ANNA, API, BEN, ZERO, ZOE, open_web
 
 
@@ -65,8 +64,7 @@ async def test_a_group_is_a_channel_for_the_agents_of_a_server() -> None:
 
 
 async def test_the_words_of_a_group_are_deleted_for_everybody() -> None:
-    told = {f"callboard/agents/{name}/sessions": Told() for name in ("anna", "ben")}
-    async with open_web(actors=told) as bed:
+    async with open_web() as bed:
         channel = await bed.channel(ZOE, ANNA, BEN)
         await bed.say(channel, "hello")
         cleared = await bed.ask("DELETE", f"/api/memory/groups/{ZERO}/memories")

@@ -5,71 +5,17 @@
 
 from __future__ import annotations
 
-import asyncio  # noqa: TID251  its clients live there
 import json
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-import socketio
 
 from connectors.web_config import WebConfig, WebKeyConfig
 from runtime.secret import Secret
-from tests.fakes.eliza import ANNA, SAM, ZERO, ZOE, WebBed, draft, open_web
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+from tests.fakes.eliza import ANNA, SAM, ZERO, ZOE, draft, open_web
+from tests.fakes.eliza_client import client_of, on
 
 CLIENT_ID = "33333333-3333-3333-3333-333333333333"
-
-
-class Client:
-    """A client of Socket.IO, on the bridge's loop; hears everything."""
-
-    def __init__(self, bed: WebBed) -> None:
-        self.bed = bed
-        self.heard: list[tuple[str, Any]] = []
-        self.sio: Any = None
-
-    async def connect(self, entity: str) -> None:
-        self.sio = socketio.AsyncClient(reconnection=False)
-        self.sio.on("*", self._hear)
-        auth = {"entityId": entity}
-        ways = ["websocket"]
-        await self.sio.connect(self.bed.url, auth=auth, transports=ways)
-
-    async def _hear(self, event: str, payload: Any) -> None:
-        self.heard.append((event, payload))
-
-    async def emit(self, event: str, payload: Any) -> None:
-        await self.sio.emit(event, payload)
-
-    async def close(self) -> None:
-        await self.sio.disconnect()
-
-    async def next(self, event: str) -> Any:
-        """Wait for the next event of a kind."""
-        async with asyncio.timeout(5):
-            while True:
-                for index, (name, payload) in enumerate(self.heard):
-                    if name == event:
-                        del self.heard[: index + 1]
-                        return payload
-                await asyncio.sleep(0.01)
-
-
-@asynccontextmanager
-async def client_of(bed: WebBed, entity: str = ZOE) -> AsyncGenerator[Client]:
-    client = Client(bed)
-    await bed.bridge.call(client.connect, entity)
-    try:
-        yield client
-    finally:
-        await bed.bridge.call(client.close)
-
-
-async def on(bed: WebBed, fn: Callable[..., Awaitable[Any]], *args: Any) -> Any:
-    return await bed.bridge.call(fn, *args)
 
 
 def sending(channel: str, text: str) -> dict[str, Any]:
@@ -162,7 +108,7 @@ async def test_a_channel_is_made_by_who_speaks_first_and_nonsense_is_refused() -
             assert (await on(bed, zoe.next, "messageError"))["error"]
         await on(bed, zoe.emit, "subscribe_logs", {})
         told = await on(bed, zoe.next, "log_subscription_confirmed")
-        assert told["subscribed"] is False
+        assert told["subscribed"] is True
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from actors import names, staff_rows
 from actors.config import AgentConfig, LimitsConfig
 from actors.memory_config import MemoryConfig
 from actors.memory_kit import MemoryKit, MemoryMetrics
 from actors.metrics import LineMetrics
 from actors.persona import Persona
 from actors.roster import Roster, Settled
+from actors.rules.hiring import Hiring
 from actors.rules.routes import routing_table
 from actors.services import Furnishing, InForce, Services
 from actors.session_config import SessionConfig
+from actors.staff_rows import Conducted
+from actors.staffing import Conduct
 from connectors.web.backstage import Backstage
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
@@ -21,6 +25,7 @@ from runtime.metrics import Metrics
 
 if TYPE_CHECKING:
     from actors.ports import Speaker, Transcriber
+    from actors.rules.hired import Terms
     from runtime.memory_store import MemoryStore
     from runtime.ref import ActorRef
 
@@ -38,6 +43,9 @@ class FakeCompany:
 
     settings: dict[str, str] = field(default_factory=dict[str, str])
     session_scope: Any = "chat"
+    conductor: str = ""
+    """Who of them leads the others."""
+
     transcriber: Transcriber | None = None
     speaker: Speaker | None = None
     ends: int = 0
@@ -46,6 +54,8 @@ class FakeCompany:
     def __post_init__(self) -> None:
         """Make what is kept over questions."""
         clock, metrics = SystemClock(), Metrics()
+        for name in self.names:
+            self.actors.setdefault(names.sessions(name), Told())
         self.services = Services(
             store=self.store,
             clock=clock,
@@ -60,7 +70,10 @@ class FakeCompany:
             ),
             redact=lambda text: text.replace(SECRET, "***"),
         )
-        agents = {name: AgentConfig() for name in self.names}
+        agents = {
+            name: AgentConfig(is_conductor=name == self.conductor, model="main")
+            for name in self.names
+        }
         personas = tuple(Persona(name, config) for name, config in agents.items())
         self.roster = Roster(Settled(personas, routing_table(agents)))
 
@@ -94,3 +107,33 @@ class Told:
     def tell(self, message: object) -> None:
         """Keep it."""
         self.messages.append(message)
+
+
+class FakeStaff:
+    """Stands for who says who works here: decides by the rules, and reads the rows.
+
+    Args:
+        company: which it is.
+        terms: what the settings grant.
+    """
+
+    def __init__(self, company: FakeCompany, terms: Terms) -> None:
+        self._company = company
+        self._terms = terms
+
+    async def ask(self, message: object, **_: object) -> object:
+        """Answer as `Staff` does."""
+        rows = await staff_rows.read(self._company.store)
+        if isinstance(message, Conduct):
+            known = {name: stored.agent for name, stored in rows.agents.items()}
+            decided = Hiring(message.maker, self._terms, known).decide(message.wishes)
+            entries = tuple(
+                staff_rows.as_entry(staff_rows.AGENT, name, row, rows.version(name))
+                for name, row in decided.agents.items()
+            )
+            return Conducted(entries, (), decided.outcomes)
+        active = [x for x, each in rows.agents.items() if each.agent.is_active]
+        own = [each.name for each in self._company.roster.settled.personas]
+        here = [each for each in own if each not in rows.at_rest]
+        self._company.names = (*here, *active)
+        return None

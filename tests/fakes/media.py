@@ -111,3 +111,31 @@ class FakeTranscriber:
 
     async def aclose(self) -> None:
         """Do nothing."""
+
+
+class FakeSpeaker:
+    """Speaks texts as their own bytes.
+
+    Args:
+        answer: what it gives instead, or raises; None: the text.
+    """
+
+    media_type = "audio/mpeg"
+    max_chars = 100
+
+    def __init__(self, answer: bytes | Exception | None = None) -> None:
+        self._answer = answer
+        self.asked: list[tuple[str, str]] = []
+        """Texts and voices."""
+
+    async def speak(self, text: str, voice: str = "") -> bytes:
+        """Give the recording, or raise."""
+        await trio.lowlevel.checkpoint()
+        self.asked.append((text, voice))
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return text.encode() if self._answer is None else self._answer
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+        await trio.lowlevel.checkpoint()

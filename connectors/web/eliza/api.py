@@ -14,12 +14,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from connectors.web.eliza.agent_routes import AgentRoutes
+from connectors.web.eliza.audio_routes import AudioRoutes
 from connectors.web.eliza.channel_routes import ChannelRoutes
 from connectors.web.eliza.desk import WINDOW, Desk, Front, cors
 from connectors.web.eliza.errors import refuse
 from connectors.web.eliza.job_routes import JobRoutes
+from connectors.web.eliza.log_routes import LogRoutes
 from connectors.web.eliza.memory_routes import MemoryRoutes
 from connectors.web.eliza.message_routes import MessageRoutes
+from connectors.web.eliza.program_routes import ProgramRoutes
 from connectors.web.eliza.rates import Rate
 from connectors.web.eliza.room_routes import RoomRoutes
 from connectors.web.eliza.run_routes import RunRoutes
@@ -28,7 +31,6 @@ from connectors.web.eliza.server_routes import ServerRoutes
 from connectors.web.eliza.session_routes import SessionRoutes
 from connectors.web.eliza.upload_routes import UploadRoutes
 from connectors.web.errors import ApiError
-from runtime import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,16 +67,19 @@ def make_api(parts: Parts, further: Sequence[BaseRoute]) -> ASGIApp:
     sessions = SessionRoutes(parts.sessions, parts.channels, history, saying, started)
     routes: list[BaseRoute] = [
         *ServerRoutes(parts.channels).routes(desk),
-        *ChannelRoutes(parts.channels, history).routes(desk),
-        *MessageRoutes(parts.channels, parts.speech).routes(desk),
+        *ChannelRoutes(parts.channels, history, parts.forgetting).routes(desk),
+        *MessageRoutes(parts.channels, parts.speech, parts.forgetting).routes(desk),
         *files.routes(desk),
         *saying.routes(desk),
         *sessions.routes(desk),
         *JobRoutes(parts.jobs, parts.awaiting).routes(desk),
         *RoomRoutes(parts).routes(desk),
         *MemoryRoutes(parts).routes(desk),
+        *AudioRoutes(parts).routes(desk),
+        *LogRoutes(parts.logs, parts.channels).routes(desk),
         *RunRoutes(parts).routes(desk),
-        *AgentRoutes(parts.channels, __version__, started).routes(desk),
+        *AgentRoutes(parts.employing).routes(desk),
+        *ProgramRoutes(parts.channels, parts.backstage, started).routes(desk),
         *further,
     ]
     app = Starlette(

@@ -110,6 +110,17 @@ class SubmitAsked(Struct, frozen=True):
     metadata: Json | None = None
 
 
+class ActionChange(Struct, frozen=True):
+    """`PATCH /action/:id`."""
+
+    content: Annotated[str, Meta(max_length=1_000_000)] | None = None
+    author_id: Uuid | None = None
+    in_reply_to_message_id: Uuid | None = None
+    source_type: Annotated[str, Meta(max_length=200)] = ""
+    raw_message: Json | None = None
+    metadata: Json | None = None
+
+
 class ExternalAsked(Struct, frozen=True):
     """One message of `POST /ingest-external`."""
 
@@ -196,6 +207,44 @@ class WorldAsked(Struct, frozen=True):
     message_server_id: Uuid | None = None
     metadata: Json | None = None
     settings: Json | None = None
+
+
+class SpeechAsked(Struct, frozen=True):
+    """`POST /audio/:agent/speech/…` and `/audio-messages/synthesize`, in JSON."""
+
+    text: Annotated[str, Meta(max_length=100_000)] = ""
+    message_id: Uuid | None = None
+    voice: Annotated[str, Meta(pattern=r"^[\w. :/-]{0,64}$")] = ""
+    room_id: Uuid | None = msgspec.field(default=None, name="channel_id")
+    """`read` calls a room a channel."""
+
+    entity_id: Uuid | None = None
+    user_name: Annotated[str, Meta(max_length=200)] = ""
+    name: Annotated[str, Meta(max_length=200)] = ""
+
+
+class LogsAsked(Struct, frozen=True):
+    """`GET` or `POST /server/logs`."""
+
+    since: int | str | None = None
+    level: Annotated[str, Meta(max_length=20)] = "all"
+    agent_name: Annotated[str, Meta(max_length=200)] = "all"
+    agent_id: Annotated[str, Meta(max_length=200)] = ""
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+
+
+class LogGiven(Struct, frozen=True, rename="camel"):
+    """One line that a client wants in the log."""
+
+    level: Literal["debug", "info", "warn", "error"]
+    message: Annotated[str, Meta(min_length=1, max_length=8_192)]
+    source: Annotated[str, Meta(max_length=200)] = ""
+
+
+class LogsGiven(Struct, frozen=True):
+    """`POST /server/logs` with lines."""
+
+    logs: Annotated[tuple[LogGiven, ...], Meta(max_length=100)]
 
 
 class SyncedChannel(Struct, frozen=True, rename="camel"):

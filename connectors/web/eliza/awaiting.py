@@ -76,6 +76,19 @@ class Awaiting:
         Raises:
             ApiError: it was not taken, nobody hears it, or there is no answer.
         """
+        posted, answer = await self.answer(request, said, post)
+        shown: Json = {"userMessage": message_shown(posted.message)}
+        shown["agentResponse"] = content_of(answer)
+        return both(shown | beside, 201)
+
+    async def answer(
+        self, request: Request, said: Said, post: Post
+    ) -> tuple[Posted, str]:
+        """Say something, and give the text of its whole answer.
+
+        Raises:
+            ApiError: it was not taken, nobody hears it, or there is no answer.
+        """
         async with self._asked(request, said, post, is_live=False) as (
             posted,
             exchange,
@@ -84,9 +97,7 @@ class Awaiting:
                 await exchange.wait_news()
             if exchange.failure is not None:
                 raise exchange.failure
-            shown: Json = {"userMessage": message_shown(posted.message)}
-            shown["agentResponse"] = content_of(exchange.text)
-            return both(shown | beside, 201)
+            return posted, exchange.text
 
     async def stream(self, request: Request, said: Said, post: Post) -> Response:
         """Say something and stream the answer as server-sent events.

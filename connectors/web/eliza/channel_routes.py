@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from connectors.web.eliza.channels import Channels
     from connectors.web.eliza.desk import Call, Desk
+    from connectors.web.eliza.forgetting import Forgetting
     from connectors.web.eliza.history import History
     from connectors.web.eliza.keys import Caller
     from connectors.web.eliza.shapes import Json, Message
@@ -35,10 +36,14 @@ class ChannelRoutes:
     Args:
         channels: asked on the kernel's side only.
         history: what was said in them; likewise.
+        forgetting: likewise.
     """
 
-    def __init__(self, channels: Channels, history: History) -> None:
+    def __init__(
+        self, channels: Channels, history: History, forgetting: Forgetting
+    ) -> None:
         self._channels = channels
+        self._forgetting = forgetting
         self._history = history
 
     def routes(self, desk: Desk) -> list[BaseRoute]:
@@ -138,8 +143,14 @@ class ChannelRoutes:
         return ok(channel_shown(await call.ask(change)))
 
     async def drop(self, call: Call) -> Response:
-        """Delete a channel."""
-        await call.ask(self._channels.drop, call.caller, call.id("channel"))
+        """Delete a channel; agents forget what was said there."""
+
+        async def drop() -> None:
+            channel = self._channels.channel(call.caller, call.id("channel"))
+            await self._forgetting.clear_for_all(channel)
+            await self._channels.drop(call.caller, channel.id)
+
+        await call.ask(drop)
         return gone()
 
     async def title(self, call: Call) -> Response:

@@ -143,7 +143,13 @@ class Desk:
         self.front = front
 
     def route(
-        self, method: str, path: str, scope: Scope | None, handle: Handle
+        self,
+        method: str,
+        path: str,
+        scope: Scope | None,
+        handle: Handle,
+        *,
+        takes_files: bool = False,
     ) -> Route:
         """Make a route.
 
@@ -152,10 +158,12 @@ class Desk:
             path: as starlette writes it.
             scope: what the key must allow; None: anybody may ask, without any key.
             handle: answers.
+            takes_files: whether it reads forms with files by itself.
         """
-        is_upload = path.endswith("/upload-media")
 
         async def endpoint(request: Request) -> Response:
+            media = request.headers.get("content-type", "")
+            is_upload = takes_files and "json" not in media.lower()
             return await self._serve(request, scope, handle, is_upload=is_upload)
 
         return Route(path, endpoint, methods=[method])

@@ -17,11 +17,11 @@ from actors.notes import KeepFact, KeepLog, LearnLesson, SetState, Summarise
 from actors.remembering import Remembered
 from actors.rules import notes
 from actors.rules.keys import SessionKey, chat_partition
-from actors.rules.scopes import AGENT
 from actors.rules.secrets import redacted
 from connectors.web.eliza.errors import wrong
+from connectors.web.eliza.keys import Caller
 from connectors.web.eliza.memories import MOST_PEOPLE, Look, batches
-from connectors.web.eliza.memory_shapes import ALL_KINDS
+from connectors.web.eliza.memory_shapes import ALL_KINDS, origin
 from connectors.web.errors import ApiError
 from runtime.fact_rows import ForgetFacts
 from runtime.messages import Keyed
@@ -32,11 +32,16 @@ if TYPE_CHECKING:
     from connectors.web.backstage import Backstage
     from connectors.web.eliza.channels import Channels
     from connectors.web.eliza.history import History
-    from connectors.web.eliza.keys import Caller
     from connectors.web.eliza.memories import Memories
-    from connectors.web.eliza.shapes import Channel
+    from connectors.web.eliza.shapes import Channel, Message
     from runtime.fact_rows import FactChange, SaveFact, StoredFact
     from runtime.store import Store
+
+EVERYBODY = Caller("")
+"""Who is shown everything."""
+
+PERSON = "person:"
+"""How scopes begin in which somebody's own memory is kept, wherever they told it."""
 
 PAGE = 200
 
@@ -51,6 +56,7 @@ class Forgetting:
         connector: its name.
         channels: whose rooms are meant.
         history: what was said there.
+        memories: reads what is remembered.
         store: the database.
         backstage: who is told of it.
     """
@@ -60,12 +66,14 @@ class Forgetting:
         connector: str,
         channels: Channels,
         history: History,
+        memories: Memories,
         store: Store,
         backstage: Backstage,
     ) -> None:
         self._connector = connector
         self._channels = channels
         self._history = history
+        self._memories = memories
         self._store = store
         self._backstage = backstage
 
@@ -107,30 +115,63 @@ class Forgetting:
         change = ForgetFacts(agent=fact.agent, scopes=(fact.scope,), ids=(fact.id,))
         await self._commit((change,))
 
-    async def clear(
-        self, caller: Caller, memories: Memories, agent_id: str, room: Channel
-    ) -> int:
+    async def clear(self, caller: Caller, agent_id: str, room: Channel) -> int:
         """Have an agent forget a room, as far as somebody may see what it remembers.
+
+        What people told it in private is forgotten if it was there that they did.
 
         Returns:
             How many facts and messages that were.
 
         Raises:
+            ApiError: 404: no such agent; 503: it is not up.
             StoreError: the disk fails; some of it may be left.
         """
         agent = self._channels.need_agent(agent_id)
-        whose = await memories.scopes_in(caller, room)
-        count = await self._count(memories, agent_id, room, whose)
-        services = self._backstage.services
-        part = chat_partition(self._connector, room.id)
-        for some in batches(each for each in whose if each != AGENT):
-            marks = marked(agent, some, part, services.ids.new())
-            change = ForgetFacts(agent=agent, scopes=some)
-            at = services.clock.wall()
-            await self._store.commit(Commit(at=at, facts=(change,), entries=marks))
-        await self._channels.note_forgotten(room.id, agent_id)
+        whose = await self._memories.scopes_in(caller, room)
+        own = tuple(each for each in whose if not each.startswith(PERSON))
+        others = tuple(each for each in whose if each.startswith(PERSON))
+        known = await self._facts(agent_id, own)
+        told = [
+            each for each in await self._facts(agent_id, others) if is_of(each, room)
+        ]
+        count = len(known) + len(told) + await self._count_said(agent_id, room)
         await self.end_conversations(agent, room)
+        for some in batches(own):
+            await self._forget_all(agent, some, room)
+        await self._forget_some(agent, told)
+        await self._channels.note_forgotten(room.id, agent_id)
         return count
+
+    async def clear_for_all(self, room: Channel) -> int:
+        """Have all agents in a room forget it; count what that was.
+
+        Raises:
+            ApiError: as `clear`.
+            StoreError: likewise.
+        """
+        agents = self._channels.agents
+        inside = [each for each in room.participants if agents.name(each)]
+        return sum([await self.clear(EVERYBODY, each, room) for each in inside])
+
+    async def of_message(self, room: Channel, message: Message) -> None:
+        """Have agents forget what they have taken note of because of a message.
+
+        Only while the message's row is kept: some days after it was answered.
+
+        Raises:
+            StoreError: the disk fails; some of it may be left.
+        """
+        row = await self._store.answered(self._connector, message.id)
+        if row is None:
+            return
+        whose = await self._memories.scopes_in(EVERYBODY, room)
+        for agent_id in room.participants:
+            agent = self._channels.agents.name(agent_id)
+            if agent:
+                known = await self._facts(agent_id, whose)
+                found = [x for x in known if origin(x).message == row.message.id]
+                await self._forget_some(agent, found)
 
     async def end_conversations(self, agent: str, room: Channel) -> None:
         """Have an agent begin anew in a room, whoever it spoke with there.
@@ -149,21 +190,36 @@ class Forgetting:
             if await self._store.read(key.text, 0, 1):
                 sessions.tell(Keyed(key.text, EndNow()))
 
-    async def _count(
-        self,
-        memories: Memories,
-        agent_id: str,
-        room: Channel,
-        whose: tuple[str, ...],
-    ) -> int:
+    async def _facts(self, agent_id: str, whose: tuple[str, ...]) -> list[StoredFact]:
         look = Look(limit=MOST_COUNTED)
-        count = len(await memories.facts(agent_id, whose, ALL_KINDS, look))
-        since, before, most = room.forgotten.get(agent_id, 0), 0, MOST_COUNTED
-        while most > 0:
+        return await self._memories.facts(agent_id, whose, ALL_KINDS, look)
+
+    async def _forget_all(
+        self, agent: str, whose: tuple[str, ...], room: Channel
+    ) -> None:
+        services = self._backstage.services
+        part = chat_partition(self._connector, room.id)
+        marks = marked(agent, whose, part, services.ids.new())
+        change = ForgetFacts(agent=agent, scopes=whose)
+        at = services.clock.wall()
+        await self._store.commit(Commit(at=at, facts=(change,), entries=marks))
+
+    async def _forget_some(self, agent: str, facts: list[StoredFact]) -> None:
+        changes = tuple(
+            ForgetFacts(agent=agent, scopes=(each.scope,), ids=(each.id,))
+            for each in facts
+        )
+        if changes:
+            await self._commit(changes)
+
+    async def _count_said(self, agent_id: str, room: Channel) -> int:
+        since, before = room.forgotten.get(agent_id, 0), 0
+        count = 0
+        while count < MOST_COUNTED:
             page = await self._history.page(
                 room.id, before=before, after=since, limit=PAGE
             )
-            count, most = count + len(page), most - PAGE
+            count += len(page)
             if len(page) < PAGE:
                 break
             before = page[-1].at
@@ -177,6 +233,11 @@ class Forgetting:
         memory = self._backstage.find(names.memory(agent))
         if memory is not None:
             memory.tell(Remembered(changes))
+
+
+def is_of(fact: StoredFact, room: Channel) -> bool:
+    """Whether something was told in a room."""
+    return origin(fact).chat == room.id
 
 
 def note_of(fact: StoredFact, text: str) -> Note | None:

@@ -134,9 +134,7 @@ class MemoryRoutes:
     ) -> int:
         count = 0
         for room in rooms:
-            count += await self._forgetting.clear(
-                caller, self._memories, agent_id, room
-            )
+            count += await self._forgetting.clear(caller, agent_id, room)
         return count
 
     async def _page(self, call: Call, room_id: str, usual: int) -> Response:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from connectors.web.eliza.asked import SearchAsked, WordsAsked
 from connectors.web.eliza.desk import gone, ok
 from connectors.web.eliza.errors import missing, wrong
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from connectors.web.eliza.channels import Channels
     from connectors.web.eliza.desk import Call, Desk
+    from connectors.web.eliza.forgetting import Forgetting
     from connectors.web.eliza.keys import Caller
     from connectors.web.eliza.shapes import Message
     from connectors.web.eliza.speech import Speech
@@ -38,10 +41,14 @@ class MessageRoutes:
     Args:
         channels: asked on the kernel's side only.
         speech: likewise.
+        forgetting: likewise.
     """
 
-    def __init__(self, channels: Channels, speech: Speech) -> None:
+    def __init__(
+        self, channels: Channels, speech: Speech, forgetting: Forgetting
+    ) -> None:
         self._channels = channels
+        self._forgetting = forgetting
         self._history = speech.history
         self._speech = speech
 
@@ -87,7 +94,8 @@ class MessageRoutes:
         asked = call.read(WordsAsked)
         found = await call.ask(self._own, call.caller, call.id("message"))
         call.author(found.author)
-        changed = await call.ask(self._speech.change, found, asked.content)
+        worded = structs.replace(found, content=asked.content)
+        changed = await call.ask(self._speech.change, worded)
         return ok(message_shown(changed))
 
     async def forget(self, call: Call) -> Response:
@@ -97,12 +105,12 @@ class MessageRoutes:
             raise missing("message", found.id)
         if "manage" not in call.caller.scopes:
             call.author(found.author)
-        await call.ask(self._speech.forget, found)
+        await call.ask(self._forget, found)
         return gone()
 
     async def clear(self, call: Call) -> Response:
         """Delete all that was said in a channel."""
-        await call.ask(self._speech.clear, call.caller, call.id("channel"))
+        await call.ask(self._clear, call.caller, call.id("channel"))
         return gone()
 
     async def search(self, call: Call) -> Response:
@@ -113,6 +121,19 @@ class MessageRoutes:
         found, is_whole = await call.ask(self._search, call.caller, asked)
         shown = [message_shown(each) for each in found]
         return ok({"messages": shown, "total": len(shown), "isWhole": is_whole})
+
+    async def _forget(self, message: Message) -> None:
+        """Delete a message; agents forget what they have taken note of it."""
+        channel = self._channels.find(message.channel)
+        if channel is not None:
+            await self._forgetting.of_message(channel, message)
+        await self._speech.forget(message)
+
+    async def _clear(self, caller: Caller, channel_id: str) -> None:
+        """Delete all messages of a channel; agents begin anew there."""
+        channel = self._channels.channel(caller, channel_id)
+        await self._forgetting.clear_for_all(channel)
+        await self._speech.clear(caller, channel_id)
 
     async def _own(self, caller: Caller, message_id: str) -> Message:
         """Give a message that somebody may see.

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from connectors.web.backstage import Backstage
     from connectors.web.eliza.awaiting import Awaiting
     from connectors.web.eliza.channels import Channels
+    from connectors.web.eliza.employing import Employing
     from connectors.web.eliza.forgetting import Forgetting
     from connectors.web.eliza.jobs import Jobs
     from connectors.web.eliza.keys import Keys
+    from connectors.web.eliza.log_ring import LogRing
     from connectors.web.eliza.memories import Memories
     from connectors.web.eliza.runs import Runs
     from connectors.web.eliza.sessions import Sessions
@@ -45,7 +47,11 @@ class Parts:
     memories: Memories
     forgetting: Forgetting
     runs: Runs
+    employing: Employing
     backstage: Backstage
+    logs: LogRing
+    """From any thread."""
+
     tell: Tell
     awaiting: Awaiting
     """On the edge's side only."""

@@ -165,6 +165,7 @@ class RoomRoutes:
 
         async def drop() -> None:
             for each in self._of_server(call.caller, call.id("server")):
+                await self._forgetting.clear_for_all(each)
                 await self._channels.drop(call.caller, each.id)
 
         await call.ask(drop)
@@ -176,11 +177,7 @@ class RoomRoutes:
         async def clear() -> int:
             count = 0
             for each in self._of_server(call.caller, call.id("server")):
-                for agent_id in self._channels.agents.all():
-                    if agent_id in each.participants:
-                        count += await self._forgetting.clear(
-                            call.caller, self._memories, agent_id, each
-                        )
+                count += await self._forgetting.clear_for_all(each)
                 await self._speech.clear(call.caller, each.id)
             return count
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from connectors.web.eliza.asked import (
+    ActionChange,
     CompleteAsked,
     ExternalAsked,
     ManyAsked,
@@ -15,7 +16,7 @@ from connectors.web.eliza.asked import (
     read,
 )
 from connectors.web.eliza.desk import both, ok, raw
-from connectors.web.eliza.errors import wrong
+from connectors.web.eliza.errors import missing, wrong
 from connectors.web.eliza.ids import ZERO, is_uuid, to_uuid
 from connectors.web.eliza.server_routes import API
 from connectors.web.eliza.shapes import AGENT_SOURCE, Channel, Message, message_shown
@@ -55,6 +56,7 @@ class SayingRoutes:
         found: list[BaseRoute] = [
             desk.route("POST", f"{API}/submit", "act", self.submit),
             desk.route("POST", f"{API}/action", "act", self.submit),
+            desk.route("PATCH", f"{API}/action/{{message}}", "act", self.change),
             desk.route("POST", f"{API}/ingest-external", "act", self.ingest),
             desk.route("POST", f"{API}/complete", "act", self.complete),
         ]
@@ -141,6 +143,36 @@ class SayingRoutes:
         said = Said(message=message, inbound_id=self._awaiting.new_id())
         posted = await call.ask(self._speech.post, call.caller, said)
         return ok(message_shown(posted.message), 201)
+
+    async def change(self, call: Call) -> Response:
+        """Let what an agent has said read otherwise; what is not said stays."""
+        asked = call.read(ActionChange)
+        message_id = call.id("message")
+
+        async def change() -> Message:
+            found = await self._speech.find(message_id)
+            if found is None:
+                raise missing("message", message_id)
+            self._channels.channel(call.caller, found.channel)
+            author = asked.author_id or found.author
+            changed = Message(
+                id=found.id,
+                channel=found.channel,
+                server=found.server,
+                author=call.caller.speaker(author.lower()),
+                author_name=found.author_name,
+                content=found.content if asked.content is None else asked.content,
+                raw=found.raw if asked.raw_message is None else asked.raw_message,
+                source_type=asked.source_type or found.source_type,
+                source_id=found.source_id,
+                metadata=found.metadata if asked.metadata is None else asked.metadata,
+                reply_to=(asked.in_reply_to_message_id or found.reply_to).lower(),
+                at=found.at,
+                delivery=found.delivery,
+            )
+            return await self._speech.change(changed)
+
+        return ok(message_shown(await call.ask(change)))
 
     async def ingest(self, call: Call) -> Response:
         """Take messages of another platform, one or many."""

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from connectors.web.eliza.desk import is_listed
 from connectors.web.eliza.ids import is_uuid
 from connectors.web.eliza.keys import not_let_in
+from connectors.web.eliza.log_streams import LogStreams
 from connectors.web.eliza.shapes import Json, iso
 from connectors.web.eliza.socket_talk import Talk, Who
 from connectors.web.eliza.streams import Streams
@@ -45,6 +46,9 @@ MOST_UNREAD = 1_000
 LONGEST_FRAME = 1_000_000
 """Bytes of one event from a client; as the official server."""
 
+LINE = "log_stream"
+"""The event that tells a line of the log."""
+
 JOIN, SEND = 1, 2
 """What a `message` is about, by its `type`."""
 
@@ -71,6 +75,7 @@ class Sockets:
         self._who: dict[str, Who] = {}
         self._queue: asyncio.Queue[News | Direct] = asyncio.Queue(MOST_TOLD)
         self._streams = Streams()
+        self._logs = LogStreams(parts.logs, self._tell_line)
         # Why imported here: an extra, and it takes its time.
         self._library = importlib.import_module("socketio")
         self._server: Any = self._library.AsyncServer(
@@ -115,11 +120,14 @@ class Sockets:
             item = await self._queue.get()
             if isinstance(item, Direct):
                 await self._server.emit(item.event, item.payload, to=item.sid)
+                if item.event == LINE:
+                    await self._cut_off_slow(item.sid)
             else:
                 await self._tell(item)
 
     async def aclose(self) -> None:
         """Let all clients go, those too that never said who they are."""
+        self._logs.stop()
         await self._server.shutdown()
 
     async def _tell(self, news: News) -> None:
@@ -133,9 +141,8 @@ class Sockets:
             await server.emit(news.event, news.sender_payload, to=news.sender)
         if news.event == "channelDeleted":
             await server.close_room(news.channel)
-        for sid in self._slow(news.channel):
-            LOG.warning("client cut off", sid=sid, why="it does not read")
-            await server.disconnect(sid)
+        for sid, _ in self._members(news.channel):
+            await self._cut_off_slow(sid)
 
     def _members(self, channel: str) -> list[tuple[str, str]]:
         manager = self._server.manager
@@ -143,13 +150,13 @@ class Sockets:
             return []
         return list(manager.get_participants("/", channel))
 
-    def _slow(self, channel: str) -> list[str]:
-        sockets = self._server.eio.sockets
-        return [
-            sid
-            for sid, eio_sid in self._members(channel)
-            if eio_sid in sockets and sockets[eio_sid].queue.qsize() > MOST_UNREAD
-        ]
+    async def _cut_off_slow(self, sid: str) -> None:
+        server = self._server
+        socket = server.eio.sockets.get(server.manager.eio_sid_from_sid(sid, "/"))
+        if socket is not None and socket.queue.qsize() > MOST_UNREAD:
+            self._logs.unsubscribe(sid)
+            LOG.warning("client cut off", sid=sid, why="it does not read")
+            await server.disconnect(sid)
 
     async def _put_out(self, news: News) -> None:
         """Put those out of a channel who may not see it any more."""
@@ -170,9 +177,9 @@ class Sockets:
         on("message", self._message)
         on(str(JOIN), self._join)
         on(str(SEND), self._send)
-        for event in ("subscribe_logs", "unsubscribe_logs"):
-            on(event, self._no_logs)
-        on("update_log_filters", self._no_filters)
+        on("subscribe_logs", self._read_log)
+        on("unsubscribe_logs", self._leave_log)
+        on("update_log_filters", self._filter_log)
 
     async def _connect(self, sid: str, environ: Any, auth: object = None) -> None:  # noqa: ANN401  the library's
         refused: Any = self._library.exceptions.ConnectionRefusedError
@@ -216,6 +223,7 @@ class Sockets:
 
     async def _disconnect(self, sid: str, *_reason: object) -> None:
         self._who.pop(sid, None)
+        self._logs.unsubscribe(sid)
 
     async def _message(self, sid: str, asked: object = None) -> None:
         fields = fields_of(asked)
@@ -243,13 +251,33 @@ class Sockets:
 
         await self._serve(sid, send)
 
-    async def _no_logs(self, sid: str, *_: object) -> None:
-        told: Json = {"subscribed": False, "message": "logs are not served here"}
+    async def _read_log(self, sid: str, *_: object) -> None:
+        told: Json = {"subscribed": True, "message": "Subscribed to the log"}
+        try:
+            who = self._who.get(sid)
+            if who is not None:
+                who.caller.need("operate")
+                self._logs.subscribe(sid)
+        except ApiError as error:
+            told = {"subscribed": False, "message": error.text}
         self.tell(Direct(sid, "log_subscription_confirmed", told))
 
-    async def _no_filters(self, sid: str, *_: object) -> None:
-        told: Json = {"success": False, "error": "logs are not served here"}
+    async def _leave_log(self, sid: str, *_: object) -> None:
+        self._logs.unsubscribe(sid)
+        told: Json = {"subscribed": False, "message": "Unsubscribed from the log"}
+        self.tell(Direct(sid, "log_subscription_confirmed", told))
+
+    async def _filter_log(self, sid: str, asked: object = None) -> None:
+        try:
+            told: Json = {"success": True, "filters": self._logs.change(sid, asked)}
+        except ApiError as error:
+            told = {"success": False, "error": error.text}
         self.tell(Direct(sid, "log_filters_updated", told))
+
+    def _tell_line(self, sid: str, told: Json) -> None:
+        # Why so few: what is said in channels comes before what is logged.
+        if self._queue.qsize() < MOST_TOLD // 2:
+            self.tell(Direct(sid, LINE, told))
 
     async def _serve(self, sid: str, do: Callable[[Who], Awaitable[None]]) -> None:
         who = self._who.get(sid)

@@ -164,14 +164,13 @@ class Speech:
             return None
         return await self.ingress.earlier(self._connector, message_id)
 
-    async def change(self, message: Message, content: str) -> Message:
-        """Let a message read otherwise.
+    async def change(self, message: Message) -> Message:
+        """Keep what a message reads from now on, and tell it.
 
         Raises:
             StoreError: the disk fails.
         """
-        now = self._channels.now()
-        changed = msgspec.structs.replace(message, content=content, updated_at=now)
+        changed = msgspec.structs.replace(message, updated_at=self._channels.now())
         await self.history.change(changed)
         self._announce(changed, None)
         return changed

@@ -21,10 +21,12 @@ from connectors.crossing import BridgeBusyError, BridgeClosedError, BridgeError
 from connectors.web.eliza.api import make_api
 from connectors.web.eliza.awaiting import Awaiting
 from connectors.web.eliza.channels import Channels
+from connectors.web.eliza.employing import Employing
 from connectors.web.eliza.forgetting import Forgetting
 from connectors.web.eliza.history import History
 from connectors.web.eliza.jobs import Jobs
 from connectors.web.eliza.keys import Keys
+from connectors.web.eliza.log_ring import LogRing
 from connectors.web.eliza.memories import Memories
 from connectors.web.eliza.parts import Parts
 from connectors.web.eliza.runs import Runs
@@ -102,10 +104,12 @@ class WebTransport:
         self.speech.on_answer = self.jobs.answered
         around = (name, self.channels, self.history, given.store, given.backstage)
         self.memories = Memories(*around)
-        self.forgetting = Forgetting(*around)
+        self.forgetting = Forgetting(*around[:3], self.memories, *around[3:])
         self.runs = Runs(
             name, self.channels, self.memories, given.store, given.backstage
         )
+        self.employing = Employing(name, given.store, given.backstage)
+        self.logs = LogRing(given.backstage.services.redact)
         self.awaiting = Awaiting(
             IdSource(given.clock),
             self._earlier,
@@ -174,7 +178,8 @@ class WebTransport:
             self._bound.set()
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(tidy, self._tidy_once)
-                await self._given.bridge.call(self._serve, ingress, sock)
+                with self.logs.filling():
+                    await self._given.bridge.call(self._serve, ingress, sock)
                 nursery.cancel_scope.cancel()
         finally:
             self.speech.ingress = None
@@ -293,7 +298,9 @@ class WebTransport:
             memories=self.memories,
             forgetting=self.forgetting,
             runs=self.runs,
+            employing=self.employing,
             backstage=given.backstage,
+            logs=self.logs,
             tell=self._tell,
             awaiting=self.awaiting,
             uploads=self.uploads,

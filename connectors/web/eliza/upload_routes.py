@@ -6,23 +6,20 @@ import asyncio
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
-from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.responses import FileResponse
 
 from actors.messages import Attachment
 from connectors.web.eliza.desk import ok
-from connectors.web.eliza.errors import full, missing, wrong
+from connectors.web.eliza.errors import full, missing
+from connectors.web.eliza.forms import read_file
 from connectors.web.eliza.ids import to_uuid
 from connectors.web.eliza.server_routes import API
-from connectors.web.eliza.uploads import KINDS, TYPES, FullError
+from connectors.web.eliza.uploads import TYPES, FullError
 from connectors.web.errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
     from pathlib import Path
 
-    from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
@@ -32,9 +29,6 @@ if TYPE_CHECKING:
     from connectors.web.eliza.uploads import Uploads
 
 HERE = "/media/uploads"
-
-FORM = 65_536
-"""Bytes of a form beside its file."""
 
 # Chosen: as many and as large as chat platforms let agents have.
 MOST_SHOWN = 4
@@ -67,8 +61,8 @@ class UploadRoutes:
         agent = "/api/media/agents/{agent}/upload-media"
         file = f"{HERE}/{{place}}/{{owner}}/{{file}}"
         return [
-            desk.route("POST", channel, "write", self.to_channel),
-            desk.route("POST", agent, "write", self.to_agent),
+            desk.route("POST", channel, "write", self.to_channel, takes_files=True),
+            desk.route("POST", agent, "write", self.to_agent, takes_files=True),
             desk.route("GET", file, "read", self.give),
         ]
 
@@ -118,7 +112,8 @@ class UploadRoutes:
     async def _take(self, call: Call, place: str, owner: str) -> Response:
         if not self._limit:
             raise ApiError(403, "no uploads here", code="uploads_disabled")
-        name, kind, content = await self._read(call)
+        taken = await read_file(call, self._limit)
+        name, kind, content = taken.name, taken.kind, taken.content
         now = int(call.front.clock.wall() * 1000)
         save = self._uploads.save
         try:
@@ -136,44 +131,6 @@ class UploadRoutes:
             "size": len(content),
         }
         return ok(shown)
-
-    async def _read(self, call: Call) -> tuple[str, str, bytes]:
-        """Read the form's file: its name, its kind and what is in it.
-
-        Raises:
-            ApiError: there is none, it is too long, too slow, or of another kind.
-        """
-        request, settings = call.request, call.front.settings
-        media = request.headers.get("content-type", "").partition(";")[0].lower()
-        if media != "multipart/form-data":
-            text = "send the file as multipart/form-data, in the field 'file'"
-            raise ApiError(400, text, code="invalid_content_type")
-        stream = limited(request, self._limit + FORM)
-        parser = MultiPartParser(request.headers, stream, max_files=1, max_fields=8)
-        try:
-            async with asyncio.timeout(settings.body_timeout):
-                form = await parser.parse()
-        except TimeoutError:
-            text = f"the file did not come within {settings.body_timeout:g} s"
-            raise ApiError(408, text, code="body_timeout") from None
-        except MultiPartException as error:
-            raise wrong(f"no form: {error.message}") from error
-        try:
-            file = form.get("file")
-            if not isinstance(file, UploadFile):
-                raise wrong("is missing", "file")
-            content = await file.read()
-        finally:
-            await form.close()
-        name, kind = file.filename or "file", file.content_type or ""
-        kind = kind.partition(";")[0].strip().lower()
-        if ".." in name or "/" in name or "\\" in name:
-            raise wrong("has a path in its name", "file")
-        if kind not in KINDS:
-            raise wrong(f"of the type {kind or 'unknown'!r} is not taken", "file")
-        if len(content) > self._limit:
-            raise too_long(self._limit)
-        return name, kind, content
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -195,23 +152,3 @@ def attached(path: Path, name: str) -> tuple[Attachment, ...]:
     elif first == "audio":
         kind = "audio"
     return (Attachment(kind, name, media_type, content=path.read_bytes()),)
-
-
-async def limited(request: Request, limit: int) -> AsyncGenerator[bytes]:
-    """Give a body piece by piece, as far as it may go.
-
-    Raises:
-        ApiError: 413.
-    """
-    count = 0
-    async for part in request.stream():
-        count += len(part)
-        if count > limit:
-            raise too_long(limit)
-        yield part
-
-
-def too_long(limit: int) -> ApiError:
-    """Make the error for a file that is too long."""
-    text = f"the file is longer than {limit} bytes"
-    return ApiError(413, text, code="file_too_large")
