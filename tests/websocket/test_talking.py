@@ -67,9 +67,9 @@ async def test_who_asks_for_drafts_and_typing_is_told_them_in_order() -> None:
         await client.next_of("draft")
         bed.transport.show_typing(typing(inbound, is_over=True))
         await bed.answer(inbound, "good morning")
-        await client.next_of("message")
-        await bed.transport.settle(inbound.id, "replied")
         settled = await client.next_of("settled")
+        kinds = [each["type"] for each in client.frames]
+        assert kinds.index("message") < kinds.index("settled")
         assert (settled["id"], settled["reason"]) == ("m1", "replied")
         assert "".join(e["content"] for e in client.of("draft")) == "good morning"
         assert [each["on"] for each in client.of("typing")] == [True, False]
@@ -79,6 +79,20 @@ async def test_who_asks_for_drafts_and_typing_is_told_them_in_order() -> None:
             "id": "m1",
             "again": False,
         }
+
+
+async def test_who_is_never_answered_is_told_so() -> None:
+    async with open_sockets() as bed:
+        client = await bed.join(typing=True)
+        for name in ("m1", "m2"):
+            await client.send("message", content="hello", id=name)
+        first, second = await bed.ingress.next(), await bed.ingress.next()
+        await bed.transport.settle(first.id, "dropped:loop")
+        await bed.transport.deliver(structs.replace(reply(second, ""), kind="silence"))
+        await client.next_of("settled", 2)
+        told = [(each["id"], each["reason"]) for each in client.of("settled")]
+        assert told == [("m1", "dropped:loop"), ("m2", "replied")]
+        assert client.said() == []
 
 
 async def test_pieces_of_a_draft_that_wait_are_told_together_or_not_at_all() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 import trio
@@ -16,6 +16,7 @@ from msgspec import structs
 
 from actors.deliveries import Abilities
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
+from actors.rules.owed import Owed
 from connectors.chat.websocket import frames
 from connectors.chat.websocket.errors import GoneError, RefusedError
 from connectors.chat.websocket.figures import SocketFigures
@@ -65,6 +66,19 @@ class Surroundings:
     """Makes an id that nobody can guess."""
 
 
+@dataclass
+class Noted:
+    """A message whose client may be told when it is settled."""
+
+    chat: str
+    name: str
+    """As its client calls it."""
+
+    owed: Owed = field(default_factory=Owed)
+    counted: set[str] = field(default_factory=set[str])
+    """The deliveries that were counted: one may come again."""
+
+
 class WebSocketTransport:
     """The server of one connector.
 
@@ -85,7 +99,7 @@ class WebSocketTransport:
         self.kept = Kept(given.store, given.clock, name, config.keep_messages)
         self._figures = SocketFigures(given.counters, name)
         self._visits: dict[str, list[Visit]] = {}
-        self._noted: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        self._noted: OrderedDict[str, Noted] = OrderedDict()
         self._count = 0
         self._is_listening = False
         self._reserved: socket.socket | None = None
@@ -160,6 +174,7 @@ class WebSocketTransport:
         if not self._is_listening:
             raise DeliveryBusyError(NOT_LISTENING)
         if delivery.kind == "silence":
+            self._count_answer(delivery)
             return SILENCE
         try:
             said = await self.kept.add(delivery)
@@ -173,6 +188,7 @@ class WebSocketTransport:
         for visit in self._of(delivery.address.chat):
             visit.end_draft(delivery.reply_id)
             visit.ring()
+        self._count_answer(delivery)
         return str(said.number)
 
     async def look_up(self, delivery: Delivery) -> str | None:
@@ -197,9 +213,7 @@ class WebSocketTransport:
     async def settle(self, correlation_id: str, reason: str) -> None:
         """Tell clients that ask for that, that nothing more will be said."""
         await trio.lowlevel.checkpoint()
-        chat, name = self._noted.pop(correlation_id, ("", ""))
-        for visit in self._of(chat):
-            visit.settle(name, reason)
+        self._settle(correlation_id, reason)
 
     async def serve(
         self, stream: trio.abc.Stream, house: House, where: str = ""
@@ -309,8 +323,23 @@ class WebSocketTransport:
             note=self._note,
         )
 
+    def _count_answer(self, delivery: Delivery) -> None:
+        """See whether all that a message is owed was said."""
+        noted = self._noted.get(delivery.correlation_id)
+        if noted is None or delivery.id in noted.counted:
+            return
+        noted.counted.add(delivery.id)
+        if noted.owed.count(delivery):
+            self._settle(delivery.correlation_id, "replied")
+
+    def _settle(self, message_id: str, reason: str) -> None:
+        noted = self._noted.pop(message_id, None)
+        if noted is not None:
+            for visit in self._of(noted.chat):
+                visit.settle(noted.name, reason)
+
     def _note(self, message_id: str, chat: str, name: str) -> None:
-        self._noted[message_id] = (chat, name)
+        self._noted[message_id] = Noted(chat, name)
         if len(self._noted) > MOST_NOTED:
             self._noted.popitem(last=False)
 

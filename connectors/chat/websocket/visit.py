@@ -67,6 +67,9 @@ class Visit:
         self._bell = trio.Event()
         self._bell.set()  # what was said meanwhile
         self._aside: deque[tuple[str, str]] = deque()
+        self._behind: deque[tuple[str, str]] = deque()
+        """Frames that come behind the messages."""
+
         self._drafts: dict[str, tuple[Draft, str]] = {}
         self._pong = trio.Event()
         self._pace = Pace(house.config.messages_per_minute)
@@ -124,19 +127,19 @@ class Visit:
 
     def show_typing(self, typing: Typing) -> None:
         """Show that somebody is writing, if the client wants that."""
-        self._put_aside("typing", frames.typing(typing))
+        self._put(self._aside, "typing", frames.typing(typing))
 
     def settle(self, name: str, reason: str) -> None:
         """Tell that nothing more will be said to a message, likewise."""
-        self._put_aside("settled", frames.settled(name, reason))
+        self._put(self._behind, "settled", frames.settled(name, reason))
 
-    def _put_aside(self, kind: str, text: str) -> None:
+    def _put(self, where: deque[tuple[str, str]], kind: str, text: str) -> None:
         if not self._guest.hello.typing:
             return
-        if len(self._aside) >= MOST_ASIDE:
+        if len(where) >= MOST_ASIDE:
             self._house.figures.told(f"{kind}_left_out")
             return
-        self._aside.append((kind, text))
+        where.append((kind, text))
         self._bell.set()
 
     # --- to the client ------------------------------------------------------------
@@ -165,7 +168,10 @@ class Visit:
             while self._drafts:
                 draft, text = self._drafts.pop(next(iter(self._drafts)))
                 await self._tell_one("draft", frames.draft(draft, text))
+            behind = len(self._behind)  # what comes meanwhile is for messages to come
             await self._tell_said()
+            for _ in range(behind):
+                await self._tell_one(*self._behind.popleft())
 
     async def _tell_said(self) -> None:
         before = self._cursor
