@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from actors.people_rows import part_of
 from connectors.chat.discord.bookmarks import KIND, Place, StoredBookmarks
+from connectors.chat.kept import Shelf
 from runtime.clock import SystemClock
 from runtime.entries import Entry
 from runtime.memory_store import MemoryStore
@@ -12,13 +13,13 @@ from runtime.rows import Commit
 
 async def test_a_place_is_found_again_under_its_connector_and_agent() -> None:
     store = MemoryStore()
-    bookmarks = StoredBookmarks(store, SystemClock(), "discord")
+    bookmarks = StoredBookmarks(Shelf(store, SystemClock(), "discord"))
     assert await bookmarks.read("anna") == Place()
     place = Place(after=1 << 62, user="5", side=("7", "8"))
     await bookmarks.write("anna", place)
     assert await bookmarks.read("anna") == place
     assert await bookmarks.read("ben") == Place()
-    other = StoredBookmarks(store, SystemClock(), "second")
+    other = StoredBookmarks(Shelf(store, SystemClock(), "second"))
     assert await other.read("anna") == Place()
 
 
@@ -29,5 +30,5 @@ async def test_a_row_that_makes_no_sense_begins_anew() -> None:
         kind=KIND, id=known, owner="discord", part=part_of(known), body=b"\xff{"
     )
     await store.commit(Commit(at=1.0, entries=(entry,)))
-    bookmarks = StoredBookmarks(store, SystemClock(), "discord")
+    bookmarks = StoredBookmarks(Shelf(store, SystemClock(), "discord"))
     assert await bookmarks.read("anna") == Place()

@@ -9,6 +9,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connectors.chat.kept import Shelf
 from connectors.chat.markup.dialect import utf16
 from connectors.chat.telegram.bookmarks import StoredBookmarks
 from connectors.chat.telegram.content import MOST, cut, message, reaction
@@ -174,8 +175,8 @@ class Clock:
 
 async def test_a_place_counts_for_a_day_and_a_move_for_ever() -> None:
     clock, store = Clock(), MemoryStore()
-    marks = StoredBookmarks(store, clock, "telegram")
-    other = StoredBookmarks(store, clock, "other")
+    marks = StoredBookmarks(Shelf(store, clock, "telegram"))
+    other = StoredBookmarks(Shelf(store, clock, "other"))
     assert await marks.read(7) == 0
     await marks.write(7, 55)
     await marks.move(BASIC, -100)

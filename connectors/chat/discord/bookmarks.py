@@ -1,8 +1,4 @@
-"""How far each bot has read, kept beside the messages themselves.
-
-A row of the database, not a file: what was read and how far come from one disk, are
-backed up together, and never contradict each other by more than a repeated message.
-"""
+"""How far each bot has read, kept beside the messages themselves."""
 
 from __future__ import annotations
 
@@ -10,13 +6,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from actors.people_rows import part_of
-from runtime.entries import Entry
-from runtime.rows import Commit
+from connectors.chat.kept import Kept
 
 if TYPE_CHECKING:
-    from runtime.clock import Clock
-    from runtime.store import Store
+    from connectors.chat.kept import Shelf
 
 KIND = "discord_place"
 
@@ -52,50 +45,21 @@ class Bookmarks(Protocol):
 
 
 class StoredBookmarks:
-    """Keeps them in the database.
+    """Keeps them in the database; see the port. Both raise `StoreError`.
 
     Args:
-        store: the database.
-        clock: gives Unix seconds.
-        connector: the name of the connector.
+        shelf: where the connector's rows lie.
     """
 
-    def __init__(self, store: Store, clock: Clock, connector: str) -> None:
-        self._store = store
-        self._clock = clock
-        self._connector = connector
+    def __init__(self, shelf: Shelf) -> None:
+        self._places = Kept(shelf, KIND, Place)
 
     async def read(self, agent: str) -> Place:
-        """Give where a bot stands; see the port.
-
-        Raises:
-            StoreError: the disk fails.
-        """
-        row = await self._store.entry(KIND, self._id(agent))
-        if row is None:
-            return Place()
-        try:
-            return msgspec.json.decode(row.body, type=Place)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            return Place()  # it begins anew: nothing old is answered
+        """Give where a bot stands; what cannot be read is a beginning."""
+        return await self._places.read(agent) or Place()
 
     async def write(self, agent: str, place: Place) -> None:
-        """Keep where a bot stands; see the port.
-
-        Raises:
-            StoreError: the disk fails.
-        """
-        entry = Entry(
-            kind=KIND,
-            id=self._id(agent),
-            owner=self._connector,
-            part=part_of(self._id(agent)),
-            body=msgspec.json.encode(place),
-        )
+        """Keep where a bot stands."""
         # Why it may wait: a place that is a little old only repeats messages, which
         # the database knows.
-        commit = Commit(at=self._clock.wall(), entries=(entry,), may_wait=True)
-        await self._store.commit(commit)
-
-    def _id(self, agent: str) -> str:
-        return f"{self._connector}/{agent}"
+        await self._places.write(agent, place, may_wait=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from connectors.chat.discord.bookmarks import StoredBookmarks
 from connectors.chat.discord.figures import DiscordCounters
 from connectors.chat.discord.transport import DiscordTransport, Surroundings
+from connectors.chat.kept import Shelf
 
 if TYPE_CHECKING:
     from connectors.bridge import Bridge
@@ -68,6 +69,6 @@ def make_transport(name: str, config: DiscordConfig, given: Given) -> DiscordTra
         ids=given.ids,
         bridge=given.bridge,
         counters=cast("DiscordCounters", given.kept[KIND]),
-        bookmarks=StoredBookmarks(given.store, given.clock, name),
+        bookmarks=StoredBookmarks(Shelf(given.store, given.clock, name)),
     )
     return DiscordTransport(name, config, surroundings)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, cast
 
-from connectors.chat.matrix.bookmarks import StoredBookmarks
+from connectors.chat.bookmarks import StoredBookmarks
+from connectors.chat.kept import Shelf
 from connectors.chat.matrix.figures import MatrixCounters
 from connectors.chat.matrix.transport import MatrixTransport, Surroundings
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from runtime.store import Store
 
 KIND = "matrix"
+SYNCS = "matrix_sync"
+"""How far each account has read, in the database."""
 
 
 class Given(Protocol):
@@ -70,7 +73,7 @@ def make_transport(
         clock=given.clock,
         ids=given.ids,
         counters=cast("MatrixCounters", given.kept[KIND]),
-        bookmarks=StoredBookmarks(given.store, given.clock, name),
+        bookmarks=StoredBookmarks(Shelf(given.store, given.clock, name), SYNCS),
         owners=owners,
         blobs=given.blobs,
     )

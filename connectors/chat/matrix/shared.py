@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from connectors.chat.matrix.bookmarks import Bookmarks
+    from connectors.chat.bookmarks import Bookmarks
     from connectors.chat.matrix.figures import MatrixFigures
     from connectors.chat.matrix.homeserver import Homeserver
     from connectors.chat.matrix.invites import Policy

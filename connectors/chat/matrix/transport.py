@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from actors.deliveries import Delivery, Draft, Typing
     from actors.transport import Ingress, Listening
     from connectors.blobs import BlobFolder
-    from connectors.chat.matrix.bookmarks import Bookmarks
+    from connectors.chat.bookmarks import Bookmarks
     from connectors.chat.matrix.figures import MatrixCounters
     from connectors.chat.matrix.room import Room
     from connectors.matrix_config import MatrixConfig

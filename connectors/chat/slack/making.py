@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, cast
 
-from connectors.chat.matrix.bookmarks import StoredBookmarks
+from connectors.chat.bookmarks import StoredBookmarks
+from connectors.chat.kept import Shelf
 from connectors.chat.slack.figures import SlackCounters
 from connectors.chat.slack.sdk import SdkWire
 from connectors.chat.slack.transport import SlackTransport, Surroundings
@@ -80,7 +81,7 @@ def make_transport(name: str, config: SlackConfig, given: Given) -> SlackTranspo
         clock=given.clock,
         ids=given.ids,
         counters=cast("SlackCounters", given.kept[KIND]),
-        bookmarks=StoredBookmarks(given.store, given.clock, name, MARKS),
+        bookmarks=StoredBookmarks(Shelf(given.store, given.clock, name), MARKS),
         gates=given.gates,
         wire=wire,
     )

@@ -11,7 +11,7 @@ from connectors.chat.slack.events import Ours
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from connectors.chat.matrix.bookmarks import Bookmarks
+    from connectors.chat.bookmarks import Bookmarks
     from connectors.chat.seen import Seen
     from connectors.chat.slack.account import SlackAccount
     from connectors.chat.slack.figures import SlackFigures

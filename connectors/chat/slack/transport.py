@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from actors.deliveries import Delivery, Draft, Typing
     from actors.transport import Ingress, Listening
-    from connectors.chat.matrix.bookmarks import Bookmarks
+    from connectors.chat.bookmarks import Bookmarks
     from connectors.chat.slack.figures import SlackCounters
     from connectors.chat.slack.wire import Wire
     from connectors.gates import Gates

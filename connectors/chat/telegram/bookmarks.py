@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from actors.people_rows import part_of
-from runtime.entries import Entry
-from runtime.rows import Commit
+from connectors.chat.kept import Kept
 
 if TYPE_CHECKING:
-    from runtime.clock import Clock
-    from runtime.store import Store
+    from connectors.chat.kept import Shelf
 
 OFFSETS, MOVES = "telegram_offset", "telegram_moved"
 
@@ -64,57 +61,33 @@ class StoredBookmarks:
     """Keeps them in the database; see the port. All raise `StoreError`.
 
     Args:
-        store: the database.
-        clock: gives Unix seconds.
-        connector: the name of the connector.
+        shelf: where the connector's rows lie.
     """
 
-    def __init__(self, store: Store, clock: Clock, connector: str) -> None:
-        self._store = store
-        self._clock = clock
-        self._connector = connector
+    def __init__(self, shelf: Shelf) -> None:
+        self._clock = shelf.clock
+        self._offsets = Kept(shelf, OFFSETS, Offset)
+        self._moves = Kept(shelf, MOVES, Move)
 
     async def read(self, bot: int) -> int:
-        """Give how far a bot was heard; see the port."""
-        row = await self._store.entry(OFFSETS, self._id(bot))
-        if row is None:
+        """Give how far a bot was heard; if it is not known, all is heard again."""
+        found = await self._offsets.read(bot)
+        if found is None:
             return 0
-        try:
-            found = msgspec.json.decode(row.body, type=Offset)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            return 0  # all is heard again that was not confirmed
         is_fresh = 0 <= self._clock.wall() - found.at < KEPT_FOR
         return found.offset if is_fresh else 0
 
     async def write(self, bot: int, offset: int) -> None:
         """Keep how far a bot was heard; see the port."""
         # Why it may wait: an older place only repeats what the database knows.
-        body = msgspec.json.encode(Offset(offset, self._clock.wall()))
-        await self._put(OFFSETS, bot, body, may_wait=True)
+        found = Offset(offset, self._clock.wall())
+        await self._offsets.write(bot, found, may_wait=True)
 
     async def moved(self, chat: int) -> int:
         """Give what a group was called before; see the port."""
-        row = await self._store.entry(MOVES, self._id(chat))
-        if row is None:
-            return 0
-        try:
-            return msgspec.json.decode(row.body, type=Move).old
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            return 0
+        found = await self._moves.read(chat)
+        return 0 if found is None else found.old
 
     async def move(self, old: int, new: int) -> None:
         """Keep that a group moved; see the port."""
-        await self._put(MOVES, new, msgspec.json.encode(Move(old)), may_wait=False)
-
-    async def _put(
-        self, kind: str, number: int, body: bytes, *, may_wait: bool
-    ) -> None:
-        name = self._id(number)
-        entry = Entry(
-            kind=kind, id=name, owner=self._connector, part=part_of(name), body=body
-        )
-        at = self._clock.wall()
-        await self._store.commit(Commit(at=at, entries=(entry,), may_wait=may_wait))
-
-    def _id(self, number: int) -> str:
-        return f"{self._connector}/{number}"
+        await self._moves.write(new, Move(old), may_wait=False)

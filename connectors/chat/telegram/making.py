@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
+from connectors.chat.kept import Shelf
 from connectors.chat.telegram.bookmarks import StoredBookmarks
 from connectors.chat.telegram.figures import TelegramCounters
 from connectors.chat.telegram.transport import Surroundings, TelegramTransport
@@ -77,7 +78,7 @@ def make_transport(
         clock=given.clock,
         ids=given.ids,
         counters=cast("TelegramCounters", given.kept[KIND]),
-        bookmarks=StoredBookmarks(given.store, given.clock, name),
+        bookmarks=StoredBookmarks(Shelf(given.store, given.clock, name)),
         gates=given.gates,
         leases=Path(tempfile.gettempdir()),
         blobs=given.blobs,

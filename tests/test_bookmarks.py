@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from connectors.chat.matrix.bookmarks import KIND, StoredBookmarks
+from connectors.chat.bookmarks import StoredBookmarks
+from connectors.chat.kept import Shelf
 from runtime.clock import SystemClock
 from runtime.entries import Entry
 from runtime.memory_store import MemoryStore
 from runtime.rows import Commit
-from tests.matrix_bed import ANNA, BEN
+
+ANNA, BEN = "@anna:example.org", "@ben:example.org"
+KIND = "matrix_sync"
 
 
 async def test_each_account_has_its_own_place_on_each_connector() -> None:
     store, clock = MemoryStore(), SystemClock()
-    here = StoredBookmarks(store, clock, "matrix")
+    here = StoredBookmarks(Shelf(store, clock, "matrix"), KIND)
     assert await here.read(ANNA) == ""
     for token in ("s1", "s2"):
         await here.write(ANNA, token)
     await here.write(BEN, "s9")
     store = store.reopened()
-    again = StoredBookmarks(store, clock, "matrix")
+    again = StoredBookmarks(Shelf(store, clock, "matrix"), KIND)
     assert (await again.read(ANNA), await again.read(BEN)) == ("s2", "s9")
-    elsewhere = StoredBookmarks(store, clock, "other")
+    elsewhere = StoredBookmarks(Shelf(store, clock, "other"), KIND)
     assert await elsewhere.read(ANNA) == ""
 
 
@@ -28,4 +31,4 @@ async def test_a_place_that_cannot_be_read_is_none() -> None:
     store, clock = MemoryStore(), SystemClock()
     entry = Entry(kind=KIND, id=f"matrix/{ANNA}", part=0, body=b"\xff")
     await store.commit(Commit(at=1.0, entries=(entry,)))
-    assert await StoredBookmarks(store, clock, "matrix").read(ANNA) == ""
+    assert await StoredBookmarks(Shelf(store, clock, "matrix"), KIND).read(ANNA) == ""
