@@ -11,30 +11,25 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from actors.errors import ChatError, MessageRefusedError, OverloadedError, StoppingError
 from actors.messages import Address, Inbound, Quoted
 from connectors.chat.discord import content
 from connectors.chat.discord.errors import DiscordError
 from connectors.chat.discord.files import fetch_file
 from connectors.chat.discord.payloads import readable
 from connectors.chat.discord.wire import Said, Scene
+from connectors.chat.entrance import Entrance
 from connectors.chat.matrix.wire import text
-from connectors.chat.waits import Waits
-from runtime.errors import KernelError, StoreUnavailableError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from actors.messages import Attachment
     from actors.transport import Ingress
     from connectors.chat.discord.account import DiscordAccount
+    from connectors.chat.discord.figures import Outcome
     from connectors.chat.discord.shared import Shared
+    from connectors.chat.entrance import Trouble
 
 LOG = EventLog("discord")
-
-LATER = (OverloadedError, StoppingError, StoreUnavailableError)
-"""Nothing was stored, and it is tried again: Discord keeps the message."""
 
 THREADS = frozenset({10, 11, 12})
 """Types of channels. Source: developers' reference, "Channel Types"."""
@@ -58,51 +53,19 @@ class Handing:
     def __init__(self, account: DiscordAccount, shared: Shared) -> None:
         self._account = account
         self._shared = shared
+        self._entrance = Entrance(LOG, self._count, self._tell)
 
     async def hand_in(self, heard: Heard, ingress: Ingress) -> None:
         """Have a message stored, however long that takes."""
-        inbound = await self.bare(heard)
-        figures, agent = self._shared.figures, self._account.agent
-        try:
-            if heard.said.files and await self._insist(ingress.is_admitted, inbound):
-                inbound = await self._filled(inbound, heard)
-            await self._insist(ingress.accept, inbound)
-        except MessageRefusedError as error:
-            figures.event(agent, "refused")
-            await self._tell(inbound, str(error), "refused")
-        except (ChatError, KernelError) as error:
-            # It would be refused for ever, and hold back all that comes after it.
-            figures.event(agent, "lost")
-            LOG.fault("message not taken", error, message=inbound.platform_id)
-            await self._tell(inbound, "this message could not be taken", "lost")
-        else:
-            figures.event(agent, "handed_in")
+        fill = partial(self._filled, heard) if heard.said.files else None
+        await self._entrance.hand_in(await self.bare(heard), ingress, fill)
 
-    async def _insist(
-        self, ask: Callable[[Inbound], Awaitable[bool]], inbound: Inbound
-    ) -> bool:
-        """Ask the company about a message until it answers; the sender is told once."""
-        waits = Waits()
-        is_told = False
-        while True:
-            try:
-                return await ask(inbound)
-            except LATER as error:
-                LOG.warning(
-                    "message waits", message=inbound.platform_id, why=str(error) or "?"
-                )
-                if not is_told and not isinstance(error, StoppingError):
-                    is_told = True
-                    words = f"{error}. Your message is kept, and tried again by itself."
-                    await self._tell(inbound, words, "waits")
-                await trio.sleep(waits.next())
+    def _count(self, outcome: Outcome) -> None:
+        self._shared.figures.event(self._account.agent, outcome)
 
-    async def _tell(self, inbound: Inbound, words: str, why: str) -> None:
-        """Tell somebody who waits for an answer that there is none yet."""
-        if not (inbound.is_direct or inbound.mentions):
-            return
-        key = f"{why}-{inbound.platform_id}"
-        message = content.message(f"⚠️ {words}", key, inbound.platform_id)
+    async def _tell(self, inbound: Inbound, words: str, trouble: Trouble) -> None:
+        key = f"{trouble}-{inbound.platform_id}"
+        message = content.message(words, key, inbound.platform_id)
         channel = inbound.address.thread or inbound.address.chat
         try:
             await self._account.ask(lambda bot: bot.say(channel, message))
@@ -177,7 +140,7 @@ class Handing:
             return ""
         return text(found.get("parent_id")) if found.get("type") in THREADS else ""
 
-    async def _filled(self, inbound: Inbound, heard: Heard) -> Inbound:
+    async def _filled(self, heard: Heard, inbound: Inbound) -> Inbound:
         """Fetch what came with a message, all at once."""
         found: dict[int, Attachment] = {}
         notes: dict[int, str] = {}
@@ -204,7 +167,7 @@ class Handing:
         if attachment is not None:
             found[index] = attachment
             return
-        self._shared.figures.event(self._account.agent, "media_left_out")
+        self._count("media_left_out")
         LOG.warning("file not fetched", message=said.id, why=why)
         name = file.name or "without a name"
         notes[index] = f"[{file.kind} {name} was not fetched: {why}]"

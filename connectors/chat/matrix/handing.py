@@ -5,33 +5,28 @@ Neither is fetched for somebody who may not write: a stranger has us carry nothi
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
-import trio
 
-from actors.errors import ChatError, MessageRefusedError, OverloadedError, StoppingError
 from actors.messages import Address, Inbound
+from connectors.chat.entrance import Entrance
 from connectors.chat.matrix.events import Spoken
 from connectors.chat.matrix.files import fetch_file
 from connectors.chat.matrix.room import Room
 from connectors.chat.matrix.telling import tell
-from connectors.chat.waits import Waits
-from runtime.errors import KernelError, StoreUnavailableError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from actors.messages import Attachment
     from actors.transport import Ingress
+    from connectors.chat.entrance import Trouble
     from connectors.chat.matrix.account import MatrixAccount
+    from connectors.chat.matrix.figures import Outcome
     from connectors.chat.matrix.shared import Shared
 
 LOG = EventLog("matrix")
-
-LATER = (OverloadedError, StoppingError, StoreUnavailableError)
-"""Nothing was stored, and it is tried again: the homeserver keeps the message."""
 
 
 class Heard(msgspec.Struct, frozen=True):
@@ -53,6 +48,7 @@ class Handing:
     def __init__(self, account: MatrixAccount, shared: Shared) -> None:
         self._account = account
         self._shared = shared
+        self._entrance = Entrance(LOG, self._count, self._tell)
 
     async def hand_in(self, heard: Heard, ingress: Ingress) -> None:
         """Have a message stored, however long that takes.
@@ -60,47 +56,16 @@ class Handing:
         Raises:
             TokenError: the account is not let in.
         """
-        inbound = self._bare(heard)
-        figures, agent = self._shared.figures, self._account.agent
-        try:
-            if await self._insist(ingress.is_admitted, inbound):
-                inbound = await self._filled(inbound, heard)
-            await self._insist(ingress.accept, inbound)
-        except MessageRefusedError as error:
-            figures.event(agent, "refused")
-            await self._tell(inbound, str(error), "refused")
-        except (ChatError, KernelError) as error:
-            # It would be refused for ever, and hold back all that comes after it.
-            figures.event(agent, "lost")
-            LOG.fault("message not taken", error, event=inbound.platform_id)
-            await self._tell(inbound, "this message could not be taken", "lost")
-        else:
-            figures.event(agent, "handed_in")
+        await self._entrance.hand_in(
+            self._bare(heard), ingress, partial(self._filled, heard)
+        )
 
-    async def _insist(
-        self, ask: Callable[[Inbound], Awaitable[bool]], inbound: Inbound
-    ) -> bool:
-        """Ask the company about a message until it answers; the sender is told once."""
-        waits = Waits()
-        is_told = False
-        while True:
-            try:
-                return await ask(inbound)
-            except LATER as error:
-                LOG.warning(
-                    "message waits", event=inbound.platform_id, why=str(error) or "?"
-                )
-                if not is_told and not isinstance(error, StoppingError):
-                    is_told = True
-                    words = f"{error}. Your message is kept, and tried again by itself."
-                    await self._tell(inbound, words, "waits")
-                await trio.sleep(waits.next())
+    def _count(self, outcome: Outcome) -> None:
+        self._shared.figures.event(self._account.agent, outcome)
 
-    async def _tell(self, inbound: Inbound, words: str, why: str) -> None:
-        """Tell somebody who waits for an answer that there is none yet."""
-        if inbound.is_direct or inbound.mentions:
-            key = f"{why}-{inbound.platform_id}"
-            await tell(inbound.address.chat, f"⚠️ {words}", key, self._account)
+    async def _tell(self, inbound: Inbound, words: str, trouble: Trouble) -> None:
+        key = f"{trouble}-{inbound.platform_id}"
+        await tell(inbound.address.chat, words, key, self._account)
 
     def _bare(self, heard: Heard) -> Inbound:
         """Give a message as it came, with nothing fetched."""
@@ -127,7 +92,7 @@ class Handing:
             platform_fields=specifics(spoken, room),
         )
 
-    async def _filled(self, inbound: Inbound, heard: Heard) -> Inbound:
+    async def _filled(self, heard: Heard, inbound: Inbound) -> Inbound:
         """Fetch what a message quotes and what came with it."""
         spoken, quoted = heard.spoken, None
         words, attachments = await self._files(spoken)
@@ -149,7 +114,7 @@ class Handing:
         attachment, why = await fetch_file(file, self._account, most)
         if attachment is not None:
             return spoken.text, (attachment,)
-        self._shared.figures.event(self._account.agent, "media_left_out")
+        self._count("media_left_out")
         LOG.warning("file not fetched", event=spoken.event_id, why=why)
         note = f"[{file.kind} {file.name or 'without a name'} was not fetched: {why}]"
         return f"{spoken.text}\n{note}".strip(), ()

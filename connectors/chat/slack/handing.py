@@ -5,37 +5,32 @@ No file is fetched for somebody who may not write: a stranger has us carry nothi
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
-import trio
 
-from actors.errors import ChatError, MessageRefusedError, OverloadedError, StoppingError
 from actors.messages import Address, Inbound, Quoted
 from connectors.chat.buttons import UNKNOWN
+from connectors.chat.entrance import Entrance
 from connectors.chat.slack.content import mrkdwn, quiet
 from connectors.chat.slack.errors import SlackError
 from connectors.chat.slack.files import fetch_file
 from connectors.chat.slack.moments import is_ts, message_id
 from connectors.chat.slack.words import named, plain
-from connectors.chat.waits import Waits
-from runtime.errors import KernelError, StoreUnavailableError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from actors.messages import Attachment
     from actors.transport import Ingress
+    from connectors.chat.entrance import Trouble
     from connectors.chat.slack.account import SlackAccount
     from connectors.chat.slack.events import File, Spoken
+    from connectors.chat.slack.figures import Outcome
     from connectors.chat.slack.people import Person
     from connectors.chat.slack.shared import Shared
 
 LOG = EventLog("slack")
-
-LATER = (OverloadedError, StoppingError, StoreUnavailableError)
-"""Nothing was stored, and it is tried again: it is not acknowledged before."""
 
 
 class Handing:
@@ -49,52 +44,21 @@ class Handing:
     def __init__(self, account: SlackAccount, shared: Shared) -> None:
         self._account = account
         self._shared = shared
+        self._entrance = Entrance(LOG, self._count, self._tell)
 
     async def hand_in(self, spoken: Spoken, ingress: Ingress) -> None:
         """Have a message stored, however long that takes."""
-        figures, agent = self._shared.figures, self._account.agent
-        inbound = await self._bare(spoken)
-        try:
-            if spoken.files and await self._insist(ingress.is_admitted, inbound):
-                inbound = await self._filled(inbound, spoken)
-            await self._insist(ingress.accept, inbound)
-        except MessageRefusedError as error:
-            figures.event(agent, "refused")
-            await self._tell(inbound, str(error))
-        except (ChatError, KernelError) as error:
-            # It would be refused for ever, and come again and again.
-            figures.event(agent, "lost")
-            LOG.fault("message not taken", error, message=inbound.platform_id)
-            await self._tell(inbound, "this message could not be taken")
-        else:
-            figures.event(agent, "handed_in")
+        fill = partial(self._filled, spoken) if spoken.files else None
+        await self._entrance.hand_in(await self._bare(spoken), ingress, fill)
 
-    async def _insist(
-        self, ask: Callable[[Inbound], Awaitable[bool]], inbound: Inbound
-    ) -> bool:
-        """Ask the company about a message until it answers; the sender is told once."""
-        waits = Waits()
-        is_told = False
-        while True:
-            try:
-                return await ask(inbound)
-            except LATER as error:
-                why = str(error)
-                LOG.warning("message waits", message=inbound.platform_id, why=why)
-                if not is_told and not isinstance(error, StoppingError):
-                    is_told = True
-                    words = f"{why}. Your message is kept, and tried again by itself."
-                    await self._tell(inbound, words)
-                await trio.sleep(waits.next())
+    def _count(self, outcome: Outcome) -> None:
+        self._shared.figures.event(self._account.agent, outcome)
 
-    async def _tell(self, inbound: Inbound, words: str) -> None:
-        """Tell somebody who waits for an answer that there is none yet."""
-        if not (inbound.is_direct or inbound.mentions):
-            return
+    async def _tell(self, inbound: Inbound, words: str, _: Trouble) -> None:
         place = inbound.address
         said: dict[str, object] = {
             "channel": place.chat,
-            "text": mrkdwn(f"⚠️ {words}"),
+            "text": mrkdwn(words),
             **quiet(),
         }
         if is_ts(place.thread):
@@ -160,7 +124,7 @@ class Handing:
         words = plain(spoken.text, lambda user: names.get(user, "")).strip()
         return f"* {sender_name} {words}" if spoken.is_me else words
 
-    async def _filled(self, inbound: Inbound, spoken: Spoken) -> Inbound:
+    async def _filled(self, spoken: Spoken, inbound: Inbound) -> Inbound:
         """Fetch the files that came with a message."""
         attachments: list[Attachment] = []
         notes: list[str] = []
@@ -180,7 +144,7 @@ class Handing:
         attachment, why = await fetch_file(file, self._account, most)
         if attachment is not None:
             return attachment, ""
-        self._shared.figures.event(self._account.agent, "media_left_out")
+        self._count("media_left_out")
         LOG.warning("file not fetched", message=spoken.id, why=why)
         name = file.name or "without a name"
         return None, f"[{file.kind} {name} was not fetched: {why}]"

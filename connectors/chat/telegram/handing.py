@@ -5,37 +5,31 @@ Nothing is fetched for somebody who may not write: a stranger has us carry nothi
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
-import trio
 
-from actors.errors import ChatError, MessageRefusedError, OverloadedError, StoppingError
 from actors.messages import Address, Inbound, Quoted
 from connectors.chat.buttons import UNKNOWN, command_of
+from connectors.chat.entrance import Entrance
 from connectors.chat.telegram import content
 from connectors.chat.telegram.api import Call
 from connectors.chat.telegram.errors import TelegramError, TokenError
 from connectors.chat.telegram.files import fetch_file
 from connectors.chat.telegram.names import ChatName, MessageName
-from connectors.chat.waits import Waits
-from runtime.errors import KernelError, StoreUnavailableError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from actors.messages import Attachment
     from actors.transport import Ingress
+    from connectors.chat.entrance import Ended, Trouble
     from connectors.chat.telegram.bot import Bot
     from connectors.chat.telegram.figures import Outcome
     from connectors.chat.telegram.shared import Shared
     from connectors.chat.telegram.updates import Pressed, Spoken
 
 LOG = EventLog("telegram")
-
-LATER = (OverloadedError, StoppingError, StoreUnavailableError)
-"""Nothing was stored, and it is tried again: Telegram keeps the message."""
 
 LONGEST_QUOTE = 2_000
 """Characters of a quoted message that are told to the agents."""
@@ -52,6 +46,8 @@ class Handing:
     def __init__(self, bot: Bot, shared: Shared) -> None:
         self._bot = bot
         self._shared = shared
+        self._messages = Entrance(LOG, self._count, self._tell)
+        self._buttons = Entrance(LOG, self._count_button, self._tell)
 
     async def speak(
         self, spoken: Spoken, chat: int, name: MessageName, ingress: Ingress
@@ -68,11 +64,7 @@ class Handing:
             TokenError: the bot is not let in.
         """
         inbound = await self._bare(spoken, chat, name)
-
-        async def filled() -> Inbound:
-            return await self._filled(inbound, spoken)
-
-        await self._hand_in(inbound, filled, ingress)
+        await self._messages.hand_in(inbound, ingress, partial(self._filled, spoken))
 
     async def press(self, pressed: Pressed, chat: int, ingress: Ingress) -> None:
         """Take a pressed button for the command that it stands for.
@@ -88,61 +80,12 @@ class Handing:
             await self._answer(pressed, UNKNOWN)
             return
         inbound = await self._pressed(pressed, chat, command)
-
-        async def filled() -> Inbound:
-            await trio.lowlevel.checkpoint()
-            return inbound
-
-        await self._hand_in(inbound, filled, ingress, "button")
+        await self._buttons.hand_in(inbound, ingress, None)
         await self._answer(pressed, "")
 
-    async def _hand_in(
-        self,
-        inbound: Inbound,
-        fill: Callable[[], Awaitable[Inbound]],
-        ingress: Ingress,
-        outcome: Outcome = "handed_in",
-    ) -> None:
-        try:
-            if await self._insist(ingress.is_admitted, inbound):
-                inbound = await fill()
-            await self._insist(ingress.accept, inbound)
-        except MessageRefusedError as error:
-            self._count("refused")
-            await self._tell(inbound, str(error))
-        except (ChatError, KernelError) as error:
-            # It would be refused for ever, and hold back all that comes after it.
-            self._count("lost")
-            LOG.fault("message not taken", error, message=inbound.platform_id)
-            await self._tell(inbound, "this message could not be taken")
-        else:
-            self._count(outcome)
-
-    async def _insist(
-        self, ask: Callable[[Inbound], Awaitable[bool]], inbound: Inbound
-    ) -> bool:
-        """Ask the company about a message until it answers; the sender is told once."""
-        waits = Waits()
-        is_told = False
-        while True:
-            try:
-                return await ask(inbound)
-            except LATER as error:
-                LOG.warning(
-                    "message waits", message=inbound.platform_id, why=str(error) or "?"
-                )
-                if not is_told and not isinstance(error, StoppingError):
-                    is_told = True
-                    words = f"{error}. Your message is kept, and tried again by itself."
-                    await self._tell(inbound, words)
-                await trio.sleep(waits.next())
-
-    async def _tell(self, inbound: Inbound, words: str) -> None:
-        """Tell somebody who waits for an answer that there is none yet."""
-        if not (inbound.is_direct or inbound.mentions):
-            return
+    async def _tell(self, inbound: Inbound, words: str, _: Trouble) -> None:
         chat = self._shared.moves.now(int(inbound.address.chat.partition("@")[0]))
-        params = content.words(f"⚠️ {words}") | {"chat_id": chat}
+        params = content.words(words) | {"chat_id": chat}
         if inbound.address.thread:
             params["message_thread_id"] = int(inbound.address.thread)
         call = Call(method="sendMessage", params=params, timeout=self._bot.timeout)
@@ -248,7 +191,7 @@ class Handing:
             return ""  # this bot's number of it means nothing to the others
         return MessageName(spoken.chat, spoken.reply_to, agent).text
 
-    async def _filled(self, inbound: Inbound, spoken: Spoken) -> Inbound:
+    async def _filled(self, spoken: Spoken, inbound: Inbound) -> Inbound:
         """Fetch what came with a message."""
         most = self._shared.config.max_media_bytes
         found: list[Attachment] = []
@@ -266,6 +209,9 @@ class Handing:
 
     def _count(self, outcome: Outcome) -> None:
         self._shared.figures.update(self._bot.agent, outcome)
+
+    def _count_button(self, ended: Ended) -> None:
+        self._count("button" if ended == "handed_in" else ended)
 
 
 def quoted(spoken: Spoken, agent: str) -> Quoted | None:
