@@ -13,7 +13,7 @@ State = Literal["starting", "running", "passivating", "stopping", "down", "dead"
 """`down`: between two incarnations; its mailbox keeps what comes."""
 
 
-class ActorStatistics(msgspec.Struct, frozen=True):
+class ActorStatistics(msgspec.Struct, frozen=True, gc=False):
     """One actor, now."""
 
     name: str

@@ -21,6 +21,9 @@ WINDOW = 60.0
 
 MOST_SAMPLES = 120
 
+ACCEPTED = "accepted"
+"""What becomes of a message that is taken in, before all else."""
+
 
 class Sums(msgspec.Struct, frozen=True):
     """Figures since the start."""
@@ -29,7 +32,7 @@ class Sums(msgspec.Struct, frozen=True):
     """By what became of them."""
 
     connectors: dict[str, int]
-    """Messages by connector."""
+    """Messages that were taken in, by connector."""
 
     turns: dict[str, int]
     """By how they ended."""
@@ -100,10 +103,11 @@ def sum_figures(figures: Iterable[Figure]) -> Sums:
     for each in figures:
         kept.setdefault(each.name, []).append(each)
 
-    def by(name: str, label: str) -> dict[str, int]:
+    def by(name: str, label: str, outcome: str = "") -> dict[str, int]:
         counted: Counter[str] = Counter()
         for each in kept.get(name, ()):
-            counted[each.labels.get(label, "")] += int(each.value)
+            if outcome in {"", each.labels.get("outcome")}:
+                counted[each.labels.get(label, "")] += int(each.value)
         return dict(counted.most_common())
 
     def total(name: str) -> float:
@@ -111,7 +115,7 @@ def sum_figures(figures: Iterable[Figure]) -> Sums:
 
     return Sums(
         messages=by("callboard_messages_total", "outcome"),
-        connectors=by("callboard_messages_total", "connector"),
+        connectors=by("callboard_messages_total", "connector", ACCEPTED),
         turns=by("callboard_turns_total", "outcome"),
         model_calls=by("callboard_model_call_seconds_count", "outcome"),
         tokens=by("callboard_model_tokens_total", "direction"),

@@ -6,6 +6,7 @@ any of them: one that hangs is shown with what it hangs on, and holds nobody up.
 
 from __future__ import annotations
 
+from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -164,7 +165,9 @@ def by_name(
     Returns:
         The children; and the name behind which the next page begins, or nothing.
     """
-    found = sorted((x for x in below if x.name > past), key=lambda each: each.name)
+    # Why not sorted as a whole: that would hold up all other threads with very many.
+    behind = (each for each in below if each.name > past)
+    found = nsmallest(MOST_CHILDREN + 1, behind, key=lambda each: each.name)
     shown = found[:MOST_CHILDREN]
     return shown, shown[-1].name if len(found) > len(shown) else ""
 
@@ -175,7 +178,7 @@ def most_urgent(below: list[ActorStatistics], most: int) -> list[ActorStatistics
     Few stand in the order in which they were started; of many those that somebody
     would look for.
     """
-    return below if len(below) <= most else sorted(below, key=urgency)[:most]
+    return below if len(below) <= most else nsmallest(most, below, key=urgency)
 
 
 def urgency(it: ActorStatistics) -> tuple[float, int, int, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import names
-from connectors.office.overview import read_waiting, sum_figures
+from connectors.office.overview import ACCEPTED, read_waiting, sum_figures
 from connectors.web.page.looking import looked
 from connectors.web.page.views import View
 from runtime.errors import StoreError
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 MOST_FAILURES = 10
 """Actors that failed, and messages that nobody took, of which the page tells."""
 
-ACCEPTED = "accepted"
-
 
 class Account(msgspec.Struct, frozen=True):
     """How a connector gets on."""
@@ -34,7 +32,7 @@ class Account(msgspec.Struct, frozen=True):
     state: str
     restarts: int
     messages: int
-    """That it brought since the start, in whatever way they ended."""
+    """That were taken in since the start."""
 
     last_end: str
 
