@@ -20,8 +20,11 @@ from connectors.commands import config_option, find_settings, tell_problems
 from connectors.commands.database import json_option
 from connectors.commands.pairing_explain import is_let_in, policy_of, said
 from connectors.commands.printing import say, say_json, table
+from connectors.commands.route_checks import Check, Examined, Sent, examine
 from connectors.commands.staffed import team_of
 from connectors.settings import load_app
+from connectors.web.eliza.ids import to_uuid
+from connectors.web_config import WebConfig
 from runtime.clock import SystemClock
 from runtime.sqlite_survey import survey
 
@@ -31,7 +34,10 @@ if TYPE_CHECKING:
     from connectors.config import AppConfig
 
 HEADERS = ("AGENT", "RULE", "VERDICT", "WHY")
+CHECKS = ("CHECK", "AGENT", "VERDICT", "WHY", "TO DO")
 NAMES = "NAME,…"
+NOT_SAID = "nobody hears it: it is not said; see the checks"
+NOBODY = "nobody hears it: no agent is in this channel; see the checks"
 SOMEBODY = "somebody"
 
 
@@ -50,6 +56,17 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     mentions: tuple[str, ...]
     roles: tuple[str, ...]
     reply_to: str
+    agent: str = ""
+    """Whom the channel says it is for."""
+
+
+class Told(msgspec.Struct, frozen=True):
+    """All that is told."""
+
+    steps: tuple[Step, ...]
+    outcome: tuple[str, ...]
+    checks: tuple[Check, ...] = ()
+    """Of a web channel: why an agent may hear nothing there."""
 
 
 def names_of(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]:
@@ -90,7 +107,8 @@ def explain_route(config: Path | None, *, as_json: bool, **asked: object) -> Non
     """Tell who would hear TEXT, each rule's verdict in order; nothing is sent.
 
     By the settings and, for reply windows, the database, if there is one. Whether a
-    model would say that words are meant for an agent is not asked.
+    model would say that words are meant for an agent is not asked. In a channel of
+    the web (ElizaOS API) the channel itself says who is there: its checks are told.
     """
     path = find_settings(config, Path.cwd(), may_fall_back=True).path
     settings = load_app(path, os.environ)
@@ -101,11 +119,13 @@ def explain_route(config: Path | None, *, as_json: bool, **asked: object) -> Non
         say_json(found)
         return
     rows = [(x.agent, x.rule, x.verdict, x.why) for x in found.steps]
-    for line in (*table(HEADERS, rows), "", *found.outcome):
+    checks = [(x.check, x.agent, x.verdict, x.why, x.do) for x in found.checks]
+    shown = [*table(CHECKS, checks), ""] if checks else []
+    for line in (*table(HEADERS, rows), "", *shown, *found.outcome):
         say(line)
 
 
-def explained(config: AppConfig, asked: Asked) -> Explained:
+def explained(config: AppConfig, asked: Asked) -> Told:
     """Tell who would hear a message.
 
     Raises:
@@ -120,12 +140,44 @@ def explained(config: AppConfig, asked: Asked) -> Explained:
         mentions=as_known("--mention", asked.mentions, routes.agents),
         reply_to="".join(as_known("--reply-to", replied, routes.agents)),
     )
+    asked, looked = in_channel(config, asked, known)
     now = SystemClock().wall()
     inbound = inbound_of(config, asked, now)
     situation = Situation(now=now, answered_at=windows_of(config, inbound, known))
     access = agent_access(config.access, approvers(config))
     found = explain(inbound, routes, situation, access)
-    return admitted(found, config, inbound) if asked.sender else found
+    if asked.sender:
+        found = admitted(found, config, inbound)
+    if looked is None:
+        return Told(found.steps, found.outcome)
+    lines = found.outcome if looked.heard is not None else (NOT_SAID,)
+    if looked.heard is not None and not looked.heard.present:
+        lines = (NOBODY,)
+    return Told(found.steps, lines, looked.checks)
+
+
+def in_channel(
+    config: AppConfig, asked: Asked, agents: tuple[str, ...]
+) -> tuple[Asked, Examined | None]:
+    """Say who is in a web channel, as the channel does; others' chats are as asked."""
+    connector, _, chat = asked.chat.partition("/")
+    if not chat or not isinstance(config.connectors.get(connector), WebConfig):
+        return asked, None
+    target = next(iter(asked.mentions), "")
+    sender = asked.sender or to_uuid(SOMEBODY)
+    sent = Sent(connector, chat, sender, asked.text, asked.is_bot, target)
+    looked = examine(Path(config.store.path), sent, agents)
+    if looked.heard is None:
+        return asked, looked
+    there = msgspec.structs.replace(
+        asked,
+        present=looked.heard.present,
+        mentions=looked.heard.mentions,
+        agent=looked.heard.agent,
+        is_group=not looked.heard.is_direct,
+        is_bot=looked.heard.is_bot,
+    )
+    return there, looked
 
 
 def as_known(
@@ -199,6 +251,7 @@ def inbound_of(config: AppConfig, asked: Asked, now: float) -> Inbound:
         text=asked.text,
         received_at=now,
         is_direct=not asked.is_group,
+        agent=asked.agent,
         quoted=quoted,
         mentions=asked.mentions,
         present=asked.present,
