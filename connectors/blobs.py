@@ -23,11 +23,13 @@ import msgspec
 import trio
 
 from actors.errors import DeliveryRefusedError
+from actors.rules.enclosing import size_of
 from connectors.fetch.sniffing import LOOKED_AT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
+    from actors.deliveries import Delivery
     from actors.messages import SentFile
     from connectors.config import AppConfig
     from connectors.tool_config import FilesConfig
@@ -239,6 +241,21 @@ def seconds_for(size: int, timeout: float) -> float:
         timeout: seconds that any request may take.
     """
     return min(timeout + size / SLOWEST, max(LONGEST, timeout))
+
+
+def with_path(delivery: Delivery, blobs: BlobFolder | None) -> Delivery:
+    """Say in words where a delivery's file lies, for who sits at this machine.
+
+    Raises:
+        DeliveryRefusedError: its bytes are gone.
+    """
+    file = delivery.file
+    if file is None:
+        return delivery
+    path = bytes_of(blobs, file).absolute()
+    told = f"[{file.name}, {size_of(file.size)}: {path}]"
+    text = f"{delivery.text}\n{told}".strip()
+    return msgspec.structs.replace(delivery, text=text, file=None)
 
 
 def bytes_of(blobs: BlobFolder | None, file: SentFile) -> Path:

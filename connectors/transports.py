@@ -115,6 +115,7 @@ def http_transport(name: str, config: HttpConfig) -> MakeTransport:
             doors=parts.doors,
         )
         transport.open_gates(parts.gates)
+        transport.keep_files(parts.blobs)
         return transport
 
     return make

@@ -23,6 +23,7 @@ from runtime.secret import Secret
 from tests.fakes.discord_server import DiscordServer
 from tests.fakes.discord_world import CHANNEL, ZOE
 from tests.fakes.ingress import FakeIngress
+from tests.fakes.sent_files import SentFiles
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -61,6 +62,7 @@ class DiscordBed:
         self.world = self.server.world
         self.bookmarks = KeptBookmarks()
         self.ingress = FakeIngress()
+        self.blobs = SentFiles()
         self.metrics = Metrics()
         self.bots = {name: self.world.add_bot(name, token_of(name)) for name in agents}
         self.most_events = 2_000
@@ -90,6 +92,7 @@ class DiscordBed:
                 bridge=self.bridge,
                 counters=DiscordCounters(self.metrics),
                 bookmarks=self.bookmarks,
+                blobs=self.blobs,
                 ready_after=READY_AFTER,
                 most_events=self.most_events,
             ),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from actors.deliveries import Abilities
+from actors.deliveries import Abilities, TakesFiles
 from actors.errors import (
     ChatError,
     DeliveryBusyError,
@@ -19,6 +19,7 @@ from actors.errors import (
 )
 from actors.messages import Address, Inbound, Quoted
 from actors.rules.speaking import Piece
+from connectors.blobs import with_path
 from connectors.chat.console import Printer
 from connectors.chat.plain_text import Writer
 from runtime.errors import KernelError
@@ -27,6 +28,7 @@ from runtime.logs import EventLog
 if TYPE_CHECKING:
     from actors.deliveries import Delivery, Draft, Typing
     from actors.transport import Ingress
+    from connectors.blobs import BlobFolder
     from connectors.chat.console import Console
     from connectors.chat.play_file import Cue
     from runtime.clock import Clock
@@ -78,6 +80,9 @@ class PlayingTransport:
     presence = None
     """It can show nothing but messages."""
 
+    blobs: BlobFolder | None = None
+    """Has the bytes of files that agents send; people are told where they lie."""
+
     def __init__(
         self, settings: RoomSettings, console: Console, clock: Clock, ids: IdSource
     ) -> None:
@@ -108,7 +113,7 @@ class PlayingTransport:
     @property
     def abilities(self) -> Abilities:
         """Say that paper remembers nothing: what may have been printed is in doubt."""
-        return Abilities()
+        return Abilities(files=TakesFiles())
 
     # --- people -------------------------------------------------------------------
 
@@ -196,6 +201,7 @@ class PlayingTransport:
             DeliveryRefusedError: the room was closed.
         """
         self._check_open()
+        delivery = with_path(delivery, self.blobs)
         if delivery.id not in self._delivered:
             self._delivered.append(delivery.id)
             self._take(delivery)

@@ -16,7 +16,7 @@ import msgspec
 import pykka
 import trio
 
-from actors.deliveries import Abilities, Delivery
+from actors.deliveries import Abilities, Delivery, TakesFiles
 from actors.errors import (
     ChatError,
     DeliveryBusyError,
@@ -26,6 +26,7 @@ from actors.errors import (
 from actors.messages import Address, Inbound
 from actors.rules.owed import Owed
 from actors.rules.speaking import Speakers
+from connectors.blobs import with_path
 from connectors.chat.console import Console, Printer
 from connectors.chat.plain_text import Writer
 from connectors.office.safe_text import make_safe
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from actors.deliveries import Draft, Typing
     from actors.rules.speaking import Piece
     from actors.transport import Ingress
+    from connectors.blobs import BlobFolder
     from runtime.clock import Clock
     from runtime.ids import IdSource
 
@@ -95,6 +97,9 @@ class TerminalTransport:
     presence = None
     """It can show nothing but messages."""
 
+    blobs: BlobFolder | None = None
+    """Has the bytes of files that agents send; people are told where they lie."""
+
     def __init__(
         self, settings: TerminalSettings, console: Console, clock: Clock, ids: IdSource
     ) -> None:
@@ -120,7 +125,7 @@ class TerminalTransport:
     @property
     def abilities(self) -> Abilities:
         """Say that a screen remembers nothing: what may have been shown is in doubt."""
-        return Abilities(counts_answers=True)
+        return Abilities(counts_answers=True, files=TakesFiles())
 
     async def listen(self, ingress: Ingress) -> None:
         """Hand in lines until the input or the output ends, or `/quit`."""
@@ -145,6 +150,7 @@ class TerminalTransport:
             DeliveryRefusedError: the terminal was closed.
         """
         self._check_open()
+        delivery = with_path(delivery, self.blobs)
         if delivery.id not in self._delivered:
             self._delivered.append(delivery.id)
             if delivery.is_aside:

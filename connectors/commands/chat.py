@@ -115,7 +115,9 @@ def _terminal(config: AppConfig, agent: str) -> tuple[str, MakeTransport]:
     )
 
     def make(parts: Parts) -> Transport:
-        return TerminalTransport(settings, console, parts.clock, parts.ids)
+        made = TerminalTransport(settings, console, parts.clock, parts.ids)
+        made.blobs = parts.blobs
+        return made
 
     return name, make
 

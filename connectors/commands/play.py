@@ -183,6 +183,7 @@ async def perform(source: Source, show: Show, path: Path) -> PlayingTransport:
 
     def make(parts: Parts) -> Transport:
         rooms.append(PlayingTransport(settings, console, parts.clock, parts.ids))
+        rooms[-1].blobs = parts.blobs
         return rooms[-1]
 
     async def run(is_told: trio.Event) -> None:

@@ -24,6 +24,7 @@ from connectors.web import openai_wire as wire
 from connectors.web.completions import Completions, Desk
 from connectors.web.errors import ApiError, refuse, unknown_model
 from connectors.web.gate_keeper import GateKeeper, Surroundings
+from connectors.web.inlining import TAKES, all_inlined, inlined
 from connectors.web.operations import operation_routes
 from connectors.web.server import check_access, make_app, open_socket, serve
 from connectors.web.webhooks import Outside, WebhookDesk
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from actors.messages import Inbound
     from actors.transport import Ingress
     from actors.triggering import Trigger, Triggered
+    from connectors.blobs import BlobFolder
     from connectors.bridge import Bridge
     from connectors.web.bodies import Bodies
     from connectors.web.operations import Operations
@@ -79,6 +81,7 @@ class HttpTransport:
         self._settings = settings
         self._doors = doors
         self._gates = Gates()
+        self._blobs: BlobFolder | None = None
         self._bridge = bridge
         self._agents = agents
         self._operations = operations
@@ -88,6 +91,10 @@ class HttpTransport:
         self._reserved: socket.socket | None = None
         self._completions: Completions | None = None
         """Only touched on the edge's thread."""
+
+    def keep_files(self, blobs: BlobFolder | None) -> None:
+        """Say where the bytes of files lie that agents send; before `listen`."""
+        self._blobs = blobs
 
     def open_gates(self, gates: Gates) -> None:
         """Have taken, from the next `listen` on, what platforms bring."""
@@ -140,7 +147,9 @@ class HttpTransport:
     @property
     def abilities(self) -> Abilities:
         """Say that a request takes each answer once, and nothing but answers."""
-        return Abilities(is_idempotent=True, counts_answers=True, shows_asides=False)
+        return Abilities(
+            is_idempotent=True, counts_answers=True, shows_asides=False, files=TAKES
+        )
 
     def show_typing(self, typing: Typing) -> None:
         """Do nothing: `abilities` says so; see the port."""
@@ -159,8 +168,9 @@ class HttpTransport:
         Raises:
             DeliveryRefusedError: nobody waits for it any more.
         """
+        said = await inlined(delivery, self._blobs)
         try:
-            is_heard = await self._bridge.call(self._deliver, delivery)
+            is_heard = await self._bridge.call(self._deliver, said)
         except BridgeError as error:
             raise DeliveryRefusedError(GONE) from error
         if not is_heard:
@@ -182,9 +192,12 @@ class HttpTransport:
         async def accept(inbound: Inbound) -> bool:
             return await self._bridge.ask_kernel(ingress.accept, inbound)
 
+        async def known(platform_id: str) -> Earlier | None:
+            found = await ingress.earlier(self._settings.name, platform_id)
+            return None if found is None else await all_inlined(found, self._blobs)
+
         async def earlier(platform_id: str) -> Earlier | None:
-            name = self._settings.name
-            return await self._bridge.ask_kernel(ingress.earlier, name, platform_id)
+            return await self._bridge.ask_kernel(known, platform_id)
 
         desk = Desk(
             settings=self._settings,

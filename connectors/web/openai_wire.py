@@ -38,6 +38,7 @@ from msgspec import UNSET, Struct, UnsetType
 from actors.messages import Attachment, Line
 from actors.messages import Usage as Tokens
 from connectors.web.errors import ApiError
+from connectors.web.inlining import without_bytes
 from connectors.web.openai_parts import Content, Part, in_words, read_parts
 
 NOTHING = (b"null", b"[]", b"{}", b"false", b"0", b'""')
@@ -293,7 +294,7 @@ def read_message(message: Message, param: str) -> Line:
         raise unsupported(f"{param}.tool_calls", "agents use their own tools")
     if bytes(message.function_call) not in NOTHING:
         raise unsupported(f"{param}.function_call", "agents use their own tools")
-    text = in_words(read_content(message.content, param))
+    text = without_bytes(in_words(read_content(message.content, param)))
     name = re.sub(r"[\x00-\x1f\x7f]+", " ", message.name or "").strip()[:MOST_NAME]
     match message.role:
         case "user":

@@ -11,6 +11,8 @@ from msgspec import structs
 from actors.deliveries import Delivery, Draft
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, OverloadedError
 from runtime.errors import StoreUnavailableError
+from tests.fakes.media import PNG
+from tests.fakes.stage_files import blobs_of, got
 from tests.fakes.stages import Stage, open_stage
 
 if TYPE_CHECKING:
@@ -130,6 +132,40 @@ async def test_an_answer_delivered_again_is_shown_once(name: str) -> None:
         await stage.transport.deliver(answer(inbound, "I do.", "ben"))
         await wait_until(stage, lambda: "I do." in stage.shown())
         assert stage.shown().count("Ben knows.") == 1
+
+
+@ALL
+async def test_a_file_arrives_whole_with_its_words_and_once(name: str) -> None:
+    async with open_stage(name) as stage:
+        inbound = await ask(stage, "hello")
+        if stage.transport.abilities.files is None:
+            return
+        file = blobs_of(stage).sent(PNG, "a.png")
+        first = answer(inbound, "Here it is.", left=2)
+        second = structs.replace(answer(inbound, "look"), part=1, parts=2, file=file)
+        for each in (first, second):
+            await stage.transport.deliver(each)
+        if stage.transport.abilities.is_idempotent:
+            await stage.transport.deliver(second)
+        await wait_until(stage, lambda: "look" in stage.shown())
+        assert stage.shown().count("look") == 1
+        assert await got(stage) == [PNG]
+
+
+@ALL
+async def test_a_file_whose_bytes_are_gone_is_refused(name: str) -> None:
+    async with open_stage(name) as stage:
+        inbound = await ask(stage, "hello")
+        if stage.transport.abilities.files is None:
+            return
+        file = blobs_of(stage).sent(PNG, "a.png")
+        blobs_of(stage).find(file).unlink()
+        said = structs.replace(answer(inbound, "look"), file=file)
+        with pytest.raises(DeliveryRefusedError):
+            await stage.transport.deliver(said)
+        assert await got(stage) == []
+        await stage.transport.deliver(answer(inbound, "hi"))
+        await wait_until(stage, lambda: "hi" in stage.shown())
 
 
 @ALL

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from tests.fakes.discord_files import MOST_UPLOAD, listed, read_message
 from tests.fakes.discord_gateway import Gateway
 from tests.fakes.discord_world import GUILD, World
 
@@ -64,6 +65,9 @@ class DiscordServer:
         """Method and path of each request."""
 
         self.bodies: list[Json] = []
+        self.brought: dict[str, tuple[str, bytes]] = {}
+        """By nonce: names and bytes of the files that bots sent."""
+
         self.url = ""
         self.guilds: list[Json] = [{"id": GUILD, "name": "Crew"}]
         self._runner: web.AppRunner | None = None
@@ -90,7 +94,7 @@ class DiscordServer:
 
     async def start(self) -> None:
         """Listen on a free port."""
-        app = web.Application()
+        app = web.Application(client_max_size=64 * 1024 * 1024)
         app.router.add_get("/gateway", self.gateway.serve)
         app.router.add_get("/gateway/", self.gateway.serve)
         app.router.add_get("/files/{name}", self._file)
@@ -265,6 +269,8 @@ class DiscordServer:
                 reference = {"message_id": asked, "channel_id": channel}
                 more = {"type": 19, "message_reference": reference}
                 more["referenced_message"] = there[0]
+        if said.get("attachments"):
+            more["attachments"] = listed(said["attachments"])
         message = self.world.add_message(channel, bot["id"], said["content"], **more)
         self.world.nonces[bot["id"], said.get("nonce", "")] = message
         await self.gateway.tell_message(message)
@@ -323,7 +329,9 @@ class DiscordServer:
         answer = self.world.answers.get(token)
         if answer is None:
             raise RefusedRequestError(404, 10015, "Unknown Webhook")
-        answer["data"] = await request.json()
+        answer["data"], brought = await read_message(request)
+        for each in brought.items():
+            self.brought[token] = each
         answer.setdefault("id", str(600_000_000_000_000_000 + len(self.world.answers)))
         return {"id": answer["id"], "author": bot, **answer["data"]}
 
@@ -348,11 +356,15 @@ class DiscordServer:
         raise RefusedRequestError(404, 10008, "Unknown Message")
 
     async def _said(self, request: web.Request) -> Json:
-        said: Json = await request.json()
+        said, brought = await read_message(request)
+        if sum(map(len, brought.values())) > MOST_UPLOAD:
+            raise RefusedRequestError(413, 40005, "Request entity too large")
         self.bodies.append(said)
+        for each in brought.items():
+            self.brought[said.get("nonce", "")] = each
         content = said.get("content", "")
         if (
-            not content.strip()
+            not (content.strip() or brought)
             or len(content) > 2000
             or len(said.get("nonce", "")) > 25
         ):

@@ -17,6 +17,7 @@ from runtime.clock import SystemClock
 from runtime.memory_store import MemoryStore
 from tests.fakes.backstage import FakeCompany
 from tests.fakes.ingress import FakeIngress
+from tests.fakes.sent_files import SentFiles
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -152,6 +153,7 @@ async def open_web(
         clock=SystemClock(),
         agents=lambda: behind.names,
         backstage=behind.backstage(),
+        blobs=SentFiles(),
     )
     transport = WebTransport("web", config or WebConfig(port=0), given)
     bed = WebBed(bridge, transport, behind)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
+from connectors.blobs import seconds_for
 from connectors.chat.discord.errors import (
     FAULTS,
     BusyError,
@@ -90,8 +91,12 @@ class DiscordAccount:
             with trio.move_on_after(LEAVE_WITHIN):
                 await self._bridge.call(bot.cut_on_edge)
 
-    async def ask(self, do: Callable[[Bot], Awaitable[T]]) -> T:
+    async def ask(self, do: Callable[[Bot], Awaitable[T]], size: int = 0) -> T:
         """Have the bot do something.
+
+        Args:
+            do: what.
+            size: bytes of the file that goes with it.
 
         Raises:
             BusyError: not now.
@@ -102,12 +107,13 @@ class DiscordAccount:
         bot = self.bot
         if bot is None:
             raise BusyError(self.refused or "the bot does not run now")
-        with trio.move_on_after(self._timeout):
+        within = seconds_for(size, self._timeout)
+        with trio.move_on_after(within):
             try:
                 return await self._bridge.call(do, bot)
             except FAULTS as error:
                 raise read_error(error) from error
-        raise LostError(f"not done after {self._timeout:g} s")
+        raise LostError(f"not done after {within:g} s")
 
     def shut_out(self, error: ShutOutError) -> None:
         """Note that it is not let in."""

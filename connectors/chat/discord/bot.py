@@ -20,6 +20,7 @@ from connectors.chat.discord.requests import Requests
 from connectors.chat.discord.scenes import names_in, roles_of, shapes
 from connectors.chat.discord.snowflakes import number
 from connectors.chat.discord.wire import (
+    Brought,
     Came,
     Changed,
     Channel,
@@ -225,12 +226,34 @@ class Bot(discord.Client):
 
     # ------------------------------------------------------------- what it does
 
-    async def say(self, channel: str, message: Json) -> str:
+    async def say(
+        self, channel: str, message: Json, file: Brought | None = None
+    ) -> str:
         """Say a message; gives its id."""
         path = "/channels/{channel_id}/messages"
         route = Route("POST", path, channel_id=whole_id(channel))
-        answer: object = await self.http.request(route, json=message)
+        answer = await self._tell(route, message, file)
         return text(table(answer).get("id"))
+
+    async def _tell(self, route: Route, message: Json, file: Brought | None) -> object:
+        """Send a message: as JSON, or as a form with a file."""
+        if file is None:
+            return cast("object", await self.http.request(route, json=message))
+        opened = discord.File(file.path, filename=file.name)
+        said = msgspec.json.encode(message).decode()
+        part = {"name": "files[0]", "value": opened.fp, "filename": file.name}
+        form: list[dict[str, Any]] = [
+            {"name": "payload_json", "value": said},
+            {**part, "content_type": file.media_type},
+        ]
+        try:
+            # Where it repeats, it reads the file again from the beginning.
+            return cast(
+                "object",
+                await self.http.request(route, form=form, files=[opened]),
+            )
+        finally:
+            opened.close()
 
     async def alter(self, channel: str, message: str, changed: Json) -> None:
         """Let a message of its own read otherwise."""
@@ -312,10 +335,12 @@ class Bot(discord.Client):
         route = Route("POST", path, interaction_id=interaction, interaction_token=token)
         await self.http.request(route, json=answer)
 
-    async def amend(self, token: str, message: Json) -> str:
+    async def amend(
+        self, token: str, message: Json, file: Brought | None = None
+    ) -> str:
         """Say what the first answer to a command is; within 15 minutes."""
         route = self._first_answer("PATCH", token)
-        answer: object = await self.http.request(route, json=message)
+        answer = await self._tell(route, message, file)
         return text(table(answer).get("id"))
 
     async def withdraw(self, token: str) -> None:

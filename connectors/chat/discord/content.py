@@ -15,6 +15,7 @@ from connectors.chat.markup.discord import Discord
 from connectors.chat.markup.rendering import rendered
 
 if TYPE_CHECKING:
+    from actors.messages import SentFile
     from connectors.chat.matrix.wire import Json
 
 LIMIT = LIMITS["discord"]
@@ -31,16 +32,19 @@ def words(text: str) -> str:
     return rendered(text, DIALECT, LIMIT.text).strip() or NOTHING_SEEN
 
 
-def message(text: str, key: str, reply_to: str = "") -> Json:
+def message(
+    text: str, key: str, reply_to: str = "", file: SentFile | None = None
+) -> Json:
     """Write a message.
 
     Args:
         text: what it says.
         key: the same for the same message; Discord makes one of two with one key.
         reply_to: the id of the message it replies to; empty, or none: of none.
+        file: what it brings.
     """
     found: Json = {
-        **changed(text),
+        **(changed(text) if file is None else brought(text, file)),
         "nonce": nonce(key),
         "enforce_nonce": True,
     }
@@ -58,6 +62,20 @@ def changed(text: str) -> Json:
     return {
         "content": words(text),
         "allowed_mentions": {"parse": [], "replied_user": False},
+    }
+
+
+def brought(text: str, file: SentFile) -> Json:
+    """Write what is said with a file, which may be nothing; Discord shows it by kind.
+
+    Source: developers' reference, "Uploading Files": `id` is the number of the form's
+    field, `files[0]`.
+    """
+    said = rendered(text, DIALECT, LIMIT.caption).strip()
+    return {
+        **changed(text),
+        "content": said,
+        "attachments": [{"id": 0, "filename": file.name}],
     }
 
 

@@ -10,6 +10,7 @@ from connectors.chat.discord.transport import DiscordTransport, Surroundings
 from connectors.chat.kept import Shelf
 
 if TYPE_CHECKING:
+    from connectors.blobs import BlobFolder
     from connectors.bridge import Bridge
     from connectors.discord_config import DiscordConfig
     from runtime.clock import Clock
@@ -49,6 +50,11 @@ class Given(Protocol):
         ...
 
     @property
+    def blobs(self) -> BlobFolder | None:
+        """Has the bytes of files that agents send."""
+        ...
+
+    @property
     def kept(self) -> dict[str, object]:
         """What transports of one kind share, by kind."""
         ...
@@ -70,5 +76,6 @@ def make_transport(name: str, config: DiscordConfig, given: Given) -> DiscordTra
         bridge=given.bridge,
         counters=cast("DiscordCounters", given.kept[KIND]),
         bookmarks=StoredBookmarks(Shelf(given.store, given.clock, name)),
+        blobs=given.blobs,
     )
     return DiscordTransport(name, config, surroundings)

@@ -6,6 +6,7 @@ said again later, as after a long outage or a restart, is looked for first.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ import trio
 
 from connectors.chat.discord.snowflakes import number, seconds_of
 from connectors.chat.discord.wire import Channel
-from connectors.chat.matrix.wire import table, text
+from connectors.chat.matrix.wire import table, tables, text
 
 if TYPE_CHECKING:
     from actors.deliveries import Delivery
@@ -75,10 +76,17 @@ class Recall:
             known = text(each.message.get("id"))
             is_ours = text(table(each.message.get("author")).get("id")) == user
             is_same = text(each.message.get("content")) == message["content"]
+            is_same = is_same and files_of(each.message) == files_of(message)
             is_later = number(known) > number(asked)
             if is_ours and is_same and is_later and known not in self._receipts:
                 return known
         return ""
+
+
+def files_of(message: Json) -> list[str]:
+    """Give the names of the files that come with a message, as Discord writes them."""
+    found = tables(message.get("attachments"))
+    return [re.sub(r"[^A-Za-z0-9._-]+", "_", text(x.get("filename"))) for x in found]
 
 
 def trim(kept: OrderedDict[str, float] | OrderedDict[str, None]) -> None:

@@ -73,6 +73,7 @@ class Speakers:
         agent: str,
         channel: str,
         order: Callable[[DiscordAccount], Callable[[Bot], Awaitable[T]]],
+        size: int = 0,
     ) -> T:
         """Have done what an agent is to do in a channel.
 
@@ -84,6 +85,7 @@ class Speakers:
             agent: which; empty: the runtime itself.
             channel: where.
             order: says what a bot is to do.
+            size: bytes of the file that goes with it.
 
         Raises:
             DeliveryBusyError: none listens now, or it has too much to do.
@@ -94,7 +96,7 @@ class Speakers:
         for account in self._choose(agent, channel):
             with translated():
                 try:
-                    return await account.ask(order(account))
+                    return await account.ask(order(account), size)
                 except RefusedError as error:
                     if error.code not in NOT_THERE:
                         raise

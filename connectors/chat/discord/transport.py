@@ -14,6 +14,7 @@ import trio
 
 from actors.deliveries import Abilities
 from actors.errors import DeliveryBusyError
+from connectors.blobs import bytes_of
 from connectors.chat.discord import content
 from connectors.chat.discord.account import DiscordAccount
 from connectors.chat.discord.bot import READY_AFTER
@@ -26,6 +27,8 @@ from connectors.chat.discord.recall import Recall
 from connectors.chat.discord.shared import Shared
 from connectors.chat.discord.speaking import Speakers, prefixed, translated
 from connectors.chat.discord.typist import Typist
+from connectors.chat.discord.wire import Brought
+from connectors.chat.limits import takes_files
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
     from actors.deliveries import Delivery, Draft, Typing
     from actors.transport import Ingress, Listening
+    from connectors.blobs import BlobFolder
     from connectors.bridge import Bridge
     from connectors.chat.discord.bookmarks import Bookmarks
     from connectors.chat.discord.bot import Bot
@@ -57,6 +61,9 @@ class Surroundings:
     bridge: Bridge
     counters: DiscordCounters
     bookmarks: Bookmarks
+    blobs: BlobFolder | None = None
+    """Has the bytes of files that agents send."""
+
     ready_after: float = READY_AFTER
     """Seconds; see `bot.py`."""
 
@@ -93,6 +100,7 @@ class DiscordTransport:
             ready_after=given.ready_after,
             most_events=given.most_events,
         )
+        self._blobs = given.blobs
         self._typists = {
             agent: Typist(account) for agent, account in self._accounts.items()
         }
@@ -117,6 +125,7 @@ class DiscordTransport:
             typing_for=content.LIMIT.typing_for,
             takes_back=True,
             draft_pace=config.draft_pace,
+            files=takes_files("discord"),
         )
 
     @property
@@ -158,20 +167,23 @@ class DiscordTransport:
         reply_to = delivery.reply_to if is_reply else ""
         is_unsure = self._recall.is_unsure(delivery)
 
+        file, brought = delivery.file, self._brought(delivery)
+
         def order(account: DiscordAccount) -> Callable[[Bot], Awaitable[str]]:
             text = prefixed(delivery.text, delivery.agent, account)
-            message = content.message(text, delivery.id, reply_to)
+            message = content.message(text, delivery.id, reply_to, file)
 
             async def say(bot: Bot) -> str:
                 said = ""
                 if is_unsure:
                     asked = delivery.reply_to
                     said = await self._recall.find(bot, channel, message, asked)
-                return said or await bot.say(channel, message)
+                return said or await bot.say(channel, message, brought)
 
             return say
 
-        receipt = await self._speakers.do(delivery.agent, channel, order)
+        size = 0 if file is None else file.size
+        receipt = await self._speakers.do(delivery.agent, channel, order, size)
         self._recall.note(receipt)
         return receipt
 
@@ -187,14 +199,25 @@ class DiscordTransport:
         if trio.current_time() >= choice.until:
             return ""
         text = prefixed(delivery.text, delivery.agent, account)
-        message = content.changed(text)
+        file, brought = delivery.file, self._brought(delivery)
+        message = content.changed(text) if file is None else content.brought(text, file)
         choice.said_by = delivery.id
+        size = 0 if file is None else file.size
         with translated():
             try:
-                return await account.ask(lambda bot: bot.amend(choice.token, message))
+                return await account.ask(
+                    lambda bot: bot.amend(choice.token, message, brought), size
+                )
             except RefusedError as error:
                 LOG.warning("command not answered in its place", why=str(error))
                 return ""
+
+    def _brought(self, delivery: Delivery) -> Brought | None:
+        """Find the bytes of a delivery's file; raises as `BlobFolder.find`."""
+        file = delivery.file
+        if file is None:
+            return None
+        return Brought(bytes_of(self._blobs, file), file.name, file.media_type)
 
     async def look_up(self, delivery: Delivery) -> str | None:
         """Refuse: nobody needs to ask; see the port.

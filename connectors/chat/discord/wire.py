@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from connectors.chat.matrix.wire import Json
+
+
+class Brought(msgspec.Struct, frozen=True):
+    """A file that goes with a message."""
+
+    path: Path
+    name: str
+    media_type: str
 
 
 class File(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from connectors.web.eliza.transport import Surroundings, WebTransport
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from connectors.blobs import BlobFolder
     from connectors.bridge import Bridge
     from connectors.web.backstage import Backstage
     from connectors.web_config import WebConfig
@@ -40,6 +41,11 @@ class Given(Protocol):
         ...
 
     @property
+    def blobs(self) -> BlobFolder | None:
+        """Has the bytes of files that agents send."""
+        ...
+
+    @property
     def agents(self) -> Callable[[], tuple[str, ...]]:
         """Names those that people can speak to now."""
         ...
@@ -59,5 +65,6 @@ def make_transport(name: str, config: WebConfig, given: Given) -> WebTransport:
         clock=given.clock,
         agents=given.agents,
         backstage=given.backstage,
+        blobs=given.blobs,
     )
     return WebTransport(name, config, surroundings)

@@ -123,8 +123,14 @@ class Speech:
                 await self._tell_answer(message)
             return Posted(message, hears.present if is_handed_in else (), is_new)
 
-    async def answer(self, delivery: Delivery) -> Message | None:
+    async def answer(
+        self, delivery: Delivery, shown: Json | None = None
+    ) -> Message | None:
         """Keep and tell what an agent says; give it as it is kept.
+
+        Args:
+            delivery: what is said.
+            shown: what clients are told of the file that comes with it.
 
         Returns:
             None if its channel is gone.
@@ -141,6 +147,10 @@ class Speech:
                 await self._tell_answer(known)
                 return known
             message = self._worded(name, delivery, channel)
+            if shown:
+                raw = message.raw | {"attachments": [shown]}
+                content = message.content or str(shown["title"])
+                message = msgspec.structs.replace(message, raw=raw, content=content)
             await self._keep(message)
             self._announce(message, None)
             await self._tell_answer(message)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ import trio
 
 from actors.deliveries import Abilities
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
+from connectors.blobs import bytes_of
+from connectors.chat.limits import takes_files
 from connectors.crossing import BridgeBusyError, BridgeClosedError, BridgeError
 from connectors.web.eliza.api import make_api
 from connectors.web.eliza.awaiting import Awaiting
@@ -30,13 +33,15 @@ from connectors.web.eliza.log_ring import LogRing
 from connectors.web.eliza.memories import Memories
 from connectors.web.eliza.parts import Parts
 from connectors.web.eliza.runs import Runs
+from connectors.web.eliza.sent import attachment_of, linked
 from connectors.web.eliza.sessions import Sessions
 from connectors.web.eliza.shelf import Room
 from connectors.web.eliza.socket_talk import Talk
 from connectors.web.eliza.sockets import LONGEST_FRAME, Sockets
 from connectors.web.eliza.speech import Speech
 from connectors.web.eliza.tidying import forget_old, tidy
-from connectors.web.eliza.uploads import Uploads
+from connectors.web.eliza.upload_routes import HERE
+from connectors.web.eliza.uploads import FullError, Uploads, name_of
 from connectors.web.server import HttpSettings, open_socket, serve
 from runtime.errors import StoreError, StoreUnavailableError
 from runtime.ids import IdSource
@@ -51,8 +56,10 @@ if TYPE_CHECKING:
     from actors.deliveries import Delivery, Draft, Typing
     from actors.ingress import Earlier
     from actors.transport import Ingress
+    from connectors.blobs import BlobFolder
     from connectors.bridge import Bridge
     from connectors.web.backstage import Backstage
+    from connectors.web.eliza.shapes import Json
     from connectors.web.eliza.telling import News
     from connectors.web_config import WebConfig
     from runtime.clock import Clock
@@ -77,6 +84,9 @@ class Surroundings:
 
     backstage: Backstage
     """The company itself; on the kernel's side."""
+
+    blobs: BlobFolder | None = None
+    """Has the bytes of files that agents send."""
 
 
 class WebTransport:
@@ -129,7 +139,9 @@ class WebTransport:
     @property
     def abilities(self) -> Abilities:
         """What it can do: an answer is kept once under one id; silence is told."""
-        return Abilities(is_idempotent=True, counts_answers=True)
+        return Abilities(
+            is_idempotent=True, counts_answers=True, files=takes_files("web")
+        )
 
     def mount(self, routes: Iterable[BaseRoute]) -> None:
         """Serve further routes beside the API, as a page at `/`; before `listen`."""
@@ -190,12 +202,14 @@ class WebTransport:
         """Say an answer in its channel; see the port."""
         if self.speech.ingress is None:
             raise DeliveryBusyError(NOT_LISTENING)
-        receipt = SILENCE
+        receipt, said = SILENCE, delivery
         if delivery.kind != "silence":
-            receipt = await self._keep(delivery)
+            shown = await self._bring(delivery)
+            receipt = await self._keep(delivery, shown)
+            said = linked(delivery, shown)
         with contextlib.suppress(BridgeError):
             # Who waited is told by the end of the loop; the answer is kept.
-            await self._given.bridge.call(self._deliver, delivery)
+            await self._given.bridge.call(self._deliver, said)
         return receipt
 
     async def look_up(self, delivery: Delivery) -> str | None:
@@ -225,9 +239,33 @@ class WebTransport:
         with contextlib.suppress(BridgeError):
             await self._given.bridge.call(self._settle, correlation_id, reason)
 
-    async def _keep(self, delivery: Delivery) -> str:
+    async def _bring(self, delivery: Delivery) -> Json:
+        """Put a delivery's file where clients of its channel find it.
+
+        Returns:
+            What they are told of it; nothing if there is none.
+
+        Raises:
+            DeliveryRefusedError: its bytes are gone, or there is no room for them.
+            DeliveryBusyError: the disk fails.
+        """
+        file, channel = delivery.file, delivery.address.chat
+        if file is None or self.channels.find(channel) is None:
+            return {}
+        path = bytes_of(self._given.blobs, file)
+        name = name_of(delivery.id, file.media_type)
+        keep = partial(self.uploads.keep, "channels", channel, name, path)
         try:
-            message = await self.speech.answer(delivery)
+            await trio.to_thread.run_sync(keep)
+        except FullError as error:
+            raise DeliveryRefusedError(str(error)) from error
+        except OSError as error:
+            raise DeliveryBusyError(f"the file was not kept: {error}") from error
+        return attachment_of(file, f"{HERE}/channels/{channel}/{name}")
+
+    async def _keep(self, delivery: Delivery, shown: Json) -> str:
+        try:
+            message = await self.speech.answer(delivery, shown)
         except StoreUnavailableError as error:
             raise DeliveryBusyError(str(error)) from error
         except StoreError as error:

@@ -14,7 +14,7 @@ from connectors.web.eliza.errors import full, missing
 from connectors.web.eliza.forms import read_file
 from connectors.web.eliza.ids import to_uuid
 from connectors.web.eliza.server_routes import API
-from connectors.web.eliza.uploads import TYPES, FullError
+from connectors.web.eliza.uploads import OTHER, TYPES, FullError
 from connectors.web.errors import ApiError
 
 if TYPE_CHECKING:
@@ -88,8 +88,9 @@ class UploadRoutes:
         found = await asyncio.to_thread(self._uploads.find, place, owner, name)
         if found is None:
             raise missing("file", name)
-        kind = TYPES[name.rpartition(".")[2]]
-        return FileResponse(found, media_type=kind, headers=SAFE)
+        ending = name.rpartition(".")[2]
+        as_file = {"content-disposition": "attachment"} if ending == OTHER else {}
+        return FileResponse(found, media_type=TYPES[ending], headers=SAFE | as_file)
 
     async def shown(self, channel: str, metadata: Json) -> tuple[Attachment, ...]:
         """Give the files of a channel that a message names; others are only links."""

@@ -6,6 +6,7 @@ is told back and never used.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 import shutil
@@ -35,8 +36,12 @@ KINDS = {
 }
 """What may be uploaded, and how its file's name ends. Source: the official server."""
 
+OTHER = "bin"
+"""How the name of a file ends that agents send, and nobody may upload."""
+
 TYPES = {ending: kind for kind, ending in KINDS.items() if kind != "audio/mp3"} | {
-    "webm": "video/webm"
+    "webm": "video/webm",
+    OTHER: "application/octet-stream",
 }
 
 NAME = re.compile(r"[0-9]{1,16}-[0-9a-f]{16}\.[a-z0-9]{2,4}")
@@ -91,6 +96,33 @@ class Uploads:
             self._used = used + len(content)
             return name
 
+    def keep(self, place: str, owner: str, name: str, file: Path) -> None:
+        """Keep a file that an agent sends, under a name of its own.
+
+        Args:
+            place: one of `PLACES`.
+            owner: the id of the channel or agent; a UUID.
+            name: as `name_of` makes it; what has it already is kept.
+            file: where its bytes lie.
+
+        Raises:
+            FullError: there is no room for it.
+            OSError: the disk fails.
+        """
+        with self._lock:
+            folder = self._folder / place / owner
+            if (folder / name).is_file():
+                return
+            used = self._count() if self._used is None else self._used
+            size = file.stat().st_size
+            if used + size > self._limit:
+                raise FullError(f"uploads may take {self._limit} bytes in all")
+            folder.mkdir(parents=True, exist_ok=True)
+            unfinished = folder / f"{name}.part"
+            shutil.copyfile(file, unfinished)
+            unfinished.replace(folder / name)
+            self._used = used + size
+
     def find(self, place: str, owner: str, name: str) -> Path | None:
         """Give a file; None: there is none."""
         if place not in PLACES or not NAME.fullmatch(name):
@@ -120,3 +152,14 @@ class Uploads:
     def _count(self) -> int:
         files = self._folder.glob("*/*/*")
         return sum(each.stat().st_size for each in files)
+
+
+def name_of(key: str, kind: str) -> str:
+    """Name a file that an agent sends: the same for the same message.
+
+    Args:
+        key: tells the message from all others.
+        kind: its media type.
+    """
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    return f"0-{digest[:16]}.{KINDS.get(kind, OTHER)}"

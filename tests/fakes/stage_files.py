@@ -1,0 +1,87 @@
+"""What became of files on a stage, as the person there has them."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.fakes.discord_stage import DiscordStage
+from tests.fakes.eliza import API
+from tests.fakes.sent_files import SentFiles
+from tests.fakes.stages import (
+    HttpStage,
+    MatrixStage,
+    PlayingStage,
+    TelegramStage,
+    TerminalStage,
+    WebStage,
+)
+
+if TYPE_CHECKING:
+    from connectors.blobs import BlobFolder
+    from tests.fakes.stages import Stage
+
+PATH = re.compile(r"\[a\.png, 32 bytes: ([^\]\n]+)\]")
+INLINE = re.compile(r"!\[a\.png\]\(data:image/png;base64,([A-Za-z0-9+/=]+)\)")
+
+
+def blobs_of(stage: Stage) -> SentFiles:
+    """Give where a stage's transport looks for bytes."""
+    found: BlobFolder | None = None
+    match stage:
+        case TerminalStage() | PlayingStage():
+            stage.transport.blobs = stage.transport.blobs or SentFiles()
+            found = stage.transport.blobs
+        case HttpStage():
+            found = stage.transport._blobs or SentFiles()
+            stage.transport.keep_files(found)
+        case WebStage():
+            found = stage.transport._given.blobs
+        case DiscordStage() | MatrixStage() | TelegramStage():
+            found = stage.bed.blobs
+        case _:
+            pass
+    assert isinstance(found, SentFiles)
+    return found
+
+
+async def got(stage: Stage) -> list[bytes]:
+    """Give the bytes of the files that reached the person."""
+    if isinstance(stage, WebStage):
+        return await fetched(stage)
+    return seen(stage)
+
+
+def seen(stage: Stage) -> list[bytes]:
+    """Give the bytes of files that need not be fetched."""
+    found: list[bytes] = []
+    match stage:
+        case TerminalStage() | PlayingStage():
+            found = [Path(each).read_bytes() for each in PATH.findall(stage.shown())]
+        case HttpStage():
+            found = [b64decode(each) for each in INLINE.findall(stage.shown())]
+        case MatrixStage():
+            said = (each["content"].get("url", "") for each in stage.bed.server.events)
+            names = [each.removeprefix("mxc://") for each in said if each]
+            found = [stage.bed.server.media[each] for each in names]
+        case TelegramStage():
+            found = [content for _, _, content in stage.bed.server.brought]
+        case DiscordStage():
+            found = [content for _, content in stage.bed.server.brought.values()]
+        case _:
+            pass
+    return found
+
+
+async def fetched(stage: WebStage) -> list[bytes]:
+    """Fetch what the messages of a channel bring."""
+    path = f"{API}/channels/{stage._channel}/messages"
+    found = (await stage.bed.ask("GET", path))["messages"]
+    urls = [
+        each["url"]
+        for message in found
+        for each in message["metadata"].get("attachments", ())
+    ]
+    return [(await stage.bed.client.get(url)).content for url in urls]
