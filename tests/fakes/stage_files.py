@@ -16,8 +16,8 @@ from tests.fakes.stages import (
     PlayingStage,
     TelegramStage,
     TerminalStage,
-    WebStage,
 )
+from tests.fakes.web_stage import WebStage
 
 if TYPE_CHECKING:
     from connectors.blobs import BlobFolder
