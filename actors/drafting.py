@@ -72,7 +72,8 @@ class Drafting:
     ) -> None:
         self._transport = transport
         self._services = services
-        self._is_shown = services.presence.shows_drafts(connector)
+        is_wanted = services.presence.shows_drafts(connector)
+        self._is_shown = is_wanted and transport.abilities.shows_drafts
         self._pen = Pen(connector, transport, services)
         self._timer: Timer | None = None
         self._over: tuple[str, ...] = ()

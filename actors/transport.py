@@ -110,8 +110,8 @@ class Transport(Listening, Protocol):
     """One account on a chat platform, terminal or HTTP listener.
 
     Implemented by `connectors/chat/terminal.py`, `connectors/chat/playing.py`,
-    `connectors/web/openai_api.py`, `connectors/chat/matrix/transport.py` and
-    `connectors/chat/telegram/transport.py`; all pass
+    `connectors/web/openai_api.py`, `connectors/web/eliza/` and each
+    `connectors/chat/<platform>/transport.py`; all pass
     `tests/contracts/test_transport.py`.
     """
 

@@ -20,6 +20,7 @@ from connectors.slack_config import SlackConfig
 from connectors.telegram_config import TelegramConfig
 from connectors.web_config import WebConfig
 from connectors.websocket_config import WebSocketConfig
+from connectors.whatsapp_config import WhatsAppConfig
 from runtime.config import Complaint, close_to
 
 if TYPE_CHECKING:
@@ -39,7 +40,13 @@ def access_of(connector: ConnectorConfig) -> AccessConfig | None:
             return None
         case HttpConfig() | WebConfig() | WebSocketConfig():
             return connector.access
-        case DiscordConfig() | MatrixConfig() | SlackConfig() | TelegramConfig():
+        case (
+            DiscordConfig()
+            | MatrixConfig()
+            | SlackConfig()
+            | TelegramConfig()
+            | WhatsAppConfig()
+        ):
             return connector.access or AccessConfig()
 
 

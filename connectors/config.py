@@ -55,6 +55,7 @@ from connectors.tool_config import (
 from connectors.web_config import WebConfig
 from connectors.webhook_config import WebhooksConfig
 from connectors.websocket_config import WebSocketConfig
+from connectors.whatsapp_config import WhatsAppConfig
 from runtime.secret import Secret
 
 
@@ -141,6 +142,7 @@ ConnectorConfig = (
     | TelegramConfig
     | WebConfig
     | WebSocketConfig
+    | WhatsAppConfig
 )
 
 

@@ -26,6 +26,7 @@ from connectors.telegram_config import TelegramConfig
 from connectors.web.server import Served
 from connectors.web_config import WebConfig
 from connectors.websocket_config import WebSocketConfig
+from connectors.whatsapp_config import WhatsAppConfig
 from runtime.errors import KernelError, MisuseError, SettingsError
 from runtime.logs import EventLog
 from runtime.supervisor import RestartChild, StartChild, StopChild
@@ -190,7 +191,7 @@ def told(name: str, config: AppConfig) -> object:
     if isinstance(own, MatrixConfig | SlackConfig):
         own = msgspec.structs.replace(own, access=None, retry_failures=False)
         return own, owners_of(name, config)
-    if isinstance(own, TelegramConfig):
+    if isinstance(own, TelegramConfig | WhatsAppConfig):
         return msgspec.structs.replace(
             own, access=None, retry_failures=False, on_unknown="resend"
         )

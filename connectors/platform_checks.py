@@ -13,6 +13,8 @@ from connectors.slack_checks import check_slack
 from connectors.slack_config import SlackConfig
 from connectors.telegram_checks import check_telegram
 from connectors.telegram_config import TelegramConfig
+from connectors.whatsapp_checks import check_whatsapp
+from connectors.whatsapp_config import WhatsAppConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,14 +22,14 @@ if TYPE_CHECKING:
     from connectors.config import AppConfig, ConnectorConfig
     from runtime.config import Complaint
 
-PLATFORMS = (DiscordConfig, MatrixConfig, SlackConfig, TelegramConfig)
+PLATFORMS = (DiscordConfig, MatrixConfig, SlackConfig, TelegramConfig, WhatsAppConfig)
 """Settings of platforms on which each account is an agent's."""
 
 
 def on_unknown_of(connector: ConnectorConfig) -> Literal["resend", "hold"]:
     """Say what is done about an answer that may have been said already."""
     match connector:
-        case TerminalConfig() | TelegramConfig():
+        case TerminalConfig() | TelegramConfig() | WhatsAppConfig():
             return connector.on_unknown
         case _:
             return "resend"
@@ -39,3 +41,4 @@ def check_platforms(app: AppConfig) -> Iterator[Complaint]:
     yield from check_matrix(app)
     yield from check_slack(app)
     yield from check_telegram(app)
+    yield from check_whatsapp(app)

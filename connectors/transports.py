@@ -21,6 +21,7 @@ from connectors.web.openai_api import HttpTransport
 from connectors.web.server import HttpSettings
 from connectors.web_config import WebConfig
 from connectors.websocket_config import WebSocketConfig
+from connectors.whatsapp_config import WhatsAppConfig
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ PlatformConfig = (
     | TelegramConfig
     | WebConfig
     | WebSocketConfig
+    | WhatsAppConfig
 )
 
 PLATFORMS: dict[type[PlatformConfig], tuple[str, str]] = {
@@ -55,6 +57,7 @@ PLATFORMS: dict[type[PlatformConfig], tuple[str, str]] = {
     TelegramConfig: ("connectors.chat.telegram.making", ""),
     WebConfig: ("connectors.web.eliza.making", "web"),
     WebSocketConfig: ("connectors.chat.websocket.making", "websocket"),
+    WhatsAppConfig: ("connectors.chat.whatsapp.making", ""),
 }
 """Likewise: the module, and the extra that it needs."""
 

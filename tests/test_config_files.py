@@ -32,6 +32,7 @@ from connectors import telegram_config as telegram
 from connectors import tool_config as tools
 from connectors import web_config as web
 from connectors import webhook_config as hooks
+from connectors import whatsapp_config as whatsapp
 from connectors.commands import shipped_settings
 from connectors.config import AppConfig
 from connectors.hook_config import HookConfig
@@ -59,6 +60,9 @@ SECRETS = {
     "MATRIX_TOKEN": "syt-for-this-test",
     "TELEGRAM_TOKEN": "7:AAAA-for-this-test-alone-BBBBBBBBBB",
     "TELEGRAM_WEBHOOK_SECRET": "for-this-test-alone",
+    "WHATSAPP_APP_SECRET": "0123456789abcdef0123456789abcdef",
+    "WHATSAPP_VERIFY_TOKEN": "verify-for-this-test",
+    "WHATSAPP_TOKEN": "EAA-for-this-test",
     "CALLBOARD_WEB_KEY": "web-for-this-test",
     "SLACK_BOT_TOKEN": "xoxb-for-this-test",
     "SLACK_APP_TOKEN": "xapp-for-this-test",
@@ -75,6 +79,7 @@ NEEDED = {
     *("homeserver", "user", "token", "key"),
     "bot_token",
     *("secret", "chat", "task", "url"),
+    *("app_secret", "verify_token", "phone_number_id", "access_token"),
 }
 """Settings without a default; default.toml shows an example of each."""
 
@@ -100,6 +105,7 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
     accounts = cast("dict[str, Table]", found["connectors"]["matrix"]["accounts"])
     discords = cast("dict[str, Table]", found["connectors"]["discord"]["accounts"])
     bots = cast("dict[str, Table]", found["connectors"]["telegram"]["accounts"])
+    numbers = cast("dict[str, Table]", found["connectors"]["whatsapp"]["accounts"])
     keys = cast("dict[str, Table]", found["connectors"]["web"]["keys"])
     apps = cast("dict[str, Table]", found["connectors"]["slack"]["accounts"])
     rooms = cast("dict[str, Table]", found["connectors"]["page"]["rooms"])
@@ -162,6 +168,8 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (matrix.MatrixAccountConfig, accounts["anna"]),
         (telegram.TelegramConfig, found["connectors"]["telegram"]),
         (telegram.TelegramAccountConfig, bots["anna"]),
+        (whatsapp.WhatsAppConfig, found["connectors"]["whatsapp"]),
+        (whatsapp.WhatsAppAccountConfig, numbers["anna"]),
         (page.PageConfig, found["connectors"]["page"]),
         (page.PageRoomConfig, rooms["lobby"]),
         (web.WebConfig, found["connectors"]["web"] | {"keys": {}}),
@@ -242,7 +250,7 @@ def test_what_default_toml_gives_an_example_of_is_marked_as_needed() -> None:
     for kind, table in tables(default_text()):
         needed = set(table) - set(defaults(kind))
         assert needed <= NEEDED | names(AppConfig), kind.__name__
-    assert default_text().count("# Needed: ") == 19
+    assert default_text().count("# Needed: ") == 23
 
 
 def test_default_toml_has_a_reason_above_every_setting() -> None:

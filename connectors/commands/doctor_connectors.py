@@ -22,6 +22,7 @@ from connectors.commands.doctor_probes import Probe
 from connectors.commands.doctor_slack import look_at_slack
 from connectors.commands.doctor_telegram import bot_probes
 from connectors.commands.doctor_web import web_probe
+from connectors.commands.doctor_whatsapp import number_probes
 from connectors.config import HttpConfig, TerminalConfig
 from connectors.discord_config import DiscordConfig
 from connectors.matrix_config import MatrixConfig
@@ -30,6 +31,7 @@ from connectors.slack_config import SlackConfig
 from connectors.telegram_config import TelegramConfig
 from connectors.web_config import WebConfig
 from connectors.websocket_config import WebSocketConfig
+from connectors.whatsapp_config import WhatsAppConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,6 +74,18 @@ def probes_of(
             yield Probe(ABOUT, place, partial(at_terminal, place))
         case HttpConfig() | PageConfig():
             yield Probe(ABOUT, place, partial(look_at_door, place, config))
+        case WebConfig() | WebSocketConfig():
+            yield web_probe(name, config)
+        case _:
+            yield from platform_probes(name, config, transport)
+
+
+def platform_probes(
+    name: str, config: ConnectorConfig, transport: httpx.AsyncBaseTransport | None
+) -> Iterator[Probe]:
+    """Give the probes of one connector to a platform, mostly one for each account."""
+    place = f"connectors.{name}"
+    match config:
         case DiscordConfig():
             yield from discord_probes(name, config, transport)
         case MatrixConfig():
@@ -80,9 +94,9 @@ def probes_of(
             yield Probe(ABOUT, place, partial(look_at_slack, place, config))
         case TelegramConfig():
             yield from bot_probes(name, config, transport)
-        case WebConfig() | WebSocketConfig():
-            yield web_probe(name, config)
-        case _:  # pyright: ignore[reportUnnecessaryComparison]
+        case WhatsAppConfig():
+            yield from number_probes(name, config, transport)
+        case _:
             yield Probe(ABOUT, place, partial(unknown_kind, place))
 
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from actors.transport import Presence
     from tests.fakes.presence_stages import PresenceStage
 
-ALL = pytest.mark.parametrize(
-    "name", ["fake", "discord", "matrix", "page", "slack", "telegram"]
-)
+EDITING = ["fake", "discord", "matrix", "page", "slack", "telegram"]
+ALL = pytest.mark.parametrize("name", EDITING)
+SIGNS = pytest.mark.parametrize("name", [*EDITING, "whatsapp"])
 
 
 def presence_of(stage: PresenceStage) -> Presence:
@@ -122,7 +122,7 @@ async def test_who_takes_back_takes_away_what_is_to_read_nothing(name: str) -> N
         assert await stage.read(receipt) is None
 
 
-@ALL
+@SIGNS
 async def test_one_sign_takes_the_place_of_the_other(name: str) -> None:
     async with open_presence(name) as stage:
         presence, message = presence_of(stage), await stage.write()
@@ -134,7 +134,7 @@ async def test_one_sign_takes_the_place_of_the_other(name: str) -> None:
         assert await stage.signs(message) == []
 
 
-@ALL
+@SIGNS
 async def test_a_sign_that_is_there_or_is_not_is_no_error(name: str) -> None:
     async with open_presence(name) as stage:
         presence, message = presence_of(stage), await stage.write()
@@ -146,7 +146,7 @@ async def test_a_sign_that_is_there_or_is_not_is_no_error(name: str) -> None:
         assert await stage.signs(other) == ["✅"]
 
 
-@ALL
+@SIGNS
 async def test_its_figures_make_sense_and_typing_never_fails(name: str) -> None:
     async with open_presence(name) as stage:
         abilities = stage.transport.abilities
@@ -164,3 +164,12 @@ async def test_its_figures_make_sense_and_typing_never_fails(name: str) -> None:
                     is_over=is_over,
                 )
             )
+
+
+async def test_who_changes_nothing_says_so_and_shows_no_drafts() -> None:
+    async with open_presence("whatsapp") as stage:
+        assert not stage.transport.abilities.shows_drafts
+        receipt = await stage.transport.deliver(first(stage, "Hello."))
+        with pytest.raises(DeliveryRefusedError):
+            await presence_of(stage).edit(edit(stage, receipt, "Hello!", "e1"))
+        assert await stage.read(receipt) == "Hello."

@@ -2,64 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio
 from msgspec import structs
 
-from actors.deliveries import Delivery, Draft
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, OverloadedError
 from runtime.errors import StoreUnavailableError
+from tests.contracts.transports import ALL, PLATFORMS, answer, ask, draft, wait_until
 from tests.fakes.media import PNG
 from tests.fakes.stage_files import blobs_of, got
-from tests.fakes.stages import Stage, open_stage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.messages import Inbound
-
-PLATFORMS = ("discord", "matrix", "page", "slack", "telegram", "web", "websocket")
-TRANSPORTS = ("fake", "terminal", "room", "http", *PLATFORMS)
-ALL = pytest.mark.parametrize(
-    "name",
-    TRANSPORTS,
-)
-
-
-def answer(inbound: Inbound, text: str, agent: str = "anna", left: int = 0) -> Delivery:
-    return Delivery(
-        id=f"{inbound.id}/{agent}/{text}",
-        correlation_id=inbound.correlation_id,
-        address=inbound.address,
-        agent=agent,
-        text=text,
-        answers_left=left,
-    )
-
-
-def draft(inbound: Inbound, text: str, agent: str = "anna") -> Draft:
-    return Draft(
-        correlation_id=inbound.correlation_id,
-        turn_id=f"{inbound.id}/{agent}",
-        address=inbound.address,
-        agent=agent,
-        text=text,
-    )
-
-
-async def wait_until(stage: Stage, is_so: Callable[[], bool]) -> None:
-    """Wait for something that the person sees, or that the platform learns."""
-    with trio.fail_after(5):
-        while not is_so():
-            await stage.wait_change()
-
-
-async def ask(stage: Stage, text: str) -> Inbound:
-    """Have the person write, and give the message that was handed in."""
-    await stage.write(text)
-    return await stage.ingress.next()
+from tests.fakes.stages import open_stage
 
 
 @ALL

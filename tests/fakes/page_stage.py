@@ -61,7 +61,8 @@ class PageStage:
         if response.status_code == 202:
             self._taken += 1
         else:
-            self._errors.append(response.json()["error"])
+            is_json = "json" in response.headers.get("content-type", "")
+            self._errors.append(response.json()["error"] if is_json else response.text)
         self._note_change()
 
     def _note_change(self) -> None:

@@ -19,9 +19,11 @@ from tests.fakes.discord_world import CHANNEL
 from tests.fakes.page import ANNA as ANNA_THERE
 from tests.fakes.page import PageBed, open_page
 from tests.fakes.presence import Screen
+from tests.fakes.whatsapp_stage import WhatsAppPresence
 from tests.matrix_bed import ANNA, ROOM, ZOE, MatrixBed
 from tests.slack_bed import CREW, SlackBed
 from tests.slack_bed import ZOE as PERSON
+from tests.whatsapp_bed import WhatsAppBed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -249,6 +251,11 @@ async def open_presence(name: str) -> AsyncGenerator[PresenceStage]:
     if name == "page":
         async with open_page() as page:
             yield PageStage(page)
+        return
+    if name == "whatsapp":
+        numbers = WhatsAppBed()
+        async with numbers.listening():
+            yield WhatsAppPresence(numbers)
         return
     if name == "discord":
         async with open_bed("anna") as discord, discord.listening():

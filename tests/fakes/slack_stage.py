@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 import trio
 
 from tests.slack_bed import DIRECT, SlackBed
@@ -22,12 +24,13 @@ class SlackStage:
         self._keys: dict[str, str] = {}
 
     async def write(self, text: str, key: str = "") -> None:
+        """Have the person write; Slack escapes what its own marks are made of."""
         slack = self.bed.slack
         before = slack.find(DIRECT, self._keys.get(key, "")) if key else None
         if before is not None:
             slack.tell(DIRECT, before)
         else:
-            self._keys[key] = slack.say(DIRECT, PERSON, text)
+            self._keys[key] = slack.say(DIRECT, PERSON, escape(text, quote=False))
 
     def acknowledged(self) -> int:
         """Count the envelopes of what the person wrote."""

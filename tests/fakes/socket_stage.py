@@ -32,7 +32,7 @@ class SocketStage:
 
     def shown(self) -> str:
         """Give what stands there: a draft goes when its answer comes."""
-        said = [f"{each['agent']}: {each['content']}" for each in self._said()]
+        said = [f"{each.get('agent', '')}: {each['content']}" for each in self._said()]
         return "\n".join(said + [e["message"] for e in self._client.of("error")])
 
     async def wait_change(self) -> None:

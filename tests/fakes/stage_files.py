@@ -14,9 +14,9 @@ from tests.fakes.stages import (
     HttpStage,
     MatrixStage,
     PlayingStage,
-    TelegramStage,
     TerminalStage,
 )
+from tests.fakes.telegram_stage import TelegramStage
 from tests.fakes.web_stage import WebStage
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import httpx
 import trio
@@ -14,8 +14,6 @@ from connectors.chat.playing import PlayingTransport, RoomSettings
 from connectors.chat.terminal import TerminalSettings, TerminalTransport
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
-from tests.bot_bed import ZOE as ZOE_THERE
-from tests.bot_bed import BotBed
 from tests.discord_bed import open_bed
 from tests.fakes.console import FakeConsole
 from tests.fakes.discord_stage import DiscordStage
@@ -27,9 +25,11 @@ from tests.fakes.ingress import FakeIngress
 from tests.fakes.page_stage import open_page_stage
 from tests.fakes.slack_stage import SlackStage
 from tests.fakes.socket_stage import SocketStage
+from tests.fakes.telegram_stage import TelegramStage
 from tests.fakes.transport import FakeTransport
 from tests.fakes.web import Channel, content_of, open_channel
 from tests.fakes.web_stage import WebStage
+from tests.fakes.whatsapp_stage import open_whatsapp
 from tests.matrix_bed import ANNA, ROOM, ZOE, MatrixBed
 from tests.socket_bed import open_sockets
 
@@ -259,44 +259,6 @@ class MatrixStage:
         await self.bed.server.wait_change()
 
 
-class TelegramStage:
-    """Telegram, with a Bot API in memory and a person alone with one bot."""
-
-    can_repeat = True
-
-    def __init__(self) -> None:
-        self.bed = BotBed("anna")
-        self.transport = self.bed.transport
-        self.ingress = self.bed.ingress
-        self.listening = trio.CancelScope()
-        self.ended = trio.Event()
-        self.bed.bookmarks.on_write = self.bed.server.note_change
-        self._chat = self.bed.server.private(1, "anna_bot")
-        self._bot = self.bed.bot()
-        self._first = self._bot.next_update
-        self._keys: dict[str, dict[str, Any]] = {}
-
-    async def write(self, text: str, key: str = "") -> None:
-        if key in self._keys:
-            self._bot.tell("message", self._keys[key])
-            self.bed.server.note_change()
-            return
-        message = self.bed.server.say(self._chat, ZOE_THERE, text)
-        if key:
-            self._keys[key] = message
-
-    def acknowledged(self) -> int:
-        """Count the updates below the place from which is asked on."""
-        offset = self.bed.bookmarks.offsets.get(self._bot.id, self._first)
-        return offset - self._first
-
-    def shown(self) -> str:
-        return "\n".join(self._chat.texts(self._bot))
-
-    async def wait_change(self) -> None:
-        await self.bed.server.wait_change()
-
-
 @asynccontextmanager
 async def open_stage(name: str) -> AsyncGenerator[Stage]:
     """Listen on a transport until the block ends."""
@@ -317,6 +279,10 @@ async def open_stage(name: str) -> AsyncGenerator[Stage]:
     if name == "page":
         async with open_page_stage() as page:
             yield page
+        return
+    if name == "whatsapp":
+        async with open_whatsapp() as whatsapp:
+            yield whatsapp
         return
     if name == "discord":
         async with open_bed("anna") as bed, trio.open_nursery() as nursery:

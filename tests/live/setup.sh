@@ -10,6 +10,7 @@ mkdir -p .live/bin
 bash tests/live/setup_mcp.sh
 bash tests/live/setup_matrix.sh
 bash tests/live/setup_telegram.sh
+bash tests/live/setup_whatsapp.sh
 
 get_promtool() {
   if [[ -x .live/bin/promtool ]]; then
