@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from connectors.config import AppConfig
     from connectors.model_checks import Way
 
+DRAWS = "jinja2"
 ORIGIN = re.compile(r"https?://[A-Za-z0-9.\[\]:-]+")
 
 
@@ -24,6 +26,7 @@ def check_page(app: AppConfig) -> Iterator[Complaint]:
     for name, connector in app.connectors.items():
         if isinstance(connector, PageConfig):
             way: Way = ("connectors", name)
+            yield from check_package(way, DRAWS)
             yield from check_door(way, connector)
             for room, config in connector.rooms.items():
                 for index, agent in enumerate(config.agents):
@@ -33,6 +36,13 @@ def check_page(app: AppConfig) -> Iterator[Complaint]:
                 if not config.agents:
                     place = (*way, "rooms", room, "agents")
                     yield Complaint(place, "nobody is in this room", 'agents = ["*"]')
+
+
+def check_package(way: Way, name: str) -> Iterator[Complaint]:
+    """Complain of a package that came with a newer release and is not there yet."""
+    if importlib.util.find_spec(name) is None:
+        text = f"the package {name!r}, which draws the page, is not installed"
+        yield Complaint(way, text, f"pip install {name}, or install Callboard again")
 
 
 def check_door(way: Way, page: PageConfig) -> Iterator[Complaint]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 import httpx
 import trio
+from msgspec import structs
 
 from actors.deliveries import Delivery
 from connectors.bridge import Bridge
@@ -238,6 +239,7 @@ async def open_page(
     store: Store | None = None,
     views: tuple[View, ...] = (),
     templates: Path = FOLDER,
+    heartbeat: float = 15.0,
 ) -> AsyncGenerator[PageBed]:
     """Run a page over a fake ingress, on a free port of this machine."""
     bridge, clock = Bridge(shutdown_timeout=3), SystemClock()
@@ -256,6 +258,8 @@ async def open_page(
         templates=templates,
     )
     bed = PageBed(PageTransport("page", config, given), store, clock)
+    settings = bed.transport._settings
+    bed.transport._settings = structs.replace(settings, heartbeat=heartbeat)
     bed.metrics = metrics
     await bridge.start()
     try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from connectors.access_checks import access_of, approvers, owners
+from connectors.page_checks import DRAWS, check_package
 from connectors.settings import load_app
 from connectors.transports import serving
 from runtime.errors import SettingsError
@@ -47,6 +48,13 @@ def test_whoever_may_log_in_is_an_owner(tmp_path: Path) -> None:
     app = load(tmp_path, BASE + 'people = ["sam", "zoe"]\n')
     assert owners(app) == {"page/boss", "page/sam", "page/zoe"}
     assert approvers(app) == owners(app)
+
+
+def test_a_package_that_is_missing_is_named_with_what_to_do() -> None:
+    [told] = check_package(("connectors", "page"), "no_such_package")
+    assert "no_such_package" in told.text
+    assert "pip install" in told.hint
+    assert not [*check_package(("connectors", "page"), DRAWS)]
 
 
 def test_behind_a_proxy_any_address_may_be_listened_on(tmp_path: Path) -> None:

@@ -5,17 +5,33 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import pytest
 import trio
 
 from actors.deliveries import Edit, Typing
+from actors.errors import DeliveryBusyError
+from actors.ingress import Earlier
 from connectors.page_config import PageConfig
 from connectors.web.page.hub import MOST_WAITING
+from runtime.errors import StoreUnavailableError
 from runtime.memory_store import MemoryStore
-from tests.fakes.page import ANNA, LOBBY, form_of, one_line, open_page, reading
+from tests.fakes.page import ANNA, JSON, LOBBY, form_of, one_line, open_page, reading
 
 if TYPE_CHECKING:
     from actors.messages import Inbound
+    from runtime.rows import Commit, Committed
     from tests.fakes.page import PageBed
+
+
+class SickStore(MemoryStore):
+    """A disk that takes nothing, as long as a test says so."""
+
+    is_sick = False
+
+    async def commit(self, commit: Commit) -> Committed:
+        if self.is_sick:
+            raise StoreUnavailableError("disk full")
+        return await super().commit(commit)
 
 
 def edit(inbound: Inbound, receipt: str, text: str, *, is_last: bool = False) -> Edit:
@@ -194,6 +210,38 @@ async def test_tabs_that_went_are_forgotten() -> None:
         hub = bed.transport._hub
         assert hub is not None
         assert hub._tabs == {}
+
+
+async def test_a_stream_ends_with_its_session() -> None:
+    async with open_page(heartbeat=0.02) as bed, reading(bed.client) as stream:
+        form = form_of((await bed.client.get(ANNA)).text, 'action="/logout"')
+        await bed.client.post("/logout", data=form)
+        await stream.next("gone")
+
+
+async def test_an_ill_disk_loses_nothing_and_doubles_nothing() -> None:
+    store = SickStore()
+    async with open_page(store=store) as bed, reading(bed.client) as stream:
+        await bed.say("one")
+        assert one_line((await stream.next()).data) == "operator: one"
+        inbound = await bed.ingress.next()
+        form = form_of((await bed.client.get(ANNA)).text) | {"text": "two"}
+        store.is_sick = True
+        sent = await bed.client.post(ANNA, data=form, headers=JSON)
+        assert (sent.status_code, sent.json()["code"]) == (503, "unavailable")
+        with pytest.raises(DeliveryBusyError):
+            await bed.answer(inbound, "hi")
+        store.is_sick = False
+        # Told as known: it was taken, and then the disk failed.
+        name = bed.ingress.accepted[-1].platform_id
+        bed.ingress.answered["page", name] = Earlier(inbound, "", ())
+        sent = await bed.client.post(ANNA, data=form, headers=JSON)
+        assert sent.status_code == 202
+        await bed.answer(inbound, "hi")
+        await bed.answer(inbound, "hi")
+        seen = [one_line((await stream.next()).data) for _ in range(2)]
+        assert seen == ["operator: two", "anna: hi"]
+        assert [each.text for each in bed.ingress.accepted] == ["one", "two"]
 
 
 async def test_odd_line_ends_come_as_they_were_said() -> None:

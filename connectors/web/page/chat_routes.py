@@ -82,7 +82,6 @@ class ChatRoutes:
             "changed": shown.changed,
             "earlier": shown.messages[0].at if shown.has_more else 0,
             "is_newest": not before,
-            "is_open": place.is_room or place.agents[0] in self._agents(),
             "key": new_token(secrets.token_bytes(KEY_BYTES)),
         }
         return visit.page("chat.html", values)

@@ -203,7 +203,7 @@ class Routes:
 
     def _refuse(self, visit: Visit, error: ApiError) -> Response:
         log_refusal(visit.request.scope, error)
-        if error.status in {401, 403} and error.code != "not_logged_in":
+        if error.status in {401, 403, 429} and error.code != "not_logged_in":
             self.front.figures.refused(error.code)
             self.front.refused(RefusedAttempt(error.code, visit.client))
         is_look = visit.request.method == "GET" and not visit.wants_json

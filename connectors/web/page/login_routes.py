@@ -49,25 +49,32 @@ class LoginRoutes:
         return visit.page("login.html", {"token": token[:MOST_TOKEN]})
 
     async def _enter(self, visit: Visit) -> Response:
-        front = visit.front
-        now = front.clock.monotonic()
-        wait = front.tries.wait(visit.client, now)
-        if wait > 0:
-            text = "too many links that do not hold; wait some minutes"
-            raise ApiError(429, text, code="too_many_logins", retry_after=wait)
-        token = visit.form.get("token", "")
+        front, token = visit.front, visit.form.get("token", "")
         entered = None
         if 0 < len(token) <= MOST_TOKEN:
             entered = await visit.ask(front.logins.enter, token)
         if entered is None:
-            front.tries.failed(visit.client, now)
-            raise ApiError(403, USED, code="bad_link")
+            raise self._failed(visit)
         front.figures.logged_in()
         front.figures.sessions(await visit.ask(front.logins.count))
         response = RedirectResponse("/", status_code=303)
         header = cookie(front.config, entered.cookie, entered.seconds)
         response.headers["set-cookie"] = header
         return response
+
+    def _failed(self, visit: Visit) -> ApiError:
+        """Count a login that failed, and say whether to wait.
+
+        A link that holds lets in all the same: behind a proxy all browsers have one
+        address, and nobody can guess a link.
+        """
+        tries, now = visit.front.tries, visit.front.clock.monotonic()
+        wait = tries.wait(visit.client, now)
+        tries.failed(visit.client, now)
+        if wait > 0:
+            text = "too many links that do not hold; wait some minutes"
+            return ApiError(429, text, code="too_many_logins", retry_after=wait)
+        return ApiError(403, USED, code="bad_link")
 
     async def _leave(self, visit: Visit) -> Response:
         front = visit.front

@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from connectors.web.page.figures import PageFigures
     from connectors.web.page.front import Front, Visit
 
-HEARTBEAT = 15.0
-"""Seconds between looks whether the session still holds; and comments, by which
-whatever lies between sees that the stream is alive."""
-
 LINE_END = re.compile(r"\r\n|\n|\r")
 """What ends a line of a stream; other signs that look like it do not."""
 
@@ -193,10 +189,13 @@ async def gone(receive: Receive) -> None:
 
 
 async def watched(visit: Visit, stream: Stream) -> None:
-    """Wait until the session does not hold any more; tell that."""
+    """Wait until the session does not hold any more; tell that.
+
+    The comments between show whatever lies on the way that the stream is alive.
+    """
     front: Front = visit.front
     while True:
-        await asyncio.sleep(HEARTBEAT)
+        await asyncio.sleep(front.settings.heartbeat)
         if await visit.ask(front.logins.find, visit.cookie) is None:
             await stream.tell("gone", "")
             return
