@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from connectors.settings import load_app
+from connectors.show import written
 from connectors.transports import serving
 from runtime.errors import SettingsError
 
@@ -52,6 +53,7 @@ def test_few_words_are_enough(tmp_path: Path) -> None:
         (PAGE + PAGE.replace("page", "other"), "that of 'page'"),
         (PAGE + "scopes = []\n", "may do nothing"),
         (PAGE + 'entity = "zoe"\n', "no UUID"),
+        (PAGE + 'scopes = ["operate"]\nchannels = ["a*"]\n', "tell of everybody"),
         ('[connectors.web.access]\npeople = "pairing"\n', "over HTTP"),
     ],
 )
@@ -60,3 +62,16 @@ def test_what_does_not_go_together_is_told(
 ) -> None:
     with pytest.raises(SettingsError, match=told):
         load(tmp_path, BASE + more)
+
+
+def test_what_is_shown_of_settings_holds_no_secret(tmp_path: Path) -> None:
+    (tmp_path / "rules.toml").write_text("", encoding="utf-8")
+    path = tmp_path / "callboard.toml"
+    path.write_text(BASE + 'api_key = { env = "ONE" }\n' + PAGE, encoding="utf-8")
+    shown = written(load_app(path, KEYS).value)
+    assert shown["connectors.web.api_key"] == "***"
+    assert shown["connectors.web.keys.page.key"] == "***"
+    assert shown["connectors.web.keys.page.scopes"] == '["read", "write"]'
+    assert shown["models.scripted.kind"] == "scripted"
+    assert not set(KEYS.values()) & set(shown.values())
+    assert not any(secret in str(shown) for secret in KEYS.values())

@@ -17,6 +17,7 @@ from connectors.web.eliza.agent_routes import AgentRoutes
 from connectors.web.eliza.audio_routes import AudioRoutes
 from connectors.web.eliza.channel_routes import ChannelRoutes
 from connectors.web.eliza.desk import WINDOW, Desk, Front, cors
+from connectors.web.eliza.direct_routes import DirectRoutes
 from connectors.web.eliza.errors import refuse
 from connectors.web.eliza.job_routes import JobRoutes
 from connectors.web.eliza.log_routes import LogRoutes
@@ -58,14 +59,24 @@ def make_api(parts: Parts, further: Sequence[BaseRoute]) -> ASGIApp:
         refused=parts.refused,
         origins=parts.config.origins,
     )
-    desk = Desk(front)
+    app = Starlette(
+        routes=[*routes_of(parts, Desk(front)), *further],
+        exception_handlers={HTTPException: on_http_error, Exception: on_bug},
+    )
+    # Why: a redirect would make clients repeat a POST with its whole body.
+    app.router.redirect_slashes = False
+    return Preflight(app, parts.config.origins)
+
+
+def routes_of(parts: Parts, desk: Desk) -> list[BaseRoute]:
+    """Give all routes of the API, in the order in which they are asked."""
     started = int(parts.clock.wall() * 1000)
     limit = parts.config.max_upload_bytes
     files = UploadRoutes(parts.uploads, parts.channels, limit)
     saying = SayingRoutes(parts, files)
     history = parts.speech.history
     sessions = SessionRoutes(parts.sessions, parts.channels, history, saying, started)
-    routes: list[BaseRoute] = [
+    return [
         *ServerRoutes(parts.channels).routes(desk),
         *ChannelRoutes(parts.channels, history, parts.forgetting).routes(desk),
         *MessageRoutes(parts.channels, parts.speech, parts.forgetting).routes(desk),
@@ -73,6 +84,7 @@ def make_api(parts: Parts, further: Sequence[BaseRoute]) -> ASGIApp:
         *saying.routes(desk),
         *sessions.routes(desk),
         *JobRoutes(parts.jobs, parts.awaiting).routes(desk),
+        *DirectRoutes(parts).routes(desk),
         *RoomRoutes(parts).routes(desk),
         *MemoryRoutes(parts).routes(desk),
         *AudioRoutes(parts).routes(desk),
@@ -80,15 +92,7 @@ def make_api(parts: Parts, further: Sequence[BaseRoute]) -> ASGIApp:
         *RunRoutes(parts).routes(desk),
         *AgentRoutes(parts.employing).routes(desk),
         *ProgramRoutes(parts.channels, parts.backstage, started).routes(desk),
-        *further,
     ]
-    app = Starlette(
-        routes=routes,
-        exception_handlers={HTTPException: on_http_error, Exception: on_bug},
-    )
-    # Why: a redirect would make clients repeat a POST with its whole body.
-    app.router.redirect_slashes = False
-    return Preflight(app, parts.config.origins)
 
 
 class Preflight:

@@ -94,6 +94,18 @@ class MessageAsked(Struct, frozen=True):
     transport: Wait = "websocket"
 
 
+class DirectAsked(Struct, frozen=True):
+    """`POST /agents/:agent/message`, as releases before 1.0 had it."""
+
+    text: Annotated[str, Meta(max_length=1_000_000)] = ""
+    content: Annotated[str, Meta(max_length=1_000_000)] = ""
+    channel_id: Uuid | None = None
+    user_id: Annotated[str, Meta(max_length=200)] = ""
+    entity_id: Annotated[str, Meta(max_length=200)] = ""
+    user_name: Annotated[str, Meta(max_length=200)] = ""
+    name: Annotated[str, Meta(max_length=200)] = ""
+
+
 class SubmitAsked(Struct, frozen=True):
     """`POST /submit`: what an agent says, by whatever program it runs in."""
 

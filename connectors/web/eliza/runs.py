@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
 import msgspec
+import trio
 from msgspec import structs
 
 from actors import records
@@ -31,13 +32,13 @@ if TYPE_CHECKING:
     from connectors.web.eliza.keys import Caller
     from connectors.web.eliza.memories import Memories
     from connectors.web.eliza.shapes import Channel
-    from runtime.rows import Answered
+    from runtime.rows import Answered, StoredRecord
     from runtime.store import Store
 
-PAGE = 100
-"""Messages read at once."""
+PAGE = 50
+"""Messages read at once: each may have its files with it."""
 
-MOST_PAGES = 20
+MOST_PAGES = 40
 """Of one room for one question."""
 
 MOST_USAGE = 1_000
@@ -160,11 +161,9 @@ class Runs:
         for _ in range(MOST_PAGES):
             stream = f"{self._connector}/{channel.id}"
             page = await self._store.exchanges(stream, before, PAGE)
-            said_by = agents_in(page)
-            for each in page:
-                inbound = inbound_of(each)
-                if inbound is None:
-                    continue
+            # Why a thread: a page may be megabytes, and chats wait for this one.
+            heard, said_by = await trio.to_thread.run_sync(read_page, page)
+            for each, inbound in heard:
                 usage = used.get(inbound.id)
                 who = inbound.agent or said_by.get(inbound.id, "")
                 who = who or (agent if usage is not None else sole(inbound))
@@ -188,15 +187,29 @@ class Runs:
         """Read what the ledger has of an agent's messages, by their ids."""
         agent = self._channels.need_agent(agent_id)
         rows = await self._store.records(records.USAGE, agent, limit=MOST_USAGE)
-        found: dict[str, UsageRecord] = {}
-        for row in rows:
-            name = row.id.partition("#")[0]
-            if name not in found:
-                try:
-                    found[name] = msgspec.json.decode(row.body, type=UsageRecord)
-                except (msgspec.MsgspecError, UnicodeDecodeError):
-                    continue
-        return found
+        return await trio.to_thread.run_sync(used_in, rows)
+
+
+def used_in(rows: tuple[StoredRecord, ...]) -> dict[str, UsageRecord]:
+    """Read the ledger's rows, by the ids of messages; of each the last attempt."""
+    found: dict[str, UsageRecord] = {}
+    for row in rows:
+        name = row.id.partition("#")[0]
+        if name not in found:
+            try:
+                found[name] = msgspec.json.decode(row.body, type=UsageRecord)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                continue
+    return found
+
+
+def read_page(
+    page: tuple[Answered, ...],
+) -> tuple[list[tuple[Answered, Inbound]], dict[str, str]]:
+    """Read messages, and say who answered which."""
+    read = [(each, inbound_of(each)) for each in page]
+    heard = [(each, inbound) for each, inbound in read if inbound is not None]
+    return heard, agents_in(page)
 
 
 def inbound_of(answered: Answered) -> Inbound | None:

@@ -321,9 +321,14 @@ class WebTransport:
         if self._sockets is not None:
             self._sockets.settle(correlation_id, reason)
 
-    async def _serve(self, ingress: Ingress, sock: socket.socket) -> None:
+    def parts(self, ingress: Ingress) -> Parts:
+        """Give what the routes are made from.
+
+        Args:
+            ingress: told who was not let in.
+        """
         given = self._given
-        parts = Parts(
+        return Parts(
             config=self._config,
             settings=self._settings,
             clock=given.clock,
@@ -344,6 +349,9 @@ class WebTransport:
             uploads=self.uploads,
             refused=ingress.refuse,
         )
+
+    async def _serve(self, ingress: Ingress, sock: socket.socket) -> None:
+        parts = self.parts(ingress)
         sockets = self._sockets = Sockets(parts, Talk(parts))
         app = sockets.wrap(make_api(parts, self._further))
         telling = asyncio.ensure_future(sockets.run())
