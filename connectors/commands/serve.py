@@ -20,7 +20,7 @@ from connectors.commands.running import (
 )
 from connectors.reloading import Reloading, Ways
 from connectors.transports import serving
-from connectors.web.server import Advised, Served
+from connectors.web.server import Advised, Served, Spoken
 from runtime.signals import has_terminal
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ async def _announce(app: App) -> None:
         if isinstance(transport, Served):
             host, port = await transport.wait_listening()
             place = f"[{host}]" if ":" in host else host
-            tell_address(f"{name}: listening on http://{place}:{port}")
+            scheme = transport.scheme if isinstance(transport, Spoken) else "http"
+            tell_address(f"{name}: listening on {scheme}://{place}:{port}")
             if isinstance(transport, Advised):
                 tell_address(f"{name}: {transport.advice}")
 

@@ -116,6 +116,16 @@ class Advised(Protocol):
         ...
 
 
+@runtime_checkable
+class Spoken(Protocol):
+    """A server that speaks something else than HTTP."""
+
+    @property
+    def scheme(self) -> str:
+        """What its address begins with: `ws`."""
+        ...
+
+
 def open_socket(settings: HttpSettings) -> socket.socket:
     """Listen where the settings say.
 

@@ -10,11 +10,13 @@ import trio
 
 from actors.deliveries import Delivery, Draft
 from connectors.bridge import Bridge
+from connectors.web.eliza.figures import WebCounters
 from connectors.web.eliza.ids import to_uuid
 from connectors.web.eliza.transport import Surroundings, WebTransport
 from connectors.web_config import WebConfig
 from runtime.clock import SystemClock
 from runtime.memory_store import MemoryStore
+from runtime.metrics import Metrics
 from tests.fakes.backstage import FakeCompany
 from tests.fakes.ingress import FakeIngress
 from tests.fakes.sent_files import SentFiles
@@ -45,6 +47,9 @@ class WebBed:
         self.serving = trio.CancelScope()
         self.ended = trio.Event()
         self.client: httpx.AsyncClient
+        self.metrics: Metrics
+        self.kept_open: list[trio.SocketStream] = []
+        """Connections of a test; it ends them itself."""
 
     @property
     def url(self) -> str:
@@ -146,7 +151,7 @@ async def open_web(
         company: what is behind it; see `FakeCompany`.
     """
     bridge, store = Bridge(shutdown_timeout=3), store or MemoryStore()
-    behind = FakeCompany(store, **company)
+    behind, metrics = FakeCompany(store, **company), Metrics()
     given = Surroundings(
         bridge=bridge,
         store=store,
@@ -154,9 +159,11 @@ async def open_web(
         agents=lambda: behind.names,
         backstage=behind.backstage(),
         blobs=SentFiles(),
+        counters=WebCounters(metrics),
     )
     transport = WebTransport("web", config or WebConfig(port=0), given)
     bed = WebBed(bridge, transport, behind)
+    bed.metrics = metrics
     await bridge.start()
     try:
         async with trio.open_nursery() as nursery:

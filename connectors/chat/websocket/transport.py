@@ -107,6 +107,11 @@ class WebSocketTransport:
         self._address = ("", 0)
 
     @property
+    def scheme(self) -> str:
+        """What its address begins with."""
+        return "ws"
+
+    @property
     def abilities(self) -> Abilities:
         """What it can do: an answer is kept once under one id."""
         return Abilities(

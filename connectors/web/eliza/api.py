@@ -19,6 +19,7 @@ from connectors.web.eliza.channel_routes import ChannelRoutes
 from connectors.web.eliza.desk import WINDOW, Desk, Front, cors
 from connectors.web.eliza.direct_routes import DirectRoutes
 from connectors.web.eliza.errors import refuse
+from connectors.web.eliza.figures import Measured
 from connectors.web.eliza.job_routes import JobRoutes
 from connectors.web.eliza.log_routes import LogRoutes
 from connectors.web.eliza.memory_routes import MemoryRoutes
@@ -65,7 +66,7 @@ def make_api(parts: Parts, further: Sequence[BaseRoute]) -> ASGIApp:
     )
     # Why: a redirect would make clients repeat a POST with its whole body.
     app.router.redirect_slashes = False
-    return Preflight(app, parts.config.origins)
+    return Measured(Preflight(app, parts.config.origins), parts.figures)
 
 
 def routes_of(parts: Parts, desk: Desk) -> list[BaseRoute]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
+from connectors.web.eliza.figures import WebCounters
 from connectors.web.eliza.transport import Surroundings, WebTransport
 
 if TYPE_CHECKING:
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
     from connectors.web.backstage import Backstage
     from connectors.web_config import WebConfig
     from runtime.clock import Clock
+    from runtime.metrics import Metrics
     from runtime.store import Store
+
+KIND = "web"
 
 
 class Given(Protocol):
@@ -46,6 +50,16 @@ class Given(Protocol):
         ...
 
     @property
+    def metrics(self) -> Metrics:
+        """Where figures are registered."""
+        ...
+
+    @property
+    def kept(self) -> dict[str, object]:
+        """What transports of one kind share, by kind."""
+        ...
+
+    @property
     def agents(self) -> Callable[[], tuple[str, ...]]:
         """Names those that people can speak to now."""
         ...
@@ -59,6 +73,8 @@ def make_transport(name: str, config: WebConfig, given: Given) -> WebTransport:
         config: its settings.
         given: what transports are made from.
     """
+    if KIND not in given.kept:
+        given.kept[KIND] = WebCounters(given.metrics)
     surroundings = Surroundings(
         bridge=given.bridge,
         store=given.store,
@@ -66,5 +82,6 @@ def make_transport(name: str, config: WebConfig, given: Given) -> WebTransport:
         agents=given.agents,
         backstage=given.backstage,
         blobs=given.blobs,
+        counters=cast("WebCounters", given.kept[KIND]),
     )
     return WebTransport(name, config, surroundings)

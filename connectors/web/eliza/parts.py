@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from connectors.web.eliza.awaiting import Awaiting
     from connectors.web.eliza.channels import Channels
     from connectors.web.eliza.employing import Employing
+    from connectors.web.eliza.figures import WebFigures
     from connectors.web.eliza.forgetting import Forgetting
     from connectors.web.eliza.jobs import Jobs
     from connectors.web.eliza.keys import Keys
@@ -56,6 +57,7 @@ class Parts:
     awaiting: Awaiting
     """On the edge's side only."""
 
+    figures: WebFigures
     uploads: Uploads
     """Called in threads."""
 

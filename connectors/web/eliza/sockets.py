@@ -98,6 +98,7 @@ class Sockets:
             self._queue.put_nowait(news)
         except asyncio.QueueFull:
             LOG.warning("event not told", kind=news.event, why="too many wait")
+            self._parts.figures.refused("full_queue")
 
     def draft(self, draft: Draft) -> None:
         """Show a piece of an answer in its channel."""
@@ -132,6 +133,7 @@ class Sockets:
 
     async def _tell(self, news: News) -> None:
         server = self._server
+        self._parts.figures.told(news.event)
         if news.event == "channelUpdated":
             await self._put_out(news)
         await server.emit(
@@ -156,6 +158,7 @@ class Sockets:
         if socket is not None and socket.queue.qsize() > MOST_UNREAD:
             self._logs.unsubscribe(sid)
             LOG.warning("client cut off", sid=sid, why="it does not read")
+            self._parts.figures.refused("slow")
             await server.disconnect(sid)
 
     async def _put_out(self, news: News) -> None:
@@ -190,10 +193,13 @@ class Sockets:
         try:
             who = self._let_in(request, key, given.entity_id)
         except ApiError as error:
+            self._parts.figures.refused(error.code)
             raise refused(error.text) from error
         if len(self._who) >= self._parts.config.max_connections:
+            self._parts.figures.refused("full")
             raise refused("too many clients; try again later")
         self._who[sid] = who
+        self._parts.figures.show(len(self._who))
         now = iso(int(self._parts.clock.wall() * 1000))
         told: Json = {"entityId": who.entity, "timestamp": now}
         self.tell(Direct(sid, "authenticated", told))
@@ -224,6 +230,7 @@ class Sockets:
     async def _disconnect(self, sid: str, *_reason: object) -> None:
         self._who.pop(sid, None)
         self._logs.unsubscribe(sid)
+        self._parts.figures.show(len(self._who))
 
     async def _message(self, sid: str, asked: object = None) -> None:
         fields = fields_of(asked)
@@ -286,6 +293,7 @@ class Sockets:
         try:
             await do(who)
         except ApiError as error:
+            self._parts.figures.refused(error.code)
             self._complain(sid, error.text)
         except EXPECTED_ERRORS as error:
             self._complain(sid, translate(error).text)

@@ -25,6 +25,7 @@ from connectors.web.eliza.api import make_api
 from connectors.web.eliza.awaiting import Awaiting
 from connectors.web.eliza.channels import Channels
 from connectors.web.eliza.employing import Employing
+from connectors.web.eliza.figures import WebCounters, WebFigures
 from connectors.web.eliza.forgetting import Forgetting
 from connectors.web.eliza.history import History
 from connectors.web.eliza.jobs import Jobs
@@ -88,6 +89,9 @@ class Surroundings:
     blobs: BlobFolder | None = None
     """Has the bytes of files that agents send."""
 
+    counters: WebCounters | None = None
+    """Where it is counted what is asked and told; None: nowhere."""
+
 
 class WebTransport:
     """The server for clients of the ElizaOS API; see the port.
@@ -127,6 +131,7 @@ class WebTransport:
             self._settings.heartbeat,
         )
         self.keys = Keys(config)
+        self.figures = WebFigures(given.counters, name)
         self.uploads = Uploads(Path(config.uploads), config.max_uploads_bytes)
         self._sockets: Sockets | None = None
         """Only touched on the edge's thread."""
@@ -346,6 +351,7 @@ class WebTransport:
             logs=self.logs,
             tell=self._tell,
             awaiting=self.awaiting,
+            figures=self.figures,
             uploads=self.uploads,
             refused=ingress.refuse,
         )
