@@ -145,3 +145,52 @@ async def test_a_head_without_end_is_not_read_to_its_end(size: int) -> None:
             await client.put(b"GET / HTTP/1.1\r\nx: " + b"a" * size)
         await client.wait_ended()
         assert bed.ingress.accepted == []
+
+
+HEAD = (
+    b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\nupgrade: websocket\r\n"
+    b"connection: upgrade\r\nsec-websocket-version: 13\r\n"
+    b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        HEAD.replace(b"127.0.0.1", b"\xff"),
+        HEAD.replace(b"connection: upgrade", b"connection: upgrade, \xff"),
+        HEAD + b"sec-websocket-protocol: \xff\r\n",
+        HEAD + b"sec-websocket-extensions: \xff; \xfe=\r\n",
+    ],
+)
+async def test_a_head_that_cannot_be_read_ends_nobody_elses_connection(
+    head: bytes,
+) -> None:
+    async with open_sockets() as bed:
+        other = await bed.join(ZOE)
+        client = await bed.dial()
+        await client.put(head + b"\r\n")
+        await bed.wait_figure("ended_total", why="no_websocket")
+        await other.send("ping")
+        await other.next_of("pong")
+
+
+async def test_an_address_that_is_none_ends_nobody_elses_connection() -> None:
+    async with open_sockets() as bed:
+        other = await bed.join(ZOE)
+        client = await bed.dial()
+        await client.open("//[x")
+        await other.send("ping")
+        await other.next_of("pong")
+
+
+async def test_a_bug_ends_the_connection_that_met_it_alone() -> None:
+    async with open_sockets() as bed:
+        other = await bed.join(ZOE)
+        client = await bed.join()
+        bed.ingress.error = RuntimeError("a bug")
+        await client.send("message", content="hello")
+        await client.wait_ended()
+        await bed.wait_figure("ended_total", why="bug")
+        await other.send("ping")
+        await other.next_of("pong")

@@ -245,6 +245,9 @@ class WebSocketTransport:
         except StoreError as error:
             why = "store"
             LOG.warning("client let go", why=str(error))
+        except Exception as error:  # noqa: BLE001  the others must not end with it
+            why = "bug"
+            LOG.fault("connection ended by a mistake in Callboard", error)
         finally:
             self._count -= 1
             self._figures.end(why, wire.bytes_in, wire.bytes_out)

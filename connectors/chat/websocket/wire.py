@@ -7,7 +7,6 @@ Nothing that a client sends is kept beyond one message.
 from __future__ import annotations
 
 import contextlib
-from urllib.parse import urlsplit
 
 import msgspec
 import trio
@@ -56,7 +55,9 @@ class Head(msgspec.Struct, frozen=True):
     @property
     def query(self) -> str:
         """What stands behind the path's question mark."""
-        return urlsplit(self.target).query
+        # Why not `urlsplit`: whoever connects writes here what they like, and it
+        # raises for some of that.
+        return self.target.partition("#")[0].partition("?")[2]
 
     @property
     def key(self) -> str:
@@ -107,7 +108,8 @@ class Wire:
                 for event in self._protocol.events():
                     if isinstance(event, Request):
                         return head_of(event)
-            except RemoteProtocolError as error:
+            except (RemoteProtocolError, UnicodeError) as error:
+                # wsproto reads some headers as ASCII, whatever stands there.
                 text = "this address speaks WebSocket, not HTTP"
                 cure = "connect with ws://"
                 raise RefusedError("no_websocket", text, cure, status=426) from error
