@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from actors.messages import Inbound
+from actors.messages import Inbound, SentFile
 from actors.rules.keys import SessionKey
 from actors.rules.pairs import Exchange, Pair, PairState
 
@@ -71,6 +71,9 @@ class Consultancy(msgspec.Struct, frozen=True):
 
     is_done: bool = False
     """Whether whoever answered has nothing more to say (F265)."""
+
+    files: tuple[SentFile, ...] = ()
+    """What goes out with the answer of whoever asked."""
 
 
 def book_key(inbound: Inbound, agent: str, source: str) -> SessionKey:

@@ -113,6 +113,10 @@ class AgentConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Which of its tools it may use for work that another agent handed on: none;
     those that look things up; those, too, that change something of its own; all."""
 
+    send_new_images: bool = False
+    """Whether pictures that are new or changed in the agent's folder after a turn go
+    out with its answer, and are removed there (F280)."""
+
     show_tool_calls: bool = False
     """Whether people are told of each tool call when it begins."""
 

@@ -205,7 +205,9 @@ class Consultant(Actor):
         known = self._book.find(consult.session, now)
         running = self._find(inbound_id)
         if (answered := self._book.answer(inbound_id)) is not None:
-            reply.offer(Consultancy("ok", answered.said, answered.is_done))
+            known_files = answered.files
+            told = Consultancy("ok", answered.said, answered.is_done, known_files)
+            reply.offer(told)
         elif running is not None:
             running.reply = reply  # who asked first is gone
         elif known is None and not consult.is_new:
@@ -300,8 +302,9 @@ class Consultant(Actor):
         )
         is_done = any(markers.ends(word) for word in parsed.controls)
         event = self._event(question, said, finished.spent, finished.rounds)
-        event = msgspec.structs.replace(event, is_done=is_done)
-        answer = Consultancy("ok", said, is_done)
+        files = finished.carried.files
+        event = msgspec.structs.replace(event, is_done=is_done, files=files)
+        answer = Consultancy("ok", said, is_done, files)
         self._store(Unstored(event, question.reply, answer))
 
     def _failed(self, question: Question, failed: Failed) -> None:

@@ -83,11 +83,11 @@ class Collaborate:
             told = await dialogue.discuss(wanted, turns, deadline)
             if not told.transcript:
                 return ToolResult(told.ended, is_error=True)
-            return ToolResult(rules.written(told))
+            return ToolResult(rules.written(told), files=tuple(dialogue.files))
         answer = await dialogue.ask_once(wanted.message, wanted.session_id, deadline)
         if answer.missing:
             return ToolResult(answer.missing, is_error=True)
-        return ToolResult(rules.written(answer))
+        return ToolResult(rules.written(answer), files=tuple(dialogue.files))
 
 
 class ConsultMany:
@@ -119,13 +119,18 @@ class ConsultMany:
             return ToolResult(text, is_error=True)
         deadline = trio.current_time() + self._colleagues.within()
         answers = dict[str, rules.Answer]()
+        dialogues = [
+            Dialogue(self._colleagues, call, target, number)
+            for number, target in enumerate(targets)
+        ]
 
-        async def ask(number: int, target: str) -> None:
-            dialogue = Dialogue(self._colleagues, call, target, number)
+        async def ask(dialogue: Dialogue, target: str) -> None:
             answers[target] = await dialogue.ask_once(wanted.message, "", deadline)
 
         async with trio.open_nursery() as nursery:
-            for number, target in enumerate(targets):
-                nursery.start_soon(ask, number, target)
+            for dialogue, target in zip(dialogues, targets, strict=True):
+                nursery.start_soon(ask, dialogue, target)
         told = rules.Answers(tuple(answers[target] for target in targets))
-        return ToolResult(rules.written(told), is_error=not told.has_any)
+        files = tuple(file for each in dialogues for file in each.files)
+        text = rules.written(told)
+        return ToolResult(text, is_error=not told.has_any, files=files)

@@ -14,7 +14,7 @@ from actors.rules import asking_round as rules
 from actors.rules import loop_guard
 
 if TYPE_CHECKING:
-    from actors.messages import ToolCall
+    from actors.messages import SentFile, ToolCall
 
 
 class Asks(Protocol):
@@ -64,6 +64,8 @@ class Dialogue:
         self._key = hashlib.sha256(msgspec.msgpack.encode(parts)).hexdigest()[:16]
         self._questions = 0
         self._chain = Chain()
+        self.files: list[SentFile] = []
+        """What the colleague sent: it goes out with the answer of whoever asks."""
 
     async def ask_once(
         self, message: str, session: str, deadline: float
@@ -146,7 +148,9 @@ class Dialogue:
             chain=verdict.chain,
         )
         self._chain = verdict.chain
-        return verdict.target, await self._put(question, deadline)
+        told = await self._put(question, deadline)
+        self.files += told.files
+        return verdict.target, told
 
     async def _judge(
         self, goal: str, target: str, answer: str, deadline: float

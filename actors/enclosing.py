@@ -15,9 +15,11 @@ from actors.rules.confirming import Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from actors.file_ports import PictureWatch
     from actors.persona import Persona
     from actors.rules.actions import Action
     from actors.services import Services
+    from actors.steps import Steps
 
 # Chosen: what the platforms take as one album; more is a folder, for which there are
 # archives.
@@ -94,3 +96,32 @@ def with_files(carried: Carried, sending: Sending) -> Carried:
         return carried
     each_once = dict.fromkeys((*sending.files, *carried.files))
     return msgspec.structs.replace(carried, files=tuple(each_once)[:MOST_FILES])
+
+
+async def watch(persona: Persona, services: Services) -> PictureWatch | None:
+    """Watch an agent's folder for new pictures, if they are to be sent (F280)."""
+    enclosures = services.enclosures
+    if enclosures is None or not persona.config.send_new_images:
+        return None
+    return await enclosures.watch(persona.name)
+
+
+async def with_pictures(
+    carried: Carried, pictures: PictureWatch | None, steps: Steps
+) -> Carried:
+    """Have new pictures go out, too; each file once, whoever sent it.
+
+    Why recorded: they are removed from the folder then, and must not be lost with an
+    answer that is cut off before it is stored.
+    """
+    files = steps.taken
+    if pictures is not None and not files:
+        files = await pictures.take(MOST_FILES - len(carried.files))
+        if files:
+            await steps.take(files)
+            if steps.is_superseded:
+                return carried
+            await pictures.clear()
+    known = {each.digest for each in carried.files}
+    new = tuple(each for each in files if each.digest not in known)
+    return msgspec.structs.replace(carried, files=(*carried.files, *new))

@@ -61,7 +61,7 @@ class Attachment(msgspec.Struct, frozen=True):
 
 
 class SentFile(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A file that goes out with an answer; its bytes are kept apart (`ports.Blobs`)."""
+    """A file that goes out with an answer; `file_ports.Blobs` has its bytes."""
 
     digest: str
     """SHA-256 of its bytes, 64 hexadecimal digits: where they are found."""

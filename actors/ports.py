@@ -7,7 +7,7 @@ those of `actors/errors.py`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from actors.messages import (
         Attachment,
-        Image,
         Media,
         ModelAnswer,
         ModelRequest,
-        SentFile,
         ToolCall,
         ToolContext,
         ToolResult,
@@ -91,55 +89,6 @@ class MediaReader(Protocol):
         """Read them, each within its own time; never fails.
 
         What cannot be read is told in the text, with the reason and what to do.
-        """
-        ...
-
-
-class Enclosures(Protocol):
-    """Takes files that agents send: copies them at once, so that they stay the same.
-
-    Implemented by `connectors/enclosures.py`; passes
-    `tests/contracts/test_enclosures.py`. What was copied and never goes out is swept
-    away after a while (`Blobs`), so nobody has to give it back.
-    """
-
-    async def enclose(
-        self, agent: str, path: str, *, show_as: str = "", caption: str = ""
-    ) -> SentFile:
-        """Copy a file of an agent's own folder.
-
-        Args:
-            agent: whose folder; nothing leads out of it.
-            path: which file, as the agent wrote it.
-            show_as: a kind of `SentFile`, which it gets if its bytes allow it; empty:
-                by its bytes.
-            caption: what the agent says of it.
-
-        Raises:
-            ToolError: it cannot be sent; the text says why.
-        """
-        ...
-
-    async def enclose_image(self, image: Image, name: str) -> SentFile:
-        """Keep a picture that a tool gave; raises as `enclose`."""
-        ...
-
-
-class Blobs(Protocol):
-    """Where the bytes of files lie until they have gone out.
-
-    Implemented by `connectors/blobs.py`; passes `tests/contracts/test_blobs.py`.
-    """
-
-    async def sweep(self, needed: Collection[str], before: float) -> int:
-        """Remove what nobody needs any more.
-
-        Args:
-            needed: digests of what is still to go out.
-            before: Unix seconds; what was kept, or kept again, since then stays.
-
-        Returns:
-            How many were removed.
         """
         ...
 

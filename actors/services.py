@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from actors.config import LimitsConfig, PermissionConfig
+    from actors.file_ports import Enclosures
     from actors.memory_kit import MemoryKit
     from actors.messages import Inbound
     from actors.metrics import LineMetrics
     from actors.ports import (
-        Enclosures,
         MediaReader,
         Notebook,
         Noted,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 import trio
 
+from actors.messages import SentFile
 from actors.rules import turn as rules
 from actors.rules.keys import chat_partition
 from runtime.errors import SequenceConflictError, StoreUnavailableError
@@ -30,6 +31,7 @@ ROUND = "round"
 TOOL = "tool"
 LEAVE = "leave"
 JOINED = "joined"
+TAKEN = "taken"  # pictures that go out with the answer
 TOGETHER = "together"  # the session's: `together.py`
 
 STEPS: dict[str, type[rules.Step]] = {
@@ -38,6 +40,8 @@ STEPS: dict[str, type[rules.Step]] = {
     JOINED: rules.Joined,
 }
 KINDS = {step: kind for kind, step in STEPS.items()}
+
+Files = tuple[SentFile, ...]
 
 PAGE = 1000
 
@@ -77,6 +81,9 @@ class Steps:
         self.leaves: dict[str, LeaveNoted] = {}
         """What earlier attempts recorded last of the leave for a call, by its id."""
 
+        self.taken: tuple[SentFile, ...] = ()
+        """Pictures that an earlier attempt took out of the agent's folder."""
+
         self._lock = trio.Lock()
         self.is_superseded = False
         """Whether another attempt at the same message goes on with it; this one must
@@ -101,6 +108,8 @@ class Steps:
                 elif event.kind == LEAVE:
                     noted = msgspec.json.decode(event.body, type=LeaveNoted)
                     self.leaves[noted.call_id] = noted
+                elif event.kind == TAKEN:
+                    self.taken = msgspec.json.decode(event.body, type=Files)
             if len(events) < PAGE:
                 return found
 
@@ -111,6 +120,11 @@ class Steps:
     async def note(self, noted: LeaveNoted) -> None:
         """Record what is known of the leave for a call; as `add`."""
         await self._append(NewEvent(LEAVE, msgspec.json.encode(noted)))
+
+    async def take(self, files: tuple[SentFile, ...]) -> None:
+        """Record which pictures go out with the answer; as `add`."""
+        self.taken = files
+        await self._append(NewEvent(TAKEN, msgspec.json.encode(files)))
 
     async def _append(self, event: NewEvent) -> None:
         if not self._stream:

@@ -12,7 +12,7 @@ from runtime.errors import StoreError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
-    from actors.ports import Blobs
+    from actors.file_ports import Blobs
     from runtime.clock import Clock
     from runtime.store import Store
 

@@ -28,7 +28,8 @@ from actors.rules import (
 from actors.rules import turn as rules
 from actors.rules.actions import Delegation
 from actors.rules.approvals import person as account_of
-from actors.rules.safe_tools import DELEGATE
+from actors.rules.enclosing import names_of
+from actors.rules.safe_tools import DELEGATE, OF_COLLEAGUES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -301,8 +302,17 @@ class ToolCalls:
         self, call: ToolCall, spec: ToolSpec, result: ToolResult
     ) -> rules.ToolReturned:
         """Keep a result within bounds, and sign it."""
-        if len(self.files) + len(result.files) > MOST_FILES:
-            result = ToolResult(TOO_MANY, is_error=True)
+        room = max(0, MOST_FILES - len(self.files))
+        if len(result.files) > room:
+            text = f"{TOO_MANY}; left out: {names_of(result.files[room:])}"
+            if call.name in OF_COLLEAGUES:  # what they said is worth reading
+                text = f"{result.text}\n({text})"
+            result = msgspec.structs.replace(
+                result,
+                text=text,
+                is_error=call.name not in OF_COLLEAGUES,
+                files=result.files[:room],
+            )
         text = tool_results.bound(
             result.text, self._services.tool_calls.max_result_chars
         )
@@ -316,7 +326,7 @@ class ToolCalls:
             result.is_error,
             images=images,
             is_foreign=not spec.is_own_words,
-            files=result.files if spec.is_own_words else (),
+            files=result.files,
         )
         self.enclose(returned)
         return msgspec.structs.replace(returned, proof=self._proof(call, returned))

@@ -18,7 +18,7 @@ from actors.autonomous import Planner
 from actors.carrying import carry_out
 from actors.colleagues import Colleagues
 from actors.consulting import tools_of
-from actors.enclosing import Sending, with_files
+from actors.enclosing import Sending, watch, with_files, with_pictures
 from actors.failures import as_failed
 from actors.ledger import total
 from actors.lightened import is_light, lightened
@@ -40,7 +40,8 @@ from runtime.actor import Actor
 from runtime.errors import StoreError
 
 if TYPE_CHECKING:
-    from actors.messages import ToolCall
+    from actors.file_ports import PictureWatch
+    from actors.messages import Inbound, ToolCall
     from actors.persona import Persona
     from actors.rules.overheard import Word
     from actors.services import Services
@@ -143,19 +144,34 @@ class Turn(Actor):
             return Failed(EXPIRED, "expired") if is_begun else silent
         colleagues = Colleagues(self, start, persona, services, ends_at)
         course = Course(start, persona, services, asking, colleagues)
-        outcome = await course.run(ends_at)
-        if isinstance(outcome, Failed):
-            return outcome
+        pictures = await watch(persona, services)
+        try:
+            outcome = await course.run(ends_at)
+            if isinstance(outcome, Failed):
+                return outcome
+            return await self._enclosed(outcome, course, persona, pictures)
+        finally:
+            if pictures is not None:
+                pictures.end()
+
+    async def _enclosed(
+        self,
+        outcome: Finished,
+        course: Course,
+        persona: Persona,
+        pictures: PictureWatch | None,
+    ) -> Finished:
+        """Give an answer with all that comes of it, and goes out with it."""
+        services, inbound = self._services, course.inbound
         asker = (persona, services, self)
+        carried = await carry_out(outcome.text, inbound, *asker, course.sending)
+        carried = with_files(carried, course.sending)
         return msgspec.structs.replace(
             outcome,
-            resume=asking.resume,
-            consulted=colleagues.asked,
+            resume=course.resume,
+            consulted=course.consulted,
             kept_apart=await kept_apart(outcome, inbound, *asker),
-            carried=with_files(
-                await carry_out(outcome.text, inbound, *asker, course.sending),
-                course.sending,
-            ),
+            carried=await with_pictures(carried, pictures, course.steps),
         )
 
     def _is_too_late(self, start: StartTurn, persona: Persona) -> bool:
@@ -197,11 +213,11 @@ class Course:
         self._start = start
         self._words = asking.words
         self._asking = asking
-        self._steps = Steps(start, services)
+        self.steps = Steps(start, services)
         self._colleagues = colleagues
         further = tools_of(colleagues, start.mode, persona, services)
         self._calls = ToolCalls(
-            start, persona, services, self._steps, asking.words, further
+            start, persona, services, self.steps, asking.words, further
         )
         self._services = services
         self._agent = persona.name
@@ -217,6 +233,21 @@ class Course:
         )
         self._rounds = 0
         self._meanwhile = Meanwhile(start, persona)
+
+    @property
+    def inbound(self) -> Inbound:
+        """What is answered."""
+        return self._start.inbound
+
+    @property
+    def resume(self) -> str:
+        """By which the model may go on later."""
+        return self._asking.resume
+
+    @property
+    def consulted(self) -> int:
+        """How many questions colleagues were asked."""
+        return self._colleagues.asked
 
     @property
     def sending(self) -> Sending:
@@ -249,10 +280,10 @@ class Course:
         )
 
     async def _answer(self) -> Finished | Failed:
-        steps = await self._steps.read()
+        steps = await self.steps.read()
         self._turn.offer(await self._calls.look_around())
         effects = self._resume(steps)
-        while effects and not self._steps.is_superseded:
+        while effects and not self.steps.is_superseded:
             calls: list[ToolCall] = []
             for effect in effects:
                 match effect:
@@ -267,7 +298,7 @@ class Course:
                         effects = await self._ask(with_tools=with_tools)
                     case rules.CallTool(call=call):
                         calls.append(call)
-            if calls and not self._steps.is_superseded:
+            if calls and not self.steps.is_superseded:
                 effects = await self._run_tools(calls)
         # Nobody waits for this: whoever took over answers.
         return Failed(TAKEN_OVER, "superseded", may_retry=True)
@@ -276,7 +307,7 @@ class Course:
         if self._turn.rounds > 1:  # what was done may have brought others
             self._turn.offer(await self._calls.look_around())
         await self._take_in()
-        if self._steps.is_superseded:
+        if self.steps.is_superseded:
             return []
         prompting = self._asking.prompting
         prompting.standing, prompting.notes = self._calls.standing, self._calls.notes
@@ -291,13 +322,13 @@ class Course:
         self._count_refusals(event)
         # The last round is not recorded here: it is stored with the reply.
         if isinstance(event, rules.ModelReplied) and not self._turn.is_over:
-            await self._steps.add(event)
+            await self.steps.add(event)
         return effects
 
     async def _take_in(self) -> None:
         """Put in what people wrote meanwhile; recorded before the model reads it."""
         for words in await self._meanwhile.fetch(is_first=self._turn.rounds == 1):
-            await self._steps.add(words)
+            await self.steps.add(words)
             self._turn.on(words)
             self._meanwhile.joined.append(words.id)
 
@@ -306,7 +337,7 @@ class Course:
         effects: list[rules.Effect] = []
 
         async def returned(result: rules.ToolReturned) -> None:
-            await self._steps.add(result)
+            await self.steps.add(result)
             self._words.move()
             effects.extend(self._turn.on(result))
             self._count_loops()

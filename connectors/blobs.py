@@ -62,7 +62,7 @@ def folder_of(config: AppConfig) -> Path:
 
 
 class BlobFolder:
-    """The folder; implements `actors.ports.Blobs`.
+    """The folder; implements `actors.file_ports.Blobs`.
 
     Args:
         folder: made when something is kept first.

@@ -32,8 +32,9 @@ from runtime.logs import EventLog
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from actors.file_ports import Enclosures
     from actors.memory_kit import MemoryKit
-    from actors.ports import Enclosures, MediaReader, Speaker, Tool, Transcriber
+    from actors.ports import MediaReader, Speaker, Tool, Transcriber
     from connectors.blobs import BlobFolder
     from connectors.config import AppConfig
     from connectors.live_table import Step

@@ -121,3 +121,35 @@ def test_names_are_harmless_and_short(name: str) -> None:
 )
 def test_names_people_see(name: str, shown: str) -> None:
     assert shown_name(name, "image/png") == shown
+
+
+async def test_new_and_changed_pictures_are_taken_and_removed(stand: Stand) -> None:
+    for name in ("old.png", "changed.png", "notes.txt"):
+        (stand.home / name).write_bytes(PNG)
+    watch = await stand.enclosures.watch("ben")
+    (stand.home / "charts").mkdir()
+    for name in ("charts/new.PNG", "changed.png", "new.txt", "odd.png"):
+        content = b"no picture" if name == "odd.png" else PNG + b"2"
+        (stand.home / name).write_bytes(content)
+    files = await watch.take(10)
+    assert [each.name for each in files] == ["changed.png", "new.PNG"]
+    (stand.home / "changed.png").write_bytes(b"once more")
+    await watch.clear()
+    watch.end()
+    left = {each.name for each in stand.home.rglob("*") if each.is_file()}
+    assert left == {"old.png", "changed.png", "notes.txt", "new.txt", "odd.png"}
+
+
+async def test_pictures_of_turns_beside_each_other_stay_where_they_are(
+    stand: Stand,
+) -> None:
+    one, two = [await stand.enclosures.watch("ben") for _ in range(2)]
+    (stand.home / "a.png").write_bytes(PNG)
+    two.end()
+    assert await one.take(10) == ()
+    one.end()
+    three = await stand.enclosures.watch("ben")
+    (stand.home / "b.png").write_bytes(PNG)
+    assert [each.name for each in await three.take(10)] == ["b.png"]
+    three.end()
+    assert (stand.home / "a.png").exists()

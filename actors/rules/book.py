@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.ledger import Run
-from actors.messages import Line
+from actors.messages import Line, SentFile
 
 
 class Consulted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -38,6 +38,8 @@ class Consulted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether there is nothing more to be said (F265)."""
 
     run: Run | None = None
+    files: tuple[SentFile, ...] = ()
+    """What it sent, for whoever asked to send on."""
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ from connectors.fetch.sniffing import media_type
 from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
 from connectors.tools.files import FilePath, file_names
 from connectors.tools.paths import WorkspaceError
+from connectors.tools.pictures import PictureWatch, Watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +62,7 @@ class SendFileArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class WorkspaceEnclosures:
-    """Copies files of the agents' folders; implements `actors.ports.Enclosures`.
+    """Copies files of the agents' folders; implements `actors.file_ports.Enclosures`.
 
     Args:
         desks: the agents' folders.
@@ -71,6 +72,15 @@ class WorkspaceEnclosures:
     def __init__(self, desks: Desks, blobs: BlobFolder) -> None:
         self._desks = desks
         self._blobs = blobs
+        # Bounded: the settings name the agents.
+        self._watched: dict[str, Watched] = {}
+
+    async def watch(self, agent: str) -> PictureWatch:
+        """Watch an agent's folder for new pictures; see the port."""
+        others = self._watched.setdefault(agent, Watched())
+        made = PictureWatch(self.enclose, agent, self._desks.of(agent), others)
+        await made.begin()
+        return made
 
     async def enclose(
         self, agent: str, path: str, *, show_as: str = "", caption: str = ""

@@ -46,6 +46,11 @@ PIECE = 256 * 1024
 """Bytes of a long file that are read at once."""
 
 
+Mark = tuple[int, int, int]
+"""By which it is known whether a file has changed: its number on the disk, its bytes,
+and when it was changed last (nanoseconds)."""
+
+
 class Entry(msgspec.Struct, frozen=True):
     """Something in a folder."""
 
@@ -56,6 +61,7 @@ class Entry(msgspec.Struct, frozen=True):
     """`file`, `folder`, `link` or `special`."""
 
     size: int
+    mark: Mark = (0, 0, 0)
 
 
 class Workspace:
@@ -118,6 +124,32 @@ class Workspace:
                 )
                 replace(at, names[-1], text, found)
         return len(text)
+
+    def marks(self, endings: tuple[str, ...]) -> dict[tuple[str, ...], Mark]:
+        """Give what tells whether files have changed, of those with such names.
+
+        Raises:
+            WorkspaceError: the folder cannot be read.
+        """
+        with translated(""), self._folder(()) as folder:
+            found = islice(walk(folder, (), DEEPEST), self._limits.max_files)
+            return {
+                each.names: each.mark
+                for each in found
+                if each.kind == "file" and each.names[-1].lower().endswith(endings)
+            }
+
+    def remove(self, names: Sequence[str], mark: Mark) -> None:
+        """Remove a file that has not changed since.
+
+        Raises:
+            WorkspaceError: it cannot be removed.
+        """
+        path = "/".join(names)
+        with translated(path), self._folder(names[:-1]) as folder:
+            found = look(folder, names[-1], path)
+            if found is not None and mark_of(found) == mark:
+                os.unlink(names[-1], dir_fd=folder)
 
     def entries(self, names: Sequence[str], *, is_deep: bool, most: int) -> list[Entry]:
         """List a folder.
@@ -191,7 +223,7 @@ def walk(folder: int, above: tuple[str, ...], depth: int) -> Iterator[Entry]:
     """Give what is in a folder, by name, each folder followed by what is in it."""
     for name, facts in inside(folder):
         names = (*above, name)
-        yield Entry(names, kind_of(facts), facts.st_size)
+        yield Entry(names, kind_of(facts), facts.st_size, mark_of(facts))
         if stat.S_ISDIR(facts.st_mode) and depth > 1:
             # Gone meanwhile, or closed to us by a program of the agent's.
             with suppress(OSError), opened(name, folder) as inner:
@@ -268,6 +300,11 @@ def kind_of(found: os.stat_result) -> str:
     if stat.S_ISDIR(mode):
         return "folder"
     return "link" if stat.S_ISLNK(mode) else "special"
+
+
+def mark_of(found: os.stat_result) -> Mark:
+    """Give what tells whether a file has changed."""
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def size_of(found: os.stat_result | None) -> int:

@@ -70,7 +70,7 @@ class SentFiles(BlobFolder):
 
 
 class FakeEnclosures:
-    """Folders in memory; implements `actors.ports.Enclosures` and `actors.ports.Blobs`.
+    """Folders in memory; implements both ports of `actors.file_ports`.
 
     Args:
         files: by path, what lies in every agent's folder.
@@ -99,6 +99,11 @@ class FakeEnclosures:
             caption,
         )
 
+    async def watch(self, agent: str) -> FakeWatch:
+        """Watch the folder; see the port."""
+        await trio.lowlevel.checkpoint()
+        return FakeWatch(self, agent)
+
     async def enclose_image(self, image: Image, name: str) -> SentFile:
         """Keep a picture; see the port."""
         await trio.lowlevel.checkpoint()
@@ -124,3 +129,32 @@ class FakeEnclosures:
         if file is None or file.digest not in self.kept:
             raise DeliveryRefusedError("its bytes are not kept any more")
         return self.kept[file.digest]
+
+
+class FakeWatch:
+    """Sees which pictures are new; implements `actors.file_ports.PictureWatch`."""
+
+    def __init__(self, enclosures: FakeEnclosures, agent: str) -> None:
+        self._enclosures = enclosures
+        self._agent = agent
+        self._before = dict(enclosures.files)
+        self._taken: list[str] = []
+
+    async def take(self, most: int) -> tuple[SentFile, ...]:
+        """Copy what is new; see the port."""
+        now = self._enclosures.files
+        new = [path for path in now if self._before.get(path) != now[path]]
+        self._taken = [path for path in new if path.endswith(".png")][:most]
+        files = [
+            await self._enclosures.enclose(self._agent, each) for each in self._taken
+        ]
+        return tuple(files)
+
+    async def clear(self) -> None:
+        """Remove what was taken; see the port."""
+        await trio.lowlevel.checkpoint()
+        for path in self._taken:
+            del self._enclosures.files[path]
+
+    def end(self) -> None:
+        """Watch no longer; see the port."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from actors.collaboration_config import CollaborationConfig
 from actors.config import AgentConfig
 from actors.deliveries import Abilities, Delivery, TakesFiles
 from actors.errors import DeliveryRefusedError
@@ -49,6 +50,9 @@ class Sends:
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         wanted: dict[str, str] = msgspec.json.decode(call.arguments)
+        if wanted["path"] == "new.png":  # as a program that the agent runs
+            self.enclosures.files["new.png"] = PNG + b"new"
+            return ToolResult("drawn")
         file = await self.enclosures.enclose(context.agent, **wanted)
         return ToolResult(f"{file.name} goes out", files=(file,))
 
@@ -247,6 +251,75 @@ async def test_marks_are_no_way_round_the_leave_for_the_tool(
     assert witness(cast).seen()[0] == "See:"
     assert why in witness(cast).seen()[1]
     assert not witness(cast).got
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("number", range(4, 9))
+async def test_a_new_picture_goes_out_once_and_is_removed(
+    number: int, moment: Moment, autojump_clock: Clock
+) -> None:
+    cast = stage(sends("new.png"), "Drawn.", deaths=((number, moment), (0, moment)))
+    cast.agents = {"anna": AgentConfig(tools=("send_file",), send_new_images=True)}
+    cast.platform.write("please")
+    await run_through(autojump_clock, cast)
+    sent = witness(cast).seen()
+    # Cut off in the midst of the turn, it lies where it was.
+    is_left = "new.png" in witness(cast).enclosures.files
+    assert sent in (["Drawn."], ["Drawn.", "<new.png>"])
+    assert is_left or sent == ["Drawn.", "<new.png>"]
+    assert "a.png" in witness(cast).enclosures.files
+
+
+async def test_unless_asked_for_no_new_picture_goes_out(autojump_clock: Clock) -> None:
+    cast = stage(sends("new.png"), "Drawn.")
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("please")
+        await at_rest(cast)
+    assert witness(cast).seen() == ["Drawn."]
+    assert "new.png" in witness(cast).enclosures.files
+
+
+async def test_what_a_colleague_sends_goes_out_once_with_the_askers_answer(
+    autojump_clock: Clock,
+) -> None:
+    cast = stage()
+
+    def talk(request: ModelRequest) -> str | Says:
+        is_first = all(line.role != "tool" for line in request.lines)
+        if request.agent == "ben":
+            return sends("a.png") if is_first else "It is drawn."
+        asks = call("collaborate", agent="ben", message="draw it", turns=1)
+        return Says(calls=(asks,)) if is_first else "Ben has drawn it."
+
+    cast.model.talk = talk
+    tools = AgentConfig(tools=("send_file",))
+    cast.agents = {"anna": AgentConfig(delegates=("ben",)), "ben": tools}
+    cast.collaboration = CollaborationConfig(tools="read")
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("please")
+        await at_rest(cast)
+    assert witness(cast).seen() == ["Ben has drawn it.", "<a.png>"]
+
+
+async def test_who_is_handed_work_answers_with_files_in_the_same_chat(
+    autojump_clock: Clock,
+) -> None:
+    cast = stage()
+
+    def talk(request: ModelRequest) -> str | Says:
+        if request.agent == "anna":
+            return "[DELEGATE:ben] draw it [/DELEGATE]"
+        is_first = all(line.role != "tool" for line in request.lines)
+        return sends("a.png") if is_first else "Here."
+
+    cast.model.talk = talk
+    tools = AgentConfig(tools=("send_file",))
+    cast.agents = {"anna": AgentConfig(delegates=("ben",)), "ben": tools}
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("please")
+        await at_rest(cast)
+    assert witness(cast).seen()[-2:] == ["Here.", "<a.png>"]
+    assert len(witness(cast).got) == 1
 
 
 async def test_an_outbox_row_written_before_has_no_file(autojump_clock: Clock) -> None:
