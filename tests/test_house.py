@@ -53,6 +53,7 @@ NAMES: dict[str, str] = {
 # catch it only to raise it again.
 BROAD_CATCHES: dict[str, str] = {
     "connectors/bridge.py": "carries any error of the asyncio side back to its asker",
+    "connectors/chat/websocket/transport.py": "one client's must not end all others'",
     "connectors/crossing.py": "one listener's mistake must not end the others'",
     "connectors/hooks/function.py": "a hook is somebody's own code: it raises anything",
     "connectors/media/extract.py": "a parser fed with anything may fail with anything",

@@ -32,7 +32,7 @@ KEYS = WebConfig(
     api_key=Secret("the key of all"),
     keys={
         "zoe": WebKeyConfig(key=Secret("the key of zoe"), entity=ZOE),
-        "some": WebKeyConfig(key=Secret("the key of some"), channels=("a*",)),
+        "some": WebKeyConfig(key=Secret("the key of some"), channels=("none-*",)),
         "reader": WebKeyConfig(key=Secret("the key of a reader"), scopes=("read",)),
     },
 )
