@@ -19,6 +19,7 @@ from actors.memory_kit import MemoryMetrics
 from connectors.remembering import make_memory
 from connectors.tool_config import WorkspaceConfig
 from connectors.toolbox import (
+    make_enclosures,
     make_media_reader,
     make_speaker,
     make_tools,
@@ -26,7 +27,6 @@ from connectors.toolbox import (
 )
 from connectors.tools.files import Desks
 from connectors.tools.memory import memory_tools
-from connectors.tools.sending import WorkspaceEnclosures
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class Workbench:
             blobs = self.blobs
             tools = make_tools(config, clock, self.sandbox, stack, desks, blobs)
             tools |= memory_tools(self.find, clock, self.store)
-            copies = None if blobs is None else WorkspaceEnclosures(desks, blobs)
+            copies = make_enclosures(config, desks, blobs)
             return replace(kit, tools=tools, desks=desks, enclosures=copies)
         if part == "media":
             transcriber = make_transcriber(config, clock, stack)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from actors.rules.transcript import SEND_FILE
 from connectors.blobs import BlobFolder, folder_of
 from connectors.fetch.late import LateFetcher
 from connectors.media.documents import DocumentReader
@@ -23,12 +24,12 @@ from connectors.tools.http_fetch import HttpFetchTool
 from connectors.tools.run_shell import RunShellTool
 from connectors.tools.searching import door_of
 from connectors.tools.searxng import SearxngSearch
-from connectors.tools.sending import SendFileTool, WorkspaceEnclosures
 from connectors.tools.web_search import WebSearchTool
 
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
+    from actors.file_ports import Enclosures
     from actors.ports import MediaReader, Speaker, Tool, Transcriber
     from connectors.config import AppConfig
     from connectors.fetch.messages import Fetch
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from connectors.tool_config import FetchConfig, SpeakerConfig, TranscriberConfig
     from connectors.tools.searching import WebSearch
     from runtime.clock import Clock
+
+SENDING = "connectors.tools.sending"
+"""Imported only if somebody may send files."""
 
 TRANSCRIPTION = "connectors.models.transcription"
 SPEAKING = "connectors.models.speaking"
@@ -56,16 +60,18 @@ def make_tools(
     """Make the tools, by name; those with a client only if some agent has them."""
     wanted = wanted_tools(config)
     desks = desks or Desks(config.workspace)
-    blobs = blobs or BlobFolder(folder_of(config), config.files, clock)
     tools: list[Tool] = [
         CalculateTool(),
         ClockTool(clock.wall),
         ListFilesTool(desks),
         ReadFileTool(desks),
         WriteFileTool(desks),
-        SendFileTool(WorkspaceEnclosures(desks, blobs)),
         RunShellTool(sandbox, Path(config.workspace.path).absolute()),
     ]
+    if SEND_FILE in wanted:
+        blobs = blobs or BlobFolder(folder_of(config), config.files, clock)
+        module = importlib.import_module(SENDING)
+        tools.append(module.SendFileTool(module.WorkspaceEnclosures(desks, blobs)))
     if "http_fetch" in wanted:
         fetch = way_out(config.fetch, stack)
         tools.append(HttpFetchTool(fetch, config.fetch.page_chars))
@@ -75,10 +81,25 @@ def make_tools(
     return {tool.spec.name: tool for tool in tools}
 
 
+def make_enclosures(
+    config: AppConfig, desks: Desks, blobs: BlobFolder | None
+) -> Enclosures | None:
+    """Make what copies files that agents send; None: none of them sends any."""
+    if blobs is None or SEND_FILE not in wanted_tools(config):
+        return None
+    made: Enclosures = importlib.import_module(SENDING).WorkspaceEnclosures(
+        desks, blobs
+    )
+    return made
+
+
 def wanted_tools(config: AppConfig) -> frozenset[str]:
-    """Name the tools that somebody may have."""
+    """Name the tools that somebody may have, or whose work is done for somebody."""
     lists = (agent.tools for agent in config.agents.values())
-    return frozenset(tool for tools in (*lists, config.hiring.tools) for tool in tools)
+    wanted = {tool for tools in (*lists, config.hiring.tools) for tool in tools}
+    if any(agent.send_new_images for agent in config.agents.values()):
+        wanted.add(SEND_FILE)
+    return frozenset(wanted)
 
 
 def make_transcriber(
