@@ -117,6 +117,10 @@ class AgentConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether pictures that are new or changed in the agent's folder after a turn go
     out with its answer, and are removed there (F280)."""
 
+    send_tool_images: bool = False
+    """Whether pictures that its tools give it, as those of servers do, go out with its
+    answer, too."""
+
     show_tool_calls: bool = False
     """Whether people are told of each tool call when it begins."""
 

@@ -8,9 +8,10 @@ import msgspec
 
 from actors.carried import NOTHING, Carried
 from actors.errors import ToolError
-from actors.messages import SentFile
+from actors.messages import SentFile, ToolResult
 from actors.rules.actions import SendFile
 from actors.rules.confirming import Outcome
+from runtime.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from actors.rules.actions import Action
     from actors.services import Services
     from actors.steps import Steps
+
+LOG = EventLog("files")
 
 # Chosen: what the platforms take as one album; more is a folder, for which there are
 # archives.
@@ -96,6 +99,30 @@ def with_files(carried: Carried, sending: Sending) -> Carried:
         return carried
     each_once = dict.fromkeys((*sending.files, *carried.files))
     return msgspec.structs.replace(carried, files=tuple(each_once)[:MOST_FILES])
+
+
+async def with_images(
+    result: ToolResult, tool: str, persona: Persona, services: Services
+) -> ToolResult:
+    """Have a tool's pictures go out with the answer, if they are to.
+
+    Args:
+        result: what the tool gave back.
+        tool: its name, which the files have, too.
+        persona: says whether.
+        services: who keeps them.
+    """
+    enclosures = services.enclosures
+    is_on = persona.config.send_tool_images
+    if enclosures is None or not (is_on and result.images):
+        return result
+    files: list[SentFile] = []
+    for number, image in enumerate(result.images[:MOST_FILES], 1):
+        try:
+            files.append(await enclosures.enclose_image(image, f"{tool}-{number}"))
+        except ToolError as error:
+            LOG.warning("picture of a tool not sent", tool=tool, why=str(error))
+    return msgspec.structs.replace(result, files=(*result.files, *files))
 
 
 async def watch(persona: Persona, services: Services) -> PictureWatch | None:

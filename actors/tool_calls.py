@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from actors.enclosing import MOST_FILES, TOO_MANY
+from actors.enclosing import MOST_FILES, TOO_MANY, with_images
 from actors.errors import ToolError
 from actors.messages import ToolContext, ToolResult, ToolSpec
 from actors.permits import Permits
@@ -29,7 +29,8 @@ from actors.rules import turn as rules
 from actors.rules.actions import Delegation
 from actors.rules.approvals import person as account_of
 from actors.rules.enclosing import names_of
-from actors.rules.safe_tools import DELEGATE, OF_COLLEAGUES
+from actors.rules.safe_tools import DELEGATE
+from actors.rules.transcript import SEND_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -275,7 +276,9 @@ class ToolCalls:
             if self._persona.config.show_tool_calls:
                 text = tool_notice.started(call, self._services.redact)
                 self._words.note(key, text, "tool")
-            return self._kept(call, tool.spec, await self._execute(tool, call))
+            result = await self._execute(tool, call)
+            result = await with_images(result, call.name, self._persona, self._services)
+            return self._kept(call, tool.spec, result)
 
     async def _execute(self, tool: Tool, call: ToolCall) -> ToolResult:
         """Run a call within its time."""
@@ -305,12 +308,12 @@ class ToolCalls:
         room = max(0, MOST_FILES - len(self.files))
         if len(result.files) > room:
             text = f"{TOO_MANY}; left out: {names_of(result.files[room:])}"
-            if call.name in OF_COLLEAGUES:  # what they said is worth reading
+            if call.name != SEND_FILE:  # what it says is worth reading
                 text = f"{result.text}\n({text})"
             result = msgspec.structs.replace(
                 result,
                 text=text,
-                is_error=call.name not in OF_COLLEAGUES,
+                is_error=result.is_error or call.name == SEND_FILE,
                 files=result.files[:room],
             )
         text = tool_results.bound(

@@ -97,7 +97,7 @@ def wanted_tools(config: AppConfig) -> frozenset[str]:
     """Name the tools that somebody may have, or whose work is done for somebody."""
     lists = (agent.tools for agent in config.agents.values())
     wanted = {tool for tools in (*lists, config.hiring.tools) for tool in tools}
-    if any(agent.send_new_images for agent in config.agents.values()):
+    if any(x.send_new_images or x.send_tool_images for x in config.agents.values()):
         wanted.add(SEND_FILE)
     return frozenset(wanted)
 

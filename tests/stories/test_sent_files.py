@@ -11,7 +11,7 @@ from actors.collaboration_config import CollaborationConfig
 from actors.config import AgentConfig
 from actors.deliveries import Abilities, Delivery, TakesFiles
 from actors.errors import DeliveryRefusedError
-from actors.messages import ToolResult, ToolSpec
+from actors.messages import Image, ToolResult, ToolSpec
 from tests.fakes.company import (
     Cast,
     FakeModel,
@@ -53,6 +53,8 @@ class Sends:
         if wanted["path"] == "new.png":  # as a program that the agent runs
             self.enclosures.files["new.png"] = PNG + b"new"
             return ToolResult("drawn")
+        if wanted["path"] == "shown":
+            return ToolResult("shown", images=(Image("image/png", PNG),))
         file = await self.enclosures.enclose(context.agent, **wanted)
         return ToolResult(f"{file.name} goes out", files=(file,))
 
@@ -320,6 +322,18 @@ async def test_who_is_handed_work_answers_with_files_in_the_same_chat(
         await at_rest(cast)
     assert witness(cast).seen()[-2:] == ["Here.", "<a.png>"]
     assert len(witness(cast).got) == 1
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+async def test_a_tools_pictures_go_out_if_the_settings_say_so(
+    autojump_clock: Clock, *, is_on: bool
+) -> None:
+    cast = stage(sends("shown"), "See.")
+    cast.agents = {"anna": AgentConfig(tools=("send_file",), send_tool_images=is_on)}
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("please")
+        await at_rest(cast)
+    assert witness(cast).seen() == ["See.", *(["<send_file-1>"] if is_on else [])]
 
 
 async def test_an_outbox_row_written_before_has_no_file(autojump_clock: Clock) -> None:
