@@ -95,5 +95,6 @@ class DeadLetters:
         self._observers.append(observer)
 
     def last(self) -> tuple[DeadLetter, ...]:
-        """Give the kept dead letters, oldest first."""
-        return tuple(letter for letter, _weight in self._last)
+        """Give the kept dead letters, oldest first; may be called from any thread."""
+        # Why a copy: made in one step, while the kernel's thread adds others.
+        return tuple(letter for letter, _weight in list(self._last))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -323,6 +325,26 @@ def test_dead_letters_are_bounded_by_number_and_weight() -> None:
     assert len(letters.last()) == 4
     assert letters.counts == {"stopped": 11, "killed": 5}
     assert len(seen) == 16
+
+
+def test_dead_letters_are_told_on_any_thread_while_others_come() -> None:
+    letters, is_over = DeadLetters(weight_of), threading.Event()
+
+    def add() -> None:
+        while not is_over.is_set():
+            letters.add("anna", "stopped", 1)
+
+    adding = threading.Thread(target=add)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    adding.start()
+    try:
+        for _ in range(30_000):
+            letters.last()
+    finally:
+        is_over.set()
+        adding.join()
+        sys.setswitchinterval(before)
 
 
 @pytest.mark.parametrize("number", STOP_SIGNALS)
