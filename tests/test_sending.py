@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -138,6 +139,19 @@ async def test_new_and_changed_pictures_are_taken_and_removed(stand: Stand) -> N
     watch.end()
     left = {each.name for each in stand.home.rglob("*") if each.is_file()}
     assert left == {"old.png", "changed.png", "notes.txt", "new.txt", "odd.png"}
+
+
+async def test_a_turn_that_is_cut_off_as_it_begins_watches_no_longer(
+    stand: Stand,
+) -> None:
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await stand.enclosures.watch("ben")
+    assert scope.cancelled_caught
+    watch = await stand.enclosures.watch("ben")
+    (stand.home / "a.png").write_bytes(PNG)
+    assert [each.name for each in await watch.take(10)] == ["a.png"]
+    watch.end()
 
 
 async def test_pictures_of_turns_beside_each_other_stay_where_they_are(

@@ -79,7 +79,11 @@ class WorkspaceEnclosures:
         """Watch an agent's folder for new pictures; see the port."""
         others = self._watched.setdefault(agent, Watched())
         made = PictureWatch(self.enclose, agent, self._desks.of(agent), others)
-        await made.begin()
+        try:
+            await made.begin()
+        except BaseException:
+            made.end()  # nobody has it who could
+            raise
         return made
 
     async def enclose(
