@@ -246,9 +246,13 @@ class Talk:
         over = [key for key, of in self._writing.items() if of == correlation_id]
         for message_id in over:
             self._writing.pop(message_id, None)
-            known = await self.log.get(message_id)
-            if known is not None:
-                async with self._order(known.chat).lock:
+            found = await self.log.get(message_id)
+            if found is None:
+                continue
+            async with self._order(found.chat).lock:
+                # Read anew: it may have come to read otherwise until now.
+                known = await self.log.get(message_id)
+                if known is not None:
                     await self._change(known)
 
     def _begin(self, message_id: str, correlation_id: str) -> None:
