@@ -79,7 +79,9 @@ async def looked(asked: Asked, read: Callable[[Look], Shown]) -> Shown:
         return {name: clean(value, redact) for name, value in values.items()}
 
     try:
-        return await trio.to_thread.run_sync(run, abandon_on_cancel=True)
+        return await trio.to_thread.run_sync(
+            run, abandon_on_cancel=True, limiter=asked.inside.threads
+        )
     except (KernelError, OSError) as error:
         raise Refusal(redact(str(error))) from error
 

@@ -66,6 +66,10 @@ if TYPE_CHECKING:
 LONGEST = 20.0
 """Seconds that a view's function may take; then the page says that it took too long."""
 
+# Chosen: what reads one database, and makes plain values of it, gains little by more.
+MOST_LOOKS = 4
+"""Looks that read at once; others wait, within their time."""
+
 
 async def ready() -> tuple[str, ...]:
     """Say that there is nothing that messages wait for."""
@@ -93,6 +97,12 @@ class Inside:
 
     pace: Pace = field(default_factory=Pace)
     """How fast messages come in; looked at in the kernel's tasks alone."""
+
+    threads: trio.CapacityLimiter = field(
+        default_factory=lambda: trio.CapacityLimiter(MOST_LOOKS)
+    )
+    """In which views read. Of their own: a look that took too long goes on in its
+    thread, and tools and files need threads, too."""
 
 
 @dataclass(frozen=True)
