@@ -212,3 +212,17 @@ async def test_who_is_not_listening_is_asked_again_later() -> None:
             await bed.ended.wait()
         with pytest.raises(DeliveryBusyError):
             await bed.answer(inbound, "hi")
+
+
+@pytest.mark.parametrize("levels", [100, 100_000])
+async def test_what_is_nested_without_end_is_refused(levels: int) -> None:
+    async with open_web() as bed:
+        channel = await bed.channel(ZOE, SAM)
+        path = f"/api/messaging/channels/{channel}/messages"
+        deep = "[" * levels + "]" * levels
+        said = f'"content": "hello", "authorId": "{ZOE}"'
+        body = f'{{{said}, "rawMessage": {{"a": {deep}}}}}'
+        headers = {"content-type": "application/json"}
+        status, _ = await bed.refused("POST", path, content=body, headers=headers)
+        assert status == 400
+        assert bed.ingress.accepted == []

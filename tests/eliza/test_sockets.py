@@ -111,6 +111,46 @@ async def test_a_channel_is_made_by_who_speaks_first_and_nonsense_is_refused() -
         assert told["subscribed"] is True
 
 
+def nested(levels: int) -> list[Any]:
+    return [nested(levels - 1)] if levels else []
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        {"type": [1]},
+        {"type": 2, "payload": {"message": "\ud800"}},
+        {"type": 2, "payload": {"senderName": "\ud800"}},
+        {"type": 2, "payload": {"metadata": {"\ud800": 1}}},
+        {"type": 2, "payload": {"metadata": {"a": nested(300)}}},
+    ],
+)
+async def test_what_one_client_sends_stops_nothing_for_others(
+    nonsense: dict[str, Any],
+) -> None:
+    async with open_web() as bed, client_of(bed) as zoe:
+        channel = await bed.channel(ZOE, SAM)
+        await on(bed, zoe.emit, "1", {"channelId": channel})
+        await on(bed, zoe.next, "channel_joined")
+        if "payload" in nonsense:
+            nonsense["payload"] = sending(channel, "hello") | nonsense["payload"]
+        await on(bed, zoe.emit, "message", nonsense)
+        assert (await on(bed, zoe.next, "messageError"))["error"]
+        await on(bed, zoe.emit, "2", sending(channel, "are you there?"))
+        assert await on(bed, zoe.next, "messageBroadcast")
+
+
+async def test_numbers_that_json_has_not_are_told_to_nobody() -> None:
+    async with open_web() as bed, client_of(bed) as zoe:
+        channel = await bed.channel(ZOE, SAM)
+        await on(bed, zoe.emit, "1", {"channelId": channel})
+        await on(bed, zoe.next, "channel_joined")
+        odd = {"metadata": {"a": float("nan"), "b": [float("inf")]}}
+        await on(bed, zoe.emit, "2", sending(channel, "hello") | odd)
+        told = await on(bed, zoe.next, "messageBroadcast")
+        assert told["metadata"] == {"a": None, "b": [None]}
+
+
 @pytest.mark.parametrize(
     ("entity", "key", "why"),
     [

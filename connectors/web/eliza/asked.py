@@ -7,7 +7,7 @@ client (`channelId`). What a client does not say has a default, if there can be 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, cast
 
 import msgspec
 from msgspec import Meta, Struct
@@ -15,6 +15,9 @@ from msgspec import Meta, Struct
 from connectors.web.eliza.errors import wrong
 from connectors.web.eliza.ids import ZERO, Uuid
 from connectors.web.eliza.shapes import ChannelType, Json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 T = TypeVar("T")
 
@@ -39,6 +42,10 @@ OLD_MODES = {"sync": "http", "stream": "sse"}
 
 LARGEST_METADATA = 10_240
 """Bytes of metadata, written as JSON."""
+
+DEEPEST = 50
+"""Objects and lists in each other. Chosen: no client comes near it, and the library of
+Socket.IO, which needs three calls for each, stays far from Python's 1,000."""
 
 
 class ServerAsked(Struct, frozen=True):
@@ -284,6 +291,8 @@ def read(body: Json, shape: type[T]) -> T:
     for name, value in body.items():
         snake = HUMP.sub(lambda found: f"_{found.group(1).lower()}", name)
         fields.setdefault(OLD_NAMES.get(snake, snake), value)
+    if is_deep(fields):
+        raise wrong(f"more than {DEEPEST} objects and lists in each other")
     mode = fields.get("transport")
     if isinstance(mode, str):
         fields["transport"] = OLD_MODES.get(mode, mode)
@@ -296,6 +305,18 @@ def read(body: Json, shape: type[T]) -> T:
         if lacking := LACKING.search(text):
             place = ".".join(filter(None, (place, lacking.group(1))))
         raise wrong(text, place) from None
+
+
+def is_deep(value: object, left: int = DEEPEST) -> bool:
+    """Whether more objects and lists stand in each other than so many."""
+    match value:
+        case dict():
+            inner: Iterable[object] = cast("Json", value).values()
+        case list():
+            inner = cast("list[object]", value)
+        case _:
+            return False
+    return not left or any(is_deep(each, left - 1) for each in inner)
 
 
 def check_metadata(metadata: object) -> None:

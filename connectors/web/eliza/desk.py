@@ -274,7 +274,7 @@ async def read_body(request: Request, front: Front) -> Json:
         if error.status == 415:
             raise ApiError(400, error.text, code="invalid_content_type") from error
         raise
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ApiError(400, f"no JSON: {error}", code="invalid_json") from error
     if not isinstance(value, dict):
         raise ApiError(400, "the body is no JSON object", code="invalid_json")

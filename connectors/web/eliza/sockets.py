@@ -119,19 +119,25 @@ class Sockets:
         """Tell what waits, in its order, until cancelled."""
         while True:
             item = await self._queue.get()
-            if isinstance(item, Direct):
-                await self._server.emit(item.event, item.payload, to=item.sid)
-                if item.event == LINE:
-                    await self._cut_off_slow(item.sid)
-            else:
+            try:
                 await self._tell(item)
+            except Exception as error:  # noqa: BLE001  the others are told all the same
+                LOG.fault("event not told", error, kind=item.event)
 
     async def aclose(self) -> None:
         """Let all clients go, those too that never said who they are."""
         self._logs.stop()
         await self._server.shutdown()
 
-    async def _tell(self, news: News) -> None:
+    async def _tell(self, item: News | Direct) -> None:
+        if isinstance(item, News):
+            await self._tell_all(item)
+            return
+        await self._server.emit(item.event, item.payload, to=item.sid)
+        if item.event == LINE:
+            await self._cut_off_slow(item.sid)
+
+    async def _tell_all(self, news: News) -> None:
         server = self._server
         self._parts.figures.told(news.event)
         if news.event == "channelUpdated":
@@ -235,9 +241,9 @@ class Sockets:
     async def _message(self, sid: str, asked: object = None) -> None:
         fields = fields_of(asked)
         kind = fields.get("type")
-        if kind in {JOIN, str(JOIN)}:
+        if str(kind) == str(JOIN):
             await self._join(sid, fields.get("payload"))
-        elif kind in {SEND, str(SEND)}:
+        elif str(kind) == str(SEND):
             await self._send(sid, fields.get("payload"))
         else:
             self._complain(sid, f"a message of type {kind!r} is not understood")
@@ -318,10 +324,14 @@ def auth_of(given: object) -> Auth:
 
 
 def fields_of(given: object) -> Json:
-    """Read an object; nonsense is an empty one."""
+    """Read an object; nonsense is an empty one.
+
+    Why it is written anew: the library takes for JSON what is none (NaN, halves of
+    characters, what is nested without end), and clients that were told it would stop.
+    """
     try:
-        return msgspec.convert(given, dict[str, object])
-    except msgspec.ValidationError:
+        return msgspec.json.decode(msgspec.json.encode(given), type=dict[str, object])
+    except (msgspec.MsgspecError, TypeError, UnicodeError, RecursionError):
         return {}
 
 
