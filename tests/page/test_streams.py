@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,10 +15,13 @@ from actors.ingress import Earlier
 from connectors.page_config import PageConfig
 from connectors.web.page.hub import MOST_WAITING
 from runtime.errors import StoreUnavailableError
+from connectors.web.page.streams import MOST_STREAMS
 from runtime.memory_store import MemoryStore
 from tests.fakes.page import ANNA, JSON, LOBBY, form_of, one_line, open_page, reading
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from actors.messages import Inbound
     from runtime.rows import Commit, Committed
     from tests.fakes.page import PageBed
@@ -196,6 +200,45 @@ async def test_of_too_many_tabs_the_oldest_rests() -> None:
         await bed.say("hello")
         assert one_line((await third.next()).data) == "operator: hello"
         assert gauge(bed, "streams_cut_total") == 1.0
+
+
+@asynccontextmanager
+async def many(bed: PageBed, count: int) -> AsyncGenerator[None]:
+    """Ask for streams on connections of their own, all before one is answered."""
+    cookie = "; ".join(f"{k}={v}" for k, v in bed.client.cookies.items())
+    head = f"GET {ANNA}/events HTTP/1.1\r\nhost: 127.0.0.1\r\ncookie: {cookie}\r\n\r\n"
+    async with AsyncExitStack() as opened:
+        made = [await trio.open_tcp_stream("127.0.0.1", bed.port) for _ in range(count)]
+        for each in made:
+            await opened.enter_async_context(each)
+        for each in made:
+            await each.send_all(head.encode())
+        yield
+
+
+async def test_many_tabs_at_once_are_no_more_than_may_be() -> None:
+    config = PageConfig(port=0, max_streams=2)
+    async with open_page(config) as bed, many(bed, 20):
+        with trio.fail_after(5):
+            while gauge(bed, "streams_cut_total") < 18:
+                await bed.client.get(ANNA)
+            while gauge(bed, "streams") > 2:
+                await bed.client.get(ANNA)
+
+
+async def test_whose_tab_is_one_too_many_of_all_is_told_so() -> None:
+    config = PageConfig(port=0, max_streams=100)
+    async with open_page(config) as bed, AsyncExitStack() as opened:
+        for _ in range(MOST_STREAMS // 100):
+            await opened.enter_async_context(many(bed, 100))
+            await bed.log_in(bed.client)
+        with trio.fail_after(10):
+            while gauge(bed, "streams") < MOST_STREAMS:
+                await bed.client.get(ANNA)
+        answer = await bed.client.get(f"{ANNA}/events")
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"] == "5"
+        assert "close some" in answer.text
 
 
 async def test_tabs_that_went_are_forgotten() -> None:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
-from connectors.web.errors import ApiError
+from connectors.web.errors import ApiError, log_refusal
+from connectors.web.page.front import refusal
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -112,9 +113,11 @@ class Streams:
         own = self._open.setdefault(browser, [])
         own.append(stream)
         self._figures.stream(1)
-        if len(own) > self._most:
-            own[0].cut.set()
-            self._figures.cut("too_many")
+        # All that are too many: one that is cut takes a moment to go.
+        for each in own[: -self._most]:
+            if not each.cut.is_set():
+                each.cut.set()
+                self._figures.cut("too_many")
 
     def close(self, browser: str, stream: Stream) -> None:
         """Take one away."""
@@ -144,9 +147,13 @@ class EventResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Stream until the tab, the session or the server ends."""
-        del scope
         front, stream = self._visit.front, Stream(send)
-        self._streams.open(self._visit.cookie, stream)
+        try:
+            self._streams.open(self._visit.cookie, stream)
+        except ApiError as error:
+            log_refusal(scope, error)
+            await refusal(self._visit, error)(scope, receive, send)
+            return
         try:
             start = {"type": "http.response.start", "status": 200}
             await send({**start, "headers": self.raw_headers})
