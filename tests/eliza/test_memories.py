@@ -32,12 +32,18 @@ KEYS = WebConfig(
     api_key=Secret("the key of all"),
     keys={
         "zoe": WebKeyConfig(key=Secret("the key of zoe"), entity=ZOE),
+        "manager": WebKeyConfig(
+            key=Secret("the key of zoe, who manages"),
+            scopes=("read", "manage"),
+            entity=ZOE,
+        ),
         "some": WebKeyConfig(key=Secret("the key of some"), channels=("none-*",)),
         "reader": WebKeyConfig(key=Secret("the key of a reader"), scopes=("read",)),
     },
 )
 BOSS = {"X-API-KEY": "the key of all"}
 ZOES = {"X-API-KEY": "the key of zoe"}
+MANAGERS = {"X-API-KEY": "the key of zoe, who manages"}
 SOMES = {"X-API-KEY": "the key of some"}
 READER = {"X-API-KEY": "the key of a reader"}
 
@@ -121,6 +127,21 @@ async def test_facts_are_shown_to_whom_they_may_be() -> None:
             headers=ZOES,
         )
         assert both == (403, "FORBIDDEN")
+
+
+async def test_who_shares_a_room_does_not_share_what_was_told_in_private() -> None:
+    async with open_web(KEYS) as bed:
+        bed.client.headers.update(BOSS)
+        room = await bed.channel(ZOE, SAM, ANNA)
+        sams = await know(bed, scopes.person(f"web/{SAM}"), "sam told it in private")
+        await know(bed, of_chat(room), "said in the room")
+        params = {"tableName": "memories", "roomId": room}
+        assert len(await memories(bed, params=params)) == 2
+        shown = await memories(bed, params=params, headers=ZOES)
+        assert shown == ["said in the room"]
+        path = f"/api/memory/{ANNA}/memories/{sams}"
+        refused = await bed.refused("DELETE", path, headers=MANAGERS)
+        assert refused == (404, "MEMORY_NOT_FOUND")
 
 
 async def test_a_channel_that_a_key_may_not_see_hides_its_memory() -> None:

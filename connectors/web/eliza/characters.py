@@ -111,7 +111,8 @@ def character_in(body: Json) -> Json:
 
 def slug_of(name: str) -> str:
     """Make the name of an agent out of that of a character."""
-    return re.sub(r"[^a-z0-9_-]+", "-", name.casefold()).strip("-_")[:32]
+    plain = re.sub(r"[^a-z0-9_-]+", "-", name.casefold()).strip("-_")
+    return plain[:32].rstrip("-_")
 
 
 def told(read: Character) -> str:

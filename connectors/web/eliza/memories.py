@@ -188,6 +188,8 @@ class Memories:
     async def fact(self, caller: Caller, agent_id: str, memory_id: str) -> StoredFact:
         """Give one thing that an agent has taken note of.
 
+        It is looked for where `scopes` looks: in rooms that changed last.
+
         Raises:
             ApiError: 404: there is none, or this key may not see it.
             StoreError: the disk fails.
