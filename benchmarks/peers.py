@@ -18,6 +18,7 @@ MODULES = {
     "trio-channel": "benchmarks.peer_trio",
     "autogen-core": "benchmarks.peer_autogen",
     "autogen-core, openai": "benchmarks.peer_autogen_http",
+    "python-socketio": "benchmarks.peer_socketio",
     "xoscar": "benchmarks.peer_xoscar",
     "vendor-sdks": "benchmarks.peer_vendors",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks import (
     bench_ask,
     bench_ask_thread,
+    bench_broadcast,
     bench_commit,
     bench_conversation,
     bench_delegation,
@@ -54,6 +55,7 @@ BENCHMARKS = {
         bench_delegation,
         bench_interrupt,
         bench_http,
+        bench_broadcast,
         bench_slow_model,
         bench_model_call,
         bench_prompt_build,
