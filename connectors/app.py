@@ -6,11 +6,12 @@ registered, `offers.py` (models) and `toolbox.py` (tools) all that knows classes
 
 from __future__ import annotations
 
+import importlib
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import trio
 
@@ -44,7 +45,6 @@ from connectors.stock import Stock, open_stock
 from connectors.transports import MakeTransport, Parts
 from connectors.web.backstage import Backstage
 from connectors.web.operations import Operations
-from connectors.web.page.views import Inside
 from connectors.web.server import Served
 from connectors.web.webhooks import Door, Doors
 from connectors.webhook_doors import doors_of
@@ -65,12 +65,16 @@ if TYPE_CHECKING:
     from connectors.config import AppConfig
     from connectors.show import Origins
     from connectors.tools.files import Desks
+    from connectors.web.page.views import Inside
     from runtime.clock import Clock
     from runtime.deadletters import DeadLetter
     from runtime.store import Store
 
 
 DAY = 86_400.0
+
+INSIDE = "connectors.web.page.views"
+"""Imported only when somebody looks at a page."""
 
 
 @dataclass
@@ -258,14 +262,7 @@ def _company(
             end=app.told_to_end.set,
         ),
         doors=_doors(app),
-        inside=lambda: Inside(
-            app.system,
-            services,
-            app.metrics,
-            lambda: app.config,
-            app.readiness,
-            lambda: app.origins,
-        ),
+        inside=lambda: _inside(app, services),
     )
     app.parts = parts
     made = app.transports
@@ -296,6 +293,19 @@ def _sweeper(app: App) -> ChildSpec:
     keep = app.config.files.keep_days * DAY
     start = partial(Sweeper, app.store, app.blobs, app.clock, keep)
     return ChildSpec(name="sweeper", start=start)
+
+
+def _inside(app: App, services: Services) -> Inside:
+    """Say what the views of a page look at; what they need is imported by now."""
+    make = cast("type[Inside]", importlib.import_module(INSIDE).Inside)
+    return make(
+        app.system,
+        services,
+        app.metrics,
+        lambda: app.config,
+        app.readiness,
+        lambda: app.origins,
+    )
 
 
 def _doors(app: App) -> Doors:
