@@ -6,12 +6,11 @@ registered, `offers.py` (models) and `toolbox.py` (tools) all that knows classes
 
 from __future__ import annotations
 
-import importlib
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -33,6 +32,7 @@ from connectors.drain import Drain
 from connectors.edges import edges_spec
 from connectors.furnishing import furnished, persona_folders, settled
 from connectors.hooking import Hooking
+from connectors.insight import inside_type, write_tree
 from connectors.kit import Kit, Workbench
 from connectors.model_checks import find_zone
 from connectors.personas import Personas
@@ -65,16 +65,12 @@ if TYPE_CHECKING:
     from connectors.config import AppConfig
     from connectors.show import Origins
     from connectors.tools.files import Desks
-    from connectors.web.page.views import Inside
     from runtime.clock import Clock
     from runtime.deadletters import DeadLetter
     from runtime.store import Store
 
 
 DAY = 86_400.0
-
-INSIDE = "connectors.web.page.views"
-"""Imported only when somebody looks at a page."""
 
 
 @dataclass
@@ -248,6 +244,7 @@ def _company(
             render=app.metrics.render,
             content_type=app.metrics.content_type,
             readiness=app.readiness,
+            tree=partial(write_tree, app.system, services.redact),
         ),
         store=services.store,
         metrics=app.metrics,
@@ -262,7 +259,14 @@ def _company(
             end=app.told_to_end.set,
         ),
         doors=_doors(app),
-        inside=lambda: _inside(app, services),
+        inside=lambda: inside_type()(
+            app.system,
+            services,
+            app.metrics,
+            lambda: app.config,
+            app.readiness,
+            lambda: app.origins,
+        ),
     )
     app.parts = parts
     made = app.transports
@@ -293,19 +297,6 @@ def _sweeper(app: App) -> ChildSpec:
     keep = app.config.files.keep_days * DAY
     start = partial(Sweeper, app.store, app.blobs, app.clock, keep)
     return ChildSpec(name="sweeper", start=start)
-
-
-def _inside(app: App, services: Services) -> Inside:
-    """Say what the views of a page look at; what they need is imported by now."""
-    make = cast("type[Inside]", importlib.import_module(INSIDE).Inside)
-    return make(
-        app.system,
-        services,
-        app.metrics,
-        lambda: app.config,
-        app.readiness,
-        lambda: app.origins,
-    )
 
 
 def _doors(app: App) -> Doors:

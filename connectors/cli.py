@@ -51,6 +51,7 @@ COMMANDS = {
     "serve": ("connectors.commands.serve", "Run all connectors until stopped."),
     "tasks": ("connectors.commands.tasks", "What agents do, will do and did."),
     "tools": ("connectors.commands.tools", "List what agents can do."),
+    "tree": ("connectors.commands.tree", "Show the actors of a running company."),
     "usage": ("connectors.commands.usage", "Sum up tokens, cost and time."),
     "webhooks": ("connectors.commands.webhooks", "Events for other programs; tests."),
 }

@@ -28,7 +28,7 @@ from connectors.model_config import (
 from connectors.models.cli import CliModel, Ground
 from connectors.models.script import load_script
 from connectors.models.scripted import ScriptedModel
-from connectors.office.budgets import as_budget, zone_of
+from connectors.office.budget_settings import as_budget, zone_of
 from connectors.shipped import shipped_prices
 from runtime.config import load
 from runtime.logs import EventLog

@@ -8,15 +8,11 @@ import msgspec
 
 from actors.purse import amount_of, who_of
 from actors.records import USAGE, UsageRecord
-from actors.rules.budget import Amount, Budget, Budgets, Limit
-from connectors.model_checks import find_zone
+from actors.rules.budget import Amount, Budget, Budgets
+from connectors.office.budget_settings import as_budget, zone_of
 from connectors.office.record import read_record
-from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
-    from datetime import tzinfo
-
-    from actors.config import BudgetConfig
     from connectors.config import AppConfig
     from connectors.office.record import Complain
     from runtime.sqlite_survey import Survey
@@ -73,27 +69,3 @@ def standing(budget: Budget, who: str, spent: Amount) -> Standing:
         spent_tokens=spent.tokens,
         left_tokens=None if hard.tokens is None else max(hard.tokens - spent.tokens, 0),
     )
-
-
-def as_budget(config: BudgetConfig) -> Budget:
-    """Say what the domain must know of a budget."""
-    return Budget(
-        scope=config.scope,
-        period=config.period,
-        who=config.who,
-        soft=Limit(config.soft_usd, config.soft_tokens),
-        hard=Limit(config.hard_usd, config.hard_tokens),
-        downgrade_to=config.downgrade_to,
-    )
-
-
-def zone_of(config: AppConfig) -> tzinfo:
-    """Find where a budget's day begins.
-
-    Raises:
-        runtime.errors.SettingsError: this machine does not know the time zone.
-    """
-    zone = find_zone(config.ledger.time_zone)
-    if zone is None:
-        raise SettingsError(f"there is no time zone {config.ledger.time_zone!r}")
-    return zone

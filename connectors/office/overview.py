@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,12 +14,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from runtime.metrics import Figure
-
-# Chosen: long enough to be calm, short enough to see what is going on now.
-WINDOW = 60.0
-"""Seconds over which a pace is told."""
-
-MOST_SAMPLES = 120
 
 ACCEPTED = "accepted"
 """What becomes of a message that is taken in, before all else."""
@@ -127,33 +121,3 @@ def sum_figures(figures: Iterable[Figure]) -> Sums:
         lag=total("callboard_loop_lag_seconds"),
         started_at=total("process_start_time_seconds"),
     )
-
-
-class Pace:
-    """How fast a count grows, told from the last times it was looked at.
-
-    Never holds more than `MOST_SAMPLES`: of those in the same half second one is kept.
-    """
-
-    def __init__(self) -> None:
-        self._samples: deque[tuple[float, float]] = deque(maxlen=MOST_SAMPLES)
-
-    def look(self, count: float, now: float) -> float | None:
-        """Take one look.
-
-        Args:
-            count: as it is now; one that has shrunk begins anew.
-            now: seconds on the caller's monotonic clock.
-
-        Returns:
-            By how much it grows in a minute; None: it was not looked at before.
-        """
-        samples = self._samples
-        if samples and (count < samples[-1][1] or now < samples[-1][0]):
-            samples.clear()
-        while len(samples) > 1 and samples[1][0] <= now - WINDOW:
-            samples.popleft()
-        if not samples or now - samples[-1][0] >= WINDOW / MOST_SAMPLES:
-            samples.append((now, count))
-        since, before = samples[0]
-        return (count - before) / (now - since) * 60.0 if now > since else None

@@ -25,7 +25,7 @@ from connectors.web.completions import Completions, Desk
 from connectors.web.errors import ApiError, refuse, unknown_model
 from connectors.web.gate_keeper import GateKeeper, Surroundings
 from connectors.web.inlining import TAKES, all_inlined, inlined
-from connectors.web.operations import operation_routes
+from connectors.web.operations import operation_routes, tree_route
 from connectors.web.server import check_access, make_app, open_socket, serve
 from connectors.web.webhooks import Outside, WebhookDesk
 from runtime.ids import IdSource
@@ -210,13 +210,13 @@ class HttpTransport:
         )
         completions = self._completions = Completions(desk)
         started = int(self._clock.wall())
+        guard = partial(refusal, desk)
         app = make_app(
             [
                 Route("/v1/chat/completions", completions, methods=["POST"]),
                 *model_routes(desk, started),
-                *operation_routes(
-                    self._operations, self._bridge, partial(refusal, desk)
-                ),
+                *operation_routes(self._operations, self._bridge, guard),
+                tree_route(self._operations, guard),
                 *self._webhook_routes(ingress, completions.bodies),
                 *self._gate_routes(ingress, completions.bodies),
             ]

@@ -1,8 +1,8 @@
 """What operators and their programs ask: does it run, is it ready, its figures.
 
 `/healthz` says that the edge's loop runs; `/readyz` asks the kernel; `/metrics`
-gives Prometheus its text. None asks for a key: probes have none, and nothing here
-names a person or a conversation.
+gives Prometheus its text. None asks for a key: probes have none, and nothing there
+names a person or a conversation. `/actors`, the tree for `callboard tree`, does.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ READY_TIMEOUT = 2.0
 """Seconds the kernel may take to answer; a kernel that cannot is not ready."""
 
 
+def no_tree(_top: str, _past: str) -> bytes:
+    """Write that there is no actor."""
+    return b"{}"
+
+
 class Operations(msgspec.Struct, frozen=True):
     """Where the answers to operators come from."""
 
@@ -37,6 +42,10 @@ class Operations(msgspec.Struct, frozen=True):
 
     readiness: Callable[[], Awaitable[tuple[str, ...]]]
     """Asks the kernel, in a trio task, why it is not ready; nothing means ready."""
+
+    tree: Callable[[str, str], bytes] = no_tree
+    """Writes the actor tree as JSON: one branch, or behind a name in it; empty: all.
+    Called in a thread: with very many actors it takes its time."""
 
 
 class Readiness(msgspec.Struct, frozen=True):
@@ -79,6 +88,28 @@ def operation_routes(
         Route("/readyz", ready),
         Route("/metrics", metrics),
     ]
+
+
+def tree_route(
+    operations: Operations, guard: Callable[[Request], Response | None]
+) -> Route:
+    """Give the route for `callboard tree`; it names conversations, so it is guarded.
+
+    Args:
+        operations: where the answer comes from.
+        guard: gives the refusal for who may not see it, or None.
+    """
+
+    async def tree(request: Request) -> Response:
+        refused = guard(request)
+        if refused is not None:
+            return refused
+        asked = request.query_params
+        top, past = asked.get("top", ""), asked.get("past", "")
+        body = await asyncio.to_thread(operations.tree, top, past)
+        return Response(body, media_type="application/json")
+
+    return Route("/actors", tree)
 
 
 async def ask_readiness(operations: Operations, bridge: Bridge) -> tuple[str, ...]:

@@ -9,13 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.metrics import LineMetrics
-from connectors.office.overview import (
-    MOST_SAMPLES,
-    WINDOW,
-    Pace,
-    read_waiting,
-    sum_figures,
-)
+from connectors.office.overview import read_waiting, sum_figures
+from connectors.office.pace import MOST_SAMPLES, WINDOW, Pace
 from runtime.metrics import Metrics
 from tests.desk import write_database
 

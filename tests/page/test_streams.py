@@ -14,8 +14,8 @@ from actors.errors import DeliveryBusyError
 from actors.ingress import Earlier
 from connectors.page_config import PageConfig
 from connectors.web.page.hub import MOST_WAITING
-from runtime.errors import StoreUnavailableError
 from connectors.web.page.streams import MOST_STREAMS
+from runtime.errors import StoreUnavailableError
 from runtime.memory_store import MemoryStore
 from tests.fakes.page import ANNA, JSON, LOBBY, form_of, one_line, open_page, reading
 

@@ -53,7 +53,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from connectors.office.overview import Pace
+from connectors.office.pace import Pace
 from connectors.show import Way
 
 if TYPE_CHECKING:
