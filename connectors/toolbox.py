@@ -20,11 +20,9 @@ from connectors.tools.brave import BRAVE, BraveSearch
 from connectors.tools.calculate import CalculateTool
 from connectors.tools.clock import ClockTool
 from connectors.tools.files import Desks, ListFilesTool, ReadFileTool, WriteFileTool
-from connectors.tools.http_fetch import HttpFetchTool
 from connectors.tools.run_shell import RunShellTool
 from connectors.tools.searching import door_of
 from connectors.tools.searxng import SearxngSearch
-from connectors.tools.web_search import WebSearchTool
 
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
@@ -35,7 +33,9 @@ if TYPE_CHECKING:
     from connectors.fetch.messages import Fetch
     from connectors.sandbox.runner import Sandbox
     from connectors.tool_config import FetchConfig, SpeakerConfig, TranscriberConfig
+    from connectors.tools.http_fetch import HttpFetchTool
     from connectors.tools.searching import WebSearch
+    from connectors.tools.web_search import WebSearchTool
     from runtime.clock import Clock
 
 SENDING = "connectors.tools.sending"
@@ -44,6 +44,10 @@ SENDING = "connectors.tools.sending"
 TRANSCRIPTION = "connectors.models.transcription"
 SPEAKING = "connectors.models.speaking"
 """Imported only for settings that ask for them: they bring an HTTP client."""
+
+FETCHING = "connectors.tools.http_fetch"
+SEARCHING = "connectors.tools.web_search"
+"""Likewise: they bring a reader of HTML."""
 
 MakeTranscriber = Callable[["TranscriberConfig", Callable[[], float]], "Transcriber"]
 MakeSpeaker = Callable[["SpeakerConfig", Callable[[], float]], "Speaker"]
@@ -74,10 +78,16 @@ def make_tools(
         tools.append(module.SendFileTool(module.WorkspaceEnclosures(desks, blobs)))
     if "http_fetch" in wanted:
         fetch = way_out(config.fetch, stack)
-        tools.append(HttpFetchTool(fetch, config.fetch.page_chars))
+        make_fetch = cast(
+            "type[HttpFetchTool]", importlib.import_module(FETCHING).HttpFetchTool
+        )
+        tools.append(make_fetch(fetch, config.fetch.page_chars))
     if "web_search" in wanted:
         engine = engine_of(config, stack)
-        tools.append(WebSearchTool(engine, config.web_search.results))
+        make_search = cast(
+            "type[WebSearchTool]", importlib.import_module(SEARCHING).WebSearchTool
+        )
+        tools.append(make_search(engine, config.web_search.results))
     return {tool.spec.name: tool for tool in tools}
 
 
