@@ -15,7 +15,7 @@ import msgspec
 import trio
 
 from actors.deliveries import TakesFiles
-from actors.errors import DeliveryRefusedError
+from actors.errors import DeliveryBusyError, DeliveryError
 from actors.rules.enclosing import not_sent
 from connectors.blobs import bytes_of
 
@@ -41,11 +41,17 @@ async def inlined(delivery: Delivery, blobs: BlobFolder | None) -> Delivery:
 
     Raises:
         DeliveryRefusedError: its bytes are gone.
+        DeliveryBusyError: they cannot be read now.
     """
     file = delivery.file
     if file is None:
         return delivery
-    content = await trio.to_thread.run_sync(bytes_of(blobs, file).read_bytes)
+    path = bytes_of(blobs, file)
+    try:
+        content = await trio.to_thread.run_sync(path.read_bytes)
+    except OSError as error:
+        text = f"the file cannot be read now: {error.strerror}"
+        raise DeliveryBusyError(text) from error
     encoded = b64encode(content).decode()
     sign = "!" if file.kind == "image" else ""
     name = file.name.replace("[", "(").replace("]", ")")
@@ -61,7 +67,7 @@ async def all_inlined(known: Earlier, blobs: BlobFolder | None) -> Earlier:
     for each in known.deliveries:
         try:
             said.append(await inlined(each, blobs))
-        except (DeliveryRefusedError, OSError) as error:
+        except DeliveryError as error:
             told = "" if each.file is None else not_sent(each.file, str(error))
             said.append(msgspec.structs.replace(each, text=told, file=None))
     return msgspec.structs.replace(known, deliveries=tuple(said))

@@ -167,6 +167,7 @@ class HttpTransport:
 
         Raises:
             DeliveryRefusedError: nobody waits for it any more.
+            DeliveryBusyError: its file cannot be read now.
         """
         said = await inlined(delivery, self._blobs)
         try:

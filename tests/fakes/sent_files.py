@@ -56,6 +56,13 @@ class SentFiles(BlobFolder):
         weakref.finalize(self, shutil.rmtree, home, ignore_errors=True)
         folder = Path(home) / "not" / "there"
         super().__init__(folder, limits, clock or SystemClock())
+        self.is_ill = False
+        """Whether bytes are found that then cannot be read."""
+
+    def find(self, file: SentFile) -> Path:
+        """Give where a file's bytes lie."""
+        found = super().find(file)
+        return found.with_name("ill") if self.is_ill else found
 
     def sent(self, content: bytes, name: str = "a.txt", **more: str) -> SentFile:
         """Keep a file, and describe it."""

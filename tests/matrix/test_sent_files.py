@@ -109,6 +109,18 @@ async def test_an_upload_that_fails_says_nothing(
         assert len(server.said(ROOM, ANNA)) == 1
 
 
+async def test_bytes_that_cannot_be_read_now_are_tried_again() -> None:
+    bed = bed_with()
+    said = delivery("", file=bed.blobs.sent(PNG))
+    async with bed.listening() as server:
+        bed.blobs.is_ill = True
+        with pytest.raises(DeliveryBusyError, match="cannot be read"):
+            await bed.transport.deliver(said)
+        bed.blobs.is_ill = False
+        await bed.transport.deliver(said)
+    assert len(server.said(ROOM, ANNA)) == 1
+
+
 async def test_who_has_no_account_is_named_and_lost_bytes_are_refused() -> None:
     bed = bed_with(ANNA, BEN)
     file = bed.blobs.sent(PNG, "a.png")

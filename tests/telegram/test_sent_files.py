@@ -124,3 +124,16 @@ async def test_no_token_stands_in_what_is_known_of_a_request() -> None:
         with pytest.raises(DeliveryUnknownError) as caught:
             await bed.transport.deliver(delivery("", file=bed.blobs.sent(PNG)))
     assert "AAAA" not in repr(caught.value.__cause__)
+
+
+async def test_bytes_that_cannot_be_read_now_are_tried_again() -> None:
+    bed = BotBed()
+    chat = bed.server.private(1, "anna_bot")
+    said = delivery("", file=bed.blobs.sent(PNG))
+    async with bed.listening():
+        bed.blobs.is_ill = True
+        with pytest.raises(DeliveryBusyError, match="cannot be read"):
+            await bed.transport.deliver(said)
+        bed.blobs.is_ill = False
+        await bed.transport.deliver(said)
+    assert len(chat.by(bed.bot())) == 1

@@ -144,6 +144,9 @@ class Homeserver:
             except (httpx.HTTPError, httpx.InvalidURL, RuntimeError) as error:
                 # httpx raises a RuntimeError where another task has closed it.
                 raise LostError(told(error)) from error
+            except OSError as error:  # httpx has its own for the network's
+                text = f"the file cannot be read now: {error.strerror}"
+                raise BusyError(text) from error
         raise LostError(f"not done after {call.timeout:g} s")
 
     async def _fetch(

@@ -139,6 +139,9 @@ class BotApi:
             raise LostError(f"{call.method}: {error}") from error
         except TelegramError as error:
             raise type(error)(f"{call.method}: {error}") from error
+        except OSError as error:  # httpx has its own for the network's
+            text = f"{call.method}: the file cannot be read now: {error.strerror}"
+            raise BusyError(text) from error
         if status == OK:
             return body
         raise self._refusal(call, status, body)
