@@ -25,7 +25,6 @@ from connectors.model_config import (
     as_model,
     kind_of,
 )
-from connectors.models.cli import CliModel, Ground
 from connectors.models.script import load_script
 from connectors.models.scripted import ScriptedModel
 from connectors.office.budget_settings import as_budget, zone_of
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
 
     from actors.ports import Model
     from connectors.config import AppConfig
+    from connectors.models.cli import CliModel
+    from connectors.models.cli_ground import Ground
     from runtime.clock import Clock
 
 LOG = EventLog("models")
@@ -50,6 +51,9 @@ HTTP_MODELS: dict[type[HttpModelConfig], str] = {
 }
 """Imported only for settings that ask for them: their HTTP client takes a fifth of the
 whole start, and the offline company needs none."""
+
+PROGRAMS = "connectors.models.cli"
+"""Likewise."""
 
 ClientConfig = ScriptedModelConfig | CliModelConfig | HttpModelConfig
 MakeModel = Callable[[HttpModelConfig, Callable[[], float]], "Model"]
@@ -102,7 +106,8 @@ def accounts(config: AppConfig) -> dict[str, ClientConfig]:
 def make_client(config: ClientConfig, clock: Clock, ground: Ground) -> Model:
     """Make the client of one account."""
     if isinstance(config, CliModelConfig):
-        return CliModel(config, ground)
+        program = cast("type[CliModel]", importlib.import_module(PROGRAMS).CliModel)
+        return program(config, ground)
     return make_plain_client(config, clock)
 
 

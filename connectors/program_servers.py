@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from actors.messages import ModelRequest
     from connectors.config import AppConfig
     from connectors.config_tools import McpServerConfig
-    from connectors.models.cli import Prepare
+    from connectors.models.cli_ground import Prepare
 
 LOG = EventLog("cli")
 

@@ -16,8 +16,8 @@ import trio
 from actors.catalogue import Catalogue
 from connectors.config import AppConfig
 from connectors.model_config import CliModelConfig
-from connectors.models.cli import Ground
 from connectors.models.cli_folders import DAY, Folders
+from connectors.models.cli_ground import Ground
 from connectors.offers import make_catalogue
 from connectors.sandbox.figures import SandboxFigures
 from connectors.sandbox.kept import territory
@@ -26,7 +26,7 @@ from connectors.sandbox.late import LateSandbox
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from connectors.models.cli import Prepare
+    from connectors.models.cli_ground import Prepare
     from runtime.clock import Clock
     from runtime.metrics import Metrics
 

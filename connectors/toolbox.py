@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -16,13 +17,10 @@ from connectors.blobs import BlobFolder, folder_of
 from connectors.fetch.late import LateFetcher
 from connectors.media.documents import DocumentReader
 from connectors.media.reader import Reader
-from connectors.tools.brave import BRAVE, BraveSearch
 from connectors.tools.calculate import CalculateTool
 from connectors.tools.clock import ClockTool
 from connectors.tools.files import Desks, ListFilesTool, ReadFileTool, WriteFileTool
 from connectors.tools.run_shell import RunShellTool
-from connectors.tools.searching import door_of
-from connectors.tools.searxng import SearxngSearch
 
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
@@ -32,7 +30,12 @@ if TYPE_CHECKING:
     from connectors.config import AppConfig
     from connectors.fetch.messages import Fetch
     from connectors.sandbox.runner import Sandbox
-    from connectors.tool_config import FetchConfig, SpeakerConfig, TranscriberConfig
+    from connectors.tool_config import (
+        FetchConfig,
+        SpeakerConfig,
+        TranscriberConfig,
+        WebSearchConfig,
+    )
     from connectors.tools.http_fetch import HttpFetchTool
     from connectors.tools.searching import WebSearch
     from connectors.tools.web_search import WebSearchTool
@@ -45,10 +48,12 @@ TRANSCRIPTION = "connectors.models.transcription"
 SPEAKING = "connectors.models.speaking"
 """Imported only for settings that ask for them: they bring an HTTP client."""
 
+ENGINES = "connectors.tools.engines"
 FETCHING = "connectors.tools.http_fetch"
 SEARCHING = "connectors.tools.web_search"
 """Likewise: they bring a reader of HTML."""
 
+MakeEngine = Callable[["WebSearchConfig", Callable[[str], "Fetch"]], "WebSearch"]
 MakeTranscriber = Callable[["TranscriberConfig", Callable[[], float]], "Transcriber"]
 MakeSpeaker = Callable[["SpeakerConfig", Callable[[], float]], "Speaker"]
 
@@ -83,7 +88,8 @@ def make_tools(
         )
         tools.append(make_fetch(fetch, config.fetch.page_chars))
     if "web_search" in wanted:
-        engine = engine_of(config, stack)
+        make_engine = cast("MakeEngine", importlib.import_module(ENGINES).make_engine)
+        engine = make_engine(config.web_search, partial(way_out, config.fetch, stack))
         make_search = cast(
             "type[WebSearchTool]", importlib.import_module(SEARCHING).WebSearchTool
         )
@@ -154,15 +160,3 @@ def way_out(config: FetchConfig, stack: AsyncExitStack, *doors: str) -> Fetch:
     fetcher = LateFetcher(config, doors)
     stack.push_async_callback(fetcher.aclose)
     return fetcher.fetch
-
-
-def engine_of(config: AppConfig, stack: AsyncExitStack) -> WebSearch:
-    """Make the search engine of the settings, which is not `off`."""
-    search = config.web_search
-    base_url = search.base_url or BRAVE
-    # A way out of its own: pages that a model asks for may not go where it does.
-    fetch = way_out(config.fetch, stack, door_of(base_url))
-    if search.kind == "searxng":
-        return SearxngSearch(base_url, fetch)
-    key = search.api_key.reveal() if search.api_key is not None else ""
-    return BraveSearch(base_url, key, fetch)

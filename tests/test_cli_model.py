@@ -16,7 +16,8 @@ from actors.messages import Image, Line, ModelAnswer, ModelRequest
 from connectors.config import AppConfig
 from connectors.config_tools import McpServerConfig
 from connectors.model_config import CliModelConfig
-from connectors.models.cli import CliModel, Ground, folder_name
+from connectors.models.cli import CliModel, folder_name
+from connectors.models.cli_ground import Ground
 from connectors.program_servers import preparing
 from runtime.secret import Secret
 from tests.fakes import cli_program

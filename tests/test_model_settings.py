@@ -8,7 +8,7 @@ import pytest
 
 from actors.rules.budget import Budget, Limit
 from actors.rules.prices import OWN, Prices
-from connectors.models.cli import Ground
+from connectors.models.cli_ground import Ground
 from connectors.offers import load_prices, make_catalogue, prices_of
 from connectors.settings import load_app
 from runtime.clock import SystemClock

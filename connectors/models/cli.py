@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -27,15 +24,14 @@ from runtime.errors import KernelError
 from runtime.logs import EventLog, Quoted
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from actors.errors import ModelFault
     from actors.messages import Image, ModelRequest
     from actors.ports import Speak
     from connectors.model_config import CliModelConfig
+    from connectors.models.cli_ground import Ground
     from connectors.sandbox.plan import Finished
-    from connectors.sandbox.runner import Sandbox
 
 LOG = EventLog("cli")
 
@@ -44,39 +40,10 @@ MAX_COMPLAINT = 500
 
 GO_ON = b"Go on where you stopped."
 
-# Source: F203; one more start of the program after each.
-GOES_ON_AFTER = (2.0, 4.0, 8.0, 16.0, 32.0)
-
 PASSES_ON: frozenset[ModelFault] = frozenset({"rate", "quota", "auth", "overload"})
 """What a fresh session of the program would run into as well."""
 
 ENDINGS = {"image/png": "png", "image/gif": "gif", "image/webp": "webp"}
-
-
-Prepare = Callable[["ModelRequest", "Path"], "AbstractAsyncContextManager[object]"]
-"""Makes a conversation's folder ready for one answer, and tidies up after it; raises
-`KernelError`."""
-
-
-def leave_as_it_is(_: ModelRequest, __: Path) -> AbstractAsyncContextManager[object]:
-    """Prepare nothing."""
-    return nullcontext()
-
-
-@dataclass(frozen=True)
-class Ground:
-    """Where programs run."""
-
-    sandbox: Sandbox
-    folder: Path
-    """Where their conversations' folders are: `<agent>/<conversation>`."""
-
-    prepare: Prepare = leave_as_it_is
-    tidy: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
-    """Removes what nobody uses any more; called before each answer."""
-
-    pauses: tuple[float, ...] = GOES_ON_AFTER
-    """Seconds before each further start for one answer."""
 
 
 class CliModel:
