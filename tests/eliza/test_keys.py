@@ -9,7 +9,7 @@ from connectors.web.eliza.ids import to_uuid
 from connectors.web.eliza.rates import Rate
 from connectors.web_config import WebConfig, WebKeyConfig
 from runtime.secret import Secret
-from tests.fakes.eliza import ANNA, API, SAM, ZERO, ZOE, open_web
+from tests.fakes.eliza import ANNA, API, BEN, SAM, ZERO, ZOE, open_web
 
 READER = {"X-API-KEY": "the key of a reader"}
 ZOES = {"Authorization": "Bearer the key of zoe"}
@@ -21,6 +21,9 @@ KEYS = WebConfig(
     keys={
         "reader": WebKeyConfig(key=Secret("the key of a reader"), scopes=("read",)),
         "zoe": WebKeyConfig(key=Secret("the key of zoe"), entity=ZOE),
+        "desk": WebKeyConfig(
+            key=Secret("the key of the desk"), scopes=("manage",), channels=("aa*",)
+        ),
     },
 )
 
@@ -123,3 +126,28 @@ async def test_bodies_that_are_none_are_refused() -> None:
             headers = {"content-type": media}
             refused = await bed.refused("POST", path, content=content, headers=headers)
             assert refused == expected
+
+
+async def test_a_server_with_channels_of_others_is_not_changed() -> None:
+    async with open_web(KEYS) as bed:
+        asked = {"headers": BOSS, "json": {"name": "theirs"}}
+        made = await bed.ask("POST", f"{API}/message-servers", **asked)
+        server = made["id"]
+        place = f"{API}/message-servers/{server}"
+        anna = {"headers": BOSS, "json": {"agentId": ANNA}}
+        await bed.ask("POST", f"{place}/agents", **anna)
+        theirs = {"name": "in there", "messageServerId": server}
+        await bed.ask("POST", f"{API}/channels", headers=BOSS, json=theirs)
+        desk = {"headers": {"X-API-KEY": "the key of the desk"}}
+        world = f"/api/agents/{ANNA}/worlds/{server}"
+        for method, path, body in (
+            ("DELETE", f"{place}/agents/{ANNA}", None),
+            ("POST", f"{place}/agents", {"agentId": BEN}),
+            ("PATCH", world, {"name": "ours"}),
+            ("DELETE", place, None),
+        ):
+            rest = desk | ({"json": body} if body else {})
+            refused = await bed.refused(method, path, **rest)
+            assert refused == (403, "FORBIDDEN"), path
+        there = await bed.ask("GET", f"{place}/agents", headers=BOSS)
+        assert there["agents"] == [ANNA]

@@ -114,11 +114,13 @@ class Channels:
             await self._servers.put(made)
             return made
 
-    async def seat_agent(self, server_id: str, agent_id: str, *, is_in: bool) -> Server:
+    async def seat_agent(
+        self, caller: Caller, server_id: str, agent_id: str, *, is_in: bool
+    ) -> Server:
         """Put an agent on a server, or take it off.
 
         Raises:
-            ApiError: 404; 400 for the default server, which has all of them.
+            ApiError: 404, 403; 400 for the default server, which has all of them.
             StoreError: the disk fails.
         """
         async with self._changing:
@@ -128,6 +130,9 @@ class Channels:
                 if is_in:
                     return server
                 raise wrong("all agents are on the default server", "agentId")
+            if is_in and agent_id in server.agents:
+                return server
+            self._check_all(caller, server_id)
             left = tuple(each for each in server.agents if each != agent_id)
             agents = (*left, agent_id) if is_in else left
             seated = structs.replace(server, agents=agents, updated_at=self.now())
@@ -135,16 +140,17 @@ class Channels:
             return seated
 
     async def change_server(
-        self, server_id: str, *, name: str, metadata: Json
+        self, caller: Caller, server_id: str, *, name: str, metadata: Json
     ) -> Server:
         """Change a server.
 
         Raises:
-            ApiError: 404.
+            ApiError: 404, 403.
             StoreError: the disk fails; nothing has changed.
         """
         async with self._changing:
             now, server = self.now(), self.server(server_id)
+            self._check_all(caller, server_id)
             changed = structs.replace(
                 server, name=name, metadata=metadata, updated_at=now
             )
@@ -155,12 +161,13 @@ class Channels:
         """Delete a server with its channels and all that was said there.
 
         Raises:
-            ApiError: 404; 400 for the default server.
+            ApiError: 404, 403; 400 for the default server.
             StoreError: the disk fails; some of it may be left.
         """
         if server_id == ZERO:
             raise wrong("the default server cannot be deleted")
         self.server(server_id)
+        self._check_all(caller, server_id)
         for channel in self.of_server(caller, server_id):
             await self.drop(caller, channel.id)
         async with self._changing:
@@ -355,6 +362,16 @@ class Channels:
             await self._history.clear(channel_id)
             await self._channels.drop(channel_id)
         self._say("channelDeleted", channel_id, {})
+
+    def _check_all(self, caller: Caller, server_id: str) -> None:
+        """Refuse who may not see all channels of a server: it is not theirs to change.
+
+        Raises:
+            ApiError: 403.
+        """
+        own = (each for each in self._channels.all() if each.server == server_id)
+        if not all(map(caller.may_enter, own)):
+            raise forbidden("channels of this server are kept from this key")
 
     def _checked(self, participants: Iterable[str]) -> tuple[str, ...]:
         given = tuple(dict.fromkeys(each.lower() for each in participants))

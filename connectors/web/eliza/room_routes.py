@@ -115,14 +115,16 @@ class RoomRoutes:
         asked, agent_id = call.read(WorldAsked), agent_in(call)
         if not (asked.world_id or asked.message_server_id or asked.name):
             raise wrong("is missing: write worldId, or the name of a new one", "name")
-        server = await call.ask(self._worlds.enter, agent_id, asked)
+        server = await call.ask(self._worlds.enter, call.caller, agent_id, asked)
         return ok({"world": world_shown(agent_id, server), "success": True}, 201)
 
     async def change_world(self, call: Call) -> Response:
         """Change a world."""
         asked, agent_id = call.read(WorldAsked), agent_in(call)
         world = call.id("world")
-        server = await call.ask(self._worlds.change, agent_id, world, asked)
+        server = await call.ask(
+            self._worlds.change, call.caller, agent_id, world, asked
+        )
         shown = world_shown(agent_id, server)
         settings = server.metadata.get("settings", {})
         told: Json = {"world": shown, "worldId": shown["id"], "settings": settings}
@@ -139,7 +141,9 @@ class RoomRoutes:
             for each in agents:
                 self._channels.need_agent(each)
             for each in agents:
-                await self._channels.seat_agent(server.id, each, is_in=True)
+                await self._channels.seat_agent(
+                    call.caller, server.id, each, is_in=True
+                )
             described = {"description": asked.description} if asked.description else {}
             channel = Channel(
                 id=str(uuid4()),

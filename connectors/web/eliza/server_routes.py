@@ -137,7 +137,9 @@ class ServerRoutes:
     ) -> Response:
         async def seat() -> Server:
             server_id = call.id("server")
-            return await self._channels.seat_agent(server_id, agent_id, is_in=is_in)
+            return await self._channels.seat_agent(
+                call.caller, server_id, agent_id, is_in=is_in
+            )
 
         server = await call.ask(seat)
         told: Json = {"messageServerId": server.id, "serverId": server.id}

@@ -11,6 +11,7 @@ from connectors.web.eliza.shapes import Server
 if TYPE_CHECKING:
     from connectors.web.eliza.asked import WorldAsked
     from connectors.web.eliza.channels import Channels
+    from connectors.web.eliza.keys import Caller
 
 MOST_LISTED = 1_000
 """Worlds of one answer: each agent has one for each of its servers."""
@@ -52,15 +53,16 @@ class Worlds:
                     return each
         raise missing("world", name)
 
-    async def enter(self, agent_id: str, asked: WorldAsked) -> Server:
+    async def enter(self, caller: Caller, agent_id: str, asked: WorldAsked) -> Server:
         """Put an agent into a world; one that is not there is made.
 
         Args:
+            caller: whoever asks.
             agent_id: which agent.
             asked: which world, or what the new one is called.
 
         Raises:
-            ApiError: 404 for agent or world; there are too many.
+            ApiError: 404 for agent or world; 403; there are too many.
             StoreError: the disk fails.
         """
         self._channels.need_agent(agent_id)
@@ -70,13 +72,15 @@ class Worlds:
         else:
             made = Server(id="", name=asked.name or "", metadata=asked.metadata or {})
             server = await self._channels.make_server(made)
-        return await self._channels.seat_agent(server.id, agent_id, is_in=True)
+        return await self._channels.seat_agent(caller, server.id, agent_id, is_in=True)
 
-    async def change(self, agent_id: str, name: str, asked: WorldAsked) -> Server:
+    async def change(
+        self, caller: Caller, agent_id: str, name: str, asked: WorldAsked
+    ) -> Server:
         """Change a world's name, what is noted of it, or its settings.
 
         Raises:
-            ApiError: 404.
+            ApiError: 404, 403.
             StoreError: the disk fails; nothing has changed.
         """
         self._channels.need_agent(agent_id)
@@ -85,5 +89,5 @@ class Worlds:
         if asked.settings is not None:
             metadata = metadata | {"settings": asked.settings}
         return await self._channels.change_server(
-            server.id, name=asked.name or server.name, metadata=metadata
+            caller, server.id, name=asked.name or server.name, metadata=metadata
         )
