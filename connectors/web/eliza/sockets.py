@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.requests import Request
+from starlette.responses import PlainTextResponse
 
 from connectors.web.eliza.desk import is_listed
 from connectors.web.eliza.ids import is_uuid
@@ -29,7 +30,7 @@ from runtime.logs import EventLog
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from actors.deliveries import Draft
     from connectors.web.eliza.parts import Parts
@@ -45,6 +46,12 @@ MOST_UNREAD = 1_000
 
 LONGEST_FRAME = 1_000_000
 """Bytes of one event from a client; as the official server."""
+
+PLACE = "/socket.io/"
+
+FULL = PlainTextResponse(
+    "too many clients; try again later\n", 503, headers={"retry-after": "30"}
+)
 
 LINE = "log_stream"
 """The event that tells a line of the log."""
@@ -90,7 +97,23 @@ class Sockets:
     def wrap(self, app: ASGIApp) -> ASGIApp:
         """Serve Socket.IO at `/socket.io/`, and all else by another application."""
         wrapped: ASGIApp = self._library.ASGIApp(self._server, app)
-        return wrapped
+
+        async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
+            answer = FULL if self._is_too_many(scope) else wrapped
+            await answer(scope, receive, send)
+
+        return bounded
+
+    def _is_too_many(self, scope: Scope) -> bool:
+        """Whether somebody asks for a session, and there are as many as may be.
+
+        Why: by polling a session needs no connection that stays, and no key either; it
+        is forgotten when no answer to a ping comes.
+        """
+        is_new = scope["type"] == "http" and b"sid=" not in scope["query_string"]
+        if not is_new or not str(scope["path"]).startswith(PLACE):
+            return False
+        return len(self._server.eio.sockets) >= self._parts.config.max_connections
 
     def tell(self, news: News | Direct) -> None:
         """Have something told; never waits."""
