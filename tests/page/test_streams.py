@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from actors.messages import Inbound
+    from runtime.entries import StoredEntry
     from runtime.rows import Commit, Committed
     from tests.fakes.page import PageBed
 
@@ -36,6 +37,13 @@ class SickStore(MemoryStore):
         if self.is_sick:
             raise StoreUnavailableError("disk full")
         return await super().commit(commit)
+
+    is_unreadable = False
+
+    async def entry(self, kind: str, name: str) -> StoredEntry | None:
+        if self.is_unreadable:
+            raise StoreUnavailableError("I/O error")
+        return await super().entry(kind, name)
 
 
 def edit(inbound: Inbound, receipt: str, text: str, *, is_last: bool = False) -> Edit:
@@ -285,6 +293,20 @@ async def test_an_ill_disk_loses_nothing_and_doubles_nothing() -> None:
         seen = [one_line((await stream.next()).data) for _ in range(2)]
         assert seen == ["operator: two", "anna: hi"]
         assert [each.text for each in bed.ingress.accepted] == ["one", "two"]
+
+
+async def test_a_stream_ends_in_order_if_nobody_can_be_asked_about_its_session(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = SickStore()
+    async with open_page(store=store, heartbeat=0.02) as bed:
+        async with reading(bed.client) as stream:
+            store.is_unreadable = True
+            with pytest.raises(trio.EndOfChannel):
+                await stream.next()
+            store.is_unreadable = False
+        await bed.say("hello")
+    assert [each for each in caplog.records if each.levelname == "ERROR"] == []
 
 
 async def test_odd_line_ends_come_as_they_were_said() -> None:

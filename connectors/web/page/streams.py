@@ -158,13 +158,16 @@ class EventResponse(Response):
             start = {"type": "http.response.start", "status": 200}
             await send({**start, "headers": self.raw_headers})
             await stream.begin()
-            await first_of(
-                self._source(stream),
-                gone(receive),
-                watched(self._visit, stream),
-                stream.cut.wait(),
-                front.stopping.wait(),
-            )
+            try:
+                await first_of(
+                    self._source(stream),
+                    gone(receive),
+                    watched(self._visit, stream),
+                    stream.cut.wait(),
+                    front.stopping.wait(),
+                )
+            except ApiError as error:
+                log_refusal(scope, error)  # the tab comes back, and goes on
             if stream.cut.is_set():
                 await stream.tell("replaced", "")
             await send({"type": "http.response.body", "body": b""})
