@@ -7,6 +7,7 @@ newest messages of each client are kept, read or not; the others are forgotten.
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -18,7 +19,7 @@ from runtime.logs import EventLog
 from runtime.rows import Commit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncGenerator, Callable
 
     from actors.deliveries import Delivery
     from runtime.clock import Clock
@@ -124,7 +125,7 @@ class Kept:
         Raises:
             StoreError: the disk fails.
         """
-        async with self._order(chat):
+        async with self._in_order(chat):
             now = self._clock.wall()
             client = self._clients.get(chat) or Client(chat, is_passing=is_passing)
             seen = msgspec.structs.replace(client, seen_at=now)
@@ -141,7 +142,7 @@ class Kept:
             StoreError: the disk fails; nothing is kept.
         """
         chat = delivery.address.chat
-        async with self._order(chat):
+        async with self._in_order(chat):
             known = await self._known(delivery.id)
             if known is not None:
                 return known
@@ -159,8 +160,7 @@ class Kept:
                 *await self._too_old(chat, number - self._most),
             ]
             await self._commit(entries)
-            if chat in self._clients:  # else it was forgotten meanwhile
-                self._clients[chat] = grown
+            self._clients[chat] = grown
             return said
 
     async def after(self, chat: str, number: int, limit: int) -> tuple[Said, ...]:
@@ -181,7 +181,7 @@ class Kept:
         Raises:
             StoreError: the disk fails.
         """
-        async with self._order(chat):
+        async with self._in_order(chat):
             client = self._clients.get(chat)
             if client is None or not client.has < number <= client.last:
                 return
@@ -189,21 +189,31 @@ class Kept:
             more = msgspec.structs.replace(client, has=number)
             await self._put(more, may_wait=True)
 
-    async def forget(self, chat: str) -> None:
+    async def forget(self, chat: str, known: Client | None = None) -> bool:
         """Forget a client, and all that was said to it.
+
+        Args:
+            chat: whose.
+            known: as it must still be; None: as it may be.
+
+        Returns:
+            False: it has come back, or was told something, and stays.
 
         Raises:
             StoreError: the disk fails; some of it may be left.
         """
-        self._clients.pop(chat, None)
-        self._orders.pop(chat, None)
-        while found := await self.after(chat, 0, PAGE):
-            gone: list[Entry] = []
-            for each in found:
-                gone.append(self._entry(SAID, chat, said_id(each.number), None))
-                gone.append(self._place(each.delivery, None))
-            await self._commit(gone)
-        await self._commit([self._client(Client(chat), gone=True)])
+        async with self._in_order(chat):
+            if known is not None and self._clients.get(chat) != known:
+                return False
+            self._clients.pop(chat, None)
+            while found := await self.after(chat, 0, PAGE):
+                gone: list[Entry] = []
+                for each in found:
+                    gone.append(self._entry(SAID, chat, said_id(each.number), None))
+                    gone.append(self._place(each.delivery, None))
+                await self._commit(gone)
+            await self._commit([self._client(Client(chat), gone=True)])
+            return True
 
     async def forget_old(self, before: float, is_here: Callable[[str], bool]) -> int:
         """Forget clients that were not here since a time; count them.
@@ -212,13 +222,11 @@ class Kept:
             StoreError: the disk fails.
         """
         old = [
-            each.chat
+            each
             for each in self._clients.values()
             if each.seen_at < before and not is_here(each.chat)
         ]
-        for chat in old:
-            await self.forget(chat)
-        return len(old)
+        return sum([await self.forget(each.chat, each) for each in old])
 
     async def make_room(self, is_here: Callable[[str], bool]) -> bool:
         """Forget the client that has everything and was away longest; False: none."""
@@ -227,10 +235,10 @@ class Kept:
             for each in self._clients.values()
             if each.has == each.last and not is_here(each.chat)
         ]
-        if not done:
-            return False
-        await self.forget(min(done, key=lambda each: each.seen_at).chat)
-        return True
+        for each in sorted(done, key=lambda each: each.seen_at):
+            if await self.forget(each.chat, each):
+                return True
+        return False
 
     async def _known(self, delivery: str) -> Said | None:
         row = await self._store.entry(PLACES, f"{self._connector}/{delivery}")
@@ -261,11 +269,16 @@ class Kept:
         commit = Commit(at=at, entries=tuple(entries), may_wait=may_wait)
         await self._store.commit(commit)
 
-    def _order(self, chat: str) -> trio.Lock:
-        """Give the lock that keeps a client's messages in their order."""
-        if chat not in self._clients:
-            return trio.Lock()
-        return self._orders.setdefault(chat, trio.Lock())
+    @asynccontextmanager
+    async def _in_order(self, chat: str) -> AsyncGenerator[None]:
+        """Do one thing about a client after the other, known or not."""
+        order = self._orders.setdefault(chat, trio.Lock())
+        try:
+            async with order:
+                yield
+        finally:
+            if chat not in self._clients and not order.locked():
+                self._orders.pop(chat, None)
 
     def _client(self, client: Client, *, gone: bool = False) -> Entry:
         name = self._owner(client.chat)
