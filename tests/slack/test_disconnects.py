@@ -9,6 +9,7 @@ import trio
 
 from actors.errors import OverloadedError
 from connectors.chat.slack.errors import LostError
+from connectors.chat.slack.lanes import MOST_WAITING
 from runtime.errors import StoreUnavailableError
 from tests.fakes.slack_replies import Reply, refusal
 from tests.slack_bed import ANNA, CREW, ZOE, SlackBed
@@ -239,3 +240,20 @@ async def test_a_gap_that_is_too_long_is_counted_as_open(
         bed.counted("gaps_total", connector="slack", account="anna", outcome="open")
         == 1
     )
+
+
+async def test_what_was_one_too_many_is_fetched_when_there_is_room_again(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = SlackBed("anna", backfill=2_000)
+    async with bed.listening():
+        bed.ingress.error = StoreUnavailableError("disk full")
+        for number in range(MOST_WAITING + 50):
+            await said(bed, f"{number}")
+        await trio.sleep(10)
+        bed.ingress.error = None
+        # Slack tries it three times and then no more.
+        await heard(bed, f"{MOST_WAITING + 49}")
+        await trio.sleep(1)
+    assert bed.texts() == [f"{number}" for number in range(MOST_WAITING + 50)]

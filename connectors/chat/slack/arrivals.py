@@ -64,6 +64,10 @@ class Arrivals:
         self.moved = trio.Event()
         """Set when the mark has moved; whoever looks at it puts a new one."""
 
+        self.on_overflow: Callable[[], object] = bool
+        """Called when something was left out: Slack brings it again, but not for
+        long."""
+
     def take_event(self, event: Json, done: Done) -> bool:
         """Bring in an event.
 
@@ -104,6 +108,7 @@ class Arrivals:
         if self._lanes.put(found.channel, partial(self._bring_in, found, done)):
             return True
         self.count("overflow")
+        self.on_overflow()
         return False
 
     async def bring_in(self, event: Json) -> None:

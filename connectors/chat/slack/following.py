@@ -97,6 +97,7 @@ class Following:
         mark = Mark(await self._bookmark())
         arrivals = Arrivals(account, self._shared, mark, ingress, nursery)
         catching_up = CatchingUp(account, self._shared, mark, arrivals, self.note)
+        arrivals.on_overflow = catching_up.want
         account.is_open = True
         LOG.info("app listens", account=account.agent, user=account.user)
         nursery.start_soon(self._keep, mark, arrivals)

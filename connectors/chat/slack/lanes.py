@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Job = Callable[[], Awaitable[None]]
 
 # Chosen: what Slack sends in half a minute at its most (30,000 an hour) is a quarter of
-# that; what is too much is not acknowledged, and comes again.
+# that; what is too much is not acknowledged, and comes again, or is fetched.
 MOST_WAITING = 1_000
 """Jobs that may wait."""
 
