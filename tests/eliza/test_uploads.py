@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from connectors.web.eliza.uploads import COARSE, Uploads
 from connectors.web_config import WebConfig
 from tests.fakes.eliza import ANNA, API, ZOE, open_web
 
@@ -34,8 +36,20 @@ async def test_a_file_is_kept_given_back_and_shown_to_the_agent(tmp_path: Path) 
         await bed.say(channel, "look", attachments=attachments)
         (shown,) = (await bed.ingress.next()).attachments
         assert (shown.kind, shown.name, shown.content) == ("image", "cat", PICTURE[1])
-        bed.transport.uploads.tidy(frozenset(), 0)
+        bed.transport.uploads.tidy(frozenset(), math.inf, 0)
         assert (await bed.client.get(made["url"])).status_code == 404
+
+
+def test_a_channel_that_was_made_meanwhile_keeps_its_files(tmp_path: Path) -> None:
+    uploads = Uploads(tmp_path, 1_000)
+    name = uploads.save("channels", ZOE, "image/png", b"x", 1_800_000_000_000)
+    path = uploads.find("channels", ZOE, name)
+    assert path is not None
+    saved_at = path.stat().st_mtime
+    uploads.tidy(frozenset(), saved_at, 0)  # those were listed when it was made
+    assert uploads.find("channels", ZOE, name) == path
+    uploads.tidy(frozenset(), saved_at + 2 * COARSE, 0)
+    assert uploads.find("channels", ZOE, name) is None
 
 
 @pytest.mark.parametrize(

@@ -287,10 +287,11 @@ class WebTransport:
         return await forget_old(self.channels, self.speech, self._config)
 
     async def _tidy_uploads(self) -> None:
+        now = self._given.clock.wall()
         kept = frozenset(each.id for each in self.channels.every())
-        before = self._given.clock.wall() - self._config.keep_days * DAY
+        before = now - self._config.keep_days * DAY
         try:
-            await trio.to_thread.run_sync(self.uploads.tidy, kept, before)
+            await trio.to_thread.run_sync(self.uploads.tidy, kept, now, before)
         except OSError as error:
             LOG.warning("old files not deleted yet", why=error.strerror or "?")
 

@@ -48,6 +48,9 @@ NAME = re.compile(r"[0-9]{1,16}-[0-9a-f]{16}\.[a-z0-9]{2,4}")
 
 PLACES = ("channels", "agents")
 
+COARSE = 1.0
+"""Seconds by which the times of files may be behind the clock."""
+
 
 class FullError(Exception):
     """No more bytes may be kept."""
@@ -130,19 +133,22 @@ class Uploads:
         found = self._folder / place / owner / name
         return found if found.is_file() else None
 
-    def tidy(self, channels: frozenset[str], before: float) -> None:
+    def tidy(self, channels: frozenset[str], listed: float, before: float) -> None:
         """Delete the files of channels that are gone, and what is too old.
 
         Args:
             channels: ids of those that there are.
-            before: Unix seconds.
+            listed: Unix seconds of before they were listed: what came later may be of
+                a channel that was made since.
+            before: Unix seconds; what is older goes.
 
         Raises:
             OSError: the disk fails.
         """
         with self._lock:
             for folder in self._folder.glob("channels/*"):
-                if folder.name not in channels:
+                is_gone = folder.name not in channels
+                if is_gone and folder.stat().st_mtime < listed - COARSE:
                     shutil.rmtree(folder)
             for file in self._folder.glob("*/*/*"):
                 if file.stat().st_mtime < before:
