@@ -5,10 +5,13 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from actors import names, staff_rows
 from actors.hiring_config import HiringConfig
 from actors.rules.hired import Terms
 from connectors.web.eliza.ids import to_uuid
+from connectors.web.errors import ApiError
 from connectors.web_config import WebConfig, WebKeyConfig
 from runtime.secret import Secret
 from tests.fakes.backstage import FakeStaff
@@ -123,6 +126,17 @@ async def test_agents_rest_and_are_woken() -> None:
             assert agent_id in {to_uuid(each) for each in bed.company.names}
         found = await bed.company.store.records(staff_rows.CHANGE)
         assert len(found) == 4
+
+
+async def test_who_was_removed_meanwhile_cannot_be_put_to_rest() -> None:
+    async with open_house() as bed:
+        await bed.ask("POST", AGENTS, json={"characterJson": CHARACTER})
+        employing = bed.transport.employing
+        agent = await employing.one(CARL)
+        assert (await bed.client.delete(f"{AGENTS}/{CARL}")).status_code == 204
+        with pytest.raises(ApiError, match="agent") as caught:
+            await employing.put_to(agent, is_active=False)
+        assert caught.value.status == 404
 
 
 async def test_only_who_operates_the_program_changes_agents() -> None:

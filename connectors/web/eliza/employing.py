@@ -144,7 +144,7 @@ class Employing:
         """Let an agent rest, which finishes what it has begun; or wake it.
 
         Raises:
-            ApiError: somebody changed it at the same moment.
+            ApiError: somebody changed or removed it at the same moment.
             StoreError: the disk fails.
         """
         outcome: Outcome = "enabled" if is_active else "disabled"
@@ -157,7 +157,9 @@ class Employing:
             )
         else:
             rows = await staff_rows.read(self._store)
-            stored = rows.agents[agent.name]
+            stored = rows.agents.get(agent.name)
+            if stored is None:
+                raise missing("agent", agent.id)  # somebody was faster
             row = structs.replace(stored.agent, is_active=is_active)
             entry = staff_rows.as_entry(AGENT, agent.name, row, stored.version)
             version = stored.version + 1
