@@ -130,3 +130,12 @@ def test_a_link_of_the_command_line_lets_in_beside_a_running_server(
 
     trio.run(use)
     assert (sessions(folder), links(folder)) == (0, {})
+
+
+def test_before_the_first_start_it_says_what_to_do_first(
+    folder: Path, capsys: Shown
+) -> None:
+    (folder / "page.db").unlink()
+    assert login(folder) == 1
+    assert "start `callboard serve` first" in capsys.readouterr().err
+    assert not (folder / "page.db").exists()

@@ -67,6 +67,9 @@ def command(
         raise click.UsageError("name the settings too: --config PATH")
     path = find_database(config, db)
     page, page_config = find_page(settings.value, name)
+    if not path.exists():
+        complain(f"there is no database {path} yet: start `callboard serve` first")
+        return FAILED
     if revoke_all:
         return revoke(path, page)
     who = person or page_config.people[0]
