@@ -81,6 +81,15 @@ async def test_a_reply_brings_what_it_replies_to() -> None:
     assert (unknown.reply_to, unknown.quoted) == ("wamid.old", None)
 
 
+async def test_nobody_is_told_what_was_said_in_another_chat() -> None:
+    bed = WhatsAppBed()
+    async with bed.listening():
+        said = await bed.transport.deliver(delivery("The code is 1234."))
+        await bed.write("sure?", "491702", context={"from": "15550001", "id": said})
+        (other,) = bed.ingress.accepted
+    assert (other.reply_to, other.quoted) == (said, None)
+
+
 @pytest.mark.parametrize(
     ("more", "text"),
     [

@@ -119,7 +119,7 @@ class Handing:
         """Remember what was taken, and show its sender that it was read."""
         shared = self._shared
         shared.newest[heard.chat] = heard.id
-        shared.said.learn(heard.id, heard.text, heard.sender_name)
+        shared.said.learn(heard.chat, heard.id, heard.text, heard.sender_name)
         if shared.config.mark_read:
             read = partial(shared.numbers[heard.number].read, heard.id)
             if not shared.errands.add("show that a message was read", read):
@@ -157,7 +157,7 @@ class Handing:
 
     async def _filled(self, inbound: Inbound, heard: Heard, until: float) -> Inbound:
         """Add what a message quotes and what came with it."""
-        quoted = self._shared.said.quote(heard.reply_to) if heard.reply_to else None
+        quoted = self._shared.said.quote(heard.chat, heard.reply_to)
         if heard.file is None:
             return msgspec.structs.replace(inbound, quoted=quoted)
         try:

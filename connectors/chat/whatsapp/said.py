@@ -24,7 +24,7 @@ class Said:
     def __init__(self, most: int = MOST) -> None:
         self._sent: Recent[str, str] = Recent(most)
         self._chats: Recent[str, str] = Recent(most)
-        self._quotes: Recent[str, Quoted] = Recent(most)
+        self._quotes: Recent[tuple[str, str], Quoted] = Recent(most)
         self._awaited: dict[str, trio.Event] = {}
 
     def find(self, marker: str) -> str:
@@ -57,11 +57,17 @@ class Said:
             self._awaited.pop(marker, None)
         return self.find(marker)
 
-    def learn(self, message_id: str, text: str, name: str, agent: str = "") -> None:
+    def learn(
+        self, chat: str, message_id: str, text: str, name: str = "", agent: str = ""
+    ) -> None:
         """Remember a message's words, for who replies to it."""
-        words = text[:LONGEST_QUOTE]
-        self._quotes[message_id] = Quoted(text=words, sender_name=name, agent=agent)
+        quoted = Quoted(text=text[:LONGEST_QUOTE], sender_name=name, agent=agent)
+        self._quotes[chat, message_id] = quoted
 
-    def quote(self, message_id: str) -> Quoted | None:
-        """Give what a message says; None: nobody knows."""
-        return self._quotes.get(message_id)
+    def quote(self, chat: str, message_id: str) -> Quoted | None:
+        """Give what a message of a chat says; None: nobody knows.
+
+        Why the chat: what somebody replies to is for their phone to say, and another's
+        may say anything.
+        """
+        return self._quotes.get((chat, message_id))

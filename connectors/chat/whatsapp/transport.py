@@ -176,7 +176,8 @@ class WhatsAppTransport:
                 if not message_id:
                     raise
         shared.said.note(marker, message_id)
-        shared.said.learn(message_id, delivery.text, "", delivery.agent or number.agent)
+        agent = delivery.agent or number.agent
+        shared.said.learn(chat, message_id, delivery.text, agent=agent)
         self._typist.end(chat)
         return message_id
 
