@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 import trio
 import trio.testing
 
 from actors.deliveries import Delivery, Edit
+from actors.errors import StoppingError
 from actors.messages import Address
 from connectors.web.page.chat_log import ChatLog
+from connectors.web.page.places import Place
 from connectors.web.page.talk import News, Talk, Writes
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
@@ -72,3 +75,13 @@ async def test_what_is_settled_meanwhile_reads_as_it_was_said_last() -> None:
     last = told[-1]
     assert isinstance(last, News)
     assert (last.message.text, last.is_writing) == ("Whole", False)
+
+
+async def test_what_comes_as_the_page_ends_is_to_be_said_again() -> None:
+    store, clock = MemoryStore(), SystemClock()
+    log = ChatLog(store, clock, "page")
+    talk = Talk("page", log, clock, IdSource(clock), lambda _: None)
+    place = Place("#lobby", "lobby", ("anna",))
+    with pytest.raises(StoppingError):
+        await talk.say("sam", place, "hello", "key")
+    assert await log.page("#lobby") == ()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from actors.errors import SenderRefusedError
+from actors.errors import SenderRefusedError, StoppingError
 from actors.messages import Address, Inbound
 from connectors.web.page.messages import (
     Message,
@@ -157,7 +157,7 @@ class Talk:
 
     async def _hand_in(self, message: Message, place: Place) -> None:
         if self.ingress is None:
-            raise RuntimeError("messages are handed in only while somebody listens")
+            raise StoppingError("the page ends, or is being restarted; try again")
         inbound = Inbound(
             id=self._ids.new(),
             platform=PLATFORM,
