@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +13,9 @@ import trio
 import runtime
 from runtime import lifecycle
 from runtime.cell import Cell
-from runtime.deadletters import DeadLetter, DeadLetters
 from runtime.errors import DeclineStart, KernelError, MisuseError, StartError
 from runtime.kernel import Kernel
 from runtime.mailbox import MailboxConfig
-from runtime.messages import weight_of
 from runtime.ref import cell_of
 from runtime.signals import STOP_SIGNALS, wait_for_stop_signal
 from runtime.supervisor import Supervisor
@@ -306,45 +302,6 @@ def test_reports_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     log_report("actor failed", {"actor": "anna", "error": CrashError("to order")})
     log_report("actor restarts", {"actor": "anna", "after": 1.0})
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
-
-
-def test_dead_letters_are_bounded_by_number_and_weight() -> None:
-    letters = DeadLetters(weight_of, keep=4, keep_bytes=100)
-    seen: list[DeadLetter] = []
-    letters.observe(seen.append)
-    for number in range(10):
-        letters.add("anna", "stopped", number)
-    assert [letter.message for letter in letters.last()] == [6, 7, 8, 9]
-    letters.add("anna", "stopped", b"x" * 99)
-    assert letters.last()[-1].message == "bytes of 99 bytes, not kept"
-    assert seen[-1].message == b"x" * 99
-    for _ in range(4):
-        letters.add("anna", "killed", "x" * 25)
-    assert letters._weight == 100
-    letters.add("anna", "killed", "x" * 25)
-    assert len(letters.last()) == 4
-    assert letters.counts == {"stopped": 11, "killed": 5}
-    assert len(seen) == 16
-
-
-def test_dead_letters_are_told_on_any_thread_while_others_come() -> None:
-    letters, is_over = DeadLetters(weight_of), threading.Event()
-
-    def add() -> None:
-        while not is_over.is_set():
-            letters.add("anna", "stopped", 1)
-
-    adding = threading.Thread(target=add)
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    adding.start()
-    try:
-        for _ in range(30_000):
-            letters.last()
-    finally:
-        is_over.set()
-        adding.join()
-        sys.setswitchinterval(before)
 
 
 @pytest.mark.parametrize("number", STOP_SIGNALS)
