@@ -16,6 +16,7 @@ from actors.rules.safe_tools import OF_COLLEAGUES
 from actors.rules.skills import USE_SKILL
 from actors.rules.tool_names import JOINT, SERVER
 from connectors.access_checks import check_access
+from connectors.address_checks import check_addresses
 from connectors.busy_checks import check_busy
 from connectors.config import (
     AppConfig,
@@ -322,6 +323,7 @@ def check_connectors(app: AppConfig) -> Iterator[Complaint]:
     for name in terminals[1:]:
         text = f"there is one terminal, and {terminals[0]!r} has it"
         yield Complaint(("connectors", name), text, "take one of the two out")
+    yield from check_addresses(app)
     for name in app.presence.connectors:
         way = ("presence", "connectors", name)
         yield from unknown(way, "connector", name, app.connectors)

@@ -210,6 +210,15 @@ def test_the_base_of_these_tests_is_right(tmp_path: Path) -> None:
             "take one of the two out",
         ),
         (
+            (
+                "[connectors.a]\nkind = 'http'\nport = 7777\n"
+                "[connectors.b]\nkind = 'page'\nport = 7777"
+            ),
+            (6, 8),
+            "connectors.b.port: connectors.a listens on port 7777, too",
+            "give one of the two another port",
+        ),
+        (
             "[connectors.web]\nkind = 'http'\nhost = '0.0.0.0'",
             (3, 8),
             (

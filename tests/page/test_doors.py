@@ -121,6 +121,15 @@ async def test_a_form_of_another_site_does_nothing() -> None:
         assert bed.ingress.accepted == []
 
 
+async def test_a_page_of_another_port_may_lead_here_and_read_nothing() -> None:
+    async with open_page() as bed:
+        near = {"sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors"}
+        for path in (ANNA, f"{ANNA}/events"):
+            assert (await bed.client.get(path, headers=near)).status_code == 403
+        followed = near | {"sec-fetch-mode": "navigate"}
+        assert (await bed.client.get(ANNA, headers=followed)).status_code == 200
+
+
 async def test_a_form_that_is_none_or_too_long_is_refused() -> None:
     async with open_page(PageConfig(port=0, max_body_bytes=2000)) as bed:
         sent = await bed.client.post(ANNA, json={"text": "hi"}, headers=JSON)
