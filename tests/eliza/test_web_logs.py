@@ -151,3 +151,18 @@ async def test_a_flood_of_lines_is_cut_and_says_so() -> None:
     assert lines[0]["msg"] == f"{2 * MOST_KEPT - MOST_AT_ONCE} lines left out"
     assert lines[-1]["number"] == 2 * MOST_KEPT - 1
     assert len(ring.entries()) == MOST_KEPT
+
+
+class Odd:
+    """Has no words."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def test_nobody_fails_by_a_line_that_cannot_be_written() -> None:
+    ring = LogRing(str)
+    for text, args in (("%(missing)s", ({"a": 1},)), ("%s", (Odd(),))):
+        record = logging.LogRecord("x", logging.INFO, "x.py", 1, text, args, None)
+        ring.emit(record)
+    assert ring.entries() == []

@@ -131,7 +131,7 @@ class LogRing(logging.Handler):
         """Keep a line; never fails."""
         try:
             line = self.format(record)
-        except (TypeError, ValueError):
+        except Exception:  # noqa: BLE001  any library's line, with anything in it
             return  # whoever logs it wrongly is told so on standard error
         level = NUMBERS.get(record.levelno, 30)
         with self._guard:
