@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -12,14 +13,19 @@ from runtime.errors import StoreError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from actors.file_ports import Blobs
     from runtime.clock import Clock
+    from runtime.rows import StoredDelivery
     from runtime.store import Store
 
 LOG = EventLog("files")
 
 SWEEP_EVERY = 3600.0
 PAGE = 1000
+
+DIGEST = re.compile(rb"[0-9a-f]{64}")
 
 
 class Sweep(msgspec.Struct, frozen=True):
@@ -82,8 +88,16 @@ class Sweeper(Actor):
             rows = await self._store.undelivered(None, after, PAGE)
             for row in rows:
                 after = row.number
-                delivery = read_delivery(row)
-                if delivery is not None and delivery.file is not None:
-                    needed.add(delivery.file.digest)
+                needed.update(digests_of(row))
             if len(rows) < PAGE:
                 return needed
+
+
+def digests_of(row: StoredDelivery) -> Iterator[str]:
+    """Give the digests of files that a delivery needs."""
+    delivery = read_delivery(row)
+    if delivery is None:
+        # Another release wrote it, and may send it yet.
+        yield from (each.decode() for each in DIGEST.findall(row.body))
+    elif delivery.file is not None:
+        yield delivery.file.digest

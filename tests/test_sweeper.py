@@ -60,6 +60,22 @@ async def test_what_is_still_to_go_out_is_left(autojump_clock: Clock) -> None:
     ]
 
 
+async def test_what_only_another_release_can_read_is_left(
+    autojump_clock: Clock,
+) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    store, broom = MemoryStore(), Broom()
+    file = described(b"bytes", "a.txt")
+    row = commits.as_enqueue(msgspec.structs.replace(saying(1), file=file), 0)
+    body = row.body.replace(b'"text"', b'"words"')
+    later = msgspec.structs.replace(row, body=body)
+    await store.commit(Commit(at=EPOCH, deliveries=(later,)))
+    async with open_test_system() as system:
+        system.spawn(Sweeper(store, broom, TrioClock(), KEEP))
+        await trio.sleep(1)
+    assert broom.asked == [({file.digest}, EPOCH - KEEP)]
+
+
 async def test_a_disk_that_fails_is_tried_again_an_hour_later(
     autojump_clock: Clock,
 ) -> None:
