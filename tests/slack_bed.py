@@ -19,6 +19,7 @@ from runtime.ids import IdSource
 from runtime.metrics import Metrics
 from runtime.secret import Secret
 from tests.fakes.ingress import FakeIngress
+from tests.fakes.sent_files import SentFiles
 from tests.fakes.slack_line import FakeWire
 from tests.fakes.slack_workspace import FakeSlack
 from tests.matrix_bed import KeptBookmarks
@@ -48,6 +49,7 @@ class SlackBed:
         self.slack.person(SAM, "Sam")
         self.bookmarks = KeptBookmarks()
         self.ingress = FakeIngress()
+        self.blobs = SentFiles()
         self.gates = Gates()
         self.metrics = Metrics()
         self.agents = agents or ("anna", "ben")
@@ -74,6 +76,7 @@ class SlackBed:
             bookmarks=self.bookmarks,
             gates=self.gates,
             wire=wire or self.wire,
+            blobs=self.blobs,
         )
         return SlackTransport("slack", self.config, given)
 

@@ -9,10 +9,11 @@ import trio
 
 from connectors.chat.matrix.wire import decode
 from connectors.chat.slack.errors import BusyError, LostError, RefusedError, read_error
-from connectors.chat.slack.sdk import form
+from connectors.chat.slack.sdk import form, opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+    from pathlib import Path
 
     from tests.fakes.slack_workspace import FakeSlack, Link
 
@@ -67,6 +68,15 @@ class FakeLine:
         if len(found) > most:
             raise RefusedError(f"it is above {most} bytes", "too_much")
         return found, "application/octet-stream"
+
+    async def put(self, url: str, path: Path, within: float) -> None:
+        """Bring a file."""
+        del within
+        await trio.lowlevel.checkpoint()
+        with opened(path) as body:
+            status = self._slack.uploads.take(url.rpartition("/")[2], body.read())
+        if status != 200:
+            raise read_error(status, {}, {})
 
     async def connect(self, app_token: str) -> FakeConnection:
         """Open a connection of Socket Mode."""

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from tests.fakes.slack_workspace import FakeSlack, Link
 
 
+MOST_BYTES = 4_000_000
+
+
 class SlackServer:
     """The server; only touched on the edge's loop, but for `url`.
 
@@ -37,16 +40,18 @@ class SlackServer:
 
     async def start(self) -> None:
         """Listen on a free port."""
-        app = web.Application()
+        app = web.Application(client_max_size=MOST_BYTES)
         app.router.add_post("/api/{method}", self._call)
         app.router.add_get("/link/{ticket}", self._link)
         app.router.add_get("/files/{name}", self._file)
+        app.router.add_post("/upload/{file}", self._take)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
         host, port = self._runner.addresses[0][:2]
         self.url = f"http://{host}:{port}"
+        self.slack.uploads.base = f"{self.url}/upload"
 
     async def stop(self) -> None:
         """Close everything."""
@@ -109,6 +114,13 @@ class SlackServer:
                 self.slack.take(link, message.data)
         if link in link.app.links:
             link.app.links.remove(link)
+
+    async def _take(self, request: web.Request) -> web.Response:
+        # Slack gives such an address to whom it trusts: no token is to come with it.
+        assert "Authorization" not in request.headers
+        content = await request.read()
+        status = self.slack.uploads.take(request.match_info["file"], content)
+        return web.Response(status=status, text=f"OK - {len(content)}")
 
     async def _file(self, request: web.Request) -> web.Response:
         content = self.slack.files.get(request.match_info["name"])

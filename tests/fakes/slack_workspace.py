@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from tests.fakes.slack_files import SlackFiles
 from tests.fakes.slack_replies import (
     NOT_FOUND,
     TEAM,
@@ -83,6 +84,7 @@ class FakeSlack:
 
         self.members: dict[str, list[str]] = {}
         self.files: dict[str, bytes] = {}
+        self.uploads = SlackFiles(self)
         self.asked: list[tuple[str, str, Json]] = []
         """Method, the app's user, and arguments of each call."""
 
@@ -325,6 +327,15 @@ class FakeSlack:
         message = self.add(channel, message)
         self.tell(channel, {**message, "app_id": "A1"})
         return ok({"channel": channel, "ts": message["ts"], "message": message})
+
+    def on_files_getUploadURLExternal(self, app: App, form: dict[str, str]) -> Reply:  # noqa: N802
+        return self.uploads.offer(app, form)
+
+    def on_files_completeUploadExternal(self, app: App, form: dict[str, str]) -> Reply:  # noqa: N802
+        return self.uploads.share(app, form)
+
+    def on_files_info(self, app: App, form: dict[str, str]) -> Reply:
+        return self.uploads.tell(app, form)
 
     def on_chat_update(self, app: App, form: dict[str, str]) -> Reply:
         message = self.find(form["channel"], form["ts"])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tests.fakes.discord_stage import DiscordStage
 from tests.fakes.eliza import API
 from tests.fakes.sent_files import SentFiles
+from tests.fakes.slack_stage import SlackStage
 from tests.fakes.stages import (
     HttpStage,
     MatrixStage,
@@ -39,7 +40,7 @@ def blobs_of(stage: Stage) -> SentFiles:
             stage.transport.keep_files(found)
         case WebStage():
             found = stage.transport._given.blobs
-        case DiscordStage() | MatrixStage() | TelegramStage():
+        case DiscordStage() | MatrixStage() | SlackStage() | TelegramStage():
             found = stage.bed.blobs
         case _:
             pass
@@ -68,6 +69,8 @@ def seen(stage: Stage) -> list[bytes]:
             found = [stage.bed.server.media[each] for each in names]
         case TelegramStage():
             found = [content for _, _, content in stage.bed.server.brought]
+        case SlackStage():
+            found = [content for _, content in stage.bed.slack.uploads.brought]
         case DiscordStage():
             found = [content for _, content in stage.bed.server.brought.values()]
         case _:

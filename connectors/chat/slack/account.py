@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from connectors.blobs import seconds_for
 from connectors.chat.matrix.wire import Json, text
 from connectors.chat.slack.errors import BusyError, LostError, TokenError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from connectors.chat.slack.wire import Connection, Line
     from connectors.slack_config import SlackAccountConfig
@@ -100,6 +102,14 @@ class SlackAccount:
         with trio.move_on_after(self._timeout):
             return await line.fetch(url, self._token, most)
         raise LostError(f"it did not come within {self._timeout:g} s")
+
+    async def put(self, url: str, path: Path, size: int) -> None:
+        """Bring a file of so many bytes to an address of Slack's; raises as `ask`."""
+        line = self._way()
+        within = seconds_for(size, self._timeout)
+        with trio.move_on_after(within):
+            return await line.put(url, path, within)
+        raise LostError(f"the file was not there after {within:g} s")
 
     async def connect(self) -> Connection:
         """Open a connection of Socket Mode; raises as `ask`."""

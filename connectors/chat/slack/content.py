@@ -51,6 +51,27 @@ def message(delivery: Delivery, words: str) -> Json:
     return said
 
 
+def shared(delivery: Delivery, words: str, file: str, title: str) -> Json:
+    """Write a delivery's file as what `files.completeUploadExternal` takes.
+
+    Args:
+        delivery: which.
+        words: what is said of the file; may be empty.
+        file: its id at Slack.
+        title: what people see as its name.
+    """
+    said: Json = {
+        "files": [{"id": file, "title": title}],
+        "channel_id": delivery.address.chat,
+    }
+    shown = mrkdwn(words).strip()
+    if shown:
+        said["initial_comment"] = shown
+    if is_ts(delivery.address.thread):
+        said["thread_ts"] = delivery.address.thread
+    return said
+
+
 def section(words: str) -> Json:
     """Write words as a block; of themselves they call nobody, and are no link."""
     return {

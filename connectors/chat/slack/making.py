@@ -11,6 +11,7 @@ from connectors.chat.slack.sdk import SdkWire
 from connectors.chat.slack.transport import SlackTransport, Surroundings
 
 if TYPE_CHECKING:
+    from connectors.blobs import BlobFolder
     from connectors.bridge import Bridge
     from connectors.gates import Gates
     from connectors.slack_config import SlackConfig
@@ -59,6 +60,11 @@ class Given(Protocol):
         ...
 
     @property
+    def blobs(self) -> BlobFolder | None:
+        """Has the bytes of files that agents send."""
+        ...
+
+    @property
     def kept(self) -> dict[str, object]:
         """What transports of one kind share, by kind."""
         ...
@@ -84,5 +90,6 @@ def make_transport(name: str, config: SlackConfig, given: Given) -> SlackTranspo
         bookmarks=StoredBookmarks(Shelf(given.store, given.clock, name), MARKS),
         gates=given.gates,
         wire=wire,
+        blobs=given.blobs,
     )
     return SlackTransport(name, config, surroundings)

@@ -32,6 +32,7 @@ NEEDED: dict[str, str] = {
     "mpim:read": "what was missed in chats of several is not fetched",
     "reactions:write": "it puts no signs at messages",
     "files:read": "it reads no files",
+    "files:write": "it sends no files",
 }
 """What is missing without each scope."""
 

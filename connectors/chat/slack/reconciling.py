@@ -1,4 +1,4 @@
-"""Finds out whether a delivery was said: by the mark that our own messages bear."""
+"""Finds out whether a delivery was said: words by the mark that they bear."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from connectors.chat.slack.errors import BusyError
 from connectors.chat.slack.moments import at, is_ts, made_at, message_id
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from actors.deliveries import Delivery
     from connectors.chat.slack.account import SlackAccount
 
@@ -24,8 +26,20 @@ MARGIN = 300.0
 """Seconds before a delivery was made from which it is looked for."""
 
 
-async def find(delivery: Delivery, account: SlackAccount) -> str | None:
+def bears(delivery: Delivery, shown: Json) -> bool:
+    """Tell whether a message bears the mark of a delivery."""
+    return delivery_id(shown) == delivery.id
+
+
+async def find(
+    delivery: Delivery, account: SlackAccount, is_it: Callable[[Json], bool]
+) -> str | None:
     """Look for a delivery in its channel, or in its thread.
+
+    Args:
+        delivery: which.
+        account: by whose app.
+        is_it: tells whether a message is the delivery.
 
     Returns:
         Its receipt, or None if it was not said.
@@ -48,7 +62,7 @@ async def find(delivery: Delivery, account: SlackAccount) -> str | None:
     for _ in range(MOST_PAGES):
         answer = await account.ask(method, dict(body))
         for each in tables(answer.get("messages")):
-            if delivery_id(each) == delivery.id:
+            if is_it(each):
                 return message_id(channel, text(each.get("ts")))
         cursor = next_cursor(answer)
         if not cursor:

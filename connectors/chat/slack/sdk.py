@@ -35,7 +35,8 @@ from connectors.crossing import BridgeError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-    from typing import TypeVar, TypeVarTuple
+    from pathlib import Path
+    from typing import BinaryIO, TypeVar, TypeVarTuple
 
     from connectors.bridge import Bridge
 
@@ -51,6 +52,8 @@ NOT_ASKED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 """Errors after which Slack surely knows of nothing."""
 
 CHUNK = 65_536
+
+TOO_LARGE = 413
 
 QUIET = logging.getLogger("callboard.slack_sdk")
 """Given to slack_sdk, so that no token and no message stands in the log."""
@@ -157,6 +160,12 @@ class SdkLine:
             raise RefusedError("it does not lie at Slack")
         return await self._cross(self._fetch, url, token, most)
 
+    async def put(self, url: str, path: Path, within: float) -> None:
+        """Bring a file's bytes to an address; see the port."""
+        if not self._is_slacks(url):
+            raise RefusedError("the address for the file is not Slack's")
+        await self._cross(self._put, url, path, within)
+
     async def connect(self, app_token: str) -> SdkConnection:
         """Open a connection; see the port."""
         url = text((await self.ask("apps.connections.open", app_token, {})).get("url"))
@@ -202,6 +211,19 @@ class SdkLine:
                 if len(body) > most:
                     raise RefusedError(f"it is above {most} bytes", "too_much")
             return bytes(body), response.content_type
+
+    async def _put(self, url: str, path: Path, within: float) -> None:
+        timeout = aiohttp.ClientTimeout(total=within, sock_connect=CONNECT_TIMEOUT)
+        with opened(path) as body:
+            async with self._session.post(
+                url, data=body, timeout=timeout, allow_redirects=False
+            ) as response:
+                status, headers = response.status, response.headers
+                lowered = {name.lower(): each for name, each in headers.items()}
+        if status == TOO_LARGE:
+            raise RefusedError("Slack takes no file of that size", "too_much")
+        if status != 200:
+            raise read_error(status, lowered, {})
 
     async def _connect(self, url: str) -> aiohttp.ClientWebSocketResponse:
         return await self._session.ws_connect(
@@ -252,6 +274,11 @@ class SdkConnection:
         """End it; see the port."""
         with suppress(BridgeError, OSError, RuntimeError, aiohttp.ClientError):
             await self._bridge.call(self._ws.close)
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a file, which is read beside the loop as it goes out."""
+    return path.open("rb")
 
 
 def form(body: Json) -> dict[str, str]:

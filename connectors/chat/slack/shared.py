@@ -54,6 +54,11 @@ class Said:
         """Give the receipt of a delivery; None: it is not known."""
         return self._receipts.get(delivery_id)
 
+    def others(self, delivery_id: str) -> frozenset[str]:
+        """Give the receipts of all deliveries but one."""
+        known = self._receipts.items()
+        return frozenset(receipt for each, receipt in known if each != delivery_id)
+
     def text_of(self, receipt: str) -> str:
         """Give what a message of ours said; empty if it is not known."""
         return self._texts.get(receipt, "")

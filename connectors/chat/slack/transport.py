@@ -8,13 +8,14 @@ its own app.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
 from actors.deliveries import Abilities
 from actors.errors import DeliveryBusyError, DeliveryUnknownError
-from connectors.chat.limits import LIMITS
+from connectors.chat.limits import LIMITS, takes_files
 from connectors.chat.matrix.wire import text
 from connectors.chat.seen import Seen
 from connectors.chat.slack import reconciling
@@ -30,6 +31,7 @@ from connectors.chat.slack.rooms import Rooms
 from connectors.chat.slack.shared import Shared
 from connectors.chat.slack.speaking import Speakers, prefixed, translated
 from connectors.chat.slack.typist import TYPING_FOR, Typist
+from connectors.chat.slack.uploads import Uploads
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
     from actors.deliveries import Delivery, Draft, Typing
     from actors.transport import Ingress, Listening
+    from connectors.blobs import BlobFolder
     from connectors.chat.bookmarks import Bookmarks
     from connectors.chat.slack.figures import SlackCounters
     from connectors.chat.slack.wire import Wire
@@ -58,6 +61,8 @@ class Surroundings:
     bookmarks: Bookmarks
     gates: Gates
     wire: Wire
+    blobs: BlobFolder | None = None
+    """Has the bytes of files that agents send."""
 
 
 class SlackTransport:
@@ -95,6 +100,7 @@ class SlackTransport:
             agent: Typist(account) for agent, account in self._accounts.items()
         }
         self._speakers = Speakers(self._accounts, self._shared.rooms)
+        self._uploads = Uploads(given.blobs)
         self._presence = SlackPresence(self._speakers)
         self._listeners = {
             agent: Following(account, self._typists[agent], self._shared)
@@ -116,6 +122,7 @@ class SlackTransport:
             ends_typing=True,
             takes_back=True,
             draft_pace=config.draft_pace,
+            files=takes_files("slack"),
         )
 
     @property
@@ -151,21 +158,25 @@ class SlackTransport:
             await trio.lowlevel.checkpoint()
             return known
         words = prefixed(delivery.text, delivery.agent, account)
+        file = delivery.file
         with translated():
-            answer = await account.ask("chat.postMessage", message(delivery, words))
-            ts = text(answer.get("ts"))
-            if not is_ts(ts):
-                raise LostError("Slack's answer names no message")
-        receipt = message_id(channel, ts)
+            if file is None:
+                receipt = await _say(delivery, words, account)
+            else:
+                receipt = await self._uploads.say(delivery, file, words, account)
         self._shared.said.note(delivery.id, receipt, words)
         return receipt
 
     async def look_up(self, delivery: Delivery) -> str | None:
-        """Look for what was said by the mark that it bears; see the port."""
+        """Look for words by the mark that they bear, for a file by what it is."""
         account = self._speakers.choose(delivery.agent, delivery.address.chat)
         try:
             with translated():
-                return await reconciling.find(delivery, account)
+                if delivery.file is not None:
+                    others = self._shared.said.others(delivery.id)
+                    return await self._uploads.find(delivery, account, others)
+                is_it = partial(reconciling.bears, delivery)
+                return await reconciling.find(delivery, account, is_it)
         except DeliveryUnknownError as error:
             raise DeliveryBusyError(str(error)) from error
 
@@ -182,3 +193,12 @@ class SlackTransport:
         """Do nothing: who waits for an answer was told by a message."""
         await trio.lowlevel.checkpoint()
         LOG.debug("settled", correlation_id=correlation_id, reason=reason)
+
+
+async def _say(delivery: Delivery, words: str, account: SlackAccount) -> str:
+    """Say a delivery without a file; gives the message's id."""
+    answer = await account.ask("chat.postMessage", message(delivery, words))
+    ts = text(answer.get("ts"))
+    if not is_ts(ts):
+        raise LostError("Slack's answer names no message")
+    return message_id(delivery.address.chat, ts)

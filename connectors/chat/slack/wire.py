@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
 
     from connectors.chat.matrix.wire import Json
 
@@ -59,6 +60,20 @@ class Line(Protocol):
         Raises:
             SlackError: it cannot be had; `RefusedError` with the code `too_much` if it
                 has more bytes than `most`.
+        """
+        ...
+
+    async def put(self, url: str, path: Path, within: float) -> None:
+        """Bring a file's bytes to an address that Slack gave for them.
+
+        Args:
+            url: the address; it is a secret.
+            path: where the bytes lie.
+            within: seconds it may take.
+
+        Raises:
+            SlackError: they are not there, or nobody knows; `RefusedError` with the
+                code `too_much` if they are too many.
         """
         ...
 
