@@ -53,6 +53,9 @@ class TakesFiles(msgspec.Struct, frozen=True):
     """Longest text with a file, as the platform's markup counts it; a longer one is
     said before it. 0: any."""
 
+    uncaptioned: tuple[str, ...] = ()
+    """Kinds of files (`SentFile.kind`) that no text goes with: it is said before."""
+
 
 class Abilities(msgspec.Struct, frozen=True):
     """What a transport can do about deliveries."""

@@ -20,6 +20,7 @@ from runtime.metrics import Metrics
 from runtime.secret import Secret
 from tests.fakes.graph import BASE, SECRET, FakeGraph, sign
 from tests.fakes.ingress import FakeIngress
+from tests.fakes.sent_files import SentFiles
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -62,6 +63,7 @@ class WhatsAppBed:
         self.gates = Gates()
         self.clock = Hand()
         self.metrics = Metrics()
+        self.blobs = SentFiles()
         accounts = {
             name: WhatsAppAccountConfig(
                 phone_number_id=IDS[name],
@@ -90,6 +92,7 @@ class WhatsAppBed:
                 counters=WhatsAppCounters(self.metrics),
                 gates=self.gates,
                 network=self.server.network,
+                blobs=self.blobs,
             ),
         )
 

@@ -94,7 +94,8 @@ def _fitted(
         file = msgspec.structs.replace(file, kind="document")
     text = clean(file.caption)
     measure = MEASURES[can.markup]
-    if takes.max_caption and measure.size(text) > takes.max_caption:
+    is_long = takes.max_caption and measure.size(text) > takes.max_caption
+    if is_long or file.kind in takes.uncaptioned:
         return Fitted(file, "", text)
     return Fitted(file, text)
 

@@ -24,7 +24,8 @@ seconds, edits included; many servers lift it for bots, so settings say.
 Captions and files. Discord, "Uploading files": 10 MiB each, 10 of them. Slack, "Working
 with files": 1 GB. Telegram, "Sending files" and "getFile": 50 MB up, photos 10, 20 MB
 down; captions of 1,024. WhatsApp, "Media": images 5 MB, sound and video 16 MB,
-documents 100 MB; captions of 1,024. Matrix: each server says (`m.upload.size`).
+documents 100 MB; captions of 1,024, none with sound. Matrix: each server
+says (`m.upload.size`).
 """
 
 from __future__ import annotations
@@ -78,6 +79,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     download_bytes: int
     """Largest file that can be fetched."""
+
+    clip_bytes: int = 0
+    """Largest sound or video that is played; a larger one is a document. 0: any."""
+
+    uncaptioned: tuple[str, ...] = ()
+    """Kinds of files that no text goes with."""
 
     files: int = 1
     """Most files in one message."""
@@ -138,6 +145,8 @@ LIMITS: dict[Platform, Limits] = {
         typing_for=25.0,
         upload_bytes=100 * MB,
         image_bytes=5 * MB,
+        clip_bytes=16 * MB,
+        uncaptioned=("audio", "voice"),
         download_bytes=100 * MB,
     ),
     "matrix": Limits(
@@ -180,4 +189,5 @@ def takes_files(platform: Platform) -> TakesFiles:
         max_bytes=limits.upload_bytes,
         max_image_bytes=limits.image_bytes,
         max_caption=caption,
+        uncaptioned=limits.uncaptioned,
     )

@@ -17,6 +17,14 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import trio
 
+from tests.fakes.graph_files import (
+    SHOWN,
+    Brought,
+    read_upload,
+    words_of,
+    wrong_media,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -66,6 +74,9 @@ class FakeGraph:
 
         self.media: dict[str, tuple[str, bytes]] = {}
         """By id: type and content."""
+
+        self.uploads: dict[str, Brought] = {}
+        """By id: what numbers have brought; nobody sees it yet."""
 
         self.hooks: dict[str, dict[str, str]] = {}
         """By number: the addresses that Meta calls."""
@@ -161,10 +172,20 @@ class FakeGraph:
     def texts(self, person: str = "") -> list[str]:
         """Give the words that people, or one person, got."""
         return [
-            each["text"]["body"]
+            words_of(each)
             for each in self.said
-            if each["type"] == "text"
+            if each["type"] != "reaction"
             and person in {"", each.get("to"), each.get("recipient")}
+        ]
+
+    def shown(self, person: str = "") -> list[tuple[str, str, bytes]]:
+        """Give the files that people, or one person, got: as what, name and bytes."""
+        return [
+            (each["type"], what.get("filename", ""), self.uploads[what["id"]].content)
+            for each in self.said
+            if each["type"] in SHOWN
+            and person in {"", each.get("to"), each.get("recipient")}
+            for what in (each[each["type"]],)
         ]
 
     def note_change(self) -> None:
@@ -228,6 +249,8 @@ class FakeGraph:
             return refusal(400, 100, "Object does not exist", 33)
         if request.method == "GET":
             return self._shown(first, request.url.params.get("fields", ""))
+        if rest == "media":
+            return self._keep(first, request)
         if rest != "messages":
             return refusal(400, 2500, "Unknown path components")
         return self._take(first, json.loads(request.content))
@@ -253,13 +276,21 @@ class FakeGraph:
         }
         return httpx.Response(200, json=told)
 
+    def _keep(self, number: str, request: httpx.Request) -> httpx.Response:
+        found = read_upload(number, request)
+        if isinstance(found, str):
+            return refusal(400, 100, found)
+        media_id = f"up{len(self.uploads) + 1}"
+        self.uploads[media_id] = found
+        return httpx.Response(200, json={"id": media_id})
+
     def _take(self, number: str, body: Json) -> httpx.Response:
         if body.get("messaging_product") != "whatsapp":
             return refusal(400, 100, "messaging_product is required")
         if body.get("status") == "read":
             self.read.append({**body, "number": number})
             return httpx.Response(200, json={"success": True})
-        wrong = self._wrong(body)
+        wrong = self._wrong(number, body)
         if wrong is not None:
             return wrong
         message_id = f"wamid.out{len(self.said) + 1}"
@@ -275,7 +306,7 @@ class FakeGraph:
         }
         return httpx.Response(200, json=told)
 
-    def _wrong(self, body: Json) -> httpx.Response | None:
+    def _wrong(self, number: str, body: Json) -> httpx.Response | None:
         """Give the refusal of a message; None: it is right."""
         people = [body[field] for field in ("to", "recipient") if body.get(field)]
         if len(people) != 1:
@@ -289,7 +320,8 @@ class FakeGraph:
         words = body.get("text", {}).get("body", "-")
         if not words.strip() or len(words) > MOST_TEXT:
             return refusal(400, 100, "Param text['body'] must be at most 4096 long")
-        return None
+        odd = wrong_media(number, body, self.uploads)
+        return refusal(400, 100, odd) if odd else None
 
 
 def contact(message: Json, person: dict[str, str]) -> Json:

@@ -51,7 +51,10 @@ async def converse(graph: FakeGraph, stream: trio.SocketStream) -> None:
         request = httpx.Request(
             method,
             f"http://{host}{target}",
-            headers={"authorization": token.partition(": ")[2]},
+            headers={
+                "authorization": token.partition(": ")[2],
+                "content-type": headers.get("content-type", ""),
+            },
             content=body,
         )
         response = graph.answer(request)

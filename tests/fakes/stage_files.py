@@ -19,6 +19,7 @@ from tests.fakes.stages import (
 )
 from tests.fakes.telegram_stage import TelegramStage
 from tests.fakes.web_stage import WebStage
+from tests.fakes.whatsapp_stage import WhatsAppStage
 
 if TYPE_CHECKING:
     from connectors.blobs import BlobFolder
@@ -40,7 +41,13 @@ def blobs_of(stage: Stage) -> SentFiles:
             stage.transport.keep_files(found)
         case WebStage():
             found = stage.transport._given.blobs
-        case DiscordStage() | MatrixStage() | SlackStage() | TelegramStage():
+        case (
+            DiscordStage()
+            | MatrixStage()
+            | SlackStage()
+            | TelegramStage()
+            | WhatsAppStage()
+        ):
             found = stage.bed.blobs
         case _:
             pass
@@ -73,6 +80,8 @@ def seen(stage: Stage) -> list[bytes]:
             found = [content for _, content in stage.bed.slack.uploads.brought]
         case DiscordStage():
             found = [content for _, content in stage.bed.server.brought.values()]
+        case WhatsAppStage():
+            found = [content for _, _, content in stage.bed.server.shown()]
         case _:
             pass
     return found

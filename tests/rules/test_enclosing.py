@@ -10,6 +10,7 @@ from actors.deliveries import Abilities, TakesFiles
 from actors.messages import SentFile
 from actors.rules import enclosing
 from actors.rules.enclosing import Fitted, LeftOut, fitted, kind_of, size_of
+from actors.rules.sanitizer import clean
 from connectors.chat.limits import LIMITS, Platform, takes_files
 
 PLATFORMS: tuple[Platform, ...] = tuple(LIMITS)
@@ -47,6 +48,22 @@ def test_every_file_goes_out_or_is_told_of(
         assert not takes.max_caption or len(each.text) <= takes.max_caption
         assert not (each.text and each.before)
         assert "MEMORY" not in each.text + each.before
+
+
+@given(file=files, platform=st.sampled_from(PLATFORMS))
+def test_what_is_said_of_a_file_is_said_before_it_where_it_carries_no_words(
+    file: SentFile, platform: Platform
+) -> None:
+    takes = takes_files(platform)
+    (found,) = fitted([file], can(takes), platform)
+    if isinstance(found, Fitted) and found.file.kind in takes.uncaptioned:
+        assert (found.text, found.before) == ("", clean(file.caption))
+
+
+def test_on_whatsapp_sound_carries_no_words() -> None:
+    said = SentFile("a" * 64, "a.ogg", "audio/ogg", 9, "voice", "listen")
+    takes = takes_files("whatsapp")
+    assert fitted([said], can(takes), "whatsapp") == [Fitted(said, "", "listen")]
 
 
 @given(file=files)

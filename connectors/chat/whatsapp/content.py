@@ -4,16 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
+from actors.messages import SentFile
 from connectors.chat.limits import LIMITS
 from connectors.chat.markup.rendering import rendered
 from connectors.chat.markup.whatsapp import WhatsApp
+from connectors.fetch.sniffing import TEXTS
 
 if TYPE_CHECKING:
     from connectors.chat.matrix.wire import Json
 
 MOST = LIMITS["whatsapp"].text
+MOST_CAPTION = LIMITS["whatsapp"].caption
+MOST_IMAGE, MOST_CLIP = LIMITS["whatsapp"].image_bytes, LIMITS["whatsapp"].clip_bytes
+"""Bytes."""
+
+Way = Literal["image", "audio", "video", "document"]
+
+# Source: Meta, "Media, supported media types".
+PICTURES = frozenset({"image/jpeg", "image/png"})
+VIDEOS = frozenset({"video/mp4", "video/3gpp"})
+SOUNDS = frozenset({"audio/aac", "audio/amr", "audio/mpeg", "audio/mp4", "audio/ogg"})
+OFFICE = "application/vnd.openxmlformats-officedocument."
+OFFICE_FILES = {
+    ".docx": f"{OFFICE}wordprocessingml.document",
+    ".pptx": f"{OFFICE}presentationml.presentation",
+    ".xlsx": f"{OFFICE}spreadsheetml.sheet",
+}
+"""Archives by their bytes, which Meta takes only under these types."""
 
 # Source: Meta, "Business-scoped user IDs": the country, a full stop, and up to 128
 # letters and digits.
@@ -24,6 +45,15 @@ LONGEST_MARKER = 256
 """Characters of our id that travel with a message and come back with its statuses."""
 
 PRODUCT: dict[str, object] = {"messaging_product": "whatsapp"}
+
+
+class Media(msgspec.Struct, frozen=True):
+    """A file that Meta has."""
+
+    id: str
+    """Meta's, for the number that brought it."""
+
+    file: SentFile
 
 
 def chat_of(number: str, person: str) -> str:
@@ -53,25 +83,71 @@ def to(person: str) -> Json:
     return {**PRODUCT, "recipient_type": "individual", field: person}
 
 
-def message(person: str, words: str, marker: str, reply_to: str = "") -> Json:
-    """Write a text.
+def message(
+    person: str,
+    words: str,
+    marker: str,
+    reply_to: str = "",
+    media: Media | None = None,
+) -> Json:
+    """Write a text, or a file and what is said with it.
 
     Args:
         person: to whom.
         words: Markdown.
         marker: comes back with the message's statuses.
         reply_to: the id of a message that is shown above it; empty: none.
+        media: the file; None: none.
     """
-    said = rendered(words, WhatsApp(), MOST)
     body: Json = {
         **to(person),
-        "type": "text",
-        "text": {"body": said, "preview_url": False},
+        **(said(words) if media is None else brought(words, media)),
         "biz_opaque_callback_data": marker,
     }
     if reply_to:
         body["context"] = {"message_id": reply_to}
     return body
+
+
+def said(words: str) -> Json:
+    """Write what is only said."""
+    body = rendered(words, WhatsApp(), MOST)
+    return {"type": "text", "text": {"body": body, "preview_url": False}}
+
+
+def brought(words: str, media: Media) -> Json:
+    """Write a file and what is said with it, which may be nothing."""
+    way = way_of(media.file, words)
+    what: Json = {"id": media.id}
+    if words.strip():
+        what["caption"] = rendered(words, WhatsApp(), MOST_CAPTION)
+    if way == "document":
+        what["filename"] = media.file.name
+    return {"type": way, way: what}
+
+
+def way_of(file: SentFile, words: str) -> Way:
+    """Say as what a file is shown; what WhatsApp does not show is a document.
+
+    Why sound with words is one, too: nothing can be said with sound, and whose it is,
+    where another's number brings it, would not be seen.
+    """
+    kind = file.media_type
+    if file.kind == "image" and kind in PICTURES and file.size <= MOST_IMAGE:
+        return "image"
+    is_short = file.size <= MOST_CLIP
+    if file.kind == "video" and kind in VIDEOS and is_short:
+        return "video"
+    is_sound = file.kind in {"audio", "voice"} and kind in SOUNDS
+    return "audio" if is_sound and is_short and not words.strip() else "document"
+
+
+def type_of(file: SentFile) -> str:
+    """Give the type under which Meta takes a file, if it takes it at all."""
+    if file.media_type == "application/zip":
+        suffix = file.name[-5:].lower()
+        return OFFICE_FILES.get(suffix, file.media_type)
+    return "text/plain" if TEXTS.fullmatch(file.media_type) else file.media_type
 
 
 def reaction(person: str, message_id: str, sign: str) -> Json:

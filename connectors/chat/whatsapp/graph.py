@@ -6,8 +6,9 @@ Keeps the deadlines and says what went wrong; who asks knows whether to ask agai
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
-from typing import TYPE_CHECKING, Self, cast
+from contextlib import ExitStack, aclosing
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Self, cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -40,6 +41,16 @@ NOT_ASKED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 """Errors after which Meta surely knows of nothing."""
 
 
+class Upload(msgspec.Struct, frozen=True):
+    """A file that goes with a request, as a form."""
+
+    path: Path
+    name: str
+    media_type: str
+    fields: Mapping[str, str]
+    """What else is in the form."""
+
+
 class Call(msgspec.Struct, frozen=True, kw_only=True):
     """One request."""
 
@@ -49,8 +60,14 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     query: Mapping[str, str] = {}
     body: Json | None = None
+    upload: Upload | None = None
+    """Instead of a body."""
+
     timeout: float
     """Seconds for all of it."""
+
+    silence: float | None = None
+    """Seconds Meta may say and take nothing, if that is less."""
 
     most: int = MOST_ANSWER
     """Bytes."""
@@ -124,6 +141,8 @@ class Graph:
             except (httpx.HTTPError, httpx.InvalidURL, RuntimeError) as error:
                 # httpx raises a RuntimeError where another task has closed it.
                 raise LostError(told(error)) from error
+            except OSError as error:  # a file of ours that cannot be read
+                raise BusyError(f"not read: {error.strerror}") from error
         raise LostError(f"not done after {call.timeout:g} s")
 
     def _whole(self, url: str) -> str:
@@ -148,20 +167,30 @@ async def _fetch(
     content = None if call.body is None else msgspec.json.encode(call.body)
     if content is not None:
         headers["Content-Type"] = "application/json"
-    async with client.stream(
-        call.method,
-        url,
-        params=call.query or None,
-        content=content,
-        headers=headers,
-        timeout=httpx.Timeout(call.timeout, connect=CONNECT_TIMEOUT),
-        follow_redirects=False,
-    ) as response:
-        is_done = response.status_code == OK
-        body = await read(response, call.most if is_done else MOST_ANSWER)
+    silence = call.silence or call.timeout
+    with ExitStack() as stack:
+        async with client.stream(
+            call.method,
+            url,
+            params=call.query or None,
+            content=content,
+            data=call.upload.fields if call.upload else None,
+            files=opened(call.upload, stack) if call.upload else None,
+            headers=headers,
+            timeout=httpx.Timeout(silence, connect=CONNECT_TIMEOUT),
+            follow_redirects=False,
+        ) as response:
+            is_done = response.status_code == OK
+            body = await read(response, call.most if is_done else MOST_ANSWER)
     if not is_done:
         raise read_error(response.status_code, response.headers, body)
     return body
+
+
+def opened(upload: Upload, stack: ExitStack) -> dict[str, tuple[str, IO[bytes], str]]:
+    """Open the file of a form, until the stack is left."""
+    file = stack.enter_context(upload.path.open("rb"))
+    return {"file": (upload.name, file, upload.media_type)}
 
 
 async def read(response: httpx.Response, most: int) -> bytes:

@@ -8,6 +8,7 @@ from connectors.chat.whatsapp.figures import WhatsAppCounters
 from connectors.chat.whatsapp.transport import Surroundings, WhatsAppTransport
 
 if TYPE_CHECKING:
+    from connectors.blobs import BlobFolder
     from connectors.gates import Gates
     from connectors.whatsapp_config import WhatsAppConfig
     from runtime.clock import Clock
@@ -41,6 +42,11 @@ class Given(Protocol):
         ...
 
     @property
+    def blobs(self) -> BlobFolder | None:
+        """Has the bytes of files that agents send."""
+        ...
+
+    @property
     def kept(self) -> dict[str, object]:
         """What transports of one kind share, by kind."""
         ...
@@ -63,5 +69,6 @@ def make_transport(
         ids=given.ids,
         counters=cast("WhatsAppCounters", given.kept[KIND]),
         gates=given.gates,
+        blobs=given.blobs,
     )
     return WhatsAppTransport(name, config, surroundings)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from connectors.blobs import seconds_for
 from connectors.chat.matrix.wire import Json, table, tables, text, whole
 from connectors.chat.whatsapp import content
-from connectors.chat.whatsapp.errors import LostError, RefusedError
-from connectors.chat.whatsapp.graph import Call
+from connectors.chat.whatsapp.errors import BusyError, LostError, RefusedError
+from connectors.chat.whatsapp.graph import Call, Upload
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from actors.messages import SentFile
     from connectors.chat.whatsapp.graph import Graph
     from connectors.whatsapp_config import WhatsAppAccountConfig
 
@@ -47,6 +51,33 @@ class Number:
         if not (found and found[0]):
             raise LostError("its answer names no message")
         return found[0]
+
+    async def upload(self, file: SentFile, path: Path) -> str:
+        """Bring a file to Meta, where nobody sees it yet; gives its id.
+
+        Args:
+            file: what it is.
+            path: where its bytes lie.
+
+        Raises:
+            GraphError: as `Graph.ask`; but never `LostError`: to bring it again is
+                harmless.
+        """
+        kind = content.type_of(file)
+        fields = {"messaging_product": "whatsapp", "type": kind}
+        call = Call(
+            url=f"{self.id}/media",
+            upload=Upload(path, file.name, kind, fields),
+            timeout=seconds_for(file.size, self._timeout),
+            silence=self._timeout,
+        )
+        try:
+            found = text((await self._graph.ask(call, self._token)).get("id"))
+        except LostError as error:
+            raise BusyError(f"the file did not arrive: {error}") from error
+        if not found:
+            raise BusyError("the file did not arrive: the answer names none")
+        return found
 
     async def read(self, message_id: str, *, is_typing: bool = False) -> None:
         """Show that a message was read, and perhaps that an answer is being written.

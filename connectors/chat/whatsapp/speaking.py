@@ -19,12 +19,14 @@ from connectors.chat.whatsapp.errors import (
     RefusedError,
     WindowError,
 )
+from connectors.chat.whatsapp.uploads import Uploads
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from actors.deliveries import Delivery
+    from connectors.blobs import BlobFolder
     from connectors.chat.whatsapp.number import Number
     from connectors.chat.whatsapp.shared import Shared
 
@@ -73,10 +75,12 @@ class Speaking:
 
     Args:
         shared: what all numbers share.
+        blobs: has the bytes of files that agents send; None: nobody has.
     """
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Shared, blobs: BlobFolder | None) -> None:
         self._shared = shared
+        self._uploads = Uploads(blobs)
         self._explained: Recent[str, bool] = Recent(MOST_EXPLAINED)
 
     def choose(self, chat: str) -> tuple[Number, str]:
@@ -99,13 +103,16 @@ class Speaking:
         """Say one message; gives its id.
 
         Raises:
+            DeliveryRefusedError: the bytes of its file are gone.
             GraphError: as `Graph.ask`.
         """
+        file = delivery.file
+        media = None if file is None else await self._uploads.bring(file, number)
         marker = content.marker_of(delivery.id)
-        words = prefixed(delivery.text, delivery.agent, number)
+        words = prefixed(delivery.text, delivery.agent, number).rstrip()
         reply_to = self._shown_above(delivery)
         self._shared.said.intend(marker, delivery.address.chat)
-        body = content.message(person, words, marker, reply_to)
+        body = content.message(person, words, marker, reply_to, media)
         try:
             return await number.send(body)
         except WindowError:
@@ -114,7 +121,8 @@ class Speaking:
             if not reply_to:
                 raise
         # What it was to stand below may be gone, and the words count.
-        return await number.send(content.message(person, words, marker))
+        body = content.message(person, words, marker, media=media)
+        return await number.send(body)
 
     def _shown_above(self, delivery: Delivery) -> str:
         """Give what an answer is shown below: what it answers, unless that is clear."""

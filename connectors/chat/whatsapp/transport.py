@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.deliveries import Abilities
+from actors.delivering import spoken
 from actors.errors import DeliveryBusyError
-from connectors.chat.limits import LIMITS
+from connectors.chat.limits import LIMITS, takes_files
 from connectors.chat.whatsapp import content
 from connectors.chat.whatsapp.calls import Calls
 from connectors.chat.whatsapp.errors import (
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from actors.deliveries import Delivery, Draft, Typing
     from actors.transport import Ingress
+    from connectors.blobs import BlobFolder
     from connectors.chat.whatsapp.figures import WhatsAppCounters
     from connectors.gates import Gates
     from connectors.whatsapp_config import WhatsAppConfig
@@ -71,6 +73,9 @@ class Surroundings:
     network: httpx.AsyncBaseTransport | None = None
     """What carries the requests; None is the network."""
 
+    blobs: BlobFolder | None = None
+    """Has the bytes of files that agents send."""
+
 
 class WhatsAppTransport:
     """The numbers of one app; see the port.
@@ -97,7 +102,7 @@ class WhatsAppTransport:
         )
         self._gates = given.gates
         self._handing = Handing(self._shared)
-        self._speaking = Speaking(self._shared)
+        self._speaking = Speaking(self._shared, given.blobs)
         self._presence = WhatsAppPresence(self._speaking)
         self._typist = Typist(self._shared)
 
@@ -112,6 +117,7 @@ class WhatsAppTransport:
             shows_typing=True,
             typing_for=TYPING_FOR,
             shows_drafts=False,
+            files=takes_files("whatsapp"),
         )
 
     @property
@@ -177,7 +183,7 @@ class WhatsAppTransport:
                     raise
         shared.said.note(marker, message_id)
         agent = delivery.agent or number.agent
-        shared.said.learn(chat, message_id, delivery.text, agent=agent)
+        shared.said.learn(chat, message_id, spoken((delivery,)), agent=agent)
         self._typist.end(chat)
         return message_id
 
