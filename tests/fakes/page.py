@@ -27,6 +27,7 @@ from runtime.memory_store import MemoryStore
 from runtime.metrics import Metrics
 from runtime.rows import Commit
 from tests.fakes.ingress import FakeIngress
+from tests.fakes.sent_files import SentFiles
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -256,6 +257,7 @@ async def open_page(
         operations=Operations(metrics.render, metrics.content_type, all_is_well),
         views=lambda: views,
         templates=templates,
+        blobs=SentFiles(),
     )
     bed = PageBed(PageTransport("page", config, given), store, clock)
     settings = bed.transport._settings

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from tests.fakes.discord_stage import DiscordStage
 from tests.fakes.eliza import API
+from tests.fakes.page import ANNA
+from tests.fakes.page_stage import PageStage
 from tests.fakes.sent_files import SentFiles
 from tests.fakes.slack_stage import SlackStage
 from tests.fakes.stages import (
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from tests.fakes.stages import Stage
 
 PATH = re.compile(r"\[a\.png, 32 bytes: ([^\]\n]+)\]")
+PICTURE = re.compile(r'<img src="(/files/[^"]+)" alt="a\.png"')
 INLINE = re.compile(r"!\[a\.png\]\(data:image/png;base64,([A-Za-z0-9+/=]+)\)")
 
 
@@ -39,7 +42,7 @@ def blobs_of(stage: Stage) -> SentFiles:
         case HttpStage():
             found = stage.transport._blobs or SentFiles()
             stage.transport.keep_files(found)
-        case WebStage():
+        case WebStage() | PageStage():
             found = stage.transport._given.blobs
         case (
             DiscordStage()
@@ -59,6 +62,10 @@ async def got(stage: Stage) -> list[bytes]:
     """Give the bytes of the files that reached the person."""
     if isinstance(stage, WebStage):
         return await fetched(stage)
+    if isinstance(stage, PageStage):
+        html = (await stage.bed.client.get(ANNA)).text
+        paths = PICTURE.findall(html)
+        return [(await stage.bed.client.get(each)).content for each in paths]
     return seen(stage)
 
 

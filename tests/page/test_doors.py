@@ -23,6 +23,7 @@ ORIGIN = "https://board.example.org"
         ("/chat/with/nobody", 404),
         ("/static/000000000000/page.css", 404),
         ("/static/x/../../shelf.py", 404),
+        ("/files/a0123456789abcdef01234567", 404),
         ("/logout", 405),
     ],
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from connectors.blobs import BlobFolder
     from connectors.web.page.hub import Hub
     from connectors.web.page.talk import Talk
 
@@ -24,3 +25,6 @@ class Chat:
 
     hub: Hub
     """The tabs that have a chat open."""
+
+    blobs: BlobFolder | None = None
+    """Has the bytes of files that agents send; only looked into."""

@@ -44,6 +44,7 @@ class ChatRoutes:
         self._talk = chat.talk
         self._agents = chat.agents
         self._hub = chat.hub
+        self._blobs = chat.blobs
         self._streams = streams
 
     def routes(self, routes: Routes) -> list[BaseRoute]:
@@ -72,7 +73,7 @@ class ChatRoutes:
         before = number(visit.request.query_params.get("before", ""))
         shown = await visit.ask(self._talk.shown, place.chat, before, SHOWN)
         lines = [
-            drawn_with(each, is_writing=each.id in shown.writing)
+            drawn_with(each, self._blobs, is_writing=each.id in shown.writing)
             for each in shown.messages
         ]
         values = {

@@ -21,6 +21,9 @@ POLICY = (
     " connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 
+FILE_POLICY = "default-src 'none'; sandbox"
+"""Of files that agents send: whatever is in them runs nothing, and fetches nothing."""
+
 # Why not "no-referrer" for `referrer-policy`: browsers then say of our own forms, too,
 # that they come from nowhere (`Origin: null`). Other sites are told nothing either way.
 SECURITY = {

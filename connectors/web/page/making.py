@@ -13,6 +13,7 @@ from runtime.errors import MisuseError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from connectors.blobs import BlobFolder
     from connectors.bridge import Bridge
     from connectors.page_config import PageConfig
     from connectors.web.operations import Operations
@@ -58,6 +59,11 @@ class Given(Protocol):
         ...
 
     @property
+    def blobs(self) -> BlobFolder | None:
+        """Has the bytes of files that agents send."""
+        ...
+
+    @property
     def operations(self) -> Operations:
         """What `/readyz` shows."""
         ...
@@ -93,5 +99,6 @@ def make_transport(name: str, config: PageConfig, given: Given) -> PageTransport
         logins=Logins(name, config, given.store, given.clock, secrets.token_bytes),
         inside=given.inside,
         operations=given.operations,
+        blobs=given.blobs,
     )
     return PageTransport(name, config, surroundings)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.messages import SentFile
+
 if TYPE_CHECKING:
     from actors.deliveries import Delivery, Reaction
 
@@ -41,6 +43,9 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_gone: bool = False
     """Whether it was taken away."""
 
+    file: SentFile | None = None
+    """What came with it; its bytes may be gone sooner than the message."""
+
 
 def own_id(person: str, chat: str, key: str) -> str:
     """Name what somebody says; the same key is the same message.
@@ -71,6 +76,7 @@ def answer(delivery: Delivery, at: int) -> Message:
         is_notice=delivery.kind != "reply" or delivery.is_aside,
         trouble=delivery.trouble,
         reply_to=delivery.reply_to,
+        file=delivery.file,
     )
 
 

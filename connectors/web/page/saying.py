@@ -7,8 +7,10 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from connectors.chat.markup.rendering import rendered_html
+from connectors.web.page.sent import enclosed_in
 
 if TYPE_CHECKING:
+    from connectors.blobs import BlobFolder
     from connectors.web.page.messages import Message
 
 ALIGNED = re.compile(r'<(t[hd]) style="text-align:(left|center|right)">')
@@ -44,12 +46,20 @@ def said_html(text: str, *, is_agent: bool) -> Safe:
     return Safe(LINK.sub(OUTWARD, html))
 
 
-def drawn_with(message: Message, *, is_writing: bool) -> dict[str, object]:
+def drawn_with(
+    message: Message, blobs: BlobFolder | None, *, is_writing: bool
+) -> dict[str, object]:
     """Give what `message.html` is drawn with.
 
     Args:
         message: what was said.
+        blobs: has the bytes of files.
         is_writing: whether it goes on.
     """
     html = said_html(message.text, is_agent=message.is_agent)
-    return {"message": message, "html": html, "is_writing": is_writing}
+    return {
+        "message": message,
+        "html": html,
+        "is_writing": is_writing,
+        "enclosed": enclosed_in(message, blobs),
+    }

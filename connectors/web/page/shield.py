@@ -41,7 +41,7 @@ class Shield:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in SECURITY.items():
-                    headers[name] = value
+                    headers.setdefault(name, value)  # a file's policy is stricter
                 headers.setdefault("cache-control", PRIVATE)
             await send(message)
 

@@ -16,6 +16,7 @@ from actors.ingress import RefusedAttempt
 from connectors.web.errors import ApiError
 from connectors.web.operations import operation_routes
 from connectors.web.page.chat_routes import ChatRoutes
+from connectors.web.page.file_routes import FileRoutes
 from connectors.web.page.front import Routes, Visit, refusal
 from connectors.web.page.login_routes import LoginRoutes
 from connectors.web.page.saying import drawn_with
@@ -73,7 +74,7 @@ async def make_site(front: Front, chat: Chat, given: Given) -> ASGIApp:
     front.pages.give({"views": views, "file": files.address})
 
     def draw(message: Message, is_writing: bool) -> str:  # noqa: FBT001  as in the hub
-        values = drawn_with(message, is_writing=is_writing)
+        values = drawn_with(message, chat.blobs, is_writing=is_writing)
         return front.pages.draw("message.html", values)
 
     chat.hub.draw = draw
@@ -81,6 +82,7 @@ async def make_site(front: Front, chat: Chat, given: Given) -> ASGIApp:
         *files.routes(routes),
         *LoginRoutes().routes(routes),
         *ChatRoutes(chat, streams).routes(routes),
+        *FileRoutes(chat).routes(routes),
     ]
     # For `callboard doctor`, and whoever watches the process; the figures are not.
     found += operation_routes(given.operations, front.bridge, nobody)[:2]

@@ -17,6 +17,8 @@ import trio
 
 from actors.deliveries import Abilities
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
+from connectors.blobs import bytes_of
+from connectors.chat.limits import takes_files
 from connectors.crossing import BridgeError
 from connectors.web.page.chat import Chat
 from connectors.web.page.chat_log import ChatLog
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
     from actors.deliveries import Delivery, Draft, Typing
     from actors.transport import Ingress
+    from connectors.blobs import BlobFolder
     from connectors.bridge import Bridge
     from connectors.page_config import PageConfig
     from connectors.web.operations import Operations
@@ -85,6 +88,8 @@ class Surroundings:
     """Called at the first request."""
 
     templates: Path = FOLDER
+    blobs: BlobFolder | None = None
+    """Has the bytes of files that agents send."""
 
 
 class PageTransport:
@@ -126,6 +131,7 @@ class PageTransport:
             ends_typing=True,
             draft_pace=DRAFT_PACE,
             takes_back=True,
+            files=takes_files("web"),
         )
 
     @property
@@ -204,6 +210,8 @@ class PageTransport:
             chat = delivery.address.chat
             if place_of(chat, self._config) is None:
                 raise DeliveryRefusedError(f"there is no chat {chat!r} on the page")
+            if delivery.file is not None:
+                bytes_of(self._given.blobs, delivery.file)
             return await self.talk.deliver(delivery)
 
     async def look_up(self, delivery: Delivery) -> str | None:
@@ -243,7 +251,7 @@ class PageTransport:
     async def _serve(self, ingress: Ingress, sock: socket.socket) -> None:
         given = self._given
         hub = self._hub = Hub()
-        chat = Chat(self.talk, given.agents, hub)
+        chat = Chat(self.talk, given.agents, hub, given.blobs)
         front = Front(
             config=self._config,
             settings=self._settings,

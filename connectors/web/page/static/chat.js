@@ -10,6 +10,12 @@
   const isAtEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < 80;
   const toEnd = () => { log.scrollTop = log.scrollHeight; };
   toEnd();
+
+  // Pictures have their height only when they are there: who reads the end, stays there.
+  let stays = true;
+  log.addEventListener("scroll", () => { stays = isAtEnd(); });
+  log.addEventListener("load", () => { if (stays) toEnd(); }, true);
+
   if (form === null) return;
 
   // --- what is said ------------------------------------------------------------
