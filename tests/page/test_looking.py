@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, cast
 
 import trio
+import trio.lowlevel
 
 from connectors.config import AppConfig
 from connectors.web.page.looking import Look, looked
@@ -42,3 +43,5 @@ async def test_looks_that_take_long_leave_threads_for_all_others() -> None:
         may_end.set()
     with trio.fail_after(5):
         await looked(asked, read)
+        while inside.threads.borrowed_tokens:  # by those that were left behind
+            await trio.lowlevel.checkpoint()
