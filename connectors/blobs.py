@@ -58,7 +58,9 @@ def folder_of(config: AppConfig) -> Path:
     """Say where they lie: as the settings have it, else beside the database."""
     if config.files.path:
         return Path(config.files.path)
-    return Path(config.store.path).with_suffix(".files")
+    database = Path(config.store.path)
+    # A path without a name is no database; who opens it says so.
+    return database.with_suffix(".files") if database.name else database / ".files"
 
 
 class BlobFolder:

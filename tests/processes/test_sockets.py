@@ -23,6 +23,7 @@ MORE = """
 [connectors.web]
 kind = "web"
 port = {web}
+rate_limit = 0
 
 [connectors.plain]
 kind = "websocket"

@@ -218,7 +218,7 @@ async def test_who_or_what_is_called_like_a_secret_is_not_named(
     cast.others = (Platform("group", is_direct=False),)
     async with open_company(autojump_clock, cast) as system:
         cast.platform.write("hello", chat=SECRET, sender=f"x{SECRET}")
-        cast.others[0].write("psst", chat=f"{SECRET}/1", sender=SECRET)
+        cast.others[0].write("psst", chat=f"{SECRET}:1", sender=SECRET)
         connector = system.find(names.connector("fake"))
         assert connector is not None
         attempt = RefusedAttempt("bad_key", sender_id=SECRET, chat=f"at {SECRET}")
@@ -227,11 +227,11 @@ async def test_who_or_what_is_called_like_a_secret_is_not_named(
     rows = await audit(cast)
     assert {(row.chat, row.sender_id, row.sender_name) for row in rows} == {
         ("[secret]", "x[secret]", "x[secret]"),
-        ("[secret]/1", "[secret]", "[secret]"),
+        ("[secret]:1", "[secret]", "[secret]"),
         ("at [secret]", "[secret]", ""),
     }
     parts = {row.owner: row.part for row in await cast.store.records("audit")}
-    assert parts["group"] == chat_partition("group", f"{SECRET}/1")
+    assert parts["group"] == chat_partition("group", f"{SECRET}:1")
 
 
 def refuse(system: ActorSystem, cast: Cast, count: int) -> None:
