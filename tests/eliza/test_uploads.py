@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +14,9 @@ from connectors.web_config import WebConfig
 from tests.fakes.eliza import ANNA, API, ZOE, open_web
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+    from types import FrameType
 
 PICTURE = ("a cat.png", b"\x89PNG and so on", "image/png")
 
@@ -50,6 +54,39 @@ def test_a_channel_that_was_made_meanwhile_keeps_its_files(tmp_path: Path) -> No
     assert uploads.find("channels", ZOE, name) == path
     uploads.tidy(frozenset(), saved_at + 2 * COARSE, 0)
     assert uploads.find("channels", ZOE, name) is None
+
+
+def disk_calls(work: Callable[[], object]) -> list[str]:
+    calls: list[str] = []
+
+    def listen(_frame: FrameType, event: str, callee: Any) -> None:
+        if event == "c_call" and callee in {os.fsync, os.replace}:
+            calls.append(callee.__name__)
+
+    sys.setprofile(listen)
+    work()
+    sys.setprofile(None)
+    return calls
+
+
+def test_a_file_and_its_folders_are_on_the_disk_when_it_is_kept(
+    tmp_path: Path,
+) -> None:
+    uploads = Uploads(tmp_path / "kept", 1_000)
+    content = tmp_path / "bytes"
+    content.write_bytes(b"sent")
+
+    def save() -> None:
+        uploads.save("channels", ZOE, "image/png", b"x", 1_800_000_000_000)
+
+    def keep() -> None:
+        uploads.keep("channels", ANNA, "0-0123456789abcdef.png", content)
+
+    whole = ["fsync", "replace", "fsync", "fsync", "fsync"]
+    assert disk_calls(save) == whole
+    assert disk_calls(keep) == whole
+    assert disk_calls(keep) == whole[2:]  # a crash may have cut that off
+    assert uploads._count() == 5
 
 
 @pytest.mark.parametrize(

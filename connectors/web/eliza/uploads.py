@@ -13,7 +13,10 @@ import shutil
 import threading
 from typing import TYPE_CHECKING
 
+from runtime.sqlite_pages import flush_file, flush_folder
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 KINDS = {
@@ -72,7 +75,7 @@ class Uploads:
         """Bytes; None: not counted yet."""
 
     def save(self, place: str, owner: str, kind: str, content: bytes, now: int) -> str:
-        """Keep a file; give its name.
+        """Keep a file; give its name when it is safe on the disk.
 
         Args:
             place: one of `PLACES`.
@@ -90,17 +93,17 @@ class Uploads:
             if used + len(content) > self._limit:
                 text = f"uploads may take {self._limit} bytes in all; delete channels"
                 raise FullError(text)
-            folder = self._folder / place / owner
-            folder.mkdir(parents=True, exist_ok=True)
             name = f"{now}-{secrets.token_hex(8)}.{KINDS[kind]}"
-            unfinished = folder / f"{name}.part"
-            unfinished.write_bytes(content)
-            unfinished.replace(folder / name)
+            self._used = None
+            path = self._folder / place / owner / name
+            self._put(path, lambda half: half.write_bytes(content))
             self._used = used + len(content)
             return name
 
     def keep(self, place: str, owner: str, name: str, file: Path) -> None:
         """Keep a file that an agent sends, under a name of its own.
+
+        It is safe on the disk when this returns: that it was sent is put on record.
 
         Args:
             place: one of `PLACES`.
@@ -113,17 +116,16 @@ class Uploads:
             OSError: the disk fails.
         """
         with self._lock:
-            folder = self._folder / place / owner
-            if (folder / name).is_file():
+            path = self._folder / place / owner / name
+            if path.is_file():
+                self._settle(path.parent)  # a crash may have cut that off
                 return
             used = self._count() if self._used is None else self._used
             size = file.stat().st_size
             if used + size > self._limit:
                 raise FullError(f"uploads may take {self._limit} bytes in all")
-            folder.mkdir(parents=True, exist_ok=True)
-            unfinished = folder / f"{name}.part"
-            shutil.copyfile(file, unfinished)
-            unfinished.replace(folder / name)
+            self._used = None
+            self._put(path, lambda half: shutil.copyfile(file, half))
             self._used = used + size
 
     def find(self, place: str, owner: str, name: str) -> Path | None:
@@ -154,6 +156,19 @@ class Uploads:
                 if file.stat().st_mtime < before:
                     file.unlink()
             self._used = self._count()
+
+    def _put(self, path: Path, fill: Callable[[Path], object]) -> None:
+        """Write a file, all of it or nothing."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        half = path.with_name(f"{path.name}.part")
+        fill(half)
+        flush_file(half)
+        half.replace(path)
+        self._settle(path.parent)
+
+    def _settle(self, folder: Path) -> None:
+        for each in (folder, folder.parent, self._folder):
+            flush_folder(each)
 
     def _count(self) -> int:
         files = self._folder.glob("*/*/*")
