@@ -241,6 +241,7 @@ async def open_page(
     views: tuple[View, ...] = (),
     templates: Path = FOLDER,
     heartbeat: float = 15.0,
+    blobs: SentFiles | None = None,
 ) -> AsyncGenerator[PageBed]:
     """Run a page over a fake ingress, on a free port of this machine."""
     bridge, clock = Bridge(shutdown_timeout=3), SystemClock()
@@ -257,7 +258,7 @@ async def open_page(
         operations=Operations(metrics.render, metrics.content_type, all_is_well),
         views=lambda: views,
         templates=templates,
-        blobs=SentFiles(),
+        blobs=blobs or SentFiles(),
     )
     bed = PageBed(PageTransport("page", config, given), store, clock)
     settings = bed.transport._settings

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+import trio
 from msgspec import structs
 
 from actors.errors import DeliveryRefusedError
@@ -18,6 +21,8 @@ from tests.fakes.sent_files import SentFiles
 from tests.page.test_chat import SAM
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from actors.messages import SentFile
     from tests.fakes.page import PageBed
 
@@ -185,3 +190,39 @@ async def test_a_file_whose_bytes_are_gone_before_it_went_out_is_refused() -> No
 def test_rows_of_before_there_were_files_are_read() -> None:
     row = b'{"id":"a1","chat":"#x","at":1,"changed":1,"author":"anna","text":"hi"}'
     assert msgspec.json.decode(row, type=Message).file is None
+
+
+class SlowDisk(SentFiles):
+    """Finds nothing while it is held."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.free = threading.Event(), threading.Event()
+        self.free.set()
+
+    def find(self, file: SentFile) -> Path:
+        self.asked.set()
+        assert self.free.wait(10)
+        return super().find(file)
+
+
+async def test_while_a_message_is_drawn_others_are_answered() -> None:
+    disk = SlowDisk()
+    async with open_page(blobs=disk) as bed:
+        await send(bed, disk.sent(PNG, "a.png"))
+        for draw in (partial(bed.client.get, ANNA), partial(next_of, bed)):
+            disk.free.clear()
+            disk.asked.clear()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(draw)
+                assert await trio.to_thread.run_sync(disk.asked.wait, 10)
+                with trio.fail_after(5):
+                    assert (await bed.client.get("/healthz")).status_code == 200
+                disk.free.set()
+
+
+async def next_of(bed: PageBed) -> None:
+    """Open a tab, and wait for the message with a file."""
+    async with reading(bed.client) as stream:
+        while "a.png" not in (await stream.next()).data:
+            pass

@@ -68,11 +68,15 @@ def without_end(address: str) -> str:
 
 
 def make_parser(*, has_tables: bool) -> MarkdownIt:
-    """Make a parser."""
+    """Make a parser; threads may share it.
+
+    It puts its rules together when it reads first, for all to see: so it reads here.
+    """
     options = {"html": False, "breaks": True, "maxNesting": MOST_NESTED}
     parser = MarkdownIt("commonmark", options).disable("reference")
     parser = parser.enable(["strikethrough", *(["table"] if has_tables else [])])
     parser.inline.ruler.before("newline", "bare_address", bare_address)
+    parser.parse("a")
     return parser
 
 

@@ -73,7 +73,14 @@ class ChatRoutes:
         before = number(visit.request.query_params.get("before", ""))
         shown = await visit.ask(self._talk.shown, place.chat, before, SHOWN)
         lines = [
-            drawn_with(each, self._blobs, is_writing=each.id in shown.writing)
+            await self._hub.off_loop(
+                partial(
+                    drawn_with,
+                    each,
+                    self._blobs,
+                    is_writing=each.id in shown.writing,
+                )
+            )
             for each in shown.messages
         ]
         values = {
@@ -139,7 +146,7 @@ class ChatRoutes:
             return await self._catch_up(visit, chat, last, stream)
         if told.changed <= last:
             return last
-        await stream.tell("message", told.html, told.changed)
+        await stream.tell("message", await told.html(), told.changed)
         return told.changed
 
     async def _catch_up(
@@ -151,7 +158,7 @@ class ChatRoutes:
             await stream.tell("again", "")
             return None
         for each in missed.messages:
-            html = self._hub.draw(each, each.id in missed.writing)
+            html = await self._hub.drawn(each, each.id in missed.writing)
             await stream.tell("message", html, each.changed)
         return missed.changed
 

@@ -49,7 +49,7 @@ def said_html(text: str, *, is_agent: bool) -> Safe:
 def drawn_with(
     message: Message, blobs: BlobFolder | None, *, is_writing: bool
 ) -> dict[str, object]:
-    """Give what `message.html` is drawn with.
+    """Give what `message.html` is drawn with. Called in threads.
 
     Args:
         message: what was said.
