@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 LOG = EventLog("warden")
 
+DOWN = "it is down now, and is restarted without that; look again in a while"
+"""Why nobody is killed who has failed, and waits for its restart."""
+
 # Chosen: who is killed in the middle of a message gives nothing back by itself; a
 # supervisor's first restart, and the kernel's patience, are over by then.
 TAKE_UP_AFTER = 6.0
@@ -84,8 +87,11 @@ class Warden(Actor):
     async def _kill(self, order: KillActor) -> Killed:
         name, now = order.name, self._services.clock.monotonic()
         why = killing.refusal(name, names.ROOT) or self._kills.refusal(name, now)
-        if not why and self.find(name) is None:
+        found = self.find(name)
+        if not why and found is None:
             why = "there is no such actor now; it may have ended by itself"
+        elif not why and found is not None and found.is_down():
+            why = DOWN
         if why:
             LOG.info("kill refused", actor=name, by=order.by, why=why)
             return Killed(is_done=False, text=why)
@@ -101,11 +107,12 @@ class Warden(Actor):
         ref = self.find(name)
         if ref is None:
             return Killed(is_done=False, text="it has ended by itself meanwhile")
+        if not ref.crash(EndedByHandError(f"killed by {order.by}")):
+            return Killed(is_done=False, text=DOWN)
         kind = ref.actor_class.__name__
         self._kills.count(name, now)
         self._services.metrics.killed(kind)
         LOG.warning("killed by hand", actor=name, kind=kind, by=order.by)
-        ref.crash(EndedByHandError(f"killed by {order.by}"))
         self.after(TAKE_UP_AFTER, TakeUpDue())
         text = f"{name} is killed; its supervisor restarts it"
         return Killed(is_done=True, text=text)

@@ -183,13 +183,22 @@ class ActorRef(pykka.ActorRef[Any]):
         """
         self._on_kernel(self._cell.kill)
 
-    def crash(self, error: Exception) -> None:
+    def is_down(self) -> bool:
+        """Whether nobody is there now: it waits for its restart, or has ended."""
+        return self._cell.state in {"down", "dead"}
+
+    def crash(self, error: Exception) -> bool:
         """End the actor as if it had failed with `error`; its supervisor decides.
 
         Between two messages it is told of its failure (`on_failure`); in the middle of
         one it is killed.
+
+        Returns:
+            Whether there was somebody to end; from a foreign thread, as it looked then.
         """
+        was_there = not self.is_down()
         self._on_kernel(partial(self._cell.crash, error))
+        return was_there
 
     def interrupt(self) -> None:
         """Cancel what the actor is handling; it goes on with its next message.

@@ -11,11 +11,15 @@ import trio.testing
 from actors import names, records
 from actors.records import AuditRecord
 from actors.rules import killing
-from actors.warden import KillActor, Killed, Warden
+from actors.warden import DOWN, KillActor, Killed, Warden
+from runtime.child import ChildSpec
 from runtime.errors import StoreUnavailableError
 from runtime.logs import Redactor
 from runtime.memory_store import MemoryStore
 from runtime.metrics import Metrics
+from runtime.restarts import Backoff
+from runtime.supervisor import Supervisor, SupervisorConfig
+from runtime.testing import CrashError
 from tests.fakes.furnished import changed
 from tests.fakes.neighbours import make_services
 from tests.puppet import Puppet, virtual
@@ -100,6 +104,58 @@ async def test_who_is_not_there_is_not_killed(autojump_clock: Clock) -> None:
         killed = await kill(open_warden(system, MemoryStore()), ANNA)
         assert not killed.is_done
         assert "there is no such actor now" in killed.text
+
+
+async def open_anna(system: ActorSystem) -> ActorRef:
+    """Start an agent with a supervisor that restarts it."""
+    specs = [ChildSpec(name="agent", start=Puppet)]
+    config = SupervisorConfig(backoff=Backoff(first=2.0))
+    system.spawn(Supervisor(specs, config), name=f"{names.AGENTS}/anna")
+    await trio.sleep(1)
+    anna = system.find(ANNA)
+    assert anna is not None
+    return anna
+
+
+async def test_who_is_down_is_not_killed_and_not_counted(
+    autojump_clock: Clock,
+) -> None:
+    metrics, store = Metrics(), MemoryStore()
+    async with virtual(autojump_clock) as system:
+        anna = await open_anna(system)
+        warden = open_warden(system, store, metrics)
+        assert anna.crash(CrashError("by itself"))
+        assert anna.is_alive()
+        assert not anna.crash(CrashError("nobody is there"))
+        assert await kill(warden, ANNA) == Killed(is_done=False, text=DOWN)
+        assert await on_record(store) == []
+        await trio.sleep(10)  # it is restarted
+        assert (await kill(warden, ANNA)).is_done
+    assert b'callboard_actors_killed_total{kind="Puppet"} 1.0' in metrics.render()
+
+
+class DyingStore(MemoryStore):
+    """Somebody fails while it writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.victim: ActorRef | None = None
+
+    async def commit(self, commit: Commit) -> Committed:
+        if self.victim is not None:
+            self.victim.crash(CrashError("meanwhile"))
+        return await super().commit(commit)
+
+
+async def test_who_fails_while_it_is_put_on_record_is_not_counted(
+    autojump_clock: Clock,
+) -> None:
+    metrics, store = Metrics(), DyingStore()
+    async with virtual(autojump_clock) as system:
+        store.victim = await open_anna(system)
+        warden = open_warden(system, store, metrics)
+        assert await kill(warden, ANNA) == Killed(is_done=False, text=DOWN)
+    assert b"callboard_actors_killed_total{" not in metrics.render()
 
 
 async def test_not_again_and_again(autojump_clock: Clock) -> None:
