@@ -110,7 +110,8 @@ class FilesConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     keep_days: Annotated[float, Meta(ge=1, le=365)] = 7.0
     """Days for which a copy is kept after it was made; longer only while it still has
-    to go out."""
+    to go out. A delivery that was given up as a dead letter has not: retried later than
+    that (`callboard queue retry`), it says in words that its file could not be sent."""
 
 
 class TranscriberConfig(Struct, frozen=True, forbid_unknown_fields=True):
