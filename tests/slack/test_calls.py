@@ -199,3 +199,14 @@ async def test_nobody_takes_calls_when_nobody_listens() -> None:
         assert bed.transport.trouble == ""
     assert (await called(bed, post(hello(bed)))).status == 401
     assert ANNA in bed.slack.apps
+
+
+async def test_what_is_inside_while_the_listener_ends_comes_again() -> None:
+    bed = SlackBed("anna", is_called=True)
+    async with bed.listening():
+        call, gate = post(hello(bed)), bed.gates.find(PLACE)
+        assert isinstance(gate, SignedGate)
+    assert await gate.answer(call) == Answer(503)
+    async with bed.listening():
+        assert (await called(bed, call)).status == 200
+    assert bed.texts() == ["hello"]

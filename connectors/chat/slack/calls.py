@@ -51,6 +51,11 @@ class Calls:
         self._account = account
         self._shared = shared
         self._arrivals = arrivals
+        self._has_ended = False
+
+    def end(self) -> None:
+        """Take nothing more; what is inside already is to come again."""
+        self._has_ended = True
 
     @property
     def terms(self) -> Terms:
@@ -71,6 +76,8 @@ class Calls:
 
     async def answer(self, call: Call) -> Answer:
         """Answer one call, as soon as what it tells of is stored."""
+        if self._has_ended:
+            return LATER
         shared = self._shared
         shared.figures.heard(self._account.agent, shared.clock.wall())
         try:

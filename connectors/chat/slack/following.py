@@ -124,9 +124,12 @@ class Following:
         """Take what Slack sends to the HTTP server."""
         calls = Calls(self._account, self._shared, arrivals)
         place = self._shared.connector, self._account.agent
-        with self._shared.gates.opened(place, calls):
-            self.heard()
-            await trio.sleep_forever()
+        try:
+            with self._shared.gates.opened(place, calls):
+                self.heard()
+                await trio.sleep_forever()
+        finally:
+            calls.end()
 
     async def _bookmark(self) -> str:
         """Give the moment up to which all is in; at first, that is now."""
