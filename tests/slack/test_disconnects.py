@@ -257,3 +257,27 @@ async def test_what_was_one_too_many_is_fetched_when_there_is_room_again(
         await heard(bed, f"{MOST_WAITING + 49}")
         await trio.sleep(1)
     assert bed.texts() == [f"{number}" for number in range(MOST_WAITING + 50)]
+
+
+async def test_what_was_one_too_many_and_is_gone_holds_nothing_up(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = SlackBed("anna", backfill=2_000)
+    async with bed.listening():
+        bed.ingress.error = StoreUnavailableError("disk full")
+        for number in range(MOST_WAITING + 1):
+            bed.slack.say(CREW, ZOE, f"{number}")
+        bed.slack.channels[CREW].pop()  # deleted at once
+        await trio.sleep(10)
+        app_of(bed).waiting.clear()
+        bed.ingress.error = None
+        await heard(bed, f"{MOST_WAITING - 1}")
+        await said(bed, "last")
+        await heard(bed, "last")
+        await trio.sleep(1)
+        newest = bed.slack.channels[CREW][-1]["ts"]
+        assert bed.bookmarks.tokens["T1-UANNA"] == newest
+    assert bed.texts() == [*map(str, range(MOST_WAITING)), "last"]
+    lost = {"connector": "slack", "account": "anna", "outcome": "gone"}
+    assert bed.counted("events_total", **lost) == 1

@@ -23,7 +23,7 @@ from connectors.chat.slack.handing import Handing
 from connectors.chat.slack.lanes import Lanes
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from actors.transport import Ingress
     from connectors.chat.slack.account import SlackAccount
@@ -64,6 +64,7 @@ class Arrivals:
         self.moved = trio.Event()
         """Set when the mark has moved; whoever looks at it puts a new one."""
 
+        self._left: set[str] = set()
         self.on_overflow: Callable[[], object] = bool
         """Called when something was left out: Slack brings it again, but not for
         long."""
@@ -106,10 +107,26 @@ class Arrivals:
         if found.ts:
             self._mark.begin(found.ts)
         if self._lanes.put(found.channel, partial(self._bring_in, found, done)):
+            self._left.discard(found.ts)
             return True
         self.count("overflow")
+        if found.ts:
+            self._left.add(found.ts)
         self.on_overflow()
         return False
+
+    def left(self) -> frozenset[str]:
+        """Give the moments of what was too much, and has not come again since."""
+        return frozenset(self._left)
+
+    def give_up(self, moments: Iterable[str]) -> int:
+        """Wait no more for what has still not come again; count it."""
+        gone = self._left.intersection(moments)
+        self._left -= gone
+        for ts in gone:
+            self.count("gone")
+            self._mark.end(ts)
+        return len(gone)
 
     async def bring_in(self, event: Json) -> None:
         """Bring in an event of a channel's history."""
@@ -132,6 +149,7 @@ class Arrivals:
         else:
             self.count("seen")
         if spoken.ts:
+            self._left.discard(spoken.ts)
             self._mark.end(spoken.ts)
             self.moved.set()
         await done()

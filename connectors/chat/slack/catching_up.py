@@ -14,7 +14,7 @@ from connectors.chat.slack.patience import patiently
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from connectors.chat.matrix.wire import Json
     from connectors.chat.slack.account import SlackAccount
@@ -66,8 +66,10 @@ class CatchingUp:
             await self._wanted.wait()
             self._wanted = trio.Event()
             held, self._held = self._held, set()
+            left = self._arrivals.left()
             try:
-                await self._fill_all(self._mark.ts)
+                if await self._fill_all(self._mark.ts):
+                    self._give_up(left)
             except (RefusedError, TokenError) as error:
                 LOG.warning(
                     "what was missed is not known",
@@ -79,13 +81,28 @@ class CatchingUp:
                 self._mark.end(each)
             self._arrivals.moved.set()
 
-    async def _fill_all(self, since: str) -> None:
+    def _give_up(self, left: Iterable[str]) -> None:
+        """Hold the mark no longer for what history does not have any more."""
+        count = self._arrivals.give_up(left)
+        if count:
+            LOG.info(
+                "messages that were too many are gone",
+                account=self._account.agent,
+                count=count,
+            )
+
+    async def _fill_all(self, since: str) -> bool:
+        """Fill the gaps of all channels; tell whether nothing is left open."""
         channels = await channels_of(self._ask)
         self._shared.rooms.note_all(self._account.agent, channels)
         if not self._shared.config.backfill:
-            return
+            return False
+        is_whole = True
         for channel in channels:
-            await self._fill(Gap(channel, since, self._shared.config.backfill))
+            gap = Gap(channel, since, self._shared.config.backfill)
+            await self._fill(gap)
+            is_whole = is_whole and gap.is_filled
+        return is_whole
 
     async def _fill(self, gap: Gap) -> None:
         messages: list[Json] = []

@@ -17,14 +17,15 @@ Outcome = (
         "refused",
         "lost",
         "overflow",
+        "gone",
         "media_left_out",
     ]
 )
 """What became of what Slack sent: beside the reasons of `events.py`, another app had it
 before, or it came again (`seen`); the domain never takes it (`refused`), or it could
-not be stored (`lost`); too much was waiting, and Slack sends it again (`overflow`). Of
-files: `media_left_out`. Calls that are not signed rightly are the HTTP server's to
-count."""
+not be stored (`lost`); too much was waiting, and Slack sends it again (`overflow`),
+or has it no more when its history is read to the end (`gone`). Of files:
+`media_left_out`. Calls that are not signed rightly are the HTTP server's to count."""
 
 
 class SlackCounters:
