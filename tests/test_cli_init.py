@@ -23,7 +23,7 @@ NOBODY = "http://127.0.0.1:9"
 
 KEYS = (
     *("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"),
-    *("MATRIX_TOKEN", "CALLBOARD_CONFIG"),
+    *("MATRIX_TOKEN", "CALLBOARD_CONFIG", "SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
 )
 
 
@@ -304,6 +304,38 @@ def test_matrix_is_written_as_comments_until_it_is_whole(tmp_path: Path) -> None
     assert 'homeserver = "https://hub.test"' in text
     assert '# owners = ["matrix/@you:hub.test"]' in text
     assert "no owner has an account here" in done.stderr
+
+
+def test_what_needs_nothing_of_yours_is_ready_at_once(tmp_path: Path) -> None:
+    done = init(tmp_path, "--people", "page,websocket,web")
+    assert done.exit_code == 0, done.output
+    assert "waits as comments" not in done.output
+    assert "\n  callboard serve --config " in done.output
+    assert "\n  callboard login --config " in done.output
+    text = (tmp_path / "callboard.toml").read_text()
+    assert {"[connectors.page]", "[connectors.websocket]"} <= set(text.splitlines())
+
+
+def test_all_that_a_platform_lacks_is_named_at_once(tmp_path: Path) -> None:
+    done = init(tmp_path, "--people", "slack")
+    assert "SLACK_BOT_TOKEN is not set" in done.output
+    assert "SLACK_APP_TOKEN is not set" in done.output
+    done = init(tmp_path, "--people", "matrix", "--force")
+    assert "it needs addresses and accounts of yours" in done.output
+    assert "MATRIX_TOKEN is not set" in done.output
+
+
+def test_a_number_that_is_made_up_is_not_taken_for_yours(tmp_path: Path) -> None:
+    tokens = {"WHATSAPP_APP_SECRET": "0123456789abcdef" * 2, "WHATSAPP_TOKEN": KEY}
+    words = {"WHATSAPP_VERIFY_TOKEN": "wonderland-is-here"}
+    done = init(tmp_path, "--people", "whatsapp", **tokens, **words)
+    assert done.exit_code == 0, done.output
+    why = "it needs phone_number_id of yours instead of the example's"
+    assert f"whatsapp waits as comments in {tmp_path}/callboard.toml: {why}\n" in (
+        done.output
+    )
+    # Meta calls us: what it calls is there.
+    assert "[connectors.http]\n" in (tmp_path / "callboard.toml").read_text()
 
 
 def test_ctrl_c_in_the_middle_of_the_trial_leaves_nothing(tmp_path: Path) -> None:

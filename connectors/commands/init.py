@@ -15,6 +15,7 @@ from connectors.commands import USUAL_NAME, shipped_settings, tell_problems
 from connectors.commands.init_choices import (
     EMBEDDED,
     HTTP,
+    PAGE,
     TEMPLATES,
     TERMINAL,
     Plan,
@@ -28,6 +29,7 @@ from connectors.commands.init_questions import Chosen, Given, Questions, Seen
 from connectors.commands.init_text import (
     SCRIPT,
     example_block,
+    is_called,
     lacking,
     owner_line,
     persona_text,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TEMPLATE_FOLDER = "templates"
+MOST_COMPLAINTS = 4
 TO_BE_READ = click.Path(path_type=Path, dir_okay=False, exists=True)
 
 
@@ -65,7 +68,7 @@ TO_BE_READ = click.Path(path_type=Path, dir_okay=False, exists=True)
 @click.option("--agent", metavar="NAME", help="What the first agent is called.")
 @click.option("--template", metavar="NAME", help=f"Who it is: {', '.join(TEMPLATES)}.")
 @click.option(
-    "--people", metavar="KINDS", help="Where people write, as in terminal,http,matrix."
+    "--people", metavar="KINDS", help="Where people write, as in terminal,page,discord."
 )
 @click.option("--matrix-id", metavar="ID", help="The agent's account on Matrix.")
 @click.option(
@@ -155,15 +158,18 @@ def write_all(
         for kind in plan.people
         if kind not in {TERMINAL, HTTP}
     }
+    if HTTP not in plan.people and any(map(is_called, examples.values())):
+        plan = msgspec.structs.replace(plan, people=(HTTP, *plan.people))
     blocks = {kind: example_block(examples[kind], kind, plan) for kind in examples}
     owners = tuple(filter(None, (owner_line(text, plan) for text in examples.values())))
     others = list(other_files(shipped, folder, plan, chosen))
     beside = (f"agents/{plan.agent}", SCRIPT, *key_file(plan))
-    why = {kind: reason for kind in blocks if (reason := lacking(blocks[kind]))}
-    for kind in sorted(blocks.keys() - why.keys()):
+    why: dict[str, str] = {}
+    for kind, block in blocks.items():
         rest = {each: "" for each in blocks if each != kind}
         alone = settings_text(plan, blocks, rest)
-        if reason := complaint_about(folder, alone, others, beside):
+        wrong = complaint_about(folder, alone, others, beside)
+        if reason := "; ".join(filter(None, (lacking(block), wrong))):
             why[kind] = reason
     if set(plan.people) <= why.keys():
         # Somebody must be able to write, until the platforms' tables are whole.
@@ -223,9 +229,12 @@ def complaint_about(
         try:
             load_app(place / USUAL_NAME, os.environ)
         except SettingsError as error:
-            problem = error.problems[0]
-            hint = f"; {problem.hint}" if problem.hint else ""
-            return f"{problem.text}{hint}".replace(f"{place}{os.sep}", "")
+            texts = dict.fromkeys(each.text for each in error.problems)
+            hint = error.problems[0].hint
+            told = "; ".join(
+                [*tuple(texts)[:MOST_COMPLAINTS], *([hint] if hint else [])]
+            )
+            return told.replace(f"{place}{os.sep}", "")
     return ""
 
 
@@ -242,3 +251,5 @@ def tell_end(given: Given, plan: Plan, made: list[Made], why: dict[str, str]) ->
     say("Next:")
     say(f"  callboard chat{more}")
     say(f"  callboard {'serve' if serves else 'doctor'}{more}")
+    if PAGE in plan.people and PAGE not in why:
+        say(f"  callboard login{more}")

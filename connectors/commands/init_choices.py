@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from connectors.model_config import HttpModelConfig
 
 EMBEDDED, OLLAMA = "embedded", "ollama"
-TERMINAL, HTTP = "terminal", "http"
+TERMINAL, HTTP, PAGE = "terminal", "http", "page"
 
 KINDS: dict[str, type[HttpModelConfig]] = {
     "openai": OpenAIModelConfig,

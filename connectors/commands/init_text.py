@@ -8,9 +8,10 @@ as it is.
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import TYPE_CHECKING
 
-from connectors.commands.init_choices import EMBEDDED, HTTP, OLLAMA, TERMINAL
+from connectors.commands.init_choices import EMBEDDED, HTTP, OLLAMA, PAGE, TERMINAL
 from runtime.config_words import toml
 
 if TYPE_CHECKING:
@@ -22,7 +23,13 @@ SCRIPT = "embedded_script.toml"
 MATRIX = "matrix"
 EXAMPLE_AGENT = "anna"
 PLACEHOLDER = re.compile(r"example\.(?:org|com|net)\b")
+YOURS = re.compile(r"^(\w+) = .*# yours\b")
+"""A value that an example can only make up."""
+
 OWNERS = re.compile(r'^(?:# ?)?(owners = \[".+)$')
+WIDTH = 86
+"""Of comments, in characters."""
+
 HEADER = re.compile(r"^\[+\s*([^\]]+?)\s*\]+")
 OWN_TOOLS = ("calculate", "clock")
 
@@ -113,11 +120,14 @@ def people_lines(
             yield 'kind = "http"'
             yield "port = 8080"
         elif kind in why:
-            yield f"# {kind} is left out for now: {why[kind]}"
+            reason = f"{kind} is left out for now: {why[kind]}"
+            yield from (f"# {line}" for line in textwrap.wrap(reason, WIDTH))
             yield "# Then take away the `#` of these lines; more: config/default.toml."
             yield "#"
             yield from (f"# {line}".rstrip() for line in blocks[kind].splitlines())
         else:
+            if kind == PAGE:
+                yield "# For `callboard serve`; `callboard login` lets a browser in."
             yield from blocks[kind].splitlines()
         yield ""
 
@@ -128,7 +138,7 @@ def agent_lines(plan: Plan) -> Iterator[str]:
     yield 'model = "main"'
     yield "# Who it is stands in this folder; a change is in its next answer."
     yield f"persona = {toml(f'agents/{plan.agent}')}"
-    yield f"tools = {toml(OWN_TOOLS)} # all there are: `callboard tools`"
+    yield f"tools = {toml(OWN_TOOLS)} # all: README, Tools"
 
 
 def example_block(text: str, kind: str, plan: Plan) -> str:
@@ -185,9 +195,18 @@ def with_answers(block: str, plan: Plan) -> str:
 
 def lacking(block: str) -> str:
     """Say what an example still needs; empty: nothing that can be seen."""
-    if PLACEHOLDER.search(block):
-        return "it needs addresses and accounts of yours instead of the example's."
+    lines = [line for line in block.splitlines() if not line.startswith("#")]
+    made_up = [match[1] for line in lines if (match := YOURS.match(line))]
+    if any(PLACEHOLDER.search(line) for line in lines):
+        made_up.insert(0, "addresses and accounts")
+    if made_up:
+        return f"it needs {' and '.join(made_up)} of yours instead of the example's"
     return ""
+
+
+def is_called(example: str) -> bool:
+    """Whether a platform calls us, by the HTTP server that its example has."""
+    return any(header_name(each) == f"connectors.{HTTP}" for each in tables_of(example))
 
 
 def persona_text(text: str, agent: str) -> str:
