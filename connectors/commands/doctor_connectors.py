@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from connectors.chat.faults import PlatformError, ShutOutError
 from connectors.chat.matrix.account import MatrixAccount
-from connectors.chat.matrix.errors import MatrixError, TokenError
 from connectors.chat.matrix.homeserver import Call, Homeserver, path_of
 from connectors.chat.matrix.wire import tables, text
 from connectors.commands.doctor_checks import Finding
@@ -155,10 +155,10 @@ async def ask_matrix(
                 return [await by_password(place, account.user, server)]
             whole = MatrixAccount("doctor", account, server, place, LOOK_FOR * 5)
             await whole.open()
-    except TokenError as error:
+    except ShutOutError as error:
         cure = f"log {account.user} in anew, and set its access_token"
         return [Finding("wrong", ABOUT, f"{place}: {error}", cure)]
-    except MatrixError as error:
+    except PlatformError as error:
         cure = "check homeserver: the address that clients are given, with https://"
         return [Finding("wrong", ABOUT, f"{place}: {error}", cure)]
     return [Finding("ok", ABOUT, f"{place}: let in as {account.user}")]

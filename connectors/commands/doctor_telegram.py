@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from connectors.chat.faults import PlatformError, ShutOutError
 from connectors.chat.telegram.bot import Bot
-from connectors.chat.telegram.errors import TelegramError, TokenError
 from connectors.chat.telegram.hooked import address_of, known_webhook
 from connectors.commands.doctor_checks import Finding
 from connectors.commands.doctor_probes import Probe
@@ -57,10 +57,10 @@ async def look_at_bot(name: str, bot: Bot, config: TelegramConfig) -> list[Findi
             async with bot.api:
                 await bot.open()
                 webhook = await known_webhook(bot)
-        except TokenError as error:
+        except ShutOutError as error:
             cure = "ask @BotFather for a new token (/token), and set it"
             return [Finding("wrong", ABOUT, f"{place}: {error}", cure)]
-        except TelegramError as error:
+        except PlatformError as error:
             cure = "check the network, and api_url if you set it"
             return [Finding("wrong", ABOUT, f"{place}: {error}", cure)]
         url = address_of(config, name, bot.agent) if config.mode == "webhook" else ""

@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from connectors.chat.faults import PlatformError, RefusedError, ShutOutError
 from connectors.chat.matrix.wire import table, text
-from connectors.chat.whatsapp.errors import AccountError, GraphError, RefusedError
 from connectors.chat.whatsapp.graph import Graph
 from connectors.chat.whatsapp.number import Number
 from connectors.commands.doctor_checks import Finding
@@ -60,14 +60,14 @@ async def look_at_number(
     try:
         async with graph:
             shown, hooks = await number.show_all()
-    except AccountError as error:
+    except ShutOutError as error:
         cure = "business.facebook.com > Settings > Users > System users: a new token"
         return [Finding("wrong", ABOUT, f"{place}: {error}", cure)]
     except RefusedError as error:
         cure = "compare phone_number_id with WhatsApp > API Setup, and give the"
         cure += " token's system user the WhatsApp account"
         return [Finding("wrong", ABOUT, f"{place}: {error}", cure)]
-    except GraphError as error:
+    except PlatformError as error:
         cure = "try again; is graph_url right, and may this machine reach it?"
         return [Finding("wrong", ABOUT, f"{place}: {error}", cure)]
     return [

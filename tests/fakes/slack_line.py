@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from connectors.chat.faults import BusyError, LostError, RefusedError
 from connectors.chat.matrix.wire import decode
-from connectors.chat.slack.errors import BusyError, LostError, RefusedError, read_error
+from connectors.chat.slack.errors import read_error
 from connectors.chat.slack.sdk import form, opened
 
 if TYPE_CHECKING:

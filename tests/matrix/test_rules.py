@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from connectors.chat.matrix.arrivals import arrival
-from connectors.chat.matrix.errors import (
+from connectors.chat.faults import (
     LONGEST_ASKED,
     BusyError,
-    MatrixError,
+    PlatformError,
     RefusedError,
-    TokenError,
-    read_error,
+    ShutOutError,
 )
+from connectors.chat.matrix.arrivals import arrival
+from connectors.chat.matrix.errors import read_error
 from connectors.chat.matrix.invites import Invites, Policy, judge
 from connectors.chat.matrix.room import Room
 from tests.matrix_bed import ANNA, BEN, SAM, ZOE
@@ -138,16 +138,16 @@ def test_an_invitation_into_an_encrypted_room_is_not_accepted() -> None:
         (429, b"slow down", BusyError, 7.0),
         (503, b"<html>", BusyError, 7.0),
         (500, b'{"errcode":"M_UNKNOWN"}', BusyError, 7.0),
-        (401, b'{"errcode":"M_UNKNOWN_TOKEN"}', TokenError, None),
-        (401, b"", TokenError, None),
-        (403, b'{"errcode":"M_USER_DEACTIVATED"}', TokenError, None),
+        (401, b'{"errcode":"M_UNKNOWN_TOKEN"}', ShutOutError, None),
+        (401, b"", ShutOutError, None),
+        (403, b'{"errcode":"M_USER_DEACTIVATED"}', ShutOutError, None),
         (403, b'{"errcode":"M_FORBIDDEN"}', RefusedError, None),
         (413, b'{"errcode":"M_TOO_LARGE"}', RefusedError, None),
         (302, b"", RefusedError, None),
     ],
 )
 def test_what_a_refusal_means(
-    status: int, body: bytes, kind: type[MatrixError], wait: float | None
+    status: int, body: bytes, kind: type[PlatformError], wait: float | None
 ) -> None:
     error = read_error(status, {"retry-after": "7"}, body)
     assert type(error) is kind

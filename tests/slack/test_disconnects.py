@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from actors.errors import OverloadedError
-from connectors.chat.slack.errors import LostError
+from connectors.chat.faults import LostError
 from connectors.chat.slack.lanes import MOST_WAITING
 from runtime.errors import StoreUnavailableError
 from tests.fakes.slack_replies import Reply, refusal

@@ -10,7 +10,7 @@ import trio.testing
 
 from actors.messages import Address
 from connectors.chat.buttons import UNKNOWN
-from connectors.chat.slack.errors import LostError
+from connectors.chat.faults import LostError
 from tests.fakes.slack_replies import pressed
 from tests.slack_bed import ANNA, BEN, CREW, DIRECT, SAM, ZOE, SlackBed, delivery
 

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.chat.slack.emoji import name_of
-from connectors.chat.slack.errors import (
+from connectors.chat.faults import (
     LONGEST_ASKED,
     BusyError,
     LostError,
     RefusedError,
-    TokenError,
-    read_error,
+    ShutOutError,
 )
+from connectors.chat.slack.emoji import name_of
+from connectors.chat.slack.errors import read_error
 from connectors.chat.slack.events import Ours, Skipped, Spoken, read, read_command
 from connectors.chat.slack.moments import (
     Mark,
@@ -127,7 +127,7 @@ def test_our_ids_say_when_they_were_made() -> None:
     [
         (200, {"error": "ratelimited"}, BusyError),
         (429, {}, BusyError),
-        (200, {"error": "invalid_auth"}, TokenError),
+        (200, {"error": "invalid_auth"}, ShutOutError),
         (200, {"error": "internal_error"}, LostError),
         (503, {}, LostError),
         (200, {}, LostError),

@@ -16,7 +16,7 @@ from actors.errors import (
 )
 from actors.messages import Address
 from connectors.bridge import Bridge
-from connectors.chat.slack.errors import BusyError, LostError, RefusedError
+from connectors.chat.faults import BusyError, LostError, RefusedError
 from connectors.chat.slack.sdk import SdkWire
 from connectors.chat.slack.uploads import SETTLES
 from tests.fakes.media import PNG

@@ -13,7 +13,7 @@ from actors.errors import (
     DeliveryUnknownError,
 )
 from actors.messages import Address
-from connectors.chat.slack.errors import BusyError, LostError
+from connectors.chat.faults import BusyError, LostError
 from tests.fakes.slack_replies import Reply, refusal
 from tests.slack_bed import BEN, CREW, DIRECT, ZOE, SlackBed, delivery
 

@@ -13,14 +13,14 @@ from slack_sdk.socket_mode.response import SocketModeResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
 from connectors.bridge import Bridge
-from connectors.chat.slack.errors import (
+from connectors.chat.faults import (
     BusyError,
-    GoneError,
     LostError,
+    PlatformError,
     RefusedError,
-    SlackError,
-    TokenError,
+    ShutOutError,
 )
+from connectors.chat.slack.errors import GoneError
 from connectors.chat.slack.sdk import QUIET, SdkWire
 from tests.fakes.slack_replies import Reply, refusal
 from tests.fakes.slack_server import SlackServer, serving
@@ -82,14 +82,14 @@ async def test_a_message_goes_out_and_one_comes_in() -> None:
     ("fault", "expected"),
     [
         (refusal("channel_not_found"), RefusedError),
-        (refusal("invalid_auth"), TokenError),
+        (refusal("invalid_auth"), ShutOutError),
         (Reply(429, {}, {"Retry-After": "3"}), BusyError),
         (Reply(502, {}), LostError),
         (ConnectionResetError(), LostError),
     ],
 )
 async def test_refusals_and_faults_say_what_they_are(
-    fault: Reply | Exception, expected: type[SlackError]
+    fault: Reply | Exception, expected: type[PlatformError]
 ) -> None:
     slack = SlackBed("anna").slack
     async with line_to(slack) as (line, _):

@@ -9,20 +9,18 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connectors.chat.faults import (
+    BusyError,
+    LostError,
+    PlatformError,
+    RefusedError,
+    ShutOutError,
+)
 from connectors.chat.kept import Shelf
 from connectors.chat.markup.dialect import utf16
 from connectors.chat.telegram.bookmarks import StoredBookmarks
 from connectors.chat.telegram.content import MOST, cut, message, reaction
-from connectors.chat.telegram.errors import (
-    BusyError,
-    ConflictError,
-    LostError,
-    MovedError,
-    RefusedError,
-    TelegramError,
-    TokenError,
-    error_of,
-)
+from connectors.chat.telegram.errors import ConflictError, MovedError, error_of
 from connectors.chat.telegram.lease import leased
 from connectors.chat.telegram.names import (
     ChatName,
@@ -109,7 +107,7 @@ def test_what_is_forgotten_has_no_number() -> None:
         (429, Parameters(retry_after=10**9), BusyError, 3600.0),
         (429, Parameters(retry_after=-5), BusyError, None),
         (409, Parameters(), ConflictError, None),
-        (401, Parameters(), TokenError, None),
+        (401, Parameters(), ShutOutError, None),
         (403, Parameters(), RefusedError, None),
         (400, Parameters(migrate_to_chat_id=-5), MovedError, None),
         (404, Parameters(), RefusedError, None),
@@ -118,7 +116,7 @@ def test_what_is_forgotten_has_no_number() -> None:
     ],
 )
 def test_each_status_means_one_thing(
-    status: int, parameters: Parameters, kind: type[TelegramError], wait: float | None
+    status: int, parameters: Parameters, kind: type[PlatformError], wait: float | None
 ) -> None:
     error = error_of(status, "no \n no", parameters)
     assert type(error) is kind
@@ -126,7 +124,7 @@ def test_each_status_means_one_thing(
     assert "no no" in str(error)
     if status == 404:
         unknown = error_of(status, "", parameters, is_known=False)
-        assert type(unknown) is TokenError
+        assert type(unknown) is ShutOutError
 
 
 @given(st.text(alphabet="a\U0001f98a", max_size=5_000))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connectors.chat import faults
 from connectors.chat.whatsapp import content, errors, events
 from connectors.chat.whatsapp.windows import OPEN_FOR, Windows
 from tests.fakes.graph import FakeGraph, refusal
@@ -56,7 +57,7 @@ def test_any_json_is_read_without_a_mistake(value: object) -> None:
 @given(JSON)
 def test_any_error_is_sorted(value: object) -> None:
     body = json.dumps({"error": value}).encode()
-    assert isinstance(errors.read_error(400, {}, body), errors.GraphError)
+    assert isinstance(errors.read_error(400, {}, body), faults.PlatformError)
 
 
 def test_one_call_of_several_entries_and_fields_is_read_whole() -> None:
@@ -77,13 +78,13 @@ def test_one_call_of_several_entries_and_fields_is_read_whole() -> None:
 @pytest.mark.parametrize(
     ("code", "subcode", "kind", "told"),
     [
-        (190, 463, errors.AccountError, "190/463"),
-        (100, 33, errors.RefusedError, "may not see it"),
+        (190, 463, faults.ShutOutError, "190/463"),
+        (100, 33, errors.MissingError, "may not see it"),
         (131047, 0, errors.WindowError, "only they can begin again"),
-        (130429, 0, errors.BusyError, "80 messages a second"),
-        (131056, 0, errors.BusyError, "one in 6 seconds"),
-        (131026, 0, errors.RefusedError, "cannot be delivered"),
-        (7777777, 0, errors.RefusedError, "7777777"),
+        (130429, 0, faults.BusyError, "80 messages a second"),
+        (131056, 0, faults.BusyError, "one in 6 seconds"),
+        (131026, 0, faults.RefusedError, "cannot be delivered"),
+        (7777777, 0, faults.RefusedError, "7777777"),
     ],
 )
 def test_numbers_of_errors_are_put_into_words(
@@ -101,7 +102,7 @@ def test_a_fault_that_says_nothing_leaves_it_open_whether_it_was_said(
     code: int,
 ) -> None:
     found = errors.read_error(500, {}, refusal(500, code).content)
-    assert isinstance(found, errors.LostError)
+    assert isinstance(found, faults.LostError)
 
 
 @given(st.floats(0, 10**9), st.floats(0, 3 * OPEN_FOR))

@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 import trio
 
 from connectors.blobs import seconds_for
-from connectors.chat.discord.errors import (
-    FAULTS,
-    BusyError,
-    LostError,
-    ShutOutError,
-    read_error,
-)
+from connectors.chat.discord.errors import FAULTS, read_error
+from connectors.chat.faults import BusyError, LostError, ShutOutError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -71,7 +66,7 @@ class DiscordAccount:
 
         Raises:
             ShutOutError: it is not let in.
-            DiscordError: anything else; a new bot may have more luck.
+            PlatformError: anything else; a new bot may have more luck.
         """
         self.bot = bot
         try:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from connectors.chat.discord.errors import BusyError, LostError, RefusedError
 from connectors.chat.discord.snowflakes import number
+from connectors.chat.faults import BusyError, LostError, RefusedError
 from connectors.chat.matrix.wire import text
 from connectors.chat.waits import Waits
 from runtime.logs import EventLog

@@ -15,7 +15,6 @@ import msgspec
 from discord import abc
 from discord.http import Route
 
-from connectors.chat.discord.errors import LostError, RefusedError
 from connectors.chat.discord.requests import Requests
 from connectors.chat.discord.scenes import names_in, roles_of, shapes
 from connectors.chat.discord.snowflakes import number
@@ -32,6 +31,7 @@ from connectors.chat.discord.wire import (
     Resumed,
     Scene,
 )
+from connectors.chat.faults import LostError, RefusedError
 from connectors.chat.matrix.wire import Json, table, text, texts
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import trio
 from actors.errors import ChatError
 from connectors.chat.discord import slash
 from connectors.chat.discord.choices import Choice
-from connectors.chat.discord.errors import DiscordError
 from connectors.chat.discord.handing import Handing, Heard
 from connectors.chat.discord.payloads import command_of
+from connectors.chat.faults import PlatformError
 from connectors.chat.matrix.wire import Json, text
 from runtime.errors import KernelError
 from runtime.logs import EventLog
@@ -79,7 +79,7 @@ class Choosing:
         is_shown = not words
         try:
             await self._account.ask(lambda bot: bot.respond(said.id, token, answer))
-        except DiscordError as error:
+        except PlatformError as error:
             LOG.warning("command not answered", choice=said.id, why=str(error))
             is_shown = False
         if not is_shown:

@@ -1,10 +1,6 @@
-"""What goes wrong with Discord, and what it means; pure.
+"""What an error of discord.py, or of what is beneath it, means; pure.
 
-DiscordError
-├── BusyError      not carried out, or safe to ask again; may know after how long
-├── LostError      asked, and nobody knows whether it was carried out
-├── RefusedError   asking again cannot help
-└── ShutOutError   the bot is not let in, and will not be before somebody mends it
+The kinds are those of `connectors/chat/faults.py`.
 """
 
 from __future__ import annotations
@@ -12,10 +8,15 @@ from __future__ import annotations
 import aiohttp
 import discord
 
+from connectors.chat.faults import (
+    LONGEST_QUOTE,
+    BusyError,
+    LostError,
+    PlatformError,
+    RefusedError,
+    ShutOutError,
+)
 from connectors.crossing import BridgeError
-
-LONGEST_QUOTE = 200
-"""Characters of Discord's own words that are told."""
 
 UNAUTHORIZED, FORBIDDEN, TOO_MANY, SERVER_FAULT = 401, 403, 429, 500
 
@@ -59,54 +60,16 @@ CLOSE_CODES = {
 may connect again."""
 
 
-class DiscordError(Exception):
-    """Discord did not do what it was asked."""
-
-
-class BusyError(DiscordError):
-    """It could not be reached, or has too much to do.
-
-    Args:
-        text: what happened.
-        retry_after: seconds it asked us to wait, or None.
-    """
-
-    def __init__(self, text: str, retry_after: float | None = None) -> None:
-        super().__init__(text)
-        self.retry_after = retry_after
-
-
-class LostError(DiscordError):
-    """It was asked, and its answer got lost."""
-
-
-class RefusedError(DiscordError):
-    """It will never do this.
-
-    Args:
-        text: what happened.
-        code: Discord's own number for it; 0 if it has none.
-    """
-
-    def __init__(self, text: str, code: int = 0) -> None:
-        super().__init__(text)
-        self.code = code
-
-
-class ShutOutError(DiscordError):
-    """The bot is not let in."""
-
-
-def read_error(error: Exception) -> DiscordError:
+def read_error(error: Exception) -> PlatformError:
     """Say what an error of discord.py, or of what is beneath it, means."""
-    if isinstance(error, DiscordError):
+    if isinstance(error, PlatformError):
         return error
     if isinstance(error, discord.DiscordException):
         return read_library(error)
     return BusyError(told(error)) if isinstance(error, NOT_ASKED) else lost(error)
 
 
-def read_library(error: discord.DiscordException) -> DiscordError:
+def read_library(error: discord.DiscordException) -> PlatformError:
     """Say what one of discord.py's own errors means."""
     match error:
         case discord.RateLimited():
@@ -128,7 +91,7 @@ def lost(error: Exception) -> LostError:
     return LostError(told(error))
 
 
-def read_refusal(error: discord.HTTPException) -> DiscordError:
+def read_refusal(error: discord.HTTPException) -> PlatformError:
     """Say what an answer other than 2xx means."""
     words = " ".join(error.text.split())[:LONGEST_QUOTE]
     said = f"HTTP {error.status}, {error.code}" + (f": {words}" if words else "")
@@ -139,7 +102,7 @@ def read_refusal(error: discord.HTTPException) -> DiscordError:
     if error.status >= SERVER_FAULT:
         # Why busy: messages carry a nonce, all else may be done twice.
         return BusyError(said)
-    return RefusedError(said, error.code)
+    return RefusedError(said, str(error.code), error.status)
 
 
 def told(error: BaseException) -> str:

@@ -9,7 +9,6 @@ import trio
 
 from connectors.chat.discord import backfill, slash
 from connectors.chat.discord.choosing import Choosing
-from connectors.chat.discord.errors import BusyError, DiscordError, LostError
 from connectors.chat.discord.handing import Handing, Heard
 from connectors.chat.discord.intake import Intake
 from connectors.chat.discord.lanes import Lanes
@@ -25,6 +24,7 @@ from connectors.chat.discord.wire import (
     Ready,
     Resumed,
 )
+from connectors.chat.faults import BusyError, LostError, PlatformError
 from connectors.chat.matrix.wire import text
 from runtime.logs import EventLog
 
@@ -90,7 +90,7 @@ class Following:
         """Take what the bot hears, until cancelled.
 
         Raises:
-            DiscordError: histories cannot be fetched now.
+            PlatformError: histories cannot be fetched now.
         """
         lanes = Lanes(nursery)
         while True:
@@ -170,7 +170,7 @@ class Following:
         commands = slash.commands()
         try:
             is_new = await self._account.ask(lambda bot: bot.make_known(commands))
-        except DiscordError as error:
+        except PlatformError as error:
             LOG.warning("commands not made known", why=str(error))
         else:
             LOG.info("commands known", account=self._account.agent, is_new=is_new)
@@ -179,7 +179,7 @@ class Following:
         """Bring in what was said after the bot's place.
 
         Raises:
-            DiscordError: not now; the place stays where it is.
+            PlatformError: not now; the place stays where it is.
         """
         self._has_missed = False
         after = self._standing.place
@@ -199,7 +199,7 @@ class Following:
             found = await self._account.ask(lambda bot: bot.look_at(known))
         except (BusyError, LostError):
             raise
-        except DiscordError:
+        except PlatformError:
             return Channel(known, 0)
         last, guild = text(found.get("last_message_id")), text(found.get("guild_id"))
         return Channel(known, number(last), guild)

@@ -13,11 +13,11 @@ import trio
 
 from actors.messages import Address, Inbound, Quoted
 from connectors.chat.discord import content
-from connectors.chat.discord.errors import DiscordError
 from connectors.chat.discord.files import fetch_file
 from connectors.chat.discord.payloads import readable
 from connectors.chat.discord.wire import Said, Scene
 from connectors.chat.entrance import Entrance
+from connectors.chat.faults import PlatformError
 from connectors.chat.matrix.wire import text
 from runtime.logs import EventLog
 
@@ -69,7 +69,7 @@ class Handing:
         channel = inbound.address.thread or inbound.address.chat
         try:
             await self._account.ask(lambda bot: bot.say(channel, message))
-        except DiscordError as error:
+        except PlatformError as error:
             LOG.warning("notice not said", channel=channel, why=str(error))
 
     async def bare(self, heard: Heard, *, agent: str = "") -> Inbound:
@@ -135,7 +135,7 @@ class Handing:
         """Ask what a channel belongs to that no bot knows: a thread that was asleep."""
         try:
             found = await self._account.ask(lambda bot: bot.look_at(channel))
-        except DiscordError as error:
+        except PlatformError as error:
             LOG.warning("channel not known", channel=channel, why=str(error))
             return ""
         return text(found.get("parent_id")) if found.get("type") in THREADS else ""

@@ -12,14 +12,9 @@ from typing import TYPE_CHECKING
 import trio
 
 from connectors.chat.discord.bot import Bot
-from connectors.chat.discord.errors import (
-    BusyError,
-    DiscordError,
-    LostError,
-    ShutOutError,
-)
 from connectors.chat.discord.following import Following
 from connectors.chat.discord.standing import Standing
+from connectors.chat.faults import BusyError, LostError, PlatformError, ShutOutError
 from connectors.chat.waits import Waits
 from runtime.logs import EventLog
 
@@ -79,10 +74,10 @@ class BotListener:
         finally:
             self._end()
 
-    async def _live(self, ingress: Ingress) -> DiscordError:
+    async def _live(self, ingress: Ingress) -> PlatformError:
         """Live one life of a client; gives what ended it."""
         account, shared = self._account, self._shared
-        ended: list[DiscordError] = []
+        ended: list[PlatformError] = []
         await self._standing.recall()
         following = Following(account, self._standing, shared, ingress, self._failed)
         bot = Bot(
@@ -97,7 +92,7 @@ class BotListener:
             async def follow() -> None:
                 try:
                     await following.run(nursery)
-                except DiscordError as error:
+                except PlatformError as error:
                     ended.append(error)
                     nursery.cancel_scope.cancel()
 
@@ -106,13 +101,13 @@ class BotListener:
             nursery.start_soon(self._typist.run)
             try:
                 await account.run(bot)
-            except DiscordError as error:
+            except PlatformError as error:
                 ended.append(error)
             nursery.cancel_scope.cancel()
         account.is_open = False
         return ended[0] if ended else LostError("its client ended by itself")
 
-    def _note(self, error: DiscordError, wait: float) -> None:
+    def _note(self, error: PlatformError, wait: float) -> None:
         account, figures = self._account, self._shared.figures
         account.trouble = str(error)
         self._standing.was_away = True
@@ -140,6 +135,6 @@ class BotListener:
         self._shared.figures.show(account.agent, is_up=False)
 
 
-def asked_to_wait(error: DiscordError) -> float | None:
+def asked_to_wait(error: PlatformError) -> float | None:
     """Give the seconds that Discord asked to wait; None if it did not."""
     return error.retry_after if isinstance(error, BusyError) else None

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from actors.errors import (
     DeliveryBusyError,
     DeliveryRefusedError,
-    DeliveryUnknownError,
 )
-from connectors.chat.discord.errors import (
-    BusyError,
-    LostError,
-    RefusedError,
-    ShutOutError,
-)
+from connectors.chat.faults import RefusedError, translated
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from connectors.chat.discord.account import DiscordAccount
     from connectors.chat.discord.bot import Bot
@@ -31,29 +24,7 @@ SOON = 1.0
 
 # Source: developers' reference, "JSON Error Codes": unknown channel, missing access,
 # cannot edit a message of another user, missing permissions.
-NOT_THERE = frozenset({10003, 50001, 50005, 50013})
-
-
-@contextmanager
-def translated() -> Generator[None]:
-    """Translate our errors into the domain's.
-
-    Raises:
-        DeliveryBusyError: try again later.
-        DeliveryUnknownError: asked, and nobody knows.
-        DeliveryRefusedError: never try again.
-    """
-    try:
-        yield
-    except BusyError as error:
-        raise DeliveryBusyError(str(error), retry_after=error.retry_after) from error
-    except LostError as error:
-        raise DeliveryUnknownError(str(error)) from error
-    except ShutOutError as error:
-        # The operator can mend it; what is to be said is kept meanwhile.
-        raise DeliveryBusyError(f"the bot is not let in: {error}") from error
-    except RefusedError as error:
-        raise DeliveryRefusedError(str(error)) from error
+NOT_THERE = frozenset({"10003", "50001", "50005", "50013"})
 
 
 class Speakers:

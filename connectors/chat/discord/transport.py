@@ -18,16 +18,16 @@ from connectors.blobs import bytes_of
 from connectors.chat.discord import content
 from connectors.chat.discord.account import DiscordAccount
 from connectors.chat.discord.bot import READY_AFTER
-from connectors.chat.discord.errors import DiscordError, RefusedError
 from connectors.chat.discord.figures import DiscordFigures
 from connectors.chat.discord.intake import MOST_EVENTS
 from connectors.chat.discord.listening import BotListener
 from connectors.chat.discord.presence import DiscordPresence, channel_of
 from connectors.chat.discord.recall import Recall
 from connectors.chat.discord.shared import Shared
-from connectors.chat.discord.speaking import Speakers, prefixed, translated
+from connectors.chat.discord.speaking import Speakers, prefixed
 from connectors.chat.discord.typist import Typist
 from connectors.chat.discord.wire import Brought
+from connectors.chat.faults import PlatformError, RefusedError, translated
 from connectors.chat.limits import takes_files
 from runtime.logs import EventLog
 
@@ -250,5 +250,5 @@ class DiscordTransport:
         account = self._accounts[choice.agent]
         try:
             await account.ask(lambda bot: bot.withdraw(choice.token))
-        except DiscordError as error:
+        except PlatformError as error:
             LOG.warning("command left unanswered", why=str(error))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from connectors.chat.discord.errors import DiscordError
+from connectors.chat.faults import PlatformError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
@@ -52,6 +52,6 @@ class Typist:
         try:
             with trio.move_on_after(TOLD_WITHIN):
                 await self._account.ask(lambda bot: bot.show_typing(channel))
-        except DiscordError as error:
+        except PlatformError as error:
             # It ends by itself, and nobody waits for it.
             LOG.info("typing not shown", account=self._account.agent, why=str(error))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
-from connectors.chat.matrix.errors import BusyError, RefusedError, TokenError
+from connectors.chat.faults import BusyError, RefusedError, ShutOutError
 from connectors.chat.matrix.homeserver import Call, path_of
 from connectors.chat.matrix.wire import Json, text
 
@@ -68,7 +68,7 @@ class MatrixAccount:
         """Be let in, and make sure as whom.
 
         Raises:
-            TokenError: it is not let in.
+            ShutOutError: it is not let in.
             BusyError: not now, or there is no homeserver at this address.
             LostError: no whole answer came.
         """
@@ -79,7 +79,7 @@ class MatrixAccount:
         except RefusedError as error:
             raise BusyError(f"this is no Matrix homeserver: {error}") from error
         if known != self.user:
-            raise TokenError(f"the token belongs to {known}, not to {self.user}")
+            raise ShutOutError(f"the token belongs to {known}, not to {self.user}")
 
     async def ask(self, call: Call) -> Json:
         """Ask the homeserver; raises as `Homeserver.ask`."""
@@ -94,7 +94,7 @@ class MatrixAccount:
         token = self._token or await self._log_in("")
         try:
             return await ask(token)
-        except TokenError:
+        except ShutOutError:
             if self._password is None:
                 raise
             return await ask(await self._log_in(token))
@@ -122,7 +122,7 @@ class MatrixAccount:
                 answer = await self._homeserver.ask(call)
             except RefusedError as error:
                 if error.code in {"M_FORBIDDEN", "M_USER_DEACTIVATED", "M_UNKNOWN"}:
-                    raise TokenError(str(error)) from error
+                    raise ShutOutError(str(error)) from error
                 raise
             self._token = text(answer.get("access_token"))
             return self._token

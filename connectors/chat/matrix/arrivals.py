@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from connectors.chat.faults import BusyError, LostError, RefusedError
 from connectors.chat.matrix import backfill
 from connectors.chat.matrix.backfill import Gap
-from connectors.chat.matrix.errors import BusyError, LostError, RefusedError
 from connectors.chat.matrix.events import Skipped, Spoken, read
 from connectors.chat.matrix.handing import Handing, Heard
 from connectors.chat.matrix.room_patience import RoomPatience
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from actors.transport import Ingress
+    from connectors.chat.faults import PlatformError
     from connectors.chat.matrix.account import MatrixAccount
-    from connectors.chat.matrix.errors import MatrixError
     from connectors.chat.matrix.figures import Outcome
     from connectors.chat.matrix.room import Room
     from connectors.chat.matrix.shared import Shared
@@ -64,7 +64,7 @@ class Arrivals:
             ingress: where messages are handed in.
 
         Raises:
-            TokenError: the account is not let in.
+            ShutOutError: the account is not let in.
         """
         room = await self._room(room_id, news)
         if room is None:
@@ -184,7 +184,7 @@ class Arrivals:
     def _count(self, outcome: Outcome) -> None:
         self._shared.figures.event(self._account.agent, outcome)
 
-    def _note(self, error: MatrixError) -> None:
+    def _note(self, error: PlatformError) -> None:
         LOG.warning("room waits", account=self._account.user, why=str(error))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from connectors.chat.matrix.errors import BusyError, LostError, RefusedError
+from connectors.chat.faults import BusyError, LostError, RefusedError
 from connectors.chat.matrix.homeserver import Call, path_of
 from connectors.chat.matrix.wire import Json, tables, text
 
@@ -51,7 +51,7 @@ async def fetch(
         The events, oldest first, and whether these are all.
 
     Raises:
-        TokenError: the account is not let in.
+        ShutOutError: the account is not let in.
     """
     found: list[Json] = []
     token = gap.before

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.messages import Attachment
-from connectors.chat.matrix.errors import (
+from connectors.chat.faults import (
     BusyError,
     LostError,
-    MatrixError,
+    PlatformError,
     RefusedError,
-    TokenError,
+    ShutOutError,
 )
 from connectors.chat.matrix.homeserver import Call, path_of
 from connectors.chat.waits import Waits
@@ -44,7 +44,7 @@ async def fetch_file(
         The attachment, or why there is none.
 
     Raises:
-        TokenError: the account is not let in.
+        ShutOutError: the account is not let in.
     """
     if not file.media_id:
         return None, "it is encrypted, or has no address"
@@ -53,12 +53,12 @@ async def fetch_file(
     path = path_of(file.server, file.media_id).removeprefix("/_matrix/client/v3")
     try:
         content, media_type = await _fetch(AUTHENTICATED + path, account, most)
-    except TokenError:
+    except ShutOutError:
         raise
     except RefusedError as error:
         too_much = f"it is above {most} bytes"
         return None, too_much if error.code == "TOO_MUCH" else str(error)
-    except MatrixError as error:
+    except PlatformError as error:
         return None, str(error)
     return (
         Attachment(

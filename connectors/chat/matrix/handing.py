@@ -54,7 +54,7 @@ class Handing:
         """Have a message stored, however long that takes.
 
         Raises:
-            TokenError: the account is not let in.
+            ShutOutError: the account is not let in.
         """
         await self._entrance.hand_in(
             self._bare(heard), ingress, partial(self._filled, heard)

@@ -15,12 +15,8 @@ import httpx
 import msgspec
 import trio
 
-from connectors.chat.matrix.errors import (
-    BusyError,
-    LostError,
-    RefusedError,
-    read_error,
-)
+from connectors.chat.faults import BusyError, LostError, RefusedError
+from connectors.chat.matrix.errors import read_error
 from connectors.chat.matrix.wire import Json, decode
 
 CLIENT = "/_matrix/client/v3"
@@ -123,7 +119,7 @@ class Homeserver:
             BusyError: it cannot be reached, or not now.
             LostError: it was asked, and no whole answer came.
             RefusedError: it will never do this.
-            TokenError: the token is not taken.
+            ShutOutError: the token is not taken.
         """
         body, _ = await self.fetch(call, token)
         try:

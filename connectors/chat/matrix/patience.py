@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
-from connectors.chat.matrix.errors import BusyError, LostError
+from connectors.chat.faults import BusyError, LostError
 from connectors.chat.waits import Waits
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from connectors.chat.matrix.errors import MatrixError
+    from connectors.chat.faults import PlatformError
 
 LOG = EventLog("matrix")
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 async def patiently(
-    ask: Callable[[], Awaitable[T]], note: Callable[[MatrixError], object]
+    ask: Callable[[], Awaitable[T]], note: Callable[[PlatformError], object]
 ) -> T:
     """Ask until there is an answer.
 
@@ -31,7 +31,7 @@ async def patiently(
 
     Raises:
         RefusedError: asking again cannot help.
-        TokenError: the account is not let in.
+        ShutOutError: the account is not let in.
     """
     waits = Waits()
     while True:

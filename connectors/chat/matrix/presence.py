@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from connectors.chat.faults import LostError, PlatformError, RefusedError, translated
 from connectors.chat.matrix import content
-from connectors.chat.matrix.errors import LostError, MatrixError, RefusedError
 from connectors.chat.matrix.homeserver import Call, path_of
-from connectors.chat.matrix.speaking import Speakers, prefixed, translated
+from connectors.chat.matrix.speaking import Speakers, prefixed
 from connectors.chat.matrix.wire import table, tables, text
 from runtime.logs import EventLog
 
@@ -86,7 +86,7 @@ class MatrixPresence:
             return
         try:
             await redact(account, reaction.address.chat, event_id)
-        except MatrixError:
+        except PlatformError:
             self._signs[place] = event_id
             raise
 
@@ -117,7 +117,7 @@ async def send(
         BusyError: not now.
         LostError: nobody knows whether it was.
         RefusedError: never.
-        TokenError: the account is not let in.
+        ShutOutError: the account is not let in.
     """
     path = path_of("rooms", room_id, "send", kind, content.transaction(key))
     call = Call(method="PUT", path=path, body=said, timeout=account.timeout)

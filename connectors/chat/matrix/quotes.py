@@ -9,7 +9,7 @@ import msgspec
 import trio
 
 from actors.messages import Quoted
-from connectors.chat.matrix.errors import MatrixError, TokenError
+from connectors.chat.faults import PlatformError, ShutOutError
 from connectors.chat.matrix.events import relations, without_fallback
 from connectors.chat.matrix.homeserver import Call, path_of
 from connectors.chat.matrix.wire import Json, table, text
@@ -83,7 +83,7 @@ class Quotes:
         """Give what a message says that somebody replied to; None if nobody knows.
 
         Raises:
-            TokenError: the account is not let in.
+            ShutOutError: the account is not let in.
         """
         place = room_id, event_id
         if place not in self._lines:
@@ -91,9 +91,9 @@ class Quotes:
             call = Call(method="GET", path=path, timeout=FETCH_TIMEOUT)
             try:
                 self.learn_event(room_id, await account.ask(call))
-            except TokenError:
+            except ShutOutError:
                 raise
-            except MatrixError:
+            except PlatformError:
                 await trio.lowlevel.checkpoint()
         line = self._lines.get(place)
         if line is None:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
-from connectors.chat.matrix.errors import BusyError, LostError
+from connectors.chat.faults import BusyError, LostError
 from connectors.chat.matrix.patience import patiently
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from connectors.chat.faults import PlatformError
     from connectors.chat.matrix.account import MatrixAccount
-    from connectors.chat.matrix.errors import MatrixError
 
 # Chosen: the restart of a server's worker takes less, and nobody in another room
 # believes for much longer that an answer will come.
@@ -40,7 +40,7 @@ class RoomPatience:
     """
 
     def __init__(
-        self, account: MatrixAccount, note: Callable[[MatrixError], object]
+        self, account: MatrixAccount, note: Callable[[PlatformError], object]
     ) -> None:
         self.note = note
         self._account = account
@@ -59,7 +59,7 @@ class RoomPatience:
             BusyError: given up, for now.
             LostError: given up, for now.
             RefusedError: asking again cannot help.
-            TokenError: the account is not let in.
+            ShutOutError: the account is not let in.
         """
         while True:
             if room_id not in self._stuck:

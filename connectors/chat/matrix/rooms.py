@@ -35,7 +35,7 @@ class Rooms:
             RefusedError: this account is not there.
             BusyError: not now.
             LostError: no whole answer came.
-            TokenError: the account is not let in.
+            ShutOutError: the account is not let in.
         """
         room = self._rooms.get(room_id)
         if room is None:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from actors.errors import (
     DeliveryBusyError,
     DeliveryRefusedError,
-    DeliveryUnknownError,
 )
-from connectors.chat.matrix.errors import (
-    BusyError,
-    LostError,
-    RefusedError,
-    TokenError,
-)
+from connectors.chat.faults import RefusedError, translated
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from connectors.chat.matrix.account import MatrixAccount
     from connectors.chat.matrix.room import Room
@@ -28,28 +21,6 @@ SOON = 1.0
 """Seconds until an account that is starting is asked again."""
 
 NOT_THERE = frozenset({"M_FORBIDDEN", "M_NOT_FOUND"})
-
-
-@contextmanager
-def translated() -> Generator[None]:
-    """Translate a homeserver's errors into the domain's.
-
-    Raises:
-        DeliveryBusyError: try again later.
-        DeliveryUnknownError: asked, and nobody knows.
-        DeliveryRefusedError: never try again.
-    """
-    try:
-        yield
-    except BusyError as error:
-        raise DeliveryBusyError(str(error), retry_after=error.retry_after) from error
-    except LostError as error:
-        raise DeliveryUnknownError(str(error)) from error
-    except TokenError as error:
-        # The operator can mend it; what is to be said is kept meanwhile.
-        raise DeliveryBusyError(f"the account is not let in: {error}") from error
-    except RefusedError as error:
-        raise DeliveryRefusedError(str(error)) from error
 
 
 class Speakers:

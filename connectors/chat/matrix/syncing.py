@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from connectors.chat.matrix.arrivals import Arrivals
-from connectors.chat.matrix.errors import (
+from connectors.chat.faults import (
     BusyError,
     LostError,
-    MatrixError,
+    PlatformError,
     RefusedError,
-    TokenError,
+    ShutOutError,
 )
+from connectors.chat.matrix.arrivals import Arrivals
 from connectors.chat.matrix.homeserver import Call, path_of
 from connectors.chat.matrix.invites import REASONS, judge
 from connectors.chat.matrix.patience import patiently
@@ -113,7 +113,7 @@ class Syncing:
                 nursery.start_soon(self._typist.run)
                 try:
                     await self._follow(ingress)
-                except TokenError as error:
+                except ShutOutError as error:
                     account.refused = account.trouble = str(error)
                     self._tell_refused()
                 nursery.cancel_scope.cancel()
@@ -220,14 +220,14 @@ class Syncing:
             partial(self._arrivals.take, room_id, news, since, ingress)
             for room_id, news in batch.joined.items()
         ]
-        refused: list[TokenError] = []
+        refused: list[ShutOutError] = []
         limiter = trio.CapacityLimiter(ROOMS_AT_ONCE)
 
         async def run(job: Callable[[], Awaitable[None]]) -> None:
             async with limiter:
                 try:
                     await job()
-                except TokenError as error:
+                except ShutOutError as error:
                     refused.append(error)
 
         async with trio.open_nursery() as nursery:
@@ -301,9 +301,9 @@ class Syncing:
         )
         try:
             await self._account.ask(call)
-        except TokenError:
+        except ShutOutError:
             raise
-        except MatrixError as error:
+        except PlatformError as error:
             LOG.warning("status not shown", account=self._account.user, why=str(error))
 
     def _heard(self) -> None:
@@ -317,7 +317,7 @@ class Syncing:
         figures.synced(account.agent, self._shared.clock.wall())
         figures.show(account.agent, is_up=True)
 
-    def _note(self, error: MatrixError) -> None:
+    def _note(self, error: PlatformError) -> None:
         """Take note of trouble; the log has a line for the first of a row."""
         account = self._account
         if not self._was_away:

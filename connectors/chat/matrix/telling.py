@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from connectors.chat.faults import PlatformError, ShutOutError
 from connectors.chat.matrix import content
-from connectors.chat.matrix.errors import MatrixError, TokenError
 from connectors.chat.matrix.homeserver import Call, path_of
 from runtime.logs import EventLog
 
@@ -19,7 +19,7 @@ async def tell(room_id: str, words: str, key: str, account: MatrixAccount) -> No
     """Say a notice; said twice under one key it is seen once.
 
     Raises:
-        TokenError: the account is not let in.
+        ShutOutError: the account is not let in.
     """
     txn = content.transaction(key)
     call = Call(
@@ -30,7 +30,7 @@ async def tell(room_id: str, words: str, key: str, account: MatrixAccount) -> No
     )
     try:
         await account.ask(call)
-    except TokenError:
+    except ShutOutError:
         raise
-    except MatrixError as error:
+    except PlatformError as error:
         LOG.warning("notice not said", room=room_id, notice=words, why=str(error))

@@ -16,6 +16,7 @@ import trio
 from actors.deliveries import Abilities
 from actors.delivering import spoken
 from actors.errors import DeliveryBusyError
+from connectors.chat.faults import translated
 from connectors.chat.limits import takes_files
 from connectors.chat.matrix import content
 from connectors.chat.matrix.account import MatrixAccount
@@ -26,7 +27,7 @@ from connectors.chat.matrix.presence import MatrixPresence, send
 from connectors.chat.matrix.quotes import Quotes
 from connectors.chat.matrix.rooms import Rooms
 from connectors.chat.matrix.shared import Shared
-from connectors.chat.matrix.speaking import Speakers, prefixed, translated
+from connectors.chat.matrix.speaking import Speakers, prefixed
 from connectors.chat.matrix.syncing import Syncing
 from connectors.chat.matrix.typist import TYPING_FOR, Typist
 from connectors.chat.matrix.uploads import Uploads

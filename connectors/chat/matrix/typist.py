@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from connectors.chat.faults import PlatformError
 from connectors.chat.limits import LIMITS
-from connectors.chat.matrix.errors import MatrixError
 from connectors.chat.matrix.homeserver import Call, path_of
 from runtime.logs import EventLog
 
@@ -81,6 +81,6 @@ class Typist:
         )
         try:
             await self._account.ask(call)
-        except MatrixError as error:
+        except PlatformError as error:
             # It ends by itself, and nobody waits for it.
             LOG.info("typing not shown", account=self._account.user, why=str(error))

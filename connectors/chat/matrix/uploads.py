@@ -10,7 +10,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from connectors.blobs import bytes_of, seconds_for
-from connectors.chat.matrix.errors import LostError
+from connectors.chat.faults import LostError
 from connectors.chat.matrix.homeserver import Body, Call
 from connectors.chat.matrix.wire import text
 
@@ -42,7 +42,7 @@ class Uploads:
 
         Raises:
             DeliveryRefusedError: its bytes are gone.
-            MatrixError: as `Homeserver.ask`.
+            PlatformError: as `Homeserver.ask`.
         """
         key = (account.user, file.digest, file.name)
         if key in self._known:

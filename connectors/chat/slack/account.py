@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import trio
 
 from connectors.blobs import seconds_for
+from connectors.chat.faults import BusyError, LostError, ShutOutError
 from connectors.chat.matrix.wire import Json, text
-from connectors.chat.slack.errors import BusyError, LostError, TokenError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,21 +68,21 @@ class SlackAccount:
         """Be let in, and learn as whom.
 
         Raises:
-            SlackError: it is not, or not now.
+            PlatformError: it is not, or not now.
         """
         who = await self.ask("auth.test")
         user, bot = text(who.get("user_id")), text(who.get("bot_id"))
         if not user:
             raise LostError("Slack does not say whose token it is")
         if not bot:
-            raise TokenError("the token is a person's: bot_token begins with xoxb-")
+            raise ShutOutError("the token is a person's: bot_token begins with xoxb-")
         self.user, self.bot, self.team = user, bot, text(who.get("team_id"))
 
     async def ask(self, method: str, body: Mapping[str, object] | None = None) -> Json:
         """Call a method of the Web API by the app's token.
 
         Raises:
-            SlackError: see `wire.Line.ask`.
+            PlatformError: see `wire.Line.ask`.
         """
         line = self._way()
         with trio.move_on_after(self._timeout):

@@ -51,7 +51,7 @@ class Gap:
         """Fetch the messages, oldest first, as events would have told of them.
 
         Raises:
-            GoneError, RefusedError, TokenError: they cannot be had.
+            GoneError, RefusedError, ShutOutError: they cannot be had.
         """
         cursor = ""
         while len(self._found) < self.most:
@@ -115,7 +115,7 @@ async def channels_of(ask: Ask) -> list[str]:
     """List the channels, groups and direct chats that an app is in.
 
     Raises:
-        GoneError, RefusedError, TokenError: they cannot be had.
+        GoneError, RefusedError, ShutOutError: they cannot be had.
     """
     found: list[str] = []
     body: Json = {

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from connectors.chat.faults import RefusedError, ShutOutError
 from connectors.chat.slack.backfill import Gap, channels_of
-from connectors.chat.slack.errors import RefusedError, TokenError
 from connectors.chat.slack.moments import after
 from connectors.chat.slack.patience import patiently
 from runtime.logs import EventLog
@@ -16,10 +16,10 @@ from runtime.logs import EventLog
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from connectors.chat.faults import PlatformError
     from connectors.chat.matrix.wire import Json
     from connectors.chat.slack.account import SlackAccount
     from connectors.chat.slack.arrivals import Arrivals
-    from connectors.chat.slack.errors import SlackError
     from connectors.chat.slack.moments import Mark
     from connectors.chat.slack.shared import Shared
 
@@ -43,7 +43,7 @@ class CatchingUp:
         shared: Shared,
         mark: Mark,
         arrivals: Arrivals,
-        note: Callable[[SlackError], object],
+        note: Callable[[PlatformError], object],
     ) -> None:
         self._account = account
         self._shared = shared
@@ -70,7 +70,7 @@ class CatchingUp:
             try:
                 if await self._fill_all(self._mark.ts):
                     self._give_up(left)
-            except (RefusedError, TokenError) as error:
+            except (RefusedError, ShutOutError) as error:
                 LOG.warning(
                     "what was missed is not known",
                     account=self._account.agent,
@@ -128,6 +128,6 @@ class CatchingUp:
             partial(self._account.ask, method, body), self._note_waiting
         )
 
-    def _note_waiting(self, error: SlackError) -> None:
+    def _note_waiting(self, error: PlatformError) -> None:
         """Take note that a question waits; whether Slack is heard, others know."""
         LOG.debug("history waits", account=self._account.agent, why=str(error))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.messages import Attachment
-from connectors.chat.slack.errors import BusyError, LostError, SlackError
+from connectors.chat.faults import BusyError, LostError, PlatformError
 from connectors.chat.waits import Waits
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ async def fetch_file(
         return None, f"it is above {most} bytes"
     try:
         content, media_type = await _fetch(file.url, account, most)
-    except SlackError as error:
+    except PlatformError as error:
         return None, str(error)
     if media_type == "text/html" and file.media_type != "text/html":
         # Why: without the scope, Slack answers with the page of its login.

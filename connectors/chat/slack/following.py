@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from connectors.chat.faults import BusyError, RefusedError, ShutOutError
 from connectors.chat.slack.arrivals import Arrivals
 from connectors.chat.slack.calls import Calls
 from connectors.chat.slack.catching_up import CatchingUp
-from connectors.chat.slack.errors import BusyError, RefusedError, TokenError
 from connectors.chat.slack.moments import Mark, at
 from connectors.chat.slack.patience import patiently
 from connectors.chat.slack.sockets import Sockets
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
 
     from actors.transport import Ingress
+    from connectors.chat.faults import PlatformError
     from connectors.chat.slack.account import SlackAccount
-    from connectors.chat.slack.errors import SlackError
     from connectors.chat.slack.shared import Shared
     from connectors.chat.slack.typist import Typist
 
@@ -54,7 +54,7 @@ class Following:
         """Follow the app until cancelled, or until it is not let in.
 
         Raises:
-            SlackError: the way to Slack has ended; begin anew.
+            PlatformError: the way to Slack has ended; begin anew.
         """
         account = self._account
         with self._opened():
@@ -63,7 +63,7 @@ class Following:
                 nursery.start_soon(self._typist.run)
                 try:
                     await self._follow(ingress, nursery)
-                except TokenError as error:
+                except ShutOutError as error:
                     account.refused = account.trouble = str(error)
                     self._tell_refused()
                 nursery.cancel_scope.cancel()
@@ -177,7 +177,7 @@ class Following:
         figures.heard(account.agent, self._shared.clock.wall())
         figures.show(account.agent, is_up=True)
 
-    def note(self, error: SlackError) -> None:
+    def note(self, error: PlatformError) -> None:
         """Take note of trouble; the log has a line for the first of a row."""
         account = self._account
         account.introduced.set()

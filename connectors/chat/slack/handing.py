@@ -13,8 +13,8 @@ import msgspec
 from actors.messages import Address, Inbound, Quoted
 from connectors.chat.buttons import UNKNOWN
 from connectors.chat.entrance import Entrance
+from connectors.chat.faults import PlatformError
 from connectors.chat.slack.content import mrkdwn, quiet
-from connectors.chat.slack.errors import SlackError
 from connectors.chat.slack.files import fetch_file
 from connectors.chat.slack.moments import is_ts, message_id
 from connectors.chat.slack.words import named, plain
@@ -65,7 +65,7 @@ class Handing:
             said["thread_ts"] = place.thread
         try:
             await self._account.ask("chat.postMessage", said)
-        except SlackError as error:
+        except PlatformError as error:
             LOG.warning("notice not said", channel=place.chat, why=str(error))
 
     async def decline(self, channel: str, user: str) -> None:
@@ -73,7 +73,7 @@ class Handing:
         said = {"channel": channel, "user": user, "text": UNKNOWN}
         try:
             await self._account.ask("chat.postEphemeral", said)
-        except SlackError as error:
+        except PlatformError as error:
             LOG.warning("notice not said", channel=channel, why=str(error))
 
     async def _bare(self, spoken: Spoken) -> Inbound:

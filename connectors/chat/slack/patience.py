@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
-from connectors.chat.slack.errors import BusyError, GoneError, LostError
+from connectors.chat.faults import BusyError, LostError
+from connectors.chat.slack.errors import GoneError
 from connectors.chat.waits import Waits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from connectors.chat.slack.errors import SlackError
+    from connectors.chat.faults import PlatformError
 
 T = TypeVar("T")
 
 
 async def patiently(
-    ask: Callable[[], Awaitable[T]], note: Callable[[SlackError], object]
+    ask: Callable[[], Awaitable[T]], note: Callable[[PlatformError], object]
 ) -> T:
     """Ask until there is an answer; for what can be asked twice without harm.
 
@@ -29,7 +30,7 @@ async def patiently(
     Raises:
         GoneError: the way to Slack has ended.
         RefusedError: asking again cannot help.
-        TokenError: the app is not let in.
+        ShutOutError: the app is not let in.
     """
     waits = Waits()
     while True:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
+from connectors.chat.faults import PlatformError
 from connectors.chat.matrix.wire import Json, table, text
-from connectors.chat.slack.errors import SlackError
 from connectors.chat.slack.events import one_line
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class People:
     async def _look_up(self, user: str, account: SlackAccount) -> Person:
         found: Json = {}
         with trio.move_on_after(WITHIN):
-            with suppress(SlackError):
+            with suppress(PlatformError):
                 answer = await account.ask("users.info", {"user": user})
                 found = table(answer.get("user"))
         return read_person(found)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.errors import DeliveryRefusedError
+from connectors.chat.faults import RefusedError, translated
 from connectors.chat.slack.content import mrkdwn
 from connectors.chat.slack.emoji import name_of
-from connectors.chat.slack.errors import RefusedError
 from connectors.chat.slack.moments import taken_apart
-from connectors.chat.slack.speaking import prefixed, translated
+from connectors.chat.slack.speaking import prefixed
 
 if TYPE_CHECKING:
     from actors.deliveries import Edit, Reaction
@@ -79,7 +79,7 @@ async def sign(
 
     Raises:
         DeliveryRefusedError: it has no name at Slack.
-        SlackError: it was not done.
+        PlatformError: it was not done.
     """
     name = name_of(wanted)
     if not name:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from connectors.bridge import Bridge
+from connectors.chat.faults import PlatformError
 from connectors.chat.matrix.wire import text
 from connectors.chat.slack.account import SlackAccount
-from connectors.chat.slack.errors import SlackError
 from connectors.chat.slack.sdk import SdkWire
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ async def ask(agent: str, config: SlackAccountConfig, line: Line) -> list[Found]
     account.use(line)
     try:
         who = await account.ask("auth.test")
-    except SlackError as error:
+    except PlatformError as error:
         cure = "install the app again and copy its Bot User OAuth Token"
         return [Found("wrong", f"bot_token: {error}", cure)]
     place = text(who.get("team")) or text(who.get("team_id"))
@@ -98,7 +98,7 @@ async def socket_mode(account: SlackAccount) -> Found:
     """Ask whether a connection could be opened; opens none."""
     try:
         await account.ask_as_app("apps.connections.open")
-    except SlackError as error:
+    except PlatformError as error:
         cure = (
             "switch Socket Mode on, and make an App-Level Token with connections:write"
         )

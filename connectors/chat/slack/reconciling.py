@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from connectors.chat.faults import BusyError
 from connectors.chat.matrix.wire import Json, tables, text
 from connectors.chat.slack.backfill import next_cursor
 from connectors.chat.slack.content import delivery_id
-from connectors.chat.slack.errors import BusyError
 from connectors.chat.slack.moments import at, is_ts, made_at, message_id
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ async def find(
 
     Raises:
         BusyError: so much was said since that nobody knows yet.
-        SlackError: it cannot be looked for.
+        PlatformError: it cannot be looked for.
     """
     channel, thread = delivery.address.chat, delivery.address.thread
     made = made_at(delivery.id)

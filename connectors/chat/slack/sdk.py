@@ -22,15 +22,9 @@ import trio
 from slack_sdk.errors import SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
+from connectors.chat.faults import BusyError, LostError, RefusedError, ShutOutError
 from connectors.chat.matrix.wire import Json, decode, table, text
-from connectors.chat.slack.errors import (
-    BusyError,
-    GoneError,
-    LostError,
-    RefusedError,
-    TokenError,
-    read_error,
-)
+from connectors.chat.slack.errors import GoneError, read_error
 from connectors.crossing import BridgeError
 
 if TYPE_CHECKING:
@@ -291,7 +285,7 @@ def form(body: Json) -> dict[str, str]:
 
 def refusal(
     error: SlackClientError,
-) -> BusyError | LostError | RefusedError | TokenError:
+) -> BusyError | LostError | RefusedError | ShutOutError:
     """Say what an error of slack_sdk means."""
     answer = cast("object", getattr(error, "response", None))
     # Which of the two it is depends on how far slack_sdk came with reading it.
@@ -301,7 +295,7 @@ def refusal(
     lowered = {name.lower(): str(each) for name, each in headers.items()}
     said = table(cast("object", getattr(answer, "data", None)))
     found = read_error(code, lowered, said)
-    return cast("BusyError | LostError | RefusedError | TokenError", found)
+    return cast("BusyError | LostError | RefusedError | ShutOutError", found)
 
 
 def told(error: Exception) -> str:

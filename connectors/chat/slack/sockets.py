@@ -12,14 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
+from connectors.chat.faults import BusyError, LostError, PlatformError, RefusedError
 from connectors.chat.matrix.wire import Json, table, text
-from connectors.chat.slack.errors import (
-    BusyError,
-    GoneError,
-    LostError,
-    RefusedError,
-    SlackError,
-)
+from connectors.chat.slack.errors import GoneError
 from connectors.chat.slack.patience import patiently
 from connectors.chat.waits import LONGEST_WAIT, Waits
 from runtime.logs import EventLog
@@ -48,7 +43,7 @@ class Health(Protocol):
         """Learn that it hears Slack."""
         ...
 
-    def note(self, error: SlackError) -> None:
+    def note(self, error: PlatformError) -> None:
         """Learn of trouble."""
         ...
 
@@ -66,7 +61,7 @@ class Ending:
         self.is_asked = False
         """Whether Slack asked for another one; nothing is lost then."""
 
-        self.error: SlackError | None = None
+        self.error: PlatformError | None = None
 
 
 class Sockets:
@@ -100,7 +95,7 @@ class Sockets:
 
         Raises:
             GoneError: the way to Slack has ended.
-            TokenError: the app is not let in.
+            ShutOutError: the app is not let in.
         """
         waits = Waits()
         while True:
@@ -137,7 +132,7 @@ class Sockets:
             with trio.CancelScope() as scope:
                 scope.deadline = trio.current_time() + HELLO_WITHIN
                 await self._take_all(connection, ending, scope)
-        except SlackError as error:
+        except PlatformError as error:
             ending.error = error
         finally:
             ending.is_near.set()

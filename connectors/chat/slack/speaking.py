@@ -2,51 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from actors.errors import (
     DeliveryBusyError,
-    DeliveryRefusedError,
-    DeliveryUnknownError,
-)
-from connectors.chat.slack.errors import (
-    BusyError,
-    LostError,
-    RefusedError,
-    TokenError,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Mapping
 
     from connectors.chat.slack.account import SlackAccount
     from connectors.chat.slack.rooms import Rooms
 
 SOON = 1.0
 """Seconds until an app that is starting is asked again."""
-
-
-@contextmanager
-def translated() -> Generator[None]:
-    """Translate Slack's errors into the domain's.
-
-    Raises:
-        DeliveryBusyError: try again later.
-        DeliveryUnknownError: asked, and nobody knows.
-        DeliveryRefusedError: never try again.
-    """
-    try:
-        yield
-    except BusyError as error:
-        raise DeliveryBusyError(str(error), retry_after=error.retry_after) from error
-    except LostError as error:
-        raise DeliveryUnknownError(str(error)) from error
-    except TokenError as error:
-        # The operator can mend it; what is to be said is kept meanwhile.
-        raise DeliveryBusyError(f"the app is not let in: {error}") from error
-    except RefusedError as error:
-        raise DeliveryRefusedError(str(error)) from error
 
 
 class Speakers:

@@ -15,13 +15,13 @@ import trio
 
 from actors.deliveries import Abilities
 from actors.errors import DeliveryBusyError, DeliveryUnknownError
+from connectors.chat.faults import LostError, translated
 from connectors.chat.limits import LIMITS, takes_files
 from connectors.chat.matrix.wire import text
 from connectors.chat.seen import Seen
 from connectors.chat.slack import reconciling
 from connectors.chat.slack.account import SlackAccount
 from connectors.chat.slack.content import message
-from connectors.chat.slack.errors import LostError
 from connectors.chat.slack.figures import SlackFigures
 from connectors.chat.slack.following import Following
 from connectors.chat.slack.moments import is_ts, message_id
@@ -29,7 +29,7 @@ from connectors.chat.slack.people import People
 from connectors.chat.slack.presence import SlackPresence
 from connectors.chat.slack.rooms import Rooms
 from connectors.chat.slack.shared import Shared
-from connectors.chat.slack.speaking import Speakers, prefixed, translated
+from connectors.chat.slack.speaking import Speakers, prefixed
 from connectors.chat.slack.typist import TYPING_FOR, Typist
 from connectors.chat.slack.uploads import Uploads
 from runtime.logs import EventLog

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from connectors.chat.slack.errors import RefusedError, SlackError
+from connectors.chat.faults import PlatformError, RefusedError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Typist:
         except RefusedError as error:
             LOG.debug("status not shown", account=self._account.agent, why=str(error))
             self._rests_until = trio.current_time() + REST
-        except SlackError as error:
+        except PlatformError as error:
             LOG.debug("status not shown", account=self._account.agent, why=str(error))
         else:
             if is_typing and len(self._shown) < MOST_THREADS:

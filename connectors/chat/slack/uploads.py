@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 import trio
 
 from connectors.blobs import bytes_of
+from connectors.chat.faults import BusyError, LostError, PlatformError
 from connectors.chat.matrix.wire import Json, table, tables, text
 from connectors.chat.slack import reconciling
 from connectors.chat.slack.content import shared
-from connectors.chat.slack.errors import BusyError, LostError, SlackError
 from connectors.chat.slack.moments import is_ts, message_id
 from runtime.logs import EventLog
 
@@ -77,7 +77,7 @@ class Uploads:
 
         Raises:
             DeliveryRefusedError: its bytes are gone.
-            SlackError: `LostError` only if it may have been shared.
+            PlatformError: `LostError` only if it may have been shared.
         """
         path = bytes_of(self._blobs, file)
         try:
@@ -105,7 +105,7 @@ class Uploads:
 
         Raises:
             BusyError: it is not there, and may still come.
-            SlackError: it cannot be looked for.
+            PlatformError: it cannot be looked for.
         """
         is_it = partial(brings, delivery, account, others)
         found = await reconciling.find(delivery, account, is_it)
@@ -131,7 +131,7 @@ async def bring(file: SentFile, path: Path, account: SlackAccount) -> str:
     """Bring a file's bytes to Slack, where nobody sees them yet; gives its id there.
 
     Raises:
-        SlackError: it is not there.
+        PlatformError: it is not there.
     """
     asked = {"filename": file.name, "length": file.size}
     answer = await account.ask("files.getUploadURLExternal", asked)
@@ -148,7 +148,7 @@ async def moment(file: str, channel: str, account: SlackAccount) -> str:
         await trio.sleep(wait)
         try:
             answer = await account.ask("files.info", {"file": file})
-        except SlackError as error:
+        except PlatformError as error:
             LOG.warning("message of a file not known", file=file, why=str(error))
             return ""
         shares = table(table(answer.get("file")).get("shares"))

@@ -50,7 +50,7 @@ class Line(Protocol):
             body: its arguments.
 
         Raises:
-            SlackError: as `errors.read_error` says.
+            PlatformError: as `errors.read_error` says.
         """
         ...
 
@@ -58,8 +58,8 @@ class Line(Protocol):
         """Fetch a file and its type.
 
         Raises:
-            SlackError: it cannot be had; `RefusedError` with the code `too_much` if it
-                has more bytes than `most`.
+            PlatformError: it cannot be had; a `RefusedError` of code `too_much` if
+                it has more bytes than `most`.
         """
         ...
 
@@ -72,7 +72,7 @@ class Line(Protocol):
             within: seconds it may take.
 
         Raises:
-            SlackError: they are not there, or nobody knows; `RefusedError` with the
+            PlatformError: they are not there, or nobody knows; `RefusedError` with the
                 code `too_much` if they are too many.
         """
         ...
@@ -81,7 +81,7 @@ class Line(Protocol):
         """Open a connection of Socket Mode.
 
         Raises:
-            SlackError: it cannot be opened.
+            PlatformError: it cannot be opened.
         """
         ...
 
@@ -93,6 +93,6 @@ class Wire(Protocol):
         """Open one until the block ends.
 
         Raises:
-            SlackError: it cannot be opened now.
+            PlatformError: it cannot be opened now.
         """
         ...

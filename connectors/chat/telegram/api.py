@@ -15,14 +15,9 @@ import httpx
 import msgspec
 import trio
 
+from connectors.chat.faults import BusyError, LostError, PlatformError, RefusedError
 from connectors.chat.telegram.carrier import TokenCarrier
-from connectors.chat.telegram.errors import (
-    BusyError,
-    LostError,
-    RefusedError,
-    TelegramError,
-    error_of,
-)
+from connectors.chat.telegram.errors import error_of
 from connectors.chat.telegram.wire import Answer, whole
 
 if TYPE_CHECKING:
@@ -120,7 +115,7 @@ class BotApi:
             BusyError: it cannot be reached, or not now.
             LostError: it was asked, and no whole answer came.
             RefusedError: it will never do this.
-            TokenError: the token is not taken.
+            ShutOutError: the token is not taken.
         """
         answer = decoded(await self.ask_raw(call), Answer[kind])  # type: ignore[valid-type]
         if answer.result is None:
@@ -137,7 +132,7 @@ class BotApi:
             if call.may_repeat:
                 raise BusyError(f"{call.method}: {error}") from error
             raise LostError(f"{call.method}: {error}") from error
-        except TelegramError as error:
+        except PlatformError as error:
             raise type(error)(f"{call.method}: {error}") from error
         except OSError as error:  # httpx has its own for the network's
             text = f"{call.method}: the file cannot be read now: {error.strerror}"
@@ -161,7 +156,7 @@ class BotApi:
             extensions=limits,
         )
 
-    def _refusal(self, call: Call, status: int, body: bytes) -> TelegramError:
+    def _refusal(self, call: Call, status: int, body: bytes) -> PlatformError:
         try:
             said = decoded(body, Answer[msgspec.Raw])
         except LostError:

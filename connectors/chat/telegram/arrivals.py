@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
-from connectors.chat.telegram.errors import TokenError
+from connectors.chat.faults import ShutOutError
 from connectors.chat.telegram.handing import Handing
 from connectors.chat.telegram.names import MessageName
 from connectors.chat.telegram.updates import (
@@ -60,13 +60,13 @@ class Arrivals:
         """Bring in a batch; comes back when all of it was accepted.
 
         Raises:
-            TokenError: the bot is not let in.
+            ShutOutError: the bot is not let in.
         """
         by_chat = self._by_chat(updates)
         # First, as it decides how the chats are called that all else is from.
         for move in by_chat.pop(MOVES, ()):
             await self._take(move, ingress)
-        refused: list[TokenError] = []
+        refused: list[ShutOutError] = []
         limiter = trio.CapacityLimiter(CHATS_AT_ONCE)
 
         async def run(events: Sequence[Event]) -> None:
@@ -74,7 +74,7 @@ class Arrivals:
                 try:
                     for event in events:
                         await self._take(event, ingress)
-                except TokenError as error:
+                except ShutOutError as error:
                     refused.append(error)
 
         async with trio.open_nursery() as nursery:

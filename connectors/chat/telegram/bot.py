@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
+from connectors.chat.faults import BusyError, RefusedError, ShutOutError
 from connectors.chat.telegram.api import BotApi, Call
-from connectors.chat.telegram.errors import BusyError, RefusedError, TokenError
 from connectors.chat.telegram.wire import User
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Bot:
         """Be let in, and learn its name.
 
         Raises:
-            TokenError: it is not let in.
+            ShutOutError: it is not let in.
             BusyError: not now, or there is no Bot API at this address.
         """
         call = Call(method="getMe", timeout=self.timeout)
@@ -74,7 +74,7 @@ class Bot:
         except RefusedError as error:
             raise BusyError(f"this is no Bot API: {error}") from error
         if user.id != self.id:
-            raise TokenError(f"the token belongs to bot {user.id}, not to {self.id}")
+            raise ShutOutError(f"the token belongs to bot {user.id}, not to {self.id}")
         self.user = user
         self.api.is_known = True
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from connectors.chat.faults import PlatformError, RefusedError, ShutOutError
 from connectors.chat.telegram.api import Call
-from connectors.chat.telegram.errors import RefusedError, TelegramError, TokenError
 from connectors.chat.telegram.wire import ChatMember
 from runtime.logs import EventLog
 
@@ -87,9 +87,9 @@ class Crowds:
         now = trio.current_time()
         try:
             found = (await bot.ask(call, ChatMember)).is_in, now + PRESENT_FOR
-        except (RefusedError, TokenError):
+        except (RefusedError, ShutOutError):
             found = False, now + PRESENT_FOR
-        except TelegramError as error:
+        except PlatformError as error:
             LOG.info("group not looked at", chat=chat, bot=bot.agent, why=str(error))
             found = crowd.bots.get(bot.agent, (False, 0.0))[0], now + AGAIN_AFTER
         crowd.bots[bot.agent] = found
@@ -106,7 +106,7 @@ class Crowds:
             )
             try:
                 found = await bot.ask(call, tuple[ChatMember, ...])
-            except TelegramError as error:
+            except PlatformError as error:
                 LOG.info("admins not known", chat=chat, why=str(error))
                 crowd.admins = frozenset()
             else:

@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from actors.messages import Attachment
+from connectors.chat.faults import PlatformError, RefusedError, ShutOutError
 from connectors.chat.telegram.api import Call
-from connectors.chat.telegram.errors import RefusedError, TelegramError, TokenError
 from connectors.chat.telegram.patience import patiently
 from connectors.chat.telegram.wire import FilePath
 
@@ -33,7 +33,7 @@ async def fetch_file(file: Sent, bot: Bot, most: int) -> tuple[Attachment | None
         The attachment, or why there is none.
 
     Raises:
-        TokenError: the bot is not let in.
+        ShutOutError: the bot is not let in.
     """
     too_much = f"it is above {most} bytes"
     if file.size > most:
@@ -42,9 +42,9 @@ async def fetch_file(file: Sent, bot: Bot, most: int) -> tuple[Attachment | None
         content = await patiently(
             partial(_fetch, file, bot, most), lambda _: None, TRIED_WITHIN
         )
-    except TokenError:
+    except ShutOutError:
         raise
-    except TelegramError as error:
+    except PlatformError as error:
         is_large = isinstance(error, RefusedError) and error.says("too big", "above")
         return None, too_much if is_large else str(error)
     return (

@@ -13,9 +13,9 @@ import msgspec
 from actors.messages import Address, Inbound, Quoted
 from connectors.chat.buttons import UNKNOWN, command_of
 from connectors.chat.entrance import Entrance
+from connectors.chat.faults import PlatformError, ShutOutError
 from connectors.chat.telegram import content
 from connectors.chat.telegram.api import Call
-from connectors.chat.telegram.errors import TelegramError, TokenError
 from connectors.chat.telegram.files import fetch_file
 from connectors.chat.telegram.names import ChatName, MessageName
 from runtime.logs import EventLog
@@ -61,7 +61,7 @@ class Handing:
             ingress: where it is handed in.
 
         Raises:
-            TokenError: the bot is not let in.
+            ShutOutError: the bot is not let in.
         """
         inbound = await self._bare(spoken, chat, name)
         await self._messages.hand_in(inbound, ingress, partial(self._filled, spoken))
@@ -72,7 +72,7 @@ class Handing:
         Whoever presses it has the rights of whoever writes the command.
 
         Raises:
-            TokenError: the bot is not let in.
+            ShutOutError: the bot is not let in.
         """
         command = command_of(pressed.says)
         if not (pressed.chat and command):
@@ -104,9 +104,9 @@ class Handing:
     async def _try(self, call: Call, chat: int = 0) -> None:
         try:
             await self._bot.do(call, chat)
-        except TokenError:
+        except ShutOutError:
             raise
-        except TelegramError as error:
+        except PlatformError as error:
             LOG.warning("notice not said", bot=self._bot.agent, why=str(error))
 
     async def _bare(self, spoken: Spoken, chat: int, name: MessageName) -> Inbound:

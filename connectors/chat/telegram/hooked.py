@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from connectors.chat.faults import BusyError, RefusedError
 from connectors.chat.telegram.api import Call
-from connectors.chat.telegram.errors import BusyError, ConflictError, RefusedError
+from connectors.chat.telegram.errors import ConflictError
 from connectors.chat.telegram.patience import patiently
 from connectors.chat.telegram.polling import KINDS
 from connectors.chat.telegram.wire import WebhookState
@@ -63,7 +64,7 @@ class Hooked:
         """Look after it until cancelled.
 
         Raises:
-            TokenError: the bot is not let in.
+            ShutOutError: the bot is not let in.
         """
         await patiently(self._put, self._liveness.note)
         LOG.info("webhook set", bot=self._bot.agent, url=self._url)
@@ -120,7 +121,7 @@ async def take_away(bot: Bot, liveness: Liveness) -> None:
     """Take a webhook away, because with one there is no asking; nothing is dropped.
 
     Raises:
-        TokenError: the bot is not let in.
+        ShutOutError: the bot is not let in.
         RefusedError: this is no Bot API.
     """
     found = await patiently(partial(known_webhook, bot), liveness.note)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from connectors.chat.faults import RefusedError, ShutOutError
 from connectors.chat.telegram.arrivals import Arrivals
-from connectors.chat.telegram.errors import ConflictError, RefusedError, TokenError
+from connectors.chat.telegram.errors import ConflictError
 from connectors.chat.telegram.hooked import Hooked, address_of, take_away
 from connectors.chat.telegram.lease import leased
 from connectors.chat.telegram.liveness import Liveness
@@ -67,7 +68,7 @@ class BotListener:
                 nursery.start_soon(self._typist.run)
                 try:
                     await self._hear(ingress)
-                except TokenError as error:
+                except ShutOutError as error:
                     self._bot.refused = str(error)
                     self._tell_refused()
                 nursery.cancel_scope.cancel()
@@ -155,7 +156,7 @@ class BotListener:
         with trio.move_on_after(self.taken_within):
             try:
                 await self._arrivals.take([update], ingress)
-            except TokenError as error:
+            except ShutOutError as error:
                 LOG.warning("update waits", bot=self._bot.agent, why=str(error))
                 return False
             self._liveness.heard()

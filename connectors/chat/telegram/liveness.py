@@ -8,8 +8,8 @@ from connectors.chat.telegram.errors import ConflictError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
+    from connectors.chat.faults import PlatformError
     from connectors.chat.telegram.bot import Bot
-    from connectors.chat.telegram.errors import TelegramError
     from connectors.chat.telegram.shared import Shared
 
 LOG = EventLog("telegram")
@@ -41,7 +41,7 @@ class Liveness:
         figures.polled(bot.agent, self._clock.wall())
         figures.show(bot.agent, is_up=True)
 
-    def note(self, error: TelegramError) -> None:
+    def note(self, error: PlatformError) -> None:
         """Note trouble; the log has a line for the first of a row."""
         bot = self._bot
         if isinstance(error, ConflictError):

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
-from connectors.chat.telegram.errors import BusyError, LostError
+from connectors.chat.faults import BusyError, LostError
 from connectors.chat.waits import Waits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from connectors.chat.telegram.errors import TelegramError
+    from connectors.chat.faults import PlatformError
 
 T = TypeVar("T")
 
 
 async def patiently(
     ask: Callable[[], Awaitable[T]],
-    note: Callable[[TelegramError], object],
+    note: Callable[[PlatformError], object],
     within: float | None = None,
 ) -> T:
     """Ask until there is an answer.
@@ -33,7 +33,7 @@ async def patiently(
         BusyError: not within that time.
         LostError: not within that time.
         RefusedError: asking again cannot help.
-        TokenError: the bot is not let in.
+        ShutOutError: the bot is not let in.
     """
     waits = Waits()
     until = None if within is None else trio.current_time() + within

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from connectors.chat.faults import BusyError, RefusedError
 from connectors.chat.telegram.api import Call
-from connectors.chat.telegram.errors import BusyError, ConflictError, RefusedError
+from connectors.chat.telegram.errors import ConflictError
 from connectors.chat.telegram.patience import patiently
 from connectors.chat.telegram.wire import read_updates
 from connectors.chat.waits import LONGEST_WAIT
@@ -72,7 +73,7 @@ class Polling:
         """Ask until cancelled.
 
         Raises:
-            TokenError: the bot is not let in.
+            ShutOutError: the bot is not let in.
         """
         offset = await self._bookmark()
         LOG.info("bot listens", bot=self._bot.agent, offset=offset)
@@ -96,7 +97,7 @@ class Polling:
 
         Raises:
             BusyError: not now; ConflictError: somebody else asks, too.
-            TokenError: the bot is not let in.
+            ShutOutError: the bot is not let in.
         """
         # Why not held after trouble: whether it is over is to be known at once.
         hold = 0.0 if self._bot.trouble else self._shared.config.poll_timeout

@@ -5,16 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors.errors import DeliveryRefusedError
+from connectors.chat.faults import RefusedError, translated
 from connectors.chat.telegram import content
 from connectors.chat.telegram.api import Call
-from connectors.chat.telegram.errors import RefusedError
 from connectors.chat.telegram.names import read_message
-from connectors.chat.telegram.speaking import (
-    UNREADABLE,
-    Speakers,
-    prefixed,
-    translated,
-)
+from connectors.chat.telegram.speaking import UNREADABLE, Speakers, prefixed
 
 if TYPE_CHECKING:
     from actors.deliveries import Edit, Reaction

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,26 +10,21 @@ import msgspec
 from actors.errors import (
     DeliveryBusyError,
     DeliveryRefusedError,
-    DeliveryUnknownError,
 )
 from connectors.blobs import seconds_for
+from connectors.chat.faults import (
+    RefusedError,
+)
 from connectors.chat.telegram import content
 from connectors.chat.telegram.api import Call, Upload
-from connectors.chat.telegram.errors import (
-    BusyError,
-    LostError,
-    MovedError,
-    RefusedError,
-    TelegramError,
-    TokenError,
-)
+from connectors.chat.telegram.errors import MovedError
 from connectors.chat.telegram.names import read_chat
 from connectors.chat.telegram.wire import Said
 from runtime.errors import StoreError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from actors.messages import Address, SentFile
@@ -69,28 +63,6 @@ class Target:
 
     topic: int
     is_direct: bool
-
-
-@contextmanager
-def translated() -> Generator[None]:
-    """Translate Telegram's errors into the domain's.
-
-    Raises:
-        DeliveryBusyError: try again later.
-        DeliveryUnknownError: asked, and nobody knows.
-        DeliveryRefusedError: never try again.
-    """
-    try:
-        yield
-    except BusyError as error:
-        raise DeliveryBusyError(str(error), retry_after=error.retry_after) from error
-    except LostError as error:
-        raise DeliveryUnknownError(str(error)) from error
-    except TokenError as error:
-        # The operator can mend it; what is to be said is kept meanwhile.
-        raise DeliveryBusyError(f"the bot is not let in: {error}") from error
-    except TelegramError as error:
-        raise DeliveryRefusedError(str(error)) from error
 
 
 class Speakers:
@@ -176,7 +148,7 @@ class Speakers:
             The chat's id, and the number of the message there.
 
         Raises:
-            TelegramError: as it says.
+            PlatformError: as it says.
         """
         chat = target.chat
         try:

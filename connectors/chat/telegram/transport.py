@@ -17,6 +17,7 @@ import trio
 from actors.deliveries import Abilities
 from actors.errors import DeliveryBusyError, DeliveryError
 from connectors.blobs import bytes_of
+from connectors.chat.faults import translated
 from connectors.chat.limits import LIMITS, takes_files
 from connectors.chat.seen import Seen
 from connectors.chat.telegram import content
@@ -29,7 +30,7 @@ from connectors.chat.telegram.names import MessageName, read_chat, read_message
 from connectors.chat.telegram.presence import TelegramPresence
 from connectors.chat.telegram.prints import Prints
 from connectors.chat.telegram.shared import Shared
-from connectors.chat.telegram.speaking import Speakers, prefixed, translated
+from connectors.chat.telegram.speaking import Speakers, prefixed
 from connectors.chat.telegram.typist import Typist
 from connectors.gates import Gates
 from runtime.logs import EventLog

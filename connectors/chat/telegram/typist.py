@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from connectors.chat.faults import PlatformError
 from connectors.chat.telegram.api import Call
-from connectors.chat.telegram.errors import TelegramError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
@@ -56,6 +56,6 @@ class Typist:
         call = Call(method="sendChatAction", params=params, timeout=TYPING_TIMEOUT)
         try:
             await self._bot.do(call, chat)
-        except TelegramError as error:
+        except PlatformError as error:
             # It ends by itself, and nobody waits for it.
             LOG.info("typing not shown", bot=self._bot.agent, why=str(error))

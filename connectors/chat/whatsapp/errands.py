@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from connectors.chat.whatsapp.errors import GraphError
+from connectors.chat.faults import PlatformError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Errands:
 
         Args:
             what: is told should it fail.
-            run: does it; may raise a `GraphError`.
+            run: does it; may raise a `PlatformError`.
         """
         try:
             self._send.send_nowait((what, run))
@@ -56,7 +56,7 @@ class Errands:
             with trio.move_on_after(TIMEOUT) as scope:
                 try:
                     await run()
-                except GraphError as error:
+                except PlatformError as error:
                     LOG.warning("not done", what=what, why=str(error))
             if scope.cancelled_caught:
                 LOG.warning("not done", what=what, why="it took too long")

@@ -1,11 +1,7 @@
 """What a refusal of the Graph API means; pure.
 
-GraphError
-├── BusyError      not carried out, or safe to ask again; may know after how long
-├── LostError      asked, and nobody knows whether it was carried out
-├── AccountError   the account cannot be used until its operator has mended it
-└── RefusedError   asking again cannot help
-    └── WindowError   this person has not written for 24 hours
+The kinds are those of `connectors/chat/faults.py`, and two finer ones of
+`RefusedError`: `WindowError` and `MissingError`.
 
 Source: Meta, "Cloud API, error codes".
 """
@@ -14,16 +10,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from connectors.chat.faults import (
+    LONGEST_QUOTE,
+    BusyError,
+    LostError,
+    PlatformError,
+    RefusedError,
+    ShutOutError,
+    wait_asked,
+)
 from connectors.chat.matrix.wire import Json, decode, table, text, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-LONGEST_QUOTE = 200
-"""Characters of Meta's own words that are told."""
-
-LONGEST_ASKED = 3600.0
-"""Seconds of waiting that are granted at most."""
 
 PAIR_WAIT = 6.0
 """Seconds after which one person can be written to again (131056)."""
@@ -89,56 +88,12 @@ REFUSED: dict[int, str] = {
 UNAUTHORIZED, TOO_MANY, SERVER_FAULT = 401, 429, 500
 
 
-class GraphError(Exception):
-    """The Graph API did not do what it was asked.
-
-    Args:
-        text: what happened.
-        code: Meta's number for it; 0 if it has none.
-        subcode: what narrows that down; 0 if nothing does.
-    """
-
-    def __init__(self, text: str, code: int = 0, subcode: int = 0) -> None:
-        super().__init__(text)
-        self.code = code
-        self.subcode = subcode
-
-
-class BusyError(GraphError):
-    """It could not be reached, or has too much to do.
-
-    Args:
-        text: what happened.
-        code: Meta's number for it.
-        retry_after: seconds until it may go, or None.
-    """
-
-    def __init__(
-        self, text: str, code: int = 0, *, retry_after: float | None = None
-    ) -> None:
-        super().__init__(text, code)
-        self.retry_after = retry_after
-
-
-class LostError(GraphError):
-    """It was asked, and its answer got lost."""
-
-
-class AccountError(GraphError):
-    """The account cannot be used as it is; its operator can mend that."""
-
-
-class RefusedError(GraphError):
-    """It will never do this."""
-
-    @property
-    def is_missing(self) -> bool:
-        """Whether what was asked for is not there, or not to be seen."""
-        return (self.code, self.subcode) == (NO_OBJECT, NO_OBJECT_SUBCODE)
-
-
 class WindowError(RefusedError):
     """This person has not written for 24 hours."""
+
+
+class MissingError(RefusedError):
+    """What was asked for is not there, or not to be seen."""
 
 
 def explained(code: int) -> str:
@@ -150,7 +105,7 @@ def explained(code: int) -> str:
     return ACCOUNT.get(code) or REFUSED.get(code, "")
 
 
-def read_error(status: int, headers: Mapping[str, str], body: bytes) -> GraphError:
+def read_error(status: int, headers: Mapping[str, str], body: bytes) -> PlatformError:
     """Say what an answer other than 200 means."""
     try:
         said = table(decode(body).get("error"))
@@ -160,17 +115,21 @@ def read_error(status: int, headers: Mapping[str, str], body: bytes) -> GraphErr
     has_code = "code" in said
     told = told_of(said, f"HTTP {status}", code if has_code else None)
     sense = sense_of(status, code if has_code else None)
-    if sense == "busy":
-        asked = BUSY.get(code, (None, ""))[0]
-        wait = wait_asked(headers)
-        return BusyError(told, code, retry_after=asked if wait is None else wait)
-    kinds = {
-        "lost": LostError,
-        "account": AccountError,
-        "refused": RefusedError,
-        "window": WindowError,
-    }
-    return kinds[sense](told, code, subcode)
+    match sense:
+        case "busy":
+            asked = BUSY.get(code, (None, ""))[0]
+            wait = wait_asked(headers)
+            return BusyError(told, asked if wait is None else wait)
+        case "lost":
+            return LostError(told)
+        case "account":
+            return ShutOutError(told)
+        case "window":
+            return WindowError(told, str(code), status)
+        case "refused":
+            is_missing = (code, subcode) == (NO_OBJECT, NO_OBJECT_SUBCODE)
+            kind = MissingError if is_missing else RefusedError
+            return kind(told, str(code) if has_code else "", status)
 
 
 def sense_of(status: int, code: int | None) -> Sense:
@@ -212,10 +171,3 @@ def told_of(said: Json, where: str, code: int | None) -> str:
         ours = "it is not there, or the token may not see it: is the id right?"
     told = ": ".join(part for part in (where, number, words) if part)
     return f"{told} ({ours})" if ours else told
-
-
-def wait_asked(headers: Mapping[str, str]) -> float | None:
-    """Give the seconds that an answer asks to wait; None if it does not say."""
-    seconds = headers.get("retry-after", "")
-    is_number = seconds.isascii() and seconds.isdigit()
-    return min(float(seconds), LONGEST_ASKED) if is_number else None

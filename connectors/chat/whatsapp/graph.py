@@ -15,13 +15,9 @@ import httpx
 import msgspec
 import trio
 
+from connectors.chat.faults import BusyError, LostError, RefusedError
 from connectors.chat.matrix.wire import Json, decode
-from connectors.chat.whatsapp.errors import (
-    BusyError,
-    LostError,
-    RefusedError,
-    read_error,
-)
+from connectors.chat.whatsapp.errors import read_error
 
 if TYPE_CHECKING:
     from runtime.secret import Secret
@@ -118,7 +114,7 @@ class Graph:
         Raises:
             BusyError: it cannot be reached, or not now.
             LostError: it was asked, and no whole answer came.
-            AccountError: the account cannot be used as it is.
+            ShutOutError: the account cannot be used as it is.
             RefusedError: it will never do this.
         """
         body = await self.fetch(call, token)

@@ -16,8 +16,8 @@ import trio
 from actors.errors import ChatError, MessageRefusedError, OverloadedError, StoppingError
 from actors.messages import Address, Attachment, Inbound
 from actors.rules.recent import Recent
+from connectors.chat.faults import BusyError, PlatformError
 from connectors.chat.whatsapp import content
-from connectors.chat.whatsapp.errors import BusyError, GraphError
 from runtime.errors import KernelError, StoreUnavailableError
 from runtime.logs import EventLog
 
@@ -162,7 +162,7 @@ class Handing:
             return msgspec.structs.replace(inbound, quoted=quoted)
         try:
             got = await self._fetch(heard.file, heard.number, until)
-        except GraphError as error:
+        except PlatformError as error:
             self._shared.figures.event(inbound.agent, "media_left_out")
             LOG.warning("file not fetched", message=heard.id, why=str(error))
             note = f"[{heard.file.kind} {heard.file.name or 'without a name'}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from connectors.blobs import seconds_for
+from connectors.chat.faults import BusyError, LostError, RefusedError
 from connectors.chat.matrix.wire import Json, table, tables, text, whole
 from connectors.chat.whatsapp import content
-from connectors.chat.whatsapp.errors import BusyError, LostError, RefusedError
 from connectors.chat.whatsapp.graph import Call, Upload
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Number:
         """Send something; gives its id.
 
         Raises:
-            GraphError: as `Graph.ask`.
+            PlatformError: as `Graph.ask`.
         """
         answer = await self._post(body)
         found = [text(each.get("id")) for each in tables(answer.get("messages"))]
@@ -60,7 +60,7 @@ class Number:
             path: where its bytes lie.
 
         Raises:
-            GraphError: as `Graph.ask`; but never `LostError`: to bring it again is
+            PlatformError: as `Graph.ask`; but never `LostError`: to bring it again is
                 harmless.
         """
         kind = content.type_of(file)
@@ -83,7 +83,7 @@ class Number:
         """Show that a message was read, and perhaps that an answer is being written.
 
         Raises:
-            GraphError: as `Graph.ask`.
+            PlatformError: as `Graph.ask`.
         """
         await self._post(content.read(message_id, is_typing=is_typing))
 
@@ -91,7 +91,7 @@ class Number:
         """Give the number as people know it: the token is taken.
 
         Raises:
-            GraphError: as `Graph.ask`.
+            PlatformError: as `Graph.ask`.
         """
         return self._named(await self._get(NAMES))
 
@@ -99,7 +99,7 @@ class Number:
         """Give the number as people know it, and the addresses that Meta calls.
 
         Raises:
-            GraphError: as `Graph.ask`.
+            PlatformError: as `Graph.ask`.
         """
         said = await self._get(f"{NAMES},{HOOKS}")
         return self._named(said), table(said.get(HOOKS))
@@ -122,7 +122,7 @@ class Number:
             within: seconds for each of its two requests.
 
         Raises:
-            GraphError: as `Graph.ask`; `RefusedError` if it is too large.
+            PlatformError: as `Graph.ask`; `RefusedError` if it is too large.
         """
         if not (media_id.isascii() and media_id.isalnum()):
             raise RefusedError("it has no id")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.errors import DeliveryRefusedError, DeliveryUnknownError
+from connectors.chat.faults import translated
 from connectors.chat.whatsapp import content
-from connectors.chat.whatsapp.speaking import Speaking, translated
+from connectors.chat.whatsapp.speaking import MEND_WAIT, Speaking
 
 if TYPE_CHECKING:
     from actors.deliveries import Edit, Reaction
@@ -39,9 +40,9 @@ class WhatsAppPresence:
         number, person = self._speaking.choose(reaction.address.chat)
         body = content.reaction(person, reaction.message, reaction.sign)
         try:
-            with translated():
+            with translated(MEND_WAIT):
                 await number.send(body)
         except DeliveryUnknownError:
             # Put twice, it is there once.
-            with translated():
+            with translated(MEND_WAIT):
                 await number.send(body)

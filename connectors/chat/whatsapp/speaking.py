@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from actors.errors import (
     DeliveryBusyError,
     DeliveryRefusedError,
-    DeliveryUnknownError,
 )
 from actors.rules.recent import Recent
+from connectors.chat.faults import RefusedError
 from connectors.chat.whatsapp import content
-from connectors.chat.whatsapp.errors import (
-    AccountError,
-    BusyError,
-    LostError,
-    RefusedError,
-    WindowError,
-)
+from connectors.chat.whatsapp.errors import WindowError
 from connectors.chat.whatsapp.uploads import Uploads
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from actors.deliveries import Delivery
     from connectors.blobs import BlobFolder
     from connectors.chat.whatsapp.number import Number
@@ -45,29 +36,6 @@ OUTSIDE = (
     "this person has not written for 24 hours, and WhatsApp takes nothing for them but"
     " templates (131047)"
 )
-
-
-@contextmanager
-def translated() -> Generator[None]:
-    """Translate the Graph API's errors into the domain's.
-
-    Raises:
-        DeliveryBusyError: try again later.
-        DeliveryUnknownError: asked, and nobody knows.
-        DeliveryRefusedError: never try again.
-    """
-    try:
-        yield
-    except BusyError as error:
-        raise DeliveryBusyError(str(error), retry_after=error.retry_after) from error
-    except LostError as error:
-        raise DeliveryUnknownError(str(error)) from error
-    except AccountError as error:
-        # The operator can mend it; what is to be said is kept meanwhile.
-        text = f"the account cannot be used: {error}"
-        raise DeliveryBusyError(text, retry_after=MEND_WAIT) from error
-    except RefusedError as error:
-        raise DeliveryRefusedError(str(error)) from error
 
 
 class Speaking:
@@ -104,7 +72,7 @@ class Speaking:
 
         Raises:
             DeliveryRefusedError: the bytes of its file are gone.
-            GraphError: as `Graph.ask`.
+            PlatformError: as `Graph.ask`.
         """
         file = delivery.file
         media = None if file is None else await self._uploads.bring(file, number)

@@ -15,23 +15,24 @@ import trio
 from actors.deliveries import Abilities
 from actors.delivering import spoken
 from actors.errors import DeliveryBusyError
+from connectors.chat.faults import (
+    LostError,
+    PlatformError,
+    RefusedError,
+    ShutOutError,
+    translated,
+)
 from connectors.chat.limits import LIMITS, takes_files
 from connectors.chat.whatsapp import content
 from connectors.chat.whatsapp.calls import Calls
-from connectors.chat.whatsapp.errors import (
-    AccountError,
-    GraphError,
-    LostError,
-    RefusedError,
-    WindowError,
-)
+from connectors.chat.whatsapp.errors import WindowError
 from connectors.chat.whatsapp.figures import WhatsAppFigures
 from connectors.chat.whatsapp.graph import Graph
 from connectors.chat.whatsapp.handing import Handing
 from connectors.chat.whatsapp.number import Number
 from connectors.chat.whatsapp.presence import WhatsAppPresence
 from connectors.chat.whatsapp.shared import Shared
-from connectors.chat.whatsapp.speaking import Speaking, translated
+from connectors.chat.whatsapp.speaking import MEND_WAIT, Speaking
 from connectors.chat.whatsapp.typist import TYPING_FOR, Typist
 from runtime.logs import EventLog
 
@@ -150,11 +151,11 @@ class WhatsAppTransport:
         """Tell whether a token is taken; None: nobody knows now."""
         try:
             shown = await number.show()
-        except (AccountError, RefusedError) as error:
+        except (ShutOutError, RefusedError) as error:
             if was_well is not False:
                 LOG.warning("number cannot be used", agent=number.agent, why=str(error))
             return False
-        except GraphError as error:
+        except PlatformError as error:
             LOG.warning("WhatsApp is away", agent=number.agent, why=str(error))
             return None
         if not was_well:
@@ -171,7 +172,7 @@ class WhatsAppTransport:
             return known
         number, person = self._speaking.choose(chat)
         self._speaking.check_window(delivery)
-        with translated():
+        with translated(MEND_WAIT):
             try:
                 message_id = await self._speaking.send(delivery, number, person)
             except WindowError as error:

@@ -12,8 +12,9 @@ import trio
 
 from actors.rules.recent import Recent
 from connectors.blobs import bytes_of
+from connectors.chat.faults import RefusedError
 from connectors.chat.whatsapp import content
-from connectors.chat.whatsapp.errors import RefusedError
+from connectors.chat.whatsapp.errors import MissingError
 
 if TYPE_CHECKING:
     from actors.messages import SentFile
@@ -27,7 +28,7 @@ KNOWN_FOR = 86_400.0
 MOST_KNOWN = 200
 """Files of which it is remembered what Meta calls them."""
 
-BAD_PARAMETER = 100
+BAD_PARAMETER = "100"
 """Meta's number, also for a file of a type that it does not take."""
 
 TAKEN = (
@@ -58,7 +59,7 @@ class Uploads:
 
         Raises:
             DeliveryRefusedError: its bytes are gone.
-            GraphError: as `Number.upload`.
+            PlatformError: as `Number.upload`.
         """
         kind, now = content.type_of(file), trio.current_time()
         key = (number.id, file.digest, kind, file.name)
@@ -73,7 +74,8 @@ class Uploads:
         try:
             return await number.upload(file, path)
         except RefusedError as error:
-            if error.code != BAD_PARAMETER or error.is_missing or kind in TAKEN:
+            is_missing = isinstance(error, MissingError)
+            if error.code != BAD_PARAMETER or is_missing or kind in TAKEN:
                 raise
             # Meta's own words list all types that it takes.
             text = f"WhatsApp takes no files of the type {kind}"
