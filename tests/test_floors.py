@@ -30,6 +30,11 @@ PLANTS = [
         "import trio",
     ),
     ("asyncio has one door", "connectors/config.py", "import asyncio"),
+    (
+        "Platforms do not know each other",
+        "connectors/chat/slack/errors.py",
+        "import connectors.chat.matrix.wire",
+    ),
     ("Steps inside the kernel", "runtime/stray.py", '"""A file without a step."""'),
     ("Steps inside the domain", "actors/errors.py", "import actors.supervisor"),
     ("Steps inside the edges", "connectors/config.py", "import connectors.cli"),

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from connectors.chat.faults import PlatformError, ShutOutError
+from connectors.chat.loose_json import tables, text
 from connectors.chat.matrix.account import MatrixAccount
 from connectors.chat.matrix.homeserver import Call, Homeserver, path_of
-from connectors.chat.matrix.wire import tables, text
 from connectors.commands.doctor_checks import Finding
 from connectors.commands.doctor_discord import discord_probes
 from connectors.commands.doctor_ports import ABOUT, LOOK_FOR, look_at_port

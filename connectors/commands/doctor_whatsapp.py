@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from connectors.chat.faults import PlatformError, RefusedError, ShutOutError
-from connectors.chat.matrix.wire import table, text
+from connectors.chat.loose_json import table, text
 from connectors.chat.whatsapp.graph import Graph
 from connectors.chat.whatsapp.number import Number
 from connectors.commands.doctor_checks import Finding
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from connectors.chat.matrix.wire import Json
+    from connectors.chat.loose_json import Json
     from connectors.whatsapp_config import WhatsAppConfig
 
 ABOUT = "connector"

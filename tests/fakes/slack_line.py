@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from connectors.chat.faults import BusyError, LostError, RefusedError
-from connectors.chat.matrix.wire import decode
+from connectors.chat.loose_json import decode
 from connectors.chat.slack.errors import read_error
 from connectors.chat.slack.sdk import form, opened
 

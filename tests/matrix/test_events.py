@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connectors.chat.loose_json import decode, text
 from connectors.chat.matrix.events import File, Skipped, Spoken, read, without_fallback
 from connectors.chat.matrix.room import Room
-from connectors.chat.matrix.wire import decode, read_batch, text
+from connectors.chat.matrix.wire import read_batch
 from tests.matrix_bed import ANNA, BEN, ZOE
 
 USERS = {ANNA: "anna", BEN: "ben"}

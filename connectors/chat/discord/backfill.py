@@ -9,7 +9,7 @@ import trio
 
 from connectors.chat.discord.snowflakes import number
 from connectors.chat.faults import BusyError, LostError, RefusedError
-from connectors.chat.matrix.wire import text
+from connectors.chat.loose_json import text
 from connectors.chat.waits import Waits
 from runtime.logs import EventLog
 

@@ -32,7 +32,7 @@ from connectors.chat.discord.wire import (
     Scene,
 )
 from connectors.chat.faults import LostError, RefusedError
-from connectors.chat.matrix.wire import Json, table, text, texts
+from connectors.chat.loose_json import Json, table, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

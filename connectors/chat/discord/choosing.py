@@ -12,7 +12,7 @@ from connectors.chat.discord.choices import Choice
 from connectors.chat.discord.handing import Handing, Heard
 from connectors.chat.discord.payloads import command_of
 from connectors.chat.faults import PlatformError
-from connectors.chat.matrix.wire import Json, text
+from connectors.chat.loose_json import Json, text
 from runtime.errors import KernelError
 from runtime.logs import EventLog
 

@@ -16,7 +16,7 @@ from connectors.chat.markup.rendering import rendered
 
 if TYPE_CHECKING:
     from actors.messages import SentFile
-    from connectors.chat.matrix.wire import Json
+    from connectors.chat.loose_json import Json
 
 LIMIT = LIMITS["discord"]
 DIALECT = Discord()

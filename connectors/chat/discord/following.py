@@ -25,7 +25,7 @@ from connectors.chat.discord.wire import (
     Resumed,
 )
 from connectors.chat.faults import BusyError, LostError, PlatformError
-from connectors.chat.matrix.wire import text
+from connectors.chat.loose_json import text
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from connectors.chat.discord.payloads import readable
 from connectors.chat.discord.wire import Said, Scene
 from connectors.chat.entrance import Entrance
 from connectors.chat.faults import PlatformError
-from connectors.chat.matrix.wire import text
+from connectors.chat.loose_json import text
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:

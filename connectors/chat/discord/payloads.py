@@ -13,8 +13,8 @@ import msgspec
 
 from connectors.chat.discord.snowflakes import number
 from connectors.chat.discord.wire import File, Quote, Said, Scene
-from connectors.chat.matrix.room import one_line
-from connectors.chat.matrix.wire import Json, table, tables, text, texts, whole
+from connectors.chat.loose_json import Json, table, tables, text, texts, whole
+from connectors.chat.shown_name import shown_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,7 +98,7 @@ def is_id(user: Json) -> bool:
 def name_of(user: Json, member: Json) -> str:
     """Give how somebody is called: in this server, else everywhere."""
     for name in (member.get("nick"), user.get("global_name"), user.get("username")):
-        said = one_line(text(name))
+        said = shown_name(text(name))
         if said:
             return said
     return text(user.get("id"))
@@ -116,7 +116,7 @@ def words_of(payload: Json) -> str:
             passed_on = text(table(snapshot.get("message")).get("content"))
             lines.append(f"[forwarded] {passed_on}" if passed_on else "")
     lines += [
-        f"[sticker: {one_line(text(each.get('name')))}]"
+        f"[sticker: {shown_name(text(each.get('name')))}]"
         for each in tables(payload.get("sticker_items"))
     ]
     if not "".join(lines).strip():
@@ -139,7 +139,7 @@ def file_of(attachment: Json) -> File:
     main = media_type.partition("/")[0]
     return File(
         kind="image" if main == "image" else "audio" if main == "audio" else "document",
-        name=one_line(text(attachment.get("filename"))),
+        name=shown_name(text(attachment.get("filename"))),
         media_type=media_type,
         url=text(attachment.get("url")),
         size=max(0, whole(attachment.get("size"))),

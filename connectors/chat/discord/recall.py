@@ -14,12 +14,12 @@ import trio
 
 from connectors.chat.discord.snowflakes import number, seconds_of
 from connectors.chat.discord.wire import Channel
-from connectors.chat.matrix.wire import table, tables, text
+from connectors.chat.loose_json import table, tables, text
 
 if TYPE_CHECKING:
     from actors.deliveries import Delivery
     from connectors.chat.discord.bot import Bot
-    from connectors.chat.matrix.wire import Json
+    from connectors.chat.loose_json import Json
 
 # Source: developers' reference: "in the past few minutes"; the shortest that is meant.
 REMEMBERED_FOR = 120.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from connectors.chat.discord.snowflakes import number
-from connectors.chat.matrix.wire import Json, table, text, texts
+from connectors.chat.loose_json import Json, table, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from actors.rules.commands import COMMANDS
 
 if TYPE_CHECKING:
-    from connectors.chat.matrix.wire import Json
+    from connectors.chat.loose_json import Json
 
 CHAT_INPUT, STRING = 1, 3
 IN_SERVERS, WITH_THE_BOT = 0, 1

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from connectors.chat.matrix.wire import Json
+from connectors.chat.loose_json import Json
 
 
 class Brought(msgspec.Struct, frozen=True):

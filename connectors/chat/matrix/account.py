@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 import trio
 
 from connectors.chat.faults import BusyError, RefusedError, ShutOutError
+from connectors.chat.loose_json import Json, text
 from connectors.chat.matrix.homeserver import Call, path_of
-from connectors.chat.matrix.wire import Json, text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -6,13 +6,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from connectors.chat.faults import BusyError, LostError, RefusedError
+from connectors.chat.loose_json import Json, table, text
 from connectors.chat.matrix import backfill
 from connectors.chat.matrix.backfill import Gap
 from connectors.chat.matrix.events import Skipped, Spoken, read
 from connectors.chat.matrix.handing import Handing, Heard
 from connectors.chat.matrix.room_patience import RoomPatience
 from connectors.chat.matrix.telling import tell
-from connectors.chat.matrix.wire import Json, table, text
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from connectors.chat.faults import BusyError, LostError, RefusedError
+from connectors.chat.loose_json import Json, tables, text
 from connectors.chat.matrix.homeserver import Call, path_of
-from connectors.chat.matrix.wire import Json, tables, text
 
 if TYPE_CHECKING:
     from connectors.chat.matrix.account import MatrixAccount

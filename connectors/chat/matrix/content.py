@@ -18,7 +18,7 @@ from connectors.chat.matrix.markup import as_html
 if TYPE_CHECKING:
     from actors.deliveries import Delivery
     from actors.messages import SentFile
-    from connectors.chat.matrix.wire import Json
+    from connectors.chat.loose_json import Json
 
 # In JSON a character can take 6 bytes: a message stays below the 65,536 bytes of an
 # event with what servers add.

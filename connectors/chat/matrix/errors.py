@@ -16,7 +16,7 @@ from connectors.chat.faults import (
     RefusedError,
     ShutOutError,
 )
-from connectors.chat.matrix.wire import Json, decode, text, whole
+from connectors.chat.loose_json import Json, decode, text, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

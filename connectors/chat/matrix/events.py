@@ -12,8 +12,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-from connectors.chat.matrix.room import one_line
-from connectors.chat.matrix.wire import Json, table, text, texts, whole
+from connectors.chat.loose_json import Json, table, text, texts, whole
+from connectors.chat.shown_name import shown_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -246,8 +246,8 @@ def read_file(kind: str, content: Json) -> File | None:
     name = text(content.get("filename")) or text(content.get("body"))
     return File(
         kind=FILES[kind],
-        name=one_line(name),
-        media_type=one_line(text(details.get("mimetype"))),
+        name=shown_name(name),
+        media_type=shown_name(text(details.get("mimetype"))),
         server=place[1] if place is not None else "",
         media_id=place[2] if place is not None else "",
         size=max(0, whole(details.get("size"))),

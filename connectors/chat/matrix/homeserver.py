@@ -16,8 +16,8 @@ import msgspec
 import trio
 
 from connectors.chat.faults import BusyError, LostError, RefusedError
+from connectors.chat.loose_json import Json, decode
 from connectors.chat.matrix.errors import read_error
-from connectors.chat.matrix.wire import Json, decode
 
 CLIENT = "/_matrix/client/v3"
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from connectors.chat.matrix.wire import Json, table, text
+from connectors.chat.loose_json import Json, table, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

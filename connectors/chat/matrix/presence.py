@@ -6,16 +6,16 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from connectors.chat.faults import LostError, PlatformError, RefusedError, translated
+from connectors.chat.loose_json import table, tables, text
 from connectors.chat.matrix import content
 from connectors.chat.matrix.homeserver import Call, path_of
 from connectors.chat.matrix.speaking import Speakers, prefixed
-from connectors.chat.matrix.wire import table, tables, text
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
     from actors.deliveries import Edit, Reaction
+    from connectors.chat.loose_json import Json
     from connectors.chat.matrix.account import MatrixAccount
-    from connectors.chat.matrix.wire import Json
 
 LOG = EventLog("matrix")
 

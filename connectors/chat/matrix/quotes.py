@@ -10,9 +10,9 @@ import trio
 
 from actors.messages import Quoted
 from connectors.chat.faults import PlatformError, ShutOutError
+from connectors.chat.loose_json import Json, table, text
 from connectors.chat.matrix.events import relations, without_fallback
 from connectors.chat.matrix.homeserver import Call, path_of
-from connectors.chat.matrix.wire import Json, table, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

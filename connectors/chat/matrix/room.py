@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from connectors.chat.matrix.wire import Json, table, text, texts, whole
+from connectors.chat.loose_json import Json, table, text, texts, whole
+from connectors.chat.shown_name import shown_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 # Chosen: more than that is no conversation; of further members only numbers matter.
 MOST_MEMBERS = 10_000
-
-LONGEST_NAME = 100
-"""Characters of anybody's display name."""
 
 FIRST_WITH_CREATORS = 12
 """The version of rooms from which on their creators stand above all levels."""
@@ -63,7 +61,7 @@ class Room:
             case "m.room.create":
                 self._creators = creators(event, content)
             case "m.room.name":
-                self.name = one_line(text(content.get("name")))
+                self.name = shown_name(text(content.get("name")))
             case "m.room.power_levels":
                 users = table(content.get("users"))
                 self._levels = {user: whole(users[user]) for user in users}
@@ -76,7 +74,7 @@ class Room:
         if membership not in {"join", "invite"}:
             self._members.pop(user, None)
         elif user in self._members or len(self._members) < MOST_MEMBERS:
-            name = one_line(text(content.get("displayname")))
+            name = shown_name(text(content.get("displayname")))
             self._members[user] = Member(name or local_part(user), membership == "join")
         else:
             self._is_crowded = True
@@ -138,9 +136,3 @@ def creators(event: Json, content: Json) -> frozenset[str]:
 def local_part(user: str) -> str:
     """Give `zoe` of `@zoe:example.org`."""
     return user.removeprefix("@").partition(":")[0]
-
-
-def one_line(name: str) -> str:
-    """Make a name fit into a line: nobody's name breaks out of a prompt or a log."""
-    shown = "".join(each if each.isprintable() else " " for each in name)
-    return " ".join(shown.split())[:LONGEST_NAME]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from connectors.chat.loose_json import tables
 from connectors.chat.matrix.homeserver import Call, path_of
 from connectors.chat.matrix.room import Room
-from connectors.chat.matrix.wire import tables
 
 if TYPE_CHECKING:
     from connectors.chat.matrix.account import MatrixAccount

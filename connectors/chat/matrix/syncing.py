@@ -16,11 +16,12 @@ from connectors.chat.faults import (
     RefusedError,
     ShutOutError,
 )
+from connectors.chat.loose_json import Json
 from connectors.chat.matrix.arrivals import Arrivals
 from connectors.chat.matrix.homeserver import Call, path_of
 from connectors.chat.matrix.invites import REASONS, judge
 from connectors.chat.matrix.patience import patiently
-from connectors.chat.matrix.wire import Batch, Json, read_batch
+from connectors.chat.matrix.wire import Batch, read_batch
 from connectors.chat.waits import LONGEST_WAIT
 from runtime.errors import StoreError
 from runtime.logs import EventLog

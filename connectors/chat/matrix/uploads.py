@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from connectors.blobs import bytes_of, seconds_for
 from connectors.chat.faults import LostError
+from connectors.chat.loose_json import text
 from connectors.chat.matrix.homeserver import Body, Call
-from connectors.chat.matrix.wire import text
 
 if TYPE_CHECKING:
     from actors.messages import SentFile

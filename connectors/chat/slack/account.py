@@ -8,7 +8,7 @@ import trio
 
 from connectors.blobs import seconds_for
 from connectors.chat.faults import BusyError, LostError, ShutOutError
-from connectors.chat.matrix.wire import Json, text
+from connectors.chat.loose_json import Json, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

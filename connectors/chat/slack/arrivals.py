@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from connectors.chat.matrix.wire import Json, table, text
+from connectors.chat.loose_json import Json, table, text
 from connectors.chat.slack.events import (
     Skipped,
     Spoken,

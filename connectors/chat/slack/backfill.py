@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from connectors.chat.matrix.wire import Json, table, tables, text
+from connectors.chat.loose_json import Json, table, tables, text
 from connectors.chat.slack.moments import is_ts, order
 
 if TYPE_CHECKING:

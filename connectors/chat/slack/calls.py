@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 import msgspec
 import trio
 
-from connectors.chat.matrix.wire import Json, decode, table, text
+from connectors.chat.loose_json import Json, decode, table, text
 from connectors.chat.slack.signature import verify
 from connectors.gates import Answer, Call, Terms
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from connectors.chat.faults import PlatformError
-    from connectors.chat.matrix.wire import Json
+    from connectors.chat.loose_json import Json
     from connectors.chat.slack.account import SlackAccount
     from connectors.chat.slack.arrivals import Arrivals
     from connectors.chat.slack.moments import Mark

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from connectors.chat.buttons import Button, buttons_of
 from connectors.chat.limits import LIMITS
+from connectors.chat.loose_json import Json, table, text
 from connectors.chat.markup.rendering import rendered
 from connectors.chat.markup.slack import Slack
-from connectors.chat.matrix.wire import Json, table, text
 from connectors.chat.slack.moments import is_ts
 
 if TYPE_CHECKING:

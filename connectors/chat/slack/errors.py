@@ -16,7 +16,7 @@ from connectors.chat.faults import (
     ShutOutError,
     wait_asked,
 )
-from connectors.chat.matrix.wire import Json, text
+from connectors.chat.loose_json import Json, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

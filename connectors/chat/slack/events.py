@@ -12,7 +12,8 @@ from typing import Literal
 import msgspec
 
 from connectors.chat.buttons import command_of
-from connectors.chat.matrix.wire import Json, table, tables, text, whole
+from connectors.chat.loose_json import Json, table, tables, text, whole
+from connectors.chat.shown_name import shown_name
 from connectors.chat.slack.moments import is_channel, is_ts, message_id
 from connectors.chat.slack.words import calls_everybody, named
 
@@ -178,7 +179,9 @@ def read_message(event: Json, ours: Ours) -> Spoken | Skipped:
         is_direct=event.get("channel_type") == "im" or channel.startswith("D"),
         is_bot=bool(bot) or sender == SLACKBOT,
         is_me=event.get("subtype") == "me_message",
-        sender_name=one_line(text(event.get("username")) or text(profile.get("name"))),
+        sender_name=shown_name(
+            text(event.get("username")) or text(profile.get("name"))
+        ),
         mentions=tuple(agent for user, agent in ours.users.items() if user in called),
         mentions_all=calls_everybody(words),
         files=files,
@@ -201,13 +204,13 @@ def read_files(event: Json) -> tuple[File, ...]:
 
 def read_file(said: Json) -> File:
     """Read where one file is."""
-    media_type = one_line(text(said.get("mimetype")))
+    media_type = shown_name(text(said.get("mimetype")))
     is_here = text(said.get("mode")) not in {"tombstone", "hidden_by_limit", "external"}
     url = text(said.get("url_private_download")) or text(said.get("url_private"))
     head = media_type.partition("/")[0]
     return File(
         kind="image" if head == "image" else "audio" if head == "audio" else "document",
-        name=one_line(text(said.get("name")) or text(said.get("title"))),
+        name=shown_name(text(said.get("name")) or text(said.get("title"))),
         media_type=media_type,
         url=url if is_here else "",
         size=max(0, whole(said.get("size"))),
@@ -240,7 +243,7 @@ def read_command(payload: Json, agent: str, command: str) -> Spoken | Skipped:
         text=said,
         is_direct=channel.startswith("D"),
         is_command=True,
-        sender_name=one_line(text(payload.get("user_name"))),
+        sender_name=shown_name(text(payload.get("user_name"))),
         mentions=(agent,),
     )
 
@@ -274,11 +277,6 @@ def read_pressed(payload: Json, agent: str) -> Spoken | Skipped:
         thread=thread if is_ts(thread) else "",
         is_direct=channel.startswith("D"),
         is_command=True,
-        sender_name=one_line(text(table(user).get("username"))),
+        sender_name=shown_name(text(table(user).get("username"))),
         mentions=(agent,),
     )
-
-
-def one_line(value: str) -> str:
-    """Give a name as it can be shown in a line."""
-    return " ".join(value.split())[:200]

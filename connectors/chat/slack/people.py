@@ -10,8 +10,8 @@ import msgspec
 import trio
 
 from connectors.chat.faults import PlatformError
-from connectors.chat.matrix.wire import Json, table, text
-from connectors.chat.slack.events import one_line
+from connectors.chat.loose_json import Json, table, text
+from connectors.chat.shown_name import shown_name
 
 if TYPE_CHECKING:
     from connectors.chat.slack.account import SlackAccount
@@ -89,7 +89,7 @@ def read_person(said: Json) -> Person:
     )
     flags = {"owner": "is_owner", "admin": "is_admin", "guest": "is_restricted"}
     return Person(
-        name=next((one_line(text(each)) for each in names if text(each).strip()), ""),
+        name=next((shown_name(text(each)) for each in names if text(each).strip()), ""),
         roles=tuple(role for role, flag in flags.items() if said.get(flag) is True),
         is_bot=said.get("is_bot") is True,
     )

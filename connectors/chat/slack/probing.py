@@ -8,7 +8,7 @@ import msgspec
 
 from connectors.bridge import Bridge
 from connectors.chat.faults import PlatformError
-from connectors.chat.matrix.wire import text
+from connectors.chat.loose_json import text
 from connectors.chat.slack.account import SlackAccount
 from connectors.chat.slack.sdk import SdkWire
 

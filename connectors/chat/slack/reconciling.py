@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from connectors.chat.faults import BusyError
-from connectors.chat.matrix.wire import Json, tables, text
+from connectors.chat.loose_json import Json, tables, text
 from connectors.chat.slack.backfill import next_cursor
 from connectors.chat.slack.content import delivery_id
 from connectors.chat.slack.moments import at, is_ts, made_at, message_id

@@ -23,7 +23,7 @@ from slack_sdk.errors import SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from connectors.chat.faults import BusyError, LostError, RefusedError, ShutOutError
-from connectors.chat.matrix.wire import Json, decode, table, text
+from connectors.chat.loose_json import Json, decode, table, text
 from connectors.chat.slack.errors import GoneError, read_error
 from connectors.crossing import BridgeError
 

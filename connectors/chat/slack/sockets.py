@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 
 from connectors.chat.faults import BusyError, LostError, PlatformError, RefusedError
-from connectors.chat.matrix.wire import Json, table, text
+from connectors.chat.loose_json import Json, table, text
 from connectors.chat.slack.errors import GoneError
 from connectors.chat.slack.patience import patiently
 from connectors.chat.waits import LONGEST_WAIT, Waits

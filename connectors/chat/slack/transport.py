@@ -17,7 +17,7 @@ from actors.deliveries import Abilities
 from actors.errors import DeliveryBusyError, DeliveryUnknownError
 from connectors.chat.faults import LostError, translated
 from connectors.chat.limits import LIMITS, takes_files
-from connectors.chat.matrix.wire import text
+from connectors.chat.loose_json import text
 from connectors.chat.seen import Seen
 from connectors.chat.slack import reconciling
 from connectors.chat.slack.account import SlackAccount

@@ -21,7 +21,7 @@ import trio
 
 from connectors.blobs import bytes_of
 from connectors.chat.faults import BusyError, LostError, PlatformError
-from connectors.chat.matrix.wire import Json, table, tables, text
+from connectors.chat.loose_json import Json, table, tables, text
 from connectors.chat.slack import reconciling
 from connectors.chat.slack.content import shared
 from connectors.chat.slack.moments import is_ts, message_id

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from connectors.chat.matrix.wire import Json
+    from connectors.chat.loose_json import Json
 
 
 class Connection(Protocol):

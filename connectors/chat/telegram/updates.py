@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from connectors.chat.shown_name import shown_name
 from connectors.chat.telegram.entities import Command, command_of, is_called
 from connectors.chat.telegram.wire import Malformed, Update
 
@@ -25,7 +26,6 @@ it changes a message; it is a channel's, which nobody answers; it tells of the c
 
 Kind = Literal["image", "audio", "document"]
 
-LONGEST_NAME = 128
 GROUPS = frozenset({"group", "supergroup"})
 PHOTO = "photo.jpg"
 
@@ -189,7 +189,7 @@ def _spoken(message: Message, sender: User, bots: Sequence[User]) -> Spoken:
         is_direct=message.chat.type not in GROUPS,
         is_basic=message.chat.type == "group",
         is_anonymous=name is not None and name.id == message.chat.id,
-        chat_title=one_line(message.chat.title),
+        chat_title=shown_name(message.chat.title),
         text=text,
         sent_at=message.date,
         topic=topic_of(message),
@@ -237,19 +237,13 @@ def _quoted(message: Message, earlier: Message | None) -> str:
 
 def name_of(user: User) -> str:
     """Give the name that people see, in one line."""
-    name = one_line(f"{user.first_name} {user.last_name}")
-    return name or one_line(user.username) or str(user.id)
+    name = shown_name(f"{user.first_name} {user.last_name}")
+    return name or shown_name(user.username) or str(user.id)
 
 
 def title_of(chat: Chat) -> str:
     """Give the name of a chat that people see, in one line."""
-    return one_line(chat.title) or one_line(chat.username) or str(chat.id)
-
-
-def one_line(name: str) -> str:
-    """Make a name fit into a line: nobody's name breaks out of a prompt or a log."""
-    shown = "".join(each if each.isprintable() else " " for each in name)
-    return " ".join(shown.split())[:LONGEST_NAME]
+    return shown_name(chat.title) or shown_name(chat.username) or str(chat.id)
 
 
 def files_of(message: Message) -> tuple[Sent, ...]:
@@ -272,8 +266,8 @@ def files_of(message: Message) -> tuple[Sent, ...]:
                 Sent(
                     kind,
                     file.file_id,
-                    one_line(file.file_name) or name,
-                    one_line(file.mime_type) or media_type,
+                    shown_name(file.file_name) or name,
+                    shown_name(file.mime_type) or media_type,
                     file.file_size,
                     file.file_unique_id,
                 )

@@ -15,7 +15,7 @@ from connectors.chat.markup.whatsapp import WhatsApp
 from connectors.fetch.sniffing import TEXTS
 
 if TYPE_CHECKING:
-    from connectors.chat.matrix.wire import Json
+    from connectors.chat.loose_json import Json
 
 MOST = LIMITS["whatsapp"].text
 MOST_CAPTION = LIMITS["whatsapp"].caption

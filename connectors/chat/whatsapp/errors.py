@@ -19,7 +19,7 @@ from connectors.chat.faults import (
     ShutOutError,
     wait_asked,
 )
-from connectors.chat.matrix.wire import Json, decode, table, text, whole
+from connectors.chat.loose_json import Json, decode, table, text, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

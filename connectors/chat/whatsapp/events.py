@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from connectors.chat.matrix.wire import Json, decode, table, tables, text
+from connectors.chat.loose_json import Json, decode, table, tables, text
+from connectors.chat.shown_name import shown_name
 from connectors.chat.whatsapp.content import PHONE, USER_ID, chat_of
 from connectors.chat.whatsapp.errors import WINDOW, told_of
 
@@ -28,8 +29,6 @@ OLDEST = 8 * 86_400.0
 
 LONGEST_ID = 512
 """Characters."""
-
-MOST_NAME = 200
 
 Kind = Literal["image", "audio", "document"]
 
@@ -215,7 +214,7 @@ def read(message: Json, number: str, people: Mapping[str, Json]) -> Heard | Skip
         return Skipped("malformed", number, message_id[:LONGEST_ID])
     content = table(message.get(kind))
     context = table(message.get("context"))
-    name = text(table(contact.get("profile")).get("name"))[:MOST_NAME]
+    name = shown_name(text(table(contact.get("profile")).get("name")))
     return Heard(
         id=message_id,
         number=number,
@@ -270,7 +269,7 @@ def answer_of(content: Json) -> str:
 
 def listed(place: Json) -> str:
     """Write a place down."""
-    words = [text(place.get(field)) for field in ("name", "address")]
+    words = [shown_name(text(place.get(field))) for field in ("name", "address")]
     at = [place.get(field) for field in ("latitude", "longitude")]
     numbers = [f"{each:g}" for each in at if isinstance(each, int | float)]
     return ", ".join(part for part in (*words, " ".join(numbers)) if part)
@@ -278,8 +277,10 @@ def listed(place: Json) -> str:
 
 def person_of(contact: Json) -> str:
     """Write a contact down."""
-    name = text(table(contact.get("name")).get("formatted_name"))
-    phones = [text(each.get("phone")) for each in tables(contact.get("phones"))]
+    name = shown_name(text(table(contact.get("name")).get("formatted_name")))
+    phones = [
+        shown_name(text(each.get("phone"))) for each in tables(contact.get("phones"))
+    ]
     return ", ".join(part for part in (name, *phones) if part)
 
 
@@ -290,7 +291,7 @@ def read_file(kind: str, content: Json) -> File | None:
     return File(
         kind=FILES[kind],
         id=text(content.get("id")),
-        name=text(content.get("filename"))[:MOST_NAME],
+        name=shown_name(text(content.get("filename"))),
         media_type=text(content.get("mime_type")),
     )
 

@@ -16,7 +16,7 @@ import msgspec
 import trio
 
 from connectors.chat.faults import BusyError, LostError, RefusedError
-from connectors.chat.matrix.wire import Json, decode
+from connectors.chat.loose_json import Json, decode
 from connectors.chat.whatsapp.errors import read_error
 
 if TYPE_CHECKING:

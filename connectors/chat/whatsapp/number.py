@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from connectors.blobs import seconds_for
 from connectors.chat.faults import BusyError, LostError, RefusedError
-from connectors.chat.matrix.wire import Json, table, tables, text, whole
+from connectors.chat.loose_json import Json, table, tables, text, whole
 from connectors.chat.whatsapp import content
 from connectors.chat.whatsapp.graph import Call, Upload
 
