@@ -84,8 +84,13 @@ get_chromium() {
     exit 1
   fi
   apt-get update -qq
+  # Why not at once red: apt also complains of packages that others left half done.
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-    chromium > /dev/null
+    chromium > /dev/null || true
+  if ! chromium --version; then
+    echo 'tests/live/setup.sh: apt could not install chromium; see above.' >&2
+    exit 1
+  fi
 }
 
 get_promtool
