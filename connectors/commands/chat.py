@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 import msgspec
-import trio
 
 from connectors.app import open_app
 from connectors.chat.console import StandardConsole
 from connectors.chat.terminal import TerminalSettings, TerminalTransport
 from connectors.commands import config_option
+from connectors.commands.interruptible import run_interruptible
 from connectors.commands.running import (
     calm_collector,
     hearing_signals,
@@ -26,6 +26,8 @@ from connectors.reloading import Reloading, Ways
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import trio
 
     from actors.transport import Transport
     from connectors.config import AppConfig
@@ -60,7 +62,7 @@ def command(config: Path | None, agent: str, user: str, log_level: str) -> None:
             raise click.UsageError(
                 f"there is no agent {agent!r}; known: {', '.join(known)}"
             )
-        trio.run(_chat, source, agent, user)
+        run_interruptible(_chat, source, agent, user)
 
 
 async def _chat(source: Source, agent: str, user: str) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import trio
 
 from connectors.commands import config_option, find_settings
 from connectors.commands.database import json_option
@@ -31,6 +30,7 @@ from connectors.commands.doctor_others import (
     webhook_probes,
 )
 from connectors.commands.doctor_probes import TIMEOUT, ask_all
+from connectors.commands.interruptible import run_interruptible
 from connectors.commands.printing import say, say_json
 from connectors.settings import load_app
 from runtime.errors import SettingsError
@@ -91,7 +91,7 @@ def findings(config: Path | None, seconds: float | None) -> Iterator[Finding]:
     if seconds is not None:
         app = settings.value
         probes = (*model_probes(app), *connector_probes(app), *webhook_probes(app))
-        yield from trio.run(ask_all, probes, seconds)
+        yield from run_interruptible(ask_all, probes, seconds)
 
 
 def looked_at(path: Path, settings: Settings[AppConfig]) -> Iterator[Finding]:
@@ -105,7 +105,7 @@ def looked_at(path: Path, settings: Settings[AppConfig]) -> Iterator[Finding]:
     yield from check_folder("workspace", Path(app.workspace.path).absolute())
     yield from check_programs(app)
     files = (*settings.files, *settings.secret_files)
-    yield from trio.run(check_sandbox, app, files)
+    yield from run_interruptible(check_sandbox, app, files)
     yield from check_hooks(app)
     yield from check_servers(app)
     yield from check_doors(app)

@@ -14,6 +14,7 @@ from actors.hooking import About, AskHook, Ended, TellHook
 from actors.rules.hooking import Event
 from connectors.commands import config_option, find_settings, tell_problems
 from connectors.commands.database import json_option
+from connectors.commands.interruptible import run_interruptible
 from connectors.commands.printing import first_words, say, say_json, table
 from connectors.commands.running import private_files, redacting
 from connectors.hooking import all_hooks
@@ -158,7 +159,7 @@ def try_hook(config: Path | None, name: str, text: str, **given: object) -> int:
     event = cast("Event", given["event"] or hooks[name].events[0])
     asked = AskHook(event=event, about=about, text=text)
     with writing(level="info", shape="text", redactor=redacting(settings)):
-        verdict = trio.run(_asked, name, hooks[name], _ground(settings), asked)
+        verdict = run_interruptible(_asked, name, hooks[name], _ground(settings), asked)
     if isinstance(verdict, HookError):
         if given["as_json"]:
             say_json({"error": str(verdict), "trouble": verdict.trouble})

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 import msgspec
-import trio
 
 from connectors.commands import USUAL_NAME, shipped_settings, tell_problems
 from connectors.commands.init_choices import (
@@ -35,6 +34,7 @@ from connectors.commands.init_text import (
     persona_text,
     settings_text,
 )
+from connectors.commands.interruptible import run_interruptible
 from connectors.commands.printing import say
 from connectors.settings import load_app
 from runtime.errors import SettingsError
@@ -136,7 +136,7 @@ def look_around(given: Given) -> Seen:
         known=known,
         keys=keys,
         useless=tuple(useless),
-        ollama=trio.run(find_models, given.ollama),
+        ollama=run_interruptible(find_models, given.ollama),
         kinds=connector_kinds(shipped),
     )
 

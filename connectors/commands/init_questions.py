@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 import msgspec
-import trio
 
 from connectors.commands.init_choices import (
     EMBEDDED,
@@ -31,6 +30,7 @@ from connectors.commands.init_choices import (
 from connectors.commands.init_ollama import USUAL_ADDRESS
 from connectors.commands.init_text import MATRIX
 from connectors.commands.init_trial import Outcome, try_model
+from connectors.commands.interruptible import run_interruptible
 from connectors.commands.printing import first_words, say
 from connectors.model_checks import check_address
 from connectors.office.safe_text import make_safe
@@ -185,7 +185,7 @@ class Questions:
         if choice.provider.name == EMBEDDED or not self._given.test:
             return Outcome(is_well=True, text="")
         say(f"Asking {make_safe(choice.model)} one small question …")
-        outcome = trio.run(try_model, choice, chosen.secret)
+        outcome = run_interruptible(try_model, choice, chosen.secret)
         if outcome.is_well:
             say(f"{make_safe(outcome.text)}.")
         return outcome

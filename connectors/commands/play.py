@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import click
 import msgspec
-import trio
 from click.core import ParameterSource
 
 from connectors.app import open_app
@@ -20,6 +19,7 @@ from connectors.chat.console import StandardConsole
 from connectors.chat.play_file import Play, check_agents, read_play
 from connectors.chat.playing import PlayingTransport, RoomSettings
 from connectors.commands import config_option
+from connectors.commands.interruptible import run_interruptible
 from connectors.commands.player import Played, Player, unanswered
 from connectors.commands.printing import say
 from connectors.commands.running import (
@@ -37,6 +37,8 @@ from runtime.sqlite_survey import survey
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+
+    import trio
 
     from actors.transport import Transport
     from connectors.reloading import Source
@@ -121,7 +123,7 @@ def command(  # noqa: PLR0913, PLR0917  one for each option
         show = Show(play, connector, pace, patience)
         with database(db) as path:
             since = SystemClock().wall()
-            room = trio.run(perform, source, show, path)
+            room = run_interruptible(perform, source, show, path)
             played = Played(connector, since, tuple(room.refused))
             with browse(path) as browser, survey(path) as rows:
                 say()

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, cast
 
 import click
 import msgspec
-import trio
 
 from actors.consulting import has_any
 from actors.history import SCHEMA, History
@@ -29,6 +28,7 @@ from actors.rules.whole import fitted
 from actors.tool_calls import DELEGATE_SPEC
 from connectors.commands import config_option, find_settings, tell_problems
 from connectors.commands.database import json_option
+from connectors.commands.interruptible import run_interruptible
 from connectors.commands.printing import say, say_json, table
 from connectors.commands.remembered import Remembered, newest_chat, remembered
 from connectors.commands.running import private_files, redacting
@@ -168,7 +168,7 @@ def shown_of(settings: Settings[AppConfig], asked: Asked, persona: Persona) -> S
     if folder is not None:
         persona = persona.as_read(read_persona(folder))
     inbound = inbound_of(config, asked, now.timestamp())
-    specs = tuple(trio.run(tools_of, settings, asked.agent))
+    specs = tuple(run_interruptible(tools_of, settings, asked.agent))
     if asked.mode in SPOKEN_TO:
         persona, left = persona.spoken_to(), config.collaboration.tools
         specs = tuple(each for each in specs if is_safe(each, left))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
-import trio
 
 from actors.config import AuditConfig
 from actors.redaction import Keep
@@ -15,6 +14,7 @@ from connectors.commands.database import (
     json_option,
     settings_beside,
 )
+from connectors.commands.interruptible import run_interruptible
 from connectors.commands.printing import say, say_json
 from connectors.commands.records_check import Comparison, lines_of, summary
 from connectors.commands.records_write import rebuild_all
@@ -77,7 +77,7 @@ def rebuild(config: Path | None, db: Path | None) -> int:
     """
     path, settings = find_database(config, db), settings_beside(config, db)
     keep = keeping(settings)
-    written, left = trio.run(rebuild_all, path, audited_since(settings), keep)
+    written, left = run_interruptible(rebuild_all, path, audited_since(settings), keep)
     for line in left[:MOST_SHOWN]:
         say(line)
     say(f"{path}: {written:,} records written, {len(left):,} differences left")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-import trio
 
 from actors import people_rows
 from actors.jotting import project_text
@@ -25,6 +24,7 @@ from actors.rules.approvals import person as account_of
 from actors.rules.briefing import NO_MEMORIES, Memories
 from actors.rules.identity import Person
 from actors.rules.keys import parse_key
+from connectors.commands.interruptible import run_interruptible
 from connectors.memory_config import HASHING, OFF
 from connectors.model_checks import find_zone
 from connectors.models.hashing_embedder import HashingEmbedder
@@ -99,7 +99,7 @@ def remembered(config: AppConfig, inbound: Inbound, persona: Persona) -> Remembe
     path = Path(config.store.path)
     if not path.is_file():
         return Remembered(missed=f"there is no database {path} yet")
-    return trio.run(_read, path, config, inbound, persona)
+    return run_interruptible(_read, path, config, inbound, persona)
 
 
 async def _read(

@@ -11,6 +11,7 @@ import trio
 
 from connectors.app import App, open_app
 from connectors.commands import config_option, let_go_of_output
+from connectors.commands.interruptible import run_interruptible
 from connectors.commands.running import (
     calm_collector,
     hearing_signals,
@@ -44,7 +45,7 @@ def command(config: Path | None) -> None:
                 "there is nothing to serve: the settings have no connector but the"
                 ' terminal. Add one, for example [connectors.http] kind = "http"'
             )
-        trio.run(_serve, source)
+        run_interruptible(_serve, source)
 
 
 async def _serve(source: Source) -> None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 import msgspec
-import trio
 
 from actors import names
 from actors.messages import Address, ToolContext
 from connectors.commands import config_option, find_settings, tell_problems
 from connectors.commands.database import json_option
+from connectors.commands.interruptible import run_interruptible
 from connectors.commands.printing import first_words, say, say_json, table
 from connectors.commands.running import private_files, redacting
 from connectors.mcp.source import McpSource
@@ -86,7 +86,7 @@ def list_tools(config: Path | None, agent: str, *, as_json: bool) -> None:
         raise click.BadParameter(text, param_hint="--agent")
     # What servers complain of would stand between the lines.
     with writing(level="error", shape="text", redactor=redacting(settings)):
-        found = trio.run(gathered, settings, [agent] if agent else agents)
+        found = run_interruptible(gathered, settings, [agent] if agent else agents)
     if as_json:
         say_json(found)
         return
