@@ -379,7 +379,9 @@ class Connector(Actor):
 def read_deliver(delivery: Delivery, row: StoredDelivery) -> Deliver:
     """Hand over what the outbox says."""
     is_put_back = row.state == "pending" and row.receipt != ""
-    return Deliver(delivery, row.attempts, row.state == "sending", is_put_back)
+    return Deliver(
+        delivery, row.attempts, row.state == "sending", is_put_back, is_again=True
+    )
 
 
 def _note_refusal(outcome: object) -> None:

@@ -156,7 +156,7 @@ class Courier(Actor):
             self._line.join(delivery_id)
 
     async def _deliver(self, message: Deliver) -> None:
-        delivery_id = message.delivery.id
+        delivery_id, is_new = message.delivery.id, not message.is_again
         is_in_question = message.was_sending or message.is_put_back
         if message.attempts > 0 and not is_in_question:
             # Asked before, pending again: a person wants it said once more.
@@ -165,7 +165,9 @@ class Courier(Actor):
             # Handed over twice: by a session and, around a restart, from the outbox.
             if not self._receipts.is_waiting(delivery_id):
                 self.tell_delivered(delivery_id)
-        elif not self._line.may_go(delivery_id) or self._must_wait(delivery_id):
+        elif not self._line.may_go(delivery_id, is_new=is_new) or self._must_wait(
+            delivery_id
+        ):
             self._hand_back(delivery_id)
         elif not await self._is_known(message):
             self._line.join(delivery_id)

@@ -333,14 +333,14 @@ class Deliver(msgspec.Struct, frozen=True):
     """To a connector, then to the courier of the chat: say this; it is stored."""
 
     delivery: Delivery
-    attempts: int = 0
-    """How often the platform was asked before."""
-
+    attempts: int = 0  # how often the platform was asked before
     was_sending: bool = False
     """Whether the last of these attempts may have succeeded."""
 
-    is_put_back: bool = False
-    """Whether its platform was too busy for it."""
+    is_put_back: bool = False  # its platform was too busy for it
+
+    is_again: bool = False
+    """Whether it comes out of the outbox, in a round of all that are left there."""
 
 
 class ShowDraft(msgspec.Struct, frozen=True):

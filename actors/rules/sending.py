@@ -274,16 +274,18 @@ def _doubled(count: int) -> float:
 class Line:
     """Deliveries of one chat that were turned away, in the order they must go.
 
-    Who turns them away is handed them again, all that are left, in their order; new
-    ones come in between. One that somebody dropped meanwhile does not come again.
+    Who turns them away is handed them again, all that are left, in the outbox's order;
+    new ones come in between. One that somebody dropped meanwhile does not come again.
     """
 
-    __slots__ = ("_count", "_handed")
+    __slots__ = ("_count", "_handed", "_overtaken")
 
     def __init__(self) -> None:
         self._count = 0
         # By delivery: when it was handed over last; in the order in which they go.
         self._handed: dict[str, int] = {}
+        self._overtaken: set[str] = set()
+        """Those who had not come in a round when who stood behind them did."""
 
     def __len__(self) -> int:
         """Give how many stand in line."""
@@ -294,20 +296,30 @@ class Line:
         """Those in line, the next one first."""
         return tuple(self._handed)
 
-    def may_go(self, delivery_id: str) -> bool:
-        """Tell whether it is this one's turn; if not, it stands in line."""
+    def may_go(self, delivery_id: str, *, is_new: bool) -> bool:
+        """Tell whether it is this one's turn; if not, it stands in line.
+
+        Args:
+            delivery_id: of the one that was handed over.
+            is_new: whether that is for the first time, between two rounds.
+        """
+        if is_new:
+            # The round is over: who has not come in it does not come again.
+            for gone in tuple(self._overtaken):
+                self.leave(gone)
         if not self._handed:
             return True
-        before = self._handed.get(delivery_id, 0)
-        # Those before it are handed over again before it is, unless they are gone.
-        while self._handed and self._first_handed() < before:
-            del self._handed[next(iter(self._handed))]
+        if before := self._overtaken_by(delivery_id):
+            place = self._handed.pop(delivery_id)
+            self._handed = {delivery_id: place, **self._handed}
+            self._overtaken.update(before)
         self.join(delivery_id)
         return next(iter(self._handed)) == delivery_id
 
     def join(self, delivery_id: str) -> None:
         """Have it stand in line, at the end unless it does already."""
         self._count += 1
+        self._overtaken.discard(delivery_id)
         # One too many for the line is turned away all the same, and comes again.
         if delivery_id in self._handed or len(self._handed) < MOST_IN_LINE:
             self._handed[delivery_id] = self._count
@@ -315,6 +327,20 @@ class Line:
     def leave(self, delivery_id: str) -> None:
         """Have it stand in line no longer: it has reached its end."""
         self._handed.pop(delivery_id, None)
+        self._overtaken.discard(delivery_id)
 
-    def _first_handed(self) -> int:
-        return next(iter(self._handed.values()))
+    def _overtaken_by(self, delivery_id: str) -> list[str]:
+        """Give those before it if none of them has come in this round.
+
+        Each is gone, or the outbox has it behind this one: what an operator says in a
+        chat stands in the outbox before an answer that was handed over sooner.
+        """
+        last = self._handed.get(delivery_id, 0)
+        before: list[str] = []
+        for each, handed in self._handed.items():
+            if each == delivery_id:
+                return before
+            if handed >= last:
+                break
+            before.append(each)
+        return []

@@ -13,14 +13,12 @@ from actors.rules.sending import (
     FIRST_WAIT,
     GIVE_UP_AFTER,
     LONGEST_WAIT,
-    MOST_IN_LINE,
     TRIES,
     Begins,
     Busy,
     Effect,
     End,
     Event,
-    Line,
     LookedUp,
     LookUp,
     Lost,
@@ -299,66 +297,3 @@ def test_a_lost_answer_is_as_good_as_a_crash() -> None:
         Say(),
         End("sent", "r", 2),
     ]
-
-
-def handed(line: Line, *names: str) -> list[str]:
-    """Hand deliveries over; give those that may go, which are then done."""
-    gone = [name for name in names if line.may_go(name)]
-    for name in gone:
-        line.leave(name)
-    return gone
-
-
-def test_nobody_is_turned_away_where_nobody_waits() -> None:
-    line = Line()
-    assert handed(line, "a", "b") == ["a", "b"]
-    assert len(line) == 0
-
-
-def test_who_comes_while_others_wait_goes_after_them() -> None:
-    line = Line()
-    line.join("a")
-    assert handed(line, "b", "c") == []
-    assert line.deliveries == ("a", "b", "c")
-    assert [handed(line, name) for name in "adbcd"] == [["a"], [], ["b"], ["c"], ["d"]]
-
-
-def test_who_does_not_come_again_holds_up_nobody_for_long() -> None:
-    line = Line()
-    line.join("a")
-    line.join("b")
-    assert handed(line, "c") == []
-    assert handed(line, "c") == ["c"]
-
-
-def test_a_line_has_an_end() -> None:
-    line = Line()
-    for number in range(MOST_IN_LINE + 1):
-        line.join(str(number))
-    assert len(line) == MOST_IN_LINE
-    assert not line.may_go("one more")
-
-
-@given(st.lists(st.sampled_from(["new", "drain", "free", "drop"]), max_size=30))
-def test_handed_over_again_in_their_order_they_go_in_their_order(
-    steps: list[str],
-) -> None:
-    line, outbox, gone, made, is_free = Line(), list[int](), list[int](), 0, False
-    for step in [*steps, "free", "drain", "drain", "drain"]:
-        coming = [made] if step == "new" else list(outbox) if step == "drain" else []
-        outbox += [made] * (step == "new")
-        made += step == "new"
-        is_free |= step == "free"
-        if step == "drop":
-            del outbox[:1]
-        for each in coming:
-            if not line.may_go(str(each)):
-                continue
-            if is_free:
-                line.leave(str(each))
-                outbox.remove(each)
-                gone.append(each)
-            else:
-                line.join(str(each))
-    assert gone == sorted(set(gone))
-    assert outbox == []
