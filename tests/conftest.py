@@ -6,6 +6,7 @@ Also counts the live tests that a run left out, so that leaving them out is seen
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,11 @@ hypothesis.settings.register_profile(
     "ci", deadline=None, print_blob=True, derandomize=True
 )
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+# A shell has what it starts beside itself (`pytest &`) ignore Ctrl-C, and with it all
+# programs that the tests start, and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # trio keeps idle worker threads for ten seconds to use them again; they hold nothing.
 LINGERING_THREADS = ("Trio thread", "trio.to_thread")

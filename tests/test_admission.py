@@ -263,6 +263,6 @@ async def test_what_was_cut_off_while_it_was_said_is_handed_out_as_such(
     async with open_door(autojump_clock, store) as (_, around):
         kept = await around.couriers.wait_count(2)
         assert [each.message for each in kept] == [
-            Deliver(saying(1), attempts=2, was_sending=True),
-            Deliver(saying(2)),
+            Deliver(saying(1), attempts=2, was_sending=True, is_again=True),
+            Deliver(saying(2), is_again=True),
         ]
