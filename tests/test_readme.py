@@ -80,7 +80,8 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert pattern
     lines = [x for x in readme.read().splitlines() if re.search(pattern.group(1), x)]
     assert lines == [readme.commands(readme.read())[1]]
-    assert script.rstrip().endswith('eval "$test_command"\nexit "$live_status"')
+    assert 'setsid bash -c "$test_command" > "$said" 2>&1 &\nsuite_group=$!' in script
+    assert 'wait "$suite_group" || suite_status=$?' in script
 
 
 def test_the_transcript_is_what_the_program_says(tmp_path: Path) -> None:
