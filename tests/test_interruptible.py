@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import trio
 
 from connectors.commands.interruptible import run_interruptible
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 COMMANDS = Path(__file__).parent.parent / "connectors" / "commands"
+
+
+@pytest.fixture(autouse=True)
+def usual_ctrl_c() -> Iterator[None]:
+    """Have Ctrl-C mean what it means to a program that has just begun."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_ctrl_c_waits_for_the_end_of_a_step() -> None:
