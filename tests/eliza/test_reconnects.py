@@ -23,7 +23,7 @@ class Client:
         self._url = url
         self._channel = channel
         self._way = way
-        self._sio: Any = socketio.AsyncClient(reconnection=False)
+        self._sio: Any = socketio.AsyncClient(reconnection=False, handle_sigint=False)
         self._acknowledged = asyncio.Event()
         self.told: list[str] = []
 

@@ -29,7 +29,7 @@ class Client:
         self.sio: Any = None
 
     async def connect(self, entity: str) -> None:
-        self.sio = socketio.AsyncClient(reconnection=False)
+        self.sio = socketio.AsyncClient(reconnection=False, handle_sigint=False)
         self.sio.on("*", self._hear)
         auth = {"entityId": entity, "apiKey": self.key}
         ways = ["websocket"]
