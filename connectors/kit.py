@@ -134,7 +134,7 @@ class Workbench:
                 kit = await trio.to_thread.run_sync(
                     self._with, part, kit, config, stack
                 )
-        except BaseException:
+        except BaseException:  # cancelled, too: nobody else could close them
             for stack in made:
                 await stack.aclose()
             raise

@@ -156,7 +156,7 @@ class TakingOver:
                 catalogue = await app.stock.renew(target, private)
             else:
                 await app.stock.keep(target, private)
-        except BaseException:
+        except BaseException:  # cancelled, too: nobody else could close them
             let_go(doors.values())
             await app.bench.discard(kit)
             raise

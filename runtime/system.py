@@ -111,7 +111,7 @@ class ActorSystem:
         kernel.names[name] = cell
         try:
             reply = lifecycle.start_actor(cell, actor)
-        except BaseException:
+        except BaseException:  # whatever it was, its name is free again
             lifecycle.bury(cell, SHUTDOWN)
             raise
         if reply is not None:

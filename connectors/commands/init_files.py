@@ -103,7 +103,7 @@ def place(
             else:
                 move_new(source / file.name, target)
                 done.append(target)
-    except BaseException:
+    except BaseException:  # Ctrl-C, too, leaves nothing behind
         undo(done)
         raise
 

@@ -327,7 +327,7 @@ def replace(
             file.flush()
             os.fsync(file.fileno())
         os.rename(HALF, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
+    except BaseException:  # whatever ends it, no half file stays
         with suppress(FileNotFoundError):
             os.unlink(HALF, dir_fd=folder)
         raise
