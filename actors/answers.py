@@ -190,12 +190,17 @@ def reminder(inbound: Inbound, persona: Persona) -> Answer:
 
 
 def apology(inbound: Inbound, text: str, reason: str, ids: IdSource) -> Answer:
-    """Give a message up, in the runtime's own words.
+    """Give a message up, in the runtime's own words."""
+    return leaving_ids(notice(inbound, text, ("dead", reason), "broken"), ids)
 
-    Its delivery has an id of its own each time: a message that is tried again by hand
-    has its usual ids left for its answer.
+
+def leaving_ids(answer: Answer, ids: IdSource) -> Answer:
+    """Leave its usual ids to the answer of a later attempt, if there may be one.
+
+    What is put off is begun again, and what is dead may be tried again by hand.
     """
-    answer = notice(inbound, text, ("dead", reason), "broken")
+    if answer.put_off is None and answer.settled[0] != "dead":
+        return answer
     return with_new_ids(answer, ids)
 
 

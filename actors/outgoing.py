@@ -19,6 +19,7 @@ from actors.scheduling import Scheduled
 from actors.staffing import Hired
 from actors.telling import wake_notifiers
 from runtime.errors import (
+    DeliveryKnownError,
     DuplicateError,
     SequenceConflictError,
     StoreUnavailableError,
@@ -120,6 +121,7 @@ class Outgoing:
         if isinstance(answer, answers.Aside):
             answer = answers.localised_aside(answer, self._services)
         elif isinstance(answer, answers.Answer):
+            answer = answers.leaving_ids(answer, self._services.ids)
             answer = answers.localised(answer, self._services)
         self._waiting = (*self._waiting, answer)
         if len(self._waiting) == 1:
@@ -213,34 +215,54 @@ class Outgoing:
         outcome = stored.outcome
         if not (self._waiting and self._waiting[0] is answer):
             return self._stored_before(answer, stored)
-        if isinstance(outcome, SequenceConflictError):
-            raise outcome
-        if isinstance(outcome, StoreUnavailableError):
-            LOG.warning("answer waits for the disk", error_text=str(outcome))
+        if isinstance(outcome, Committed):
+            self._take_up(stored, outcome)
+            self._waiting = self._waiting[1:]
+            return Concluded(answer, is_own=True, was_waited_for=True)
+        return self._refused(answer, outcome, session)
+
+    def _refused(
+        self, answer: answers.Answer, error: Exception, session: Actor
+    ) -> Concluded | Contested | None:
+        """Go on with an answer that was not stored just now."""
+        if isinstance(error, SequenceConflictError):
+            raise error
+        if isinstance(error, StoreUnavailableError):
+            LOG.warning("answer waits for the disk", error_text=str(error))
             session.after(RETRY_COMMIT, RetryCommit())
-            return None
-        if isinstance(outcome, DuplicateError) and answer.also:
-            return Contested(answer)
-        if isinstance(outcome, DuplicateError):
+        elif isinstance(error, DeliveryKnownError):
+            self._store_apart(answer, error, session)
+        elif isinstance(error, DuplicateError):
+            if answer.also:
+                return Contested(answer)
             # An earlier incarnation, or an earlier process, stored this answer; what
             # it could not send stands in the outbox.
-            self._history.note_answered(answer.inbound.id)
             self._stop_handed(answer, session)
-        elif isinstance(outcome, Exception):
-            if not self._is_given_up(answer, outcome, session):
-                return None
-        else:
-            self._take_up(stored, outcome)
-        self._waiting = self._waiting[1:]
-        is_own = isinstance(outcome, Committed)
-        return Concluded(answer, is_own=is_own, was_waited_for=True)
+            return self.give_way(answer)
+        elif self._is_given_up(answer, error, session):
+            self._waiting = self._waiting[1:]
+            return Concluded(answer, is_own=False, was_waited_for=True)
+        return None
+
+    def _store_apart(
+        self, answer: answers.Answer, error: DeliveryKnownError, session: Actor
+    ) -> None:
+        """Store an answer under ids of its own: something else goes by its usual ones.
+
+        Nobody has settled its message, so it was not stored before.
+        """
+        origin = answer.inbound.correlation_id
+        LOG.fault("delivery id used twice", error, correlation_id=origin)
+        ids = self._services.ids
+        self._waiting = (answers.with_new_ids(answer, ids), *self._waiting[1:])
+        self.store_next(session)
 
     def put_instead(self, answer: answers.Answer) -> None:
         """Let an answer take the place of the one that was contested."""
         self._waiting = (answer, *self._waiting[1:])
 
     def give_way(self, answer: answers.Answer) -> Concluded:
-        """Let an answer go whose first message somebody has settled."""
+        """Let an answer go whose message, or whose first, somebody has settled."""
         self._history.note_answered(answer.inbound.id)
         self._waiting = self._waiting[1:]
         return Concluded(answer, is_own=False, was_waited_for=True)

@@ -245,7 +245,6 @@ class TurnTaker(Answering):
         effect = held.state.on(trying.as_fails(failed, now))
         if isinstance(effect, message_state.PutOff):
             answer = answers.deferral(held.inbound, failed, effect, now, run)
-            answer = answers.with_new_ids(answer, self._services.ids)
             self._put(joint(answer, held))
             self._forget_attempt()
             self._begin_later(held, effect.due_at)
@@ -263,10 +262,7 @@ class TurnTaker(Answering):
         settled = (given_up.state, given_up.reason)
         asked = self._asked_of(held)
         answer = answers.failure(held.inbound, asked, failed, settled, run)
-        answer = joint(answer, held)
-        if given_up.state == "dead":  # it may be tried again by hand
-            answer = answers.with_new_ids(answer, self._services.ids)
-        self._put(answer)
+        self._put(joint(answer, held))
 
     def _after_answer(self, first: str, *others: str) -> None:
         """Go on when messages are settled; what their turn missed is next."""

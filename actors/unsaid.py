@@ -18,7 +18,6 @@ from actors.messages import Line
 from actors.rules.turn import ACKNOWLEDGEMENT
 
 if TYPE_CHECKING:
-    from actors.deliveries import Delivery
     from actors.messages import Inbound
     from actors.persona import Persona
     from runtime.ids import IdSource
@@ -43,7 +42,8 @@ def quietly(answer: Answer, agent: str, ids: IdSource) -> Answer:
     """
     inbound = answer.inbound
     if inbound.occasion == "heartbeat" and answer.settled[1] not in SAID:
-        answer = msgspec.structs.replace(answer, deliveries=_silenced(answer))
+        silence = () if answer.put_off else (silent(inbound),)
+        answer = msgspec.structs.replace(answer, deliveries=silence)
     if inbound.occasion in AGAIN and is_mere_sign(answer):
         quiet = msgspec.structs.replace(answer.deliveries[0], text="", kind="silence")
         answer = msgspec.structs.replace(
@@ -55,19 +55,6 @@ def quietly(answer: Answer, agent: str, ids: IdSource) -> Answer:
     is_heard = any(each.text or each.file for each in answer.deliveries)
     told = (_told(inbound, said, agent, ids),) if said and is_heard else ()
     return msgspec.structs.replace(answer, lines=(), handed=(*answer.handed, *told))
-
-
-def _silenced(answer: Answer) -> tuple[Delivery, ...]:
-    """Say nothing, under the id of what was to be said.
-
-    Why that id: what is given up may be tried again by hand, and leaves the usual one
-    for its answer.
-    """
-    if answer.put_off:
-        return ()
-    silence = silent(answer.inbound)
-    kept = (msgspec.structs.replace(silence, id=x.id) for x in answer.deliveries[:1])
-    return tuple(kept) or (silence,)
 
 
 def is_mere_sign(answer: Answer) -> bool:

@@ -12,6 +12,7 @@
     │   └── SettingsListError       several things are; carries each
     └── StoreError
         ├── DuplicateError          this dedup key has been accepted before
+        │   └── DeliveryKnownError      a delivery has this id already
         ├── SequenceConflictError   another writer appended to the stream first
         ├── StoreUnavailableError   disk full, I/O error: try again when it ended
         ├── StoreTooNewError        the database was written by a newer release
@@ -139,6 +140,13 @@ class StoreError(KernelError):
 
 class DuplicateError(StoreError):
     """This dedup key has been accepted before; nothing was written."""
+
+
+class DeliveryKnownError(DuplicateError):
+    """The outbox has a delivery with this id; nothing was written.
+
+    What the commit settles was not settled before.
+    """
 
 
 class SequenceConflictError(StoreError):

@@ -12,6 +12,7 @@ import msgspec
 
 from runtime.entries import StoredEntry
 from runtime.errors import (
+    DeliveryKnownError,
     DuplicateError,
     KernelError,
     MisuseError,
@@ -93,11 +94,11 @@ class Rows:
         sequences = tuple([self._append(row, epoch, at) for row in commit.appends])
         for snapshot in commit.snapshots:
             self._keep_snapshot(snapshot, epoch, at)
-        enqueued = tuple([self._enqueue(row, epoch, at) for row in commit.deliveries])
         for settle in commit.settles:
             self._change_message(
                 settle.inbox_id, state=settle.state, reason=settle.reason, settled_at=at
             )
+        enqueued = tuple([self._enqueue(row, epoch, at) for row in commit.deliveries])
         self._change_deliveries(commit, at)
         for record in commit.records:
             self._write_record(record, epoch, at)
@@ -203,7 +204,7 @@ class Rows:
 
     def _enqueue(self, row: Enqueue, epoch: int, at: float) -> int:
         if row.delivery_id in self.outbox:
-            raise DuplicateError(
+            raise DeliveryKnownError(
                 f"delivery {row.delivery_id!r} was enqueued before; it is on its way"
             )
         delivery = StoredDelivery(

@@ -13,7 +13,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from runtime import sqlite_entries
-from runtime.errors import DuplicateError, MisuseError, SequenceConflictError
+from runtime.errors import (
+    DeliveryKnownError,
+    DuplicateError,
+    MisuseError,
+    SequenceConflictError,
+)
 from runtime.rows import Committed, Pruned
 from runtime.sqlite_facts import change_facts
 
@@ -96,9 +101,9 @@ def write(db: apsw.Connection, commit: Commit, epoch: int) -> Committed:
     sequences = tuple([append(db, row, epoch, at) for row in commit.appends])
     for snapshot in commit.snapshots:
         put_snapshot(db, snapshot, epoch, at)
-    enqueued = tuple([enqueue(db, row, epoch, at) for row in commit.deliveries])
     for settle in commit.settles:
         settle_message(db, settle, at)
+    enqueued = tuple([enqueue(db, row, epoch, at) for row in commit.deliveries])
     change_deliveries(db, commit, at)
     for record in commit.records:
         put_record(db, record, epoch, at)
@@ -189,7 +194,7 @@ def enqueue(db: apsw.Connection, row: Enqueue, epoch: int, at: float) -> int:
     key = (row.delivery_id, row.connector, row.chat, row.correlation_id)
     db.execute(ENQUEUE, (*key, row.part, epoch, row.body, at))
     if not db.changes():
-        raise DuplicateError(
+        raise DeliveryKnownError(
             f"delivery {row.delivery_id!r} was enqueued before; it is on its way"
         )
     return db.last_insert_rowid()

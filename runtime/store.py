@@ -100,6 +100,8 @@ class Store(Entries, Protocol):
         Raises:
             DuplicateError: a dedup key was used before, or a row to be changed has
                 its terminal state already.
+            DeliveryKnownError: the id of a delivery was used before, and all that the
+                commit settles was open.
             SequenceConflictError: `expected` is not the stream's last event, or not
                 the version of the entry.
             StoreUnavailableError: disk full or failing, the queue is full, or the

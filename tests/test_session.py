@@ -10,6 +10,7 @@ import trio.testing
 from msgspec import structs
 
 from actors.attempt import REPORT_WITHIN
+from actors.commits import as_accept
 from actors.history import REMEMBERED, SCHEMA, SNAPSHOT_EVERY
 from actors.messages import Line
 from actors.outgoing import LOST
@@ -29,6 +30,7 @@ from actors.protocol import (
     TurnSpoke,
 )
 from actors.rules.keys import session_key
+from actors.rules.message_state import Past
 from runtime.errors import CorruptError, MisuseError
 from runtime.memory_store import MemoryStore
 from runtime.rows import (
@@ -39,8 +41,11 @@ from runtime.rows import (
 )
 from tests.fakes.neighbours import of_kind, words
 from tests.fakes.room import HeldStore, RefusingStore, open_room
+from tests.store_engines import names_undelivered
+from tests.store_rows import enqueueing
 
 if TYPE_CHECKING:
+    from actors.messages import Occasion
     from runtime.rows import StoredEvent
 
     Clock = trio.testing.MockClock
@@ -342,3 +347,33 @@ async def test_what_was_answered_with_the_snapshot_s_event_is_not_answered_again
         await room.rest()
         assert store.given == 0
         assert of_kind(room.limiter, Acquire) == []
+
+
+@pytest.mark.parametrize("occasion", ["", "heartbeat"])
+async def test_what_is_given_up_leaves_its_usual_id_to_its_answer(
+    *, occasion: Occasion, autojump_clock: Clock
+) -> None:
+    store = MemoryStore()
+    async with open_room(autojump_clock, store) as room:
+        inbound = structs.replace(words(), occasion=occasion)
+        await store.commit(Commit(at=1.0, accepts=(as_accept(inbound, 1.0),)))
+        room.ref.tell(
+            Hear(inbound, past=Past(attempts=99, was_running=True, was_read=True))
+        )
+        await room.rest()
+        assert (await store.counts()).inbox == {"dead": 1}
+        (left,) = await names_undelivered(store)
+        assert left.startswith("m1:0:")
+
+
+async def test_an_answer_whose_id_is_taken_is_stored_under_another(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    async with open_room(autojump_clock, store) as room:
+        await store.commit(enqueueing(f"{words().id}:0"))
+        await room.hear(words("one"), words("two", 2))
+        await room.answer("first")
+        await room.answer("second")
+        assert room.said() == ["first", "second"]
+        assert (await store.counts()).inbox == {"replied": 2}

@@ -50,15 +50,6 @@ async def test_a_failure_is_silence_to_a_heartbeat_alone() -> None:
         assert delivery.kind == kind
 
 
-async def test_a_heartbeat_that_is_given_up_leaves_its_answer_an_id() -> None:
-    inbound = on("heartbeat")
-    given_up = answers.apology(inbound, "no model", "model", ids())
-    (delivery,) = quietly(given_up, "anna", ids()).deliveries
-    assert (delivery.kind, delivery.id) == ("silence", given_up.deliveries[0].id)
-    answered = quietly(said(inbound, "the bill is due"), "anna", ids())
-    assert delivery.id not in {each.id for each in answered.deliveries}
-
-
 async def test_a_heartbeat_that_is_put_off_says_nothing_of_it() -> None:
     put_off = PutOff(1, 9.0, is_first=True)
     failed = Failed("no model", "model")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 import trio
 
 from runtime.errors import (
+    DeliveryKnownError,
     DuplicateError,
     MisuseError,
     SequenceConflictError,
@@ -178,6 +180,18 @@ async def test_a_commit_that_fails_writes_nothing(
     assert await names_undelivered(store) == ["old"]
     assert await store.read("a") == ()
     assert store.healthy
+
+
+async def test_a_known_delivery_is_told_from_a_settled_message(store: Store) -> None:
+    await store.commit(accepting("m1"))
+    await store.commit(enqueueing("d1"))
+    again = msgspec.structs.replace(settling("m1"), deliveries=(saying("d1"),))
+    with pytest.raises(DeliveryKnownError, match="d1"):
+        await store.commit(again)
+    await store.commit(settling("m1"))
+    with pytest.raises(DuplicateError, match="replied already") as told:
+        await store.commit(again)
+    assert not isinstance(told.value, DeliveryKnownError)
 
 
 async def test_a_message_can_be_accepted_and_settled_at_once(store: Store) -> None:
