@@ -30,7 +30,7 @@ from connectors.tools.memory import memory_tools
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Iterable
 
     from actors.file_ports import Enclosures
     from actors.memory_kit import MemoryKit
@@ -125,19 +125,15 @@ class Workbench:
             runtime.errors.SettingsError: something cannot be made; nothing is left.
         """
         kit, stacks = self.kit, dict(self.kit.stacks)
-        made: list[AsyncExitStack] = []
-        try:
+        async with AsyncExitStack() as undo:  # cancelled, too: nobody else closes them
             for part in parts:
                 stack = stacks[part] = AsyncExitStack()
-                made.append(stack)
+                undo.push_async_exit(stack)
                 # In a thread: it may read many files, or load a whole library.
                 kit = await trio.to_thread.run_sync(
                     self._with, part, kit, config, stack
                 )
-        except BaseException:  # cancelled, too: nobody else could close them
-            for stack in made:
-                await stack.aclose()
-            raise
+            undo.pop_all()
         return replace(kit, stacks=stacks)
 
     def _with(
@@ -184,9 +180,8 @@ class Workbench:
 
     async def discard(self, kit: Kit) -> None:
         """Close what was made for a kit that is not in use."""
-        for part, stack in kit.stacks.items():
-            if self.kit.stacks.get(part) is not stack:
-                await self._close(stack.aclose())
+        made = kit.stacks.items()
+        await self._close(x for part, x in made if self.kit.stacks.get(part) is not x)
 
     async def tidy(self, after: float) -> None:
         """Close what was put aside so many seconds ago, or is too much."""
@@ -194,17 +189,20 @@ class Workbench:
         while self.aside and (
             len(self.aside) > MOST_ASIDE or now - self.aside[0][0] >= after
         ):
-            await self._close(self.aside.popleft()[1].aclose())
+            await self._close([self.aside.popleft()[1]])
 
     async def aclose(self) -> None:
         """Close everything."""
-        for _, stack in self.aside:
-            await self._close(stack.aclose())
-        for stack in self.kit.stacks.values():
-            await self._close(stack.aclose())
+        await self._close([*(x for _, x in self.aside), *self.kit.stacks.values()])
 
-    async def _close(self, closing: Awaitable[object]) -> None:
+    async def _close(self, stacks: Iterable[AsyncExitStack]) -> None:
+        """Close each of these, also if closing another fails or is cancelled."""
+        async with AsyncExitStack() as closing:
+            for stack in stacks:
+                closing.push_async_callback(self._close_one, stack)
+
+    async def _close_one(self, stack: AsyncExitStack) -> None:
         try:
-            await closing
+            await stack.aclose()
         except OSError as error:
             LOG.warning("something of earlier settings not closed", why=str(error))

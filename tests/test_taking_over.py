@@ -174,10 +174,26 @@ async def test_what_was_made_for_settings_that_fail_is_closed(tmp_path: Path) ->
         await root.ask(StopChild("models"))
         for tries in (1, 2):
             await bench.change(text)
-            assert noting.closed == ["tools", "media"] * tries
+            assert noting.closed == ["media", "tools"] * tries
         await root.ask(RestartChild("models"))
         assert await bench.change(text) == "applied"
-        assert noting.closed == ["tools", "media"] * 2, "what they replace is put aside"
+        assert noting.closed == ["media", "tools"] * 2, "what they replace is put aside"
+
+
+async def test_all_that_was_made_is_closed_when_closing_is_cut_off(
+    tmp_path: Path,
+) -> None:
+    async with open_bench(tmp_path) as bench:
+        workbench, closed = bench.app.bench, list[str]()
+        kit = await workbench.make(bench.app.config)
+        for part in PARTS:
+            kit.stacks[part].callback(closed.append, part)
+            kit.stacks[part].push_async_callback(trio.lowlevel.checkpoint)
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await workbench.discard(kit)
+        assert scope.cancelled_caught
+        assert sorted(closed) == sorted(PARTS)
 
 
 async def test_who_may_write_changes_without_closing_the_door(tmp_path: Path) -> None:
