@@ -31,6 +31,7 @@ from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
     from collections.abc import Set as AbstractSet
 
     from actors.rules.allotted import Allotted
@@ -88,9 +89,10 @@ class Router(Deciding):
 
     async def on_start(self) -> None:
         """Route again what an earlier process accepted and did not settle."""
-        self.every(SWEEP_EVERY, TakeUp())
+        self.every(SWEEP_EVERY, TakeUpDue())
         await self._hearing.read()
-        tell_found(await self._take_up(), self._connectors)
+        tell_found(await self._find(), self._connectors)
+        self._hand_on()
 
     def on_receive(self, message: object) -> object:
         """Route, or go on after a commit."""
@@ -112,7 +114,7 @@ class Router(Deciding):
     def _on_taken_up(self, message: TakeUp | TakeUpDue | HandOn) -> object:
         match message:
             case TakeUp():
-                self._take_up_soon()
+                return self._take_up_soon()
             case TakeUpDue():
                 return self._take_up_again()
             case HandOn():
@@ -122,25 +124,40 @@ class Router(Deciding):
 
     # --- what was left unanswered ---------------------------------------------------
 
-    def _take_up_soon(self) -> None:
-        """Give who asked for it time to start; several who ask are one."""
-        if not self._is_taking_up:
-            self._is_taking_up = True
-            self.after(TAKE_UP_AFTER, TakeUpDue())
+    def _take_up_soon(self) -> Awaitable[object] | None:
+        """Give who asked for it time to start; several who ask are one.
+
+        What is new meanwhile goes behind what was left of its chat, so that has to be
+        known at once.
+        """
+        if self._is_taking_up:
+            return None
+        self._is_taking_up = True
+        self.after(TAKE_UP_AFTER, TakeUpDue())
+        return self._look()
 
     async def _take_up_again(self) -> None:
         self._is_taking_up = False
         # Before: what was stored goes out before what is said next in the same chat.
         for name in self._connectors:
             self.tell(names.connector(name), DrainOutbox())
+        if await self._look():
+            self._hand_on()
+        elif not self._is_taking_up:
+            self._is_taking_up = True
+            self.after(TAKE_UP_AFTER, TakeUpDue())
+
+    async def _look(self) -> bool:
+        """Look for what is not settled; whether the disk lets it."""
         try:
-            await self._take_up()
+            await self._find()
         except StoreUnavailableError as error:
             LOG.warning("messages not taken up yet", why=str(error))
-            self._take_up_soon()
+            return False
+        return True
 
-    async def _take_up(self) -> Counter[str]:
-        """Route what is not settled; give how many there are of each connector."""
+    async def _find(self) -> Counter[str]:
+        """Find what is not settled; give how many there are of each connector."""
         found: Counter[str] = Counter()
         rows = await read_open(self._services.store)
         found.update(row.connector for row in rows)
@@ -151,7 +168,6 @@ class Router(Deciding):
         # look found and is not handed out yet is among them.
         mine.sort(key=place)
         self._taken_up.refill((row.stream, row) for row in mine)
-        self._hand_on()
         return found
 
     async def _replace_table(self, message: ReplaceTable | ReplaceDue) -> None:

@@ -244,9 +244,15 @@ class Session(LineUp):
             self._end_by(inbound, told.text, flushes=told.reset != "forget")
 
     def _hear_again(self, held: Held, past: message_state.Past) -> None:
-        """Begin at once with what waits for another attempt, if a person says so."""
-        if self._may_begin(held.inbound.id) and held.state.hurry(past):
-            self._begin(held, self._queue.generation)
+        """Begin at once with what waits for another attempt, if a person says so.
+
+        What shares its turn with an earlier message hurries that.
+        """
+        waiting = self._held.get(self._queue.current or "", held)
+        turn = (waiting.inbound, *waiting.others)
+        may = any(x.id == held.inbound.id for x in turn)
+        if may and self._may_begin(waiting.inbound.id) and waiting.state.hurry(past):
+            self._begin(waiting, self._queue.generation)
 
     async def _see_whether_it_waits(self) -> None:
         """Go on at once if what waits for another attempt was dropped by hand."""

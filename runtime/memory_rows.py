@@ -90,6 +90,7 @@ class Rows:
                 attempts=defer.attempts,
                 due_at=defer.due_at,
                 reason=defer.reason,
+                started_at=at,
             )
         sequences = tuple([self._append(row, epoch, at) for row in commit.appends])
         for snapshot in commit.snapshots:

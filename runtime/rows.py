@@ -276,7 +276,8 @@ class StoredMessage(msgspec.Struct, frozen=True):
     """How often work on it was begun."""
 
     started_at: float
-    """Unix seconds of the last claim; 0 if there was none."""
+    """Unix seconds of the last claim, or of when it was put off after that; 0 if
+    nothing of the kind happened."""
 
     due_at: float
     """Unix seconds before which nobody is to begin; 0: at once."""

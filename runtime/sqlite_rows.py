@@ -47,7 +47,8 @@ ACCEPT = """INSERT INTO inbox
 AMEND = "UPDATE inbox SET body = ? WHERE id = ? AND settled_at IS NULL"
 CLAIM = """UPDATE inbox SET state = 'running', attempts = ?, started_at = ?
     WHERE id = ? AND settled_at IS NULL"""
-DEFER = """UPDATE inbox SET state = 'accepted', attempts = ?, due_at = ?, reason = ?
+DEFER = """UPDATE inbox
+    SET state = 'accepted', attempts = ?, due_at = ?, reason = ?, started_at = ?
     WHERE id = ? AND settled_at IS NULL"""
 LAST = "SELECT max(sequence) FROM journal WHERE stream = ?"
 APPEND = """INSERT INTO journal
@@ -121,7 +122,7 @@ def change_messages(db: apsw.Connection, commit: Commit, at: float) -> None:
     for claim in commit.claims:
         claim_message(db, claim, at)
     for defer in commit.defers:
-        defer_message(db, defer)
+        defer_message(db, defer, at)
 
 
 def change_deliveries(db: apsw.Connection, commit: Commit, at: float) -> None:
@@ -161,9 +162,9 @@ def claim_message(db: apsw.Connection, row: Claim, at: float) -> None:
         refuse_message(db, row.inbox_id)
 
 
-def defer_message(db: apsw.Connection, row: Defer) -> None:
+def defer_message(db: apsw.Connection, row: Defer, at: float) -> None:
     """Note that nobody works on a message any more."""
-    db.execute(DEFER, (row.attempts, row.due_at, row.reason, row.inbox_id))
+    db.execute(DEFER, (row.attempts, row.due_at, row.reason, at, row.inbox_id))
     if not db.changes():
         refuse_message(db, row.inbox_id)
 

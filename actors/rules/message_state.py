@@ -75,7 +75,7 @@ class Past(msgspec.Struct, frozen=True):
     """Whether the last one was cut off."""
 
     started_at: float = 0.0
-    """Unix seconds of the last start."""
+    """Unix seconds of the last start, or of when it was put off after that."""
 
     due_at: float = 0.0
     """Unix seconds before which no turn is to begin."""
@@ -220,7 +220,7 @@ class MessageState:
         if is_stuck and self._attempts == past.attempts:
             return GiveUp("dead", "crashed")
         if past.due_at > now:
-            return WaitUntil(past.due_at)
+            return WaitUntil(self._due(now))
         self._attempts += 1
         # Read back without an attempt that counts: its first claim may have been lost
         # with the process that it ended.
@@ -229,6 +229,18 @@ class MessageState:
         # that merely waits with all its attempts used was tried again by hand.
         self._past = msgspec.structs.replace(past, was_running=True, started_at=now)
         return BeginAttempt(self._attempts, must_be_stored=is_known)
+
+    def _due(self, now: float) -> float:
+        """Say until when it waits: for no longer than was meant.
+
+        Should the clock have been set back behind the moment at which the wait began,
+        it begins now.
+        """
+        past = self._past
+        if now < past.started_at:
+            due_at = now + max(0.0, past.due_at - past.started_at)
+            self._past = msgspec.structs.replace(past, started_at=now, due_at=due_at)
+        return self._past.due_at
 
     def _failed(self, event: Fails) -> Effect:
         policy = self._policy

@@ -84,7 +84,7 @@ async def test_a_deferred_message_waits_and_says_why(store: Store) -> None:
     defer = Defer("m1", 1, NOW + 60, "the model is busy")
     await store.commit(Commit(at=NOW + 2, defers=(defer,)))
     (row,) = await store.unsettled()
-    assert (row.state, row.attempts, row.started_at) == ("accepted", 1, NOW + 1)
+    assert (row.state, row.attempts, row.started_at) == ("accepted", 1, NOW + 2)
     assert (row.due_at, row.reason) == (NOW + 60, "the model is busy")
     assert row.settled_at == 0.0
 

@@ -10,6 +10,7 @@ import pytest
 import trio
 import trio.testing
 
+from actors.busy_config import BufferingConfig
 from actors.config import AgentConfig
 from actors.errors import ModelBusyError, ModelRefusedError
 from actors.messages import ToolResult, ToolSpec
@@ -39,6 +40,9 @@ NOTICE = (
 )
 TWO_MINUTES = NOTICE.format(wait="2 minutes")
 SORRY = ": The model cannot answer now: overloaded"
+
+HOUR = 3600.0
+DAY = 24 * HOUR
 
 IN_ONE_TURN = 3
 """How often a turn asks a busy model."""
@@ -293,3 +297,60 @@ async def test_what_a_broken_turn_took_is_in_the_ledger_of_the_next(
     assert len(cast.model.requests) == 2
     assert [(run.attempt, run.rounds) for run in runs] == [(2, 2), (1, 0)]
     assert sum(run.input_tokens for run in runs) == 2 * 3
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_clock_that_is_set_back_keeps_nobody_waiting(
+    *, restarts: bool, autojump_clock: Clock
+) -> None:
+    cast = Cast(model=BusyModel(1), retries=RetryPolicy())
+    cast.clock.ahead = DAY
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("bad")
+        await trio.sleep(60)
+        cast.clock.ahead = 0.0
+        if not restarts:
+            cast.platform.write("hello")
+            await trio.sleep(HOUR)
+    if restarts:
+        cast.restart()
+        async with open_company(autojump_clock, cast):
+            cast.platform.write("hello")
+            await trio.sleep(HOUR)
+    assert cast.platform.said()[-2:] == ["anna: at last", "anna: to hello"]
+
+
+class Overloaded(FakeModel):
+    """A model that is overloaded until it is no longer, but for `one`."""
+
+    def __init__(self) -> None:
+        super().__init__(self.talk)
+        self.is_busy = True
+
+    def talk(self, request: ModelRequest) -> Says:
+        if heard(request) == "one":
+            return Says("to one", after=5)
+        if self.is_busy:
+            return Says(error=ModelBusyError("overloaded"))
+        return Says("at last")
+
+
+async def test_any_message_of_a_turn_that_waits_hurries_it(
+    autojump_clock: Clock,
+) -> None:
+    followup = BufferingConfig(policy="followup")
+    model = Overloaded()
+    cast = Cast(model=model, retries=RetryPolicy(), buffering=followup)
+    async with open_company(autojump_clock, cast):
+        for text in ("one", "two", "three"):
+            cast.platform.write(text)
+            await trio.sleep(1)
+        await trio.sleep(40)
+        model.is_busy = False
+        rows = cast.store._rows.inbox
+        last = [*rows.values()][-1]
+        assert last.due_at > cast.clock.wall() + 10
+        rows[last.id] = msgspec.structs.replace(last, due_at=0.0)  # by hand
+        cast.store.changed_outside = True
+        await trio.sleep(10)
+        assert cast.platform.said()[-1] == "anna: at last"
