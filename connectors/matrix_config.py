@@ -66,7 +66,8 @@ class MatrixConfig(
     """Most messages of one room that are fetched after a gap."""
 
     max_media_bytes: Count = 10_485_760
-    """Largest file that is fetched with a message, in bytes."""
+    """Largest file that is fetched with a message, in bytes; all files of one message
+    have at most 40 MiB together."""
 
     pace: Pace = 0.0
     """Least seconds between two messages in one room."""

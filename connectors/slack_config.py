@@ -64,7 +64,8 @@ class SlackConfig(
     """Most messages of one channel that are fetched after a gap; 0: none."""
 
     max_media_bytes: Count = 10_485_760
-    """Largest file that is fetched with a message, in bytes."""
+    """Largest file that is fetched with a message, in bytes; all files of one message
+    have at most 40 MiB together."""
 
     pace: Pace = 1.0
     """Least seconds between two messages in one channel, its threads included."""

@@ -62,7 +62,8 @@ class TelegramConfig(
     """Seconds any other request may take in all."""
 
     max_media_bytes: Annotated[int, Meta(gt=0, le=2_000_000_000)] = 20_000_000
-    """Largest file that is fetched with a message, in bytes."""
+    """Largest file that is fetched with a message, in bytes; all files of one message
+    have at most 40 MiB together."""
 
     pace: Pace = 1.0
     """Least seconds between two messages in one chat, its topics included."""

@@ -69,7 +69,8 @@ class WhatsAppConfig(
     left out, and the message says so. Meta waits for our answer meanwhile."""
 
     max_media_bytes: Count = 16_777_216
-    """Largest file that is fetched with a message, in bytes."""
+    """Largest file that is fetched with a message, in bytes; all files of one message
+    have at most 40 MiB together."""
 
     max_body_bytes: Count = 3_145_728
     """Longest webhook that is read, in bytes; Meta sends up to 3 MiB."""

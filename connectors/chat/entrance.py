@@ -13,6 +13,7 @@ import trio
 
 from actors.errors import ChatError, MessageRefusedError, OverloadedError, StoppingError
 from actors.messages import Inbound
+from connectors.chat.album import without_files
 from connectors.chat.waits import Waits
 from runtime.errors import KernelError, StoreUnavailableError
 
@@ -61,7 +62,7 @@ class Entrance:
         try:
             if fill is not None and await self._insist(ingress.is_admitted, inbound):
                 inbound = await fill(inbound)
-            await self._insist(ingress.accept, inbound)
+            await self._store(inbound, ingress)
         except MessageRefusedError as error:
             self.count("refused")
             await self._tell(inbound, str(error), "refused")
@@ -72,6 +73,17 @@ class Entrance:
             await self._tell(inbound, "this message could not be taken", "lost")
         else:
             self.count("handed_in")
+
+    async def _store(self, inbound: Inbound, ingress: Ingress) -> None:
+        """Have a message stored; without its files if it cannot be with them."""
+        try:
+            await self._insist(ingress.accept, inbound)
+        except KernelError as error:
+            if not inbound.attachments:
+                raise
+            # Why once more: the words are worth an answer, and say what is missing.
+            self.log.fault("files not taken", error, message=inbound.platform_id)
+            await self._insist(ingress.accept, without_files(inbound))
 
     async def _insist(
         self, ask: Callable[[Inbound], Awaitable[bool]], inbound: Inbound
@@ -93,5 +105,12 @@ class Entrance:
 
     async def _tell(self, inbound: Inbound, words: str, trouble: Trouble) -> None:
         """Tell somebody who waits for an answer that there is none yet."""
-        if inbound.is_direct or inbound.mentions:
+        if is_for_agent(inbound):
             await self.tell(inbound, f"⚠️ {words}", trouble)
+
+
+def is_for_agent(inbound: Inbound) -> bool:
+    """Whether somebody speaks to an agent, as far as the platform tells."""
+    quoted = inbound.quoted
+    is_named = bool(inbound.agent or inbound.mentions)
+    return inbound.is_direct or is_named or (quoted is not None and bool(quoted.agent))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import pytest
 import trio
 
 from actors.messages import Address
+from connectors.chat.album import MOST_IN_ALL, NO_ROOM
 from tests.discord_bed import open_bed
 from tests.fakes.discord_world import ADMINS, CHANNEL, GUILD, SAM, THREAD, ZOE
 
@@ -134,6 +136,18 @@ async def test_files_are_fetched_at_once_and_from_nowhere_else() -> None:
         assert [each.content for each in got.attachments] == [b"cat"]
         assert "lies elsewhere" in got.text
         assert "HTTP 404" in got.text
+
+
+@pytest.mark.parametrize("told", [0, MOST_IN_ALL // 4])
+async def test_an_album_comes_along_as_far_as_it_can_be_stored(told: int) -> None:
+    async with open_bed("anna") as bed, bed.listening() as server:
+        server.world.files["cat.png"] = b"x" * (MOST_IN_ALL // 4)
+        here = {**PICTURE, "size": told, "url": f"{server.url}/files/cat.png"}
+        await bed.say("look", attachments=[here] * 5)
+        got = await bed.ingress.next()
+        assert sum(len(each.content) for each in got.attachments) == MOST_IN_ALL
+        note = f"[image cat.png was not fetched: {NO_ROOM}]"
+        assert got.text.split("\n") == ["look", note]
 
 
 async def test_nothing_is_fetched_for_a_stranger() -> None:

@@ -9,6 +9,7 @@ import trio
 import trio.testing
 
 from actors.messages import Address
+from connectors.chat.album import MOST_IN_ALL, NO_ROOM
 from connectors.chat.buttons import UNKNOWN
 from connectors.chat.faults import LostError
 from tests.fakes.slack_replies import pressed
@@ -236,6 +237,19 @@ async def test_a_file_that_cannot_be_had_is_told_of(more: Json, why: str) -> Non
         inbound = await only(bed)
     assert inbound.attachments == ()
     assert why in inbound.text
+
+
+async def test_an_album_comes_along_as_far_as_it_can_be_stored() -> None:
+    bed = SlackBed("anna")
+    bed.slack.files[PICTURE] = b"x" * (MOST_IN_ALL // 4)
+    async with bed.listening():
+        files = [file_of(name=f"{n}.png", size=MOST_IN_ALL // 4) for n in range(6)]
+        await written(bed, "look", subtype="file_share", files=files)
+        inbound = await only(bed)
+    assert [each.name for each in inbound.attachments] == [f"{n}.png" for n in range(4)]
+    notes = [f"[image {n}.png was not fetched: {NO_ROOM}]" for n in (4, 5)]
+    assert inbound.text.split("\n") == ["look", *notes]
+    assert sum(method == "fetch" for method, _, _ in bed.slack.asked) == 4
 
 
 async def test_for_a_stranger_no_file_is_fetched() -> None:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from actors.deliveries import Delivery
 from actors.messages import Address
 from connectors.chat.websocket.frames import chat_of
-from connectors.chat.websocket.kept import CLIENTS, PLACES, SAID, Kept
+from connectors.chat.websocket.kept import Kept
+from connectors.chat.websocket.rows import CLIENTS, PLACES, SAID
 from connectors.websocket_config import WebSocketConfig
 from runtime.clock import SystemClock
 from runtime.memory_store import MemoryStore

@@ -12,6 +12,7 @@ import msgspec
 import trio
 
 from actors.messages import Address, Inbound, Quoted
+from connectors.chat.album import MOST_IN_ALL, NO_ROOM, Album, left_out
 from connectors.chat.discord import content
 from connectors.chat.discord.files import fetch_file
 from connectors.chat.discord.payloads import readable
@@ -24,9 +25,11 @@ from runtime.logs import EventLog
 if TYPE_CHECKING:
     from actors.messages import Attachment
     from actors.transport import Ingress
+    from connectors.chat.album import Found
     from connectors.chat.discord.account import DiscordAccount
     from connectors.chat.discord.figures import Outcome
     from connectors.chat.discord.shared import Shared
+    from connectors.chat.discord.wire import File
     from connectors.chat.entrance import Trouble
 
 LOG = EventLog("discord")
@@ -144,10 +147,21 @@ class Handing:
         """Fetch what came with a message, all at once."""
         found: dict[int, Attachment] = {}
         notes: dict[int, str] = {}
-        fetch = partial(self._fetch, heard.said, found, notes)
+        album = Album()
+
+        async def fetch(index: int, file: File) -> None:
+            attachment, why = album.settle(file.size, await self._fetch(file))
+            if attachment is not None:
+                found[index] = attachment
+            else:
+                notes[index] = self._left_out(heard.said, file, why)
+
         async with trio.open_nursery() as nursery:
-            for index in range(len(heard.said.files)):
-                nursery.start_soon(fetch, index)
+            for index, file in enumerate(heard.said.files):
+                if album.claim(file.size):
+                    nursery.start_soon(fetch, index, file)
+                else:
+                    notes[index] = self._left_out(heard.said, file, NO_ROOM)
         lines = [inbound.text, *(notes[index] for index in sorted(notes))]
         return msgspec.structs.replace(
             inbound,
@@ -155,22 +169,16 @@ class Handing:
             attachments=tuple(found[index] for index in sorted(found)),
         )
 
-    async def _fetch(
-        self,
-        said: Said,
-        found: dict[int, Attachment],
-        notes: dict[int, str],
-        index: int,
-    ) -> None:
-        file, config = said.files[index], self._shared.config
-        attachment, why = await fetch_file(file, config.files, config.max_media_bytes)
-        if attachment is not None:
-            found[index] = attachment
-            return
+    async def _fetch(self, file: File) -> Found:
+        config = self._shared.config
+        most = min(config.max_media_bytes, MOST_IN_ALL)
+        return await fetch_file(file, config.files, most)
+
+    def _left_out(self, said: Said, file: File, why: str) -> str:
+        """Count a file that does not come along; say so in the words."""
         self._count("media_left_out")
         LOG.warning("file not fetched", message=said.id, why=why)
-        name = file.name or "without a name"
-        notes[index] = f"[{file.kind} {name} was not fetched: {why}]"
+        return left_out(file.kind, file.name, why)
 
 
 def specifics(heard: Heard) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.messages import Address, Inbound
+from connectors.chat.album import MOST_IN_ALL, left_out
 from connectors.chat.entrance import Entrance
 from connectors.chat.matrix.events import Spoken
 from connectors.chat.matrix.files import fetch_file
@@ -110,14 +111,13 @@ class Handing:
         file = spoken.file
         if file is None:
             return spoken.text, ()
-        most = self._shared.config.max_media_bytes
+        most = min(self._shared.config.max_media_bytes, MOST_IN_ALL)
         attachment, why = await fetch_file(file, self._account, most)
         if attachment is not None:
             return spoken.text, (attachment,)
         self._count("media_left_out")
         LOG.warning("file not fetched", event=spoken.event_id, why=why)
-        note = f"[{file.kind} {file.name or 'without a name'} was not fetched: {why}]"
-        return f"{spoken.text}\n{note}".strip(), ()
+        return f"{spoken.text}\n{left_out(file.kind, file.name, why)}".strip(), ()
 
 
 def worded(words: str, spoken: Spoken, sender_name: str) -> str:

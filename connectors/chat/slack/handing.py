@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.messages import Address, Inbound, Quoted
+from connectors.chat.album import MOST_IN_ALL, Album, left_out
 from connectors.chat.buttons import UNKNOWN
 from connectors.chat.entrance import Entrance
 from connectors.chat.faults import PlatformError
@@ -128,8 +129,9 @@ class Handing:
         """Fetch the files that came with a message."""
         attachments: list[Attachment] = []
         notes: list[str] = []
+        album = Album()
         for file in spoken.files:
-            attachment, note = await self._file(file, spoken)
+            attachment, note = await self._file(file, spoken, album)
             if attachment is not None:
                 attachments.append(attachment)
             else:
@@ -139,15 +141,17 @@ class Handing:
             inbound, text=text, attachments=tuple(attachments)
         )
 
-    async def _file(self, file: File, spoken: Spoken) -> tuple[Attachment | None, str]:
-        most = self._shared.config.max_media_bytes
-        attachment, why = await fetch_file(file, self._account, most)
+    async def _file(
+        self, file: File, spoken: Spoken, album: Album
+    ) -> tuple[Attachment | None, str]:
+        most = min(self._shared.config.max_media_bytes, MOST_IN_ALL)
+        fetch = partial(fetch_file, file, self._account, most)
+        attachment, why = await album.fill(file.size, fetch)
         if attachment is not None:
             return attachment, ""
         self._count("media_left_out")
         LOG.warning("file not fetched", message=spoken.id, why=why)
-        name = file.name or "without a name"
-        return None, f"[{file.kind} {name} was not fetched: {why}]"
+        return None, left_out(file.kind, file.name, why)
 
 
 def specifics(spoken: Spoken, account: SlackAccount, person: Person) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.messages import Address, Inbound, Quoted
+from connectors.chat.album import MOST_IN_ALL, Album, left_out
 from connectors.chat.buttons import UNKNOWN, command_of
 from connectors.chat.entrance import Entrance
 from connectors.chat.faults import PlatformError, ShutOutError
@@ -193,18 +194,19 @@ class Handing:
 
     async def _filled(self, spoken: Spoken, inbound: Inbound) -> Inbound:
         """Fetch what came with a message."""
-        most = self._shared.config.max_media_bytes
+        most = min(self._shared.config.max_media_bytes, MOST_IN_ALL)
         found: list[Attachment] = []
         words = inbound.text
+        album = Album()
         for file in spoken.files:
-            attachment, why = await fetch_file(file, self._bot, most)
+            fetch = partial(fetch_file, file, self._bot, most)
+            attachment, why = await album.fill(file.size, fetch)
             if attachment is not None:
                 found.append(attachment)
                 continue
             self._count("media_left_out")
             LOG.warning("file not fetched", message=inbound.platform_id, why=why)
-            note = f"[{file.kind} {file.name} was not fetched: {why}]"
-            words = f"{words}\n{note}".strip()
+            words = f"{words}\n{left_out(file.kind, file.name, why)}".strip()
         return msgspec.structs.replace(inbound, text=words, attachments=tuple(found))
 
     def _count(self, outcome: Outcome) -> None:

@@ -17,7 +17,7 @@ from connectors.chat.websocket.errors import FrameError
 
 if TYPE_CHECKING:
     from actors.deliveries import Draft, Typing
-    from connectors.chat.websocket.kept import Said
+    from connectors.chat.websocket.rows import Said
 
 CLIENT = re.compile(r"[A-Za-z0-9._~-]{16,128}", re.ASCII)
 """What clients may call themselves: as long as what nobody guesses."""

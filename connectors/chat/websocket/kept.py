@@ -3,6 +3,10 @@
 A client's row says how much it was told and how much it has; each message has a row of
 its own, by number, and one by its delivery's id: said again, it stands there once. The
 newest messages of each client are kept, read or not; the others are forgotten.
+
+What is known of a client is a copy of its row, and may be old: who is cut off while the
+disk writes never learns that it did. So each change says which version of the row it
+changes, and is refused if there is a newer one; that is read then, and changed.
 """
 
 from __future__ import annotations
@@ -14,62 +18,31 @@ import msgspec
 import trio
 
 from actors.people_rows import part_of
+from connectors.chat.websocket.rows import (
+    CLIENTS,
+    PLACES,
+    SAID,
+    Client,
+    Place,
+    Said,
+    read,
+    said_id,
+    said_of,
+)
 from runtime.entries import Entry
-from runtime.logs import EventLog
+from runtime.errors import SequenceConflictError
 from runtime.rows import Commit
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
     from actors.deliveries import Delivery
     from runtime.clock import Clock
-    from runtime.entries import StoredEntry
     from runtime.store import Store
 
-LOG = EventLog("websocket")
-
-CLIENTS, SAID, PLACES = "socket_client", "socket_said", "socket_place"
 PAGE = 500
 
 T = TypeVar("T")
-
-
-class Client(msgspec.Struct, frozen=True):
-    """The body of a row: one client."""
-
-    chat: str
-    last: int = 0
-    """The number of the last message that was said to it."""
-
-    has: int = 0
-    """The number of the last message that it has."""
-
-    seen_at: float = 0.0
-    """Unix seconds of when it was here last."""
-
-    is_passing: bool = False
-    """Whether it cannot come back: it never said who it is."""
-
-
-class Said(msgspec.Struct, frozen=True):
-    """The body of a row: one message for a client."""
-
-    number: int
-    text: str
-    agent: str
-    delivery: str
-    reply_to: str = ""
-    """What the client called the message that this answers."""
-
-    trouble: str = ""
-    is_aside: bool = False
-
-
-class Place(msgspec.Struct, frozen=True):
-    """The body of a row: where a delivery stands."""
-
-    chat: str
-    number: int
 
 
 class Kept:
@@ -88,6 +61,9 @@ class Kept:
         self._connector = connector
         self._most = most
         self._clients: dict[str, Client] = {}
+        self._versions: dict[str, int] = {}
+        """Of their rows, as far as is known."""
+
         self._orders: dict[str, trio.Lock] = {}
 
     async def load(self) -> None:
@@ -96,7 +72,7 @@ class Kept:
         Raises:
             StoreError: the disk fails.
         """
-        after, found = "", dict[str, Client]()
+        after, found, versions = "", dict[str, Client](), dict[str, int]()
         while True:
             rows = await self._store.entries(CLIENTS, self._connector, after, PAGE)
             for row in rows:
@@ -104,9 +80,10 @@ class Kept:
                 client = read(row, Client)
                 if client is not None:
                     found[client.chat] = client
+                    versions[client.chat] = row.version
             if len(rows) < PAGE:
                 break
-        self._clients = found
+        self._clients, self._versions = found, versions
         for each in tuple(found.values()):
             if each.is_passing:
                 await self.forget(each.chat)
@@ -125,12 +102,15 @@ class Kept:
         Raises:
             StoreError: the disk fails.
         """
-        async with self._in_order(chat):
+
+        async def see() -> Client:
             now = self._clock.wall()
             client = self._clients.get(chat) or Client(chat, is_passing=is_passing)
             seen = msgspec.structs.replace(client, seen_at=now)
             await self._put(seen)
             return seen
+
+        return await self._do(chat, see)
 
     async def add(self, delivery: Delivery) -> Said | None:
         """Keep a message for a client; give it as it is kept.
@@ -142,7 +122,8 @@ class Kept:
             StoreError: the disk fails; nothing is kept.
         """
         chat = delivery.address.chat
-        async with self._in_order(chat):
+
+        async def add() -> Said | None:
             known = await self._known(delivery.id)
             if known is not None:
                 return known
@@ -154,14 +135,14 @@ class Kept:
             grown = msgspec.structs.replace(client, last=number)
             place = msgspec.json.encode(Place(chat, number))
             entries = [
-                self._client(grown),
                 self._entry(SAID, chat, said_id(number), msgspec.json.encode(said)),
                 self._place(delivery.id, place),
                 *await self._too_old(chat, number - self._most),
             ]
-            await self._commit(entries)
-            self._clients[chat] = grown
+            await self._put(grown, entries)
             return said
+
+        return await self._do(chat, add)
 
     async def after(self, chat: str, number: int, limit: int) -> tuple[Said, ...]:
         """Give what was said to a client behind a number, in order.
@@ -181,13 +162,16 @@ class Kept:
         Raises:
             StoreError: the disk fails.
         """
-        async with self._in_order(chat):
+
+        async def note() -> None:
             client = self._clients.get(chat)
             if client is None or not client.has < number <= client.last:
                 return
             # Why it may wait: told again, a client knows the number.
             more = msgspec.structs.replace(client, has=number)
             await self._put(more, may_wait=True)
+
+        await self._do(chat, note)
 
     async def forget(self, chat: str, known: Client | None = None) -> bool:
         """Forget a client, and all that was said to it.
@@ -202,18 +186,25 @@ class Kept:
         Raises:
             StoreError: the disk fails; some of it may be left.
         """
-        async with self._in_order(chat):
-            if known is not None and self._clients.get(chat) != known:
+
+        async def forget() -> bool:
+            client = self._clients.get(chat)
+            if client is None:
+                return True
+            if known is not None and client != known:
                 return False
-            self._clients.pop(chat, None)
             while found := await self.after(chat, 0, PAGE):
                 gone: list[Entry] = []
                 for each in found:
                     gone.append(self._entry(SAID, chat, said_id(each.number), None))
                     gone.append(self._place(each.delivery, None))
-                await self._commit(gone)
-            await self._commit([self._client(Client(chat), gone=True)])
+                # Its own row with them, so that none goes that is newer than it.
+                await self._put(client, gone)
+            await self._commit([self._client(client, gone=True)])
+            self._drop(chat)
             return True
+
+        return await self._do(chat, forget)
 
     async def forget_old(self, before: float, is_here: Callable[[str], bool]) -> int:
         """Forget clients that were not here since a time; count them.
@@ -260,9 +251,44 @@ class Kept:
             return []
         return [self._entry(SAID, chat, name, None), self._place(old.delivery, None)]
 
-    async def _put(self, client: Client, *, may_wait: bool = False) -> None:
-        await self._commit([self._client(client)], may_wait=may_wait)
+    async def _do(self, chat: str, act: Callable[[], Awaitable[T]]) -> T:
+        """Do something about a client, by what its row says now.
+
+        Raises:
+            StoreError: the disk fails.
+        """
+        async with self._in_order(chat):
+            while True:
+                try:
+                    return await act()
+                except SequenceConflictError:
+                    await self._learn(chat)
+
+    async def _learn(self, chat: str) -> None:
+        """Read a client's row: somebody was cut off who changed it."""
+        row = await self._store.entry(CLIENTS, self._owner(chat))
+        client = None if row is None else read(row, Client)
+        self._drop(chat)
+        if row is not None:
+            self._versions[chat] = row.version
+        if client is not None:
+            self._clients[chat] = client
+
+    def _drop(self, chat: str) -> None:
+        self._clients.pop(chat, None)
+        self._versions.pop(chat, None)
+
+    async def _put(
+        self, client: Client, more: Iterable[Entry] = (), *, may_wait: bool = False
+    ) -> None:
+        """Change a client's row, and others with it.
+
+        Raises:
+            SequenceConflictError: what is known of the client is old.
+        """
+        await self._commit([self._client(client), *more], may_wait=may_wait)
         self._clients[client.chat] = client
+        self._versions[client.chat] = self._version(client.chat) + 1
 
     async def _commit(self, entries: list[Entry], *, may_wait: bool = False) -> None:
         at = self._clock.wall()
@@ -283,8 +309,17 @@ class Kept:
     def _client(self, client: Client, *, gone: bool = False) -> Entry:
         name = self._owner(client.chat)
         body = None if gone else msgspec.json.encode(client)
-        owner, part = self._connector, part_of(name)
-        return Entry(kind=CLIENTS, id=name, owner=owner, part=part, body=body)
+        return Entry(
+            kind=CLIENTS,
+            id=name,
+            owner=self._connector,
+            part=part_of(name),
+            body=body,
+            expected=self._version(client.chat),
+        )
+
+    def _version(self, chat: str) -> int:
+        return self._versions.get(chat, 0)
 
     def _place(self, delivery: str, body: bytes | None) -> Entry:
         name = f"{self._connector}/{delivery}"
@@ -297,33 +332,3 @@ class Kept:
 
     def _owner(self, chat: str) -> str:
         return f"{self._connector}/{chat}"
-
-
-def read(row: StoredEntry, shape: type[T]) -> T | None:
-    """Read a row; what cannot be read is left out, and said."""
-    try:
-        return msgspec.json.decode(row.body, type=shape)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        LOG.fault("row cannot be read", error, kind=row.kind, id=row.id)
-        return None
-
-
-def said_id(number: int) -> str:
-    """Write a number so that rows sort by it."""
-    return f"{number:015d}"
-
-
-def said_of(number: int, delivery: Delivery) -> Said:
-    """Give what is kept of a delivery."""
-    prefix = f"{delivery.address.chat}/"
-    theirs = delivery.reply_to.removeprefix(prefix + "=")
-    is_theirs = delivery.reply_to.startswith(prefix + "=")
-    return Said(
-        number=number,
-        text=delivery.text,
-        agent=delivery.agent,
-        delivery=delivery.id,
-        reply_to=theirs if is_theirs else "",
-        trouble=delivery.trouble,
-        is_aside=delivery.is_aside,
-    )

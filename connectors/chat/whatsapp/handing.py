@@ -16,6 +16,7 @@ import trio
 from actors.errors import ChatError, MessageRefusedError, OverloadedError, StoppingError
 from actors.messages import Address, Attachment, Inbound
 from actors.rules.recent import Recent
+from connectors.chat.album import MOST_IN_ALL, left_out
 from connectors.chat.faults import BusyError, PlatformError
 from connectors.chat.whatsapp import content
 from runtime.errors import KernelError, StoreUnavailableError
@@ -165,8 +166,8 @@ class Handing:
         except PlatformError as error:
             self._shared.figures.event(inbound.agent, "media_left_out")
             LOG.warning("file not fetched", message=heard.id, why=str(error))
-            note = f"[{heard.file.kind} {heard.file.name or 'without a name'}"
-            words = f"{heard.text}\n{note} was not fetched: {error}]".strip()
+            note = left_out(heard.file.kind, heard.file.name, str(error))
+            words = f"{heard.text}\n{note}".strip()
             return msgspec.structs.replace(inbound, quoted=quoted, text=words)
         file = heard.file
         attachment = Attachment(
@@ -178,7 +179,7 @@ class Handing:
 
     async def _fetch(self, file: File, number: str, until: float) -> bytes:
         """Fetch a file; a server that is busy is asked again while there is time."""
-        most = self._shared.config.max_media_bytes
+        most = min(self._shared.config.max_media_bytes, MOST_IN_ALL)
         wait = FIRST_WAIT
         while True:
             left = until - trio.current_time()

@@ -8,6 +8,7 @@ from its delivery's, so that it stands there once, however often it is delivered
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,6 +16,7 @@ import trio
 
 from actors.errors import SenderRefusedError
 from actors.messages import Address, Attachment, Inbound
+from actors.rules.recent import Recent
 from connectors.web.eliza.hearing import heard
 from connectors.web.eliza.ids import to_uuid
 from connectors.web.eliza.shapes import AGENT_SOURCE, Message, broadcast_of
@@ -36,6 +38,10 @@ if TYPE_CHECKING:
 
 MOST_LOCKS = 4_096
 """Channels whose order is remembered; those nobody speaks in are forgotten."""
+
+
+MOST_UNTOLD = 4_096
+"""Messages that are told when they are said again."""
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +93,10 @@ class Speech:
         self.history = history
         self._tell = tell
         self._orders: dict[str, trio.Lock] = {}
+        self._untold: Recent[str, bool] = Recent(MOST_UNTOLD)
+        """Messages that are kept, or soon are, and nobody was told of: whoever said
+        them was cut off while the disk wrote."""
+
         self._last = 0
         self.ingress: Ingress | None = None
         """Where messages are handed in, while anybody listens."""
@@ -109,6 +119,7 @@ class Speech:
         async with self._order(channel.id):
             known = await self.history.get(said.message.id)
             if known is not None:
+                self._tell_again(known, said)
                 return Posted(known, is_new=False)
             message = msgspec.structs.replace(
                 said.message, server=channel.server, at=self._stamp()
@@ -117,8 +128,7 @@ class Speech:
             hears = heard(message, channel, server, self._channels.agents)
             is_handed_in = said.is_for_agents and bool(hears.present)
             is_new = not is_handed_in or await self._hand_in(said, message, hears)
-            await self._keep(message)
-            self._announce(message, said)
+            await self._keep(message, said)
             if hears.is_bot:
                 await self._tell_answer(message)
             return Posted(message, hears.present if is_handed_in else (), is_new)
@@ -144,6 +154,7 @@ class Speech:
         async with self._order(channel.id):
             name, known = await self._name(delivery)
             if known is not None:
+                self._tell_again(known, None)
                 await self._tell_answer(known)
                 return known
             message = self._worded(name, delivery, channel)
@@ -151,8 +162,7 @@ class Speech:
                 raw = message.raw | {"attachments": [shown]}
                 content = message.content or str(shown["title"])
                 message = msgspec.structs.replace(message, raw=raw, content=content)
-            await self._keep(message)
-            self._announce(message, None)
+            await self._keep(message, None)
             await self._tell_answer(message)
             return message
 
@@ -248,12 +258,19 @@ class Speech:
         if self.on_answer is not None:
             await self.on_answer(message)
 
-    async def _keep(self, message: Message) -> None:
-        try:
+    async def _keep(self, message: Message, said: Said | None) -> None:
+        """Keep a message, and tell it."""
+        self._untold[message.id] = True
+        # In conflict, it is kept: whoever asked was cut off before it was told.
+        with suppress(SequenceConflictError):
             await self.history.add(message)
-        except SequenceConflictError:
-            return  # it is kept already: whoever asked was cut off before it was told
         self.touched.add(message.channel)
+        self._tell_again(message, said)
+
+    def _tell_again(self, message: Message, said: Said | None) -> None:
+        """Tell a message that is kept, if nobody was told."""
+        if self._untold.pop(message.id, False):
+            self._announce(message, said)
 
     def _announce(self, message: Message, said: Said | None) -> None:
         payload = broadcast_of(message)

@@ -4,12 +4,13 @@ A person's message is handed in first, then kept and told: whoever is shown it c
 on its being answered. Handed in again under its own id it counts once, so that nothing
 is lost or doubled by asking again. Each change is on the disk before it is told, and
 is told with the time (`changed`) of the one before it, so that a tab sees if it has
-missed one, and reads that here.
+missed one, and reads that here. Who is cut off while the disk writes never learns that
+it did, nor tells it: then the next change has all tabs read what they have missed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -89,13 +90,18 @@ class Order:
     Attributes:
         lock: held while something is kept and told.
         changed: when the last change was (ms); None: not read yet.
+        is_unsure: whether a change may be on the disk, or be there soon, that nobody
+            was told of.
+        stamped: the last time (ms) that a change was given.
     """
 
-    __slots__ = ("changed", "lock")
+    __slots__ = ("changed", "is_unsure", "lock", "stamped")
 
     def __init__(self) -> None:
         self.lock = trio.Lock()
         self.changed: int | None = None
+        self.is_unsure = False
+        self.stamped = 0
 
 
 class Talk:
@@ -146,6 +152,7 @@ class Talk:
         async with self._order(place.chat).lock:
             known = await self.log.get(name)
             if known is not None:
+                self._tell_again(known)
                 return known
             at = await self._stamp(place.chat)
             message = Message(
@@ -189,6 +196,7 @@ class Talk:
         async with self._order(chat).lock:
             known = await self.log.get(answer_id(delivery))
             if known is not None:
+                self._tell_again(known)
                 return known.id
             message = answer(delivery, await self._stamp(chat))
             if delivery.is_draft:
@@ -275,8 +283,9 @@ class Talk:
             StoreError: the disk fails.
         """
         async with self._order(chat).lock:
-            found = await self.log.page(chat, before=before, limit=limit + 1)
+            # First: what is not on the disk yet must not count as shown.
             changed = await self._changed(chat)
+            found = await self.log.page(chat, before=before, limit=limit + 1)
         messages = tuple(reversed(found[:limit]))
         return Shown(messages, changed, len(found) > limit, self._of(messages))
 
@@ -312,35 +321,51 @@ class Talk:
     # --- order --------------------------------------------------------------------
 
     async def _add(self, message: Message) -> None:
-        order = self._order(message.chat)
-        after = await self._changed(message.chat)
         try:
-            await self.log.add(message)
+            await self._keep(message, self.log.add)
         except SequenceConflictError:
-            return  # kept already: whoever said it was cut off before it was told
-        self._announce(order, message, after)
+            # Kept already: whoever said it was cut off before it was told.
+            self._tell_again(message)
 
     async def _change(self, message: Message) -> None:
-        order = self._order(message.chat)
-        after = await self._changed(message.chat)
         stamp = await self._stamp(message.chat)
         changed = msgspec.structs.replace(message, changed=stamp)
-        await self.log.change(changed)
-        self._announce(order, changed, after)
+        await self._keep(changed, self.log.change)
 
-    def _announce(self, order: Order, message: Message, after: int) -> None:
+    async def _keep(
+        self, message: Message, write: Callable[[Message], Awaitable[None]]
+    ) -> None:
+        """Have a change written, and tell it."""
+        order = self._order(message.chat)
+        after = await self._changed(message.chat)
+        was_unsure, order.is_unsure = order.is_unsure, True
+        await write(message)
+        # Written behind all that others were cut off from, so that tabs find that, too.
+        order.is_unsure = False
         order.changed = message.changed
+        self._announce(message, message.changed if was_unsure else after)
+
+    def _tell_again(self, message: Message) -> None:
+        """Tell what is kept already, if it may be that nobody was told."""
+        if self._order(message.chat).is_unsure:
+            self._announce(message, message.changed)
+
+    def _announce(self, message: Message, after: int) -> None:
+        """Tell a change; with its own time as `after`, tabs read what they missed."""
         self.touched.add(message.chat)
         self._tell(News(message, after, is_writing=message.id in self._writing))
 
     async def _stamp(self, chat: str) -> int:
         """Give a time (ms) that no change in a chat has had."""
-        return max(int(self._clock.wall() * 1000), await self._changed(chat) + 1)
+        order = self._order(chat)
+        before = max(await self._changed(chat), order.stamped)
+        order.stamped = max(int(self._clock.wall() * 1000), before + 1)
+        return order.stamped
 
     async def _changed(self, chat: str) -> int:
         """Give the time of the last change in a chat; 0: there was none."""
         order = self._order(chat)
-        if order.changed is None:
+        if order.changed is None or order.is_unsure:
             found = await self.log.page(chat)
             order.changed = max((each.changed for each in found), default=0)
         return order.changed
@@ -350,7 +375,10 @@ class Talk:
         order = self._orders.get(chat)
         if order is None:
             if len(self._orders) >= MOST_CHATS:
-                busy = {k: v for k, v in self._orders.items() if v.lock.locked()}
-                self._orders = busy
+                self._orders = {
+                    key: each
+                    for key, each in self._orders.items()
+                    if each.lock.locked() or each.is_unsure
+                }
             order = self._orders[chat] = Order()
         return order
