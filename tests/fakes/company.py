@@ -88,10 +88,8 @@ class Says(msgspec.Struct, frozen=True):
 
     text: str = ""
     after: float = 0.0  # seconds before the first piece
-    pieces: tuple[str, ...] = ()
-    """How the text is cut; one piece unless given."""
-    pause: float = 0.0
-    """Seconds after each piece."""
+    pieces: tuple[str, ...] = ()  # how the text is cut; one piece unless given
+    pause: float = 0.0  # seconds after each piece
     resume: str = ""
     calls: tuple[ToolCall, ...] = ()
     error: Exception | None = None

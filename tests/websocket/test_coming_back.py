@@ -105,6 +105,35 @@ async def test_what_was_said_outlives_the_process() -> None:
         assert client.said() == ["words 0", "words 1"]
 
 
+async def test_numbers_go_on_behind_what_a_client_had_before_a_copy_came_back() -> None:
+    async with open_sockets() as bed:
+        await (await bed.join()).drop()
+        await gone(bed)
+        await bed.transport.deliver(said(0))
+        client = await bed.join(after=3)
+        assert (client.frames[0]["last"], client.frames[0]["after"]) == (3, 3)
+        await client.drop()
+        await gone(bed)
+        await bed.transport.deliver(said(1))
+        client = await bed.join(after=3)
+        await client.next_of("message")
+        assert [(x["id"], x["content"]) for x in client.of("message")] == [
+            (4, "words 1")
+        ]
+        (kept,) = await bed.transport.kept.after(chat_of(ZOE), 0, 10)
+        assert kept.number == 4
+
+
+async def test_who_says_that_it_has_absurdly_much_is_told_all() -> None:
+    async with open_sockets() as bed:
+        await (await bed.join()).drop()
+        await gone(bed)
+        await bed.transport.deliver(said(0))
+        client = await bed.join(after=10**15)
+        await client.next_of("message")
+        assert (client.frames[0]["last"], client.of("message")[0]["id"]) == (1, 1)
+
+
 async def test_older_messages_that_are_gone_are_told_as_a_number() -> None:
     async with open_sockets(WebSocketConfig(port=0, keep_messages=3)) as bed:
         await (await bed.join()).drop()

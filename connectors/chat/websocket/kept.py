@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 
 PAGE = 500
 
+# Chosen: far more than is ever said between a copy of the database and its return.
+MOST_AHEAD = 1_000_000
+"""How much more than was said to a client it may say that it has."""
+
 T = TypeVar("T")
 
 
@@ -96,8 +100,17 @@ class Kept:
         """Give a client; None: it is not known."""
         return self._clients.get(chat)
 
-    async def see(self, chat: str, *, is_passing: bool) -> Client:
+    async def see(self, chat: str, *, is_passing: bool, claims: int = -1) -> Client:
         """Note that a client is here.
+
+        What it has may be more than was ever said to it here: in a database that is
+        now an older copy, or before it was forgotten. Then numbers go on behind that,
+        as none may mean two messages.
+
+        Args:
+            chat: its conversation.
+            is_passing: whether it cannot come back.
+            claims: the number of the last message that it has, by its own word.
 
         Raises:
             StoreError: the disk fails.
@@ -106,6 +119,9 @@ class Kept:
         async def see() -> Client:
             now = self._clock.wall()
             client = self._clients.get(chat) or Client(chat, is_passing=is_passing)
+            if client.last < claims <= client.last + MOST_AHEAD:
+                await self._empty(client)
+                client = msgspec.structs.replace(client, last=claims, has=claims)
             seen = msgspec.structs.replace(client, seen_at=now)
             await self._put(seen)
             return seen
@@ -193,18 +209,23 @@ class Kept:
                 return True
             if known is not None and client != known:
                 return False
-            while found := await self.after(chat, 0, PAGE):
-                gone: list[Entry] = []
-                for each in found:
-                    gone.append(self._entry(SAID, chat, said_id(each.number), None))
-                    gone.append(self._place(each.delivery, None))
-                # Its own row with them, so that none goes that is newer than it.
-                await self._put(client, gone)
+            await self._empty(client)
             await self._commit([self._client(client, gone=True)])
             self._drop(chat)
             return True
 
         return await self._do(chat, forget)
+
+    async def _empty(self, client: Client) -> None:
+        """Forget what was said to a client."""
+        chat = client.chat
+        while found := await self.after(chat, 0, PAGE):
+            gone: list[Entry] = []
+            for each in found:
+                gone.append(self._entry(SAID, chat, said_id(each.number), None))
+                gone.append(self._place(each.delivery, None))
+            # Its own row with them, so that none goes that is newer than it.
+            await self._put(client, gone)
 
     async def forget_old(self, before: float, is_here: Callable[[str], bool]) -> int:
         """Forget clients that were not here since a time; count them.

@@ -270,7 +270,8 @@ class WebSocketTransport:
         name = hello.client or house.make_client()
         chat = frames.chat_of(name)
         await self._make_room(chat)
-        client = await self.kept.see(chat, is_passing=not guest.has_said_hello)
+        is_passing = not guest.has_said_hello
+        client = await self.kept.see(chat, is_passing=is_passing, claims=hello.after)
         cursor = hello.after if 0 <= hello.after <= client.last else client.has
         guest = structs.replace(guest, hello=structs.replace(hello, client=name))
         visit = Visit(wire, guest, chat, house, cursor)
