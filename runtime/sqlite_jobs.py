@@ -198,6 +198,7 @@ class JobQueue:
         job.task = trio.lowlevel.current_task()
         self._put(job)
         if self._death is not None:  # it may have died before it could see the job
+            job.task = None  # or after: then it wakes whoever waits for this job
             raise StoreUnavailableError(self._death)
         return await job.result()
 
