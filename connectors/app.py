@@ -200,6 +200,9 @@ async def open_app(
         stack.push_async_callback(bench.aclose)
         watched = SystemConfig(watchdog=WatchdogConfig())
         system = await stack.enter_async_context(open_system(watched))
+        # What is durable is in the file, and nothing more will be: whoever runs this
+        # program starts it again.
+        store.when_broken(system.kernel.crash)
         metrics.watch(system)
         personas = Personas(persona_folders(config), metrics)
         bench.find = system.find

@@ -333,7 +333,7 @@ class WorkingThread:
     Args:
         kind: which of the two.
         file: what it opens.
-        report: told of each group, and of a disk that fails.
+        report: told of each group, of a disk that fails, and of a bad end.
     """
 
     def __init__(
@@ -342,6 +342,7 @@ class WorkingThread:
         self.jobs = JobQueue(
             file.options.max_queued, file.options.max_queued_bytes, self._wake
         )
+        self._report = report
         self._has_ended = trio.Event()
         self._thread: threading.Thread | None = None
         self._ref = kind.start(file, self.jobs, report, self._ended)
@@ -366,3 +367,5 @@ class WorkingThread:
     def _ended(self, thread: threading.Thread) -> None:
         self._thread = thread
         self._has_ended.set()
+        if self.jobs.is_dead:
+            self._report(GroupEnded(healthy=False))
