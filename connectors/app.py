@@ -287,7 +287,12 @@ def _company(
         services=services,
         catalogue=lambda: app.stock.current,
         hiring=who.hiring,
-        edges=(edges_spec(bridge, made), *servers, app.steward, _sweeper(app)),
+        edges=(
+            edges_spec(bridge, made),
+            *servers,
+            app.steward,
+            _sweeper(app, services),
+        ),
         hooks=app.hooks,
         on_listener_end=lambda name: app.ended[name].set(),
         receivers=app.receivers,
@@ -295,10 +300,10 @@ def _company(
     return company
 
 
-def _sweeper(app: App) -> ChildSpec:
+def _sweeper(app: App, services: Services) -> ChildSpec:
     """Say who removes the bytes of files that have gone out."""
     keep = app.config.files.keep_days * DAY
-    start = partial(Sweeper, app.store, app.blobs, app.clock, keep)
+    start = partial(Sweeper, app.store, app.blobs, services.sure_clock, keep)
     return ChildSpec(name="sweeper", start=start)
 
 
