@@ -23,7 +23,7 @@ from runtime.logs import EventLog
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from runtime.clock import Clock
+    from actors.sure_clock import SureClock
     from runtime.store import Store
 
 LOG = EventLog("store")
@@ -57,7 +57,7 @@ class Keeper(Actor):
 
     Args:
         store: what to look after.
-        clock: the wall clock.
+        clock: tells what time has surely come; looked after here, too.
         audit_keep: gives the seconds after which an audit record is forgotten; None:
             never.
         slots_keep: the same for what became of appointments' slots.
@@ -70,7 +70,7 @@ class Keeper(Actor):
     def __init__(
         self,
         store: Store,
-        clock: Clock,
+        clock: SureClock,
         *,
         audit_keep: Callable[[], float] | None = None,
         slots_keep: Callable[[], float] | None = None,
@@ -87,8 +87,12 @@ class Keeper(Actor):
         self._connectors = connectors
         self._webhooks = webhooks
 
-    def on_start(self) -> None:
+    async def on_start(self) -> None:
         """Begin to look after the store."""
+        try:
+            await self._clock.load(self._store)  # before anybody forgets anything
+        except StoreError as error:
+            LOG.warning("not known how the clock went on", why=str(error))
         self.every(PRUNE_EVERY, Prune())
         self.every(LOOK_EVERY, Look())
         self.note(Look())  # changes count from now on
@@ -104,8 +108,9 @@ class Keeper(Actor):
                 return super().on_receive(message)
 
     async def _prune(self) -> None:
-        now = self._clock.wall()
         try:
+            await self._clock.look(self._store)
+            now = self._clock.wall()
             await self._prune_settled(now - KEEP_DEDUP)
             for kind, keep in self._keeps.items():
                 await self._prune_records(kind, now - keep())

@@ -181,7 +181,7 @@ class Notifier(Actor):
 
     async def _forget_dead(self) -> None:
         """Forget what was given up long ago, and the oldest of what is too much."""
-        before = self._services.clock.wall() - self._receiver.keep_dead
+        before = self._services.sure_clock.wall() - self._receiver.keep_dead
         found: list[StoredEntry] = []
         after = ""
         while True:

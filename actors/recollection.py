@@ -121,7 +121,7 @@ class Recollection(Actor):
 
     async def _sweep(self) -> None:
         services = self._services
-        facts, now = services.store.facts, services.clock.wall()
+        facts, now = services.store.facts, services.sure_clock.wall()
         while pruned := await facts.prune(now, PRUNE_LIMIT):
             self._kit.metrics.expired(pruned)
         counted: dict[tuple[str, str], int] = {}

@@ -31,6 +31,7 @@ from actors.rules.approvals import person as account_of
 from actors.rules.voice import Voices
 from actors.schedule_config import SchedulerConfig
 from actors.session_config import CompactionConfig
+from actors.sure_clock import SureClock
 from runtime.ids import SYSTEM_RANDOM
 
 if TYPE_CHECKING:
@@ -239,6 +240,13 @@ class Services:
     random_bytes: RandomBytes = SYSTEM_RANDOM
     started_at: float = 0.0
     """When this process began, on the monotonic clock."""
+
+    sure_clock: SureClock = field(init=False)
+    """For those who forget what is old: never far ahead of the time that has come."""
+
+    def __post_init__(self) -> None:
+        """Make what goes with the clock."""
+        object.__setattr__(self, "sure_clock", SureClock(self.clock))
 
     limits = Now(lambda now: now.limits)
     sessions = Now(lambda now: now.sessions)

@@ -108,7 +108,7 @@ DAY = 86_400.0
 def tree(company: Company) -> Supervisor:
     """Make the supervisor above all others."""
     services = company.services
-    store, clock = services.store, services.clock
+    store = services.store
     connectors = company.transports.keys()  # as they are whenever somebody looks
     branch = partial(_branch, company)
     # Outlives its router: sessions have in hand what that one gave them.
@@ -117,7 +117,7 @@ def tree(company: Company) -> Supervisor:
     def keeper() -> Keeper:
         return Keeper(
             store,
-            clock,
+            services.sure_clock,
             audit_keep=lambda: services.audit.keep_days * DAY,
             slots_keep=lambda: services.scheduler.history_days * DAY,
             connectors=connectors,
@@ -280,7 +280,7 @@ def memory_children(agent: str, services: Services) -> tuple[ChildSpec, ...]:
         make = partial(Embedding, agent, kit, embedder, services)
         specs.append(ChildSpec(name="embedding", start=make))
     if book is not None:
-        write = partial(Scribe, agent, book, kit, services.clock)
+        write = partial(Scribe, agent, book, kit, services.sure_clock)
         specs.append(ChildSpec(name="scribe", start=write))
     specs.append(ChildSpec(name="memory", start=partial(Memory, agent, kit, services)))
     return tuple(specs)

@@ -200,6 +200,9 @@ async def open_app(
         stack.push_async_callback(bench.aclose)
         watched = SystemConfig(watchdog=WatchdogConfig())
         system = await stack.enter_async_context(open_system(watched))
+        # What is durable is in the file, and nothing more will be: whoever runs this
+        # program starts it again.
+        store.when_broken(system.kernel.crash)
         metrics.watch(system)
         personas = Personas(persona_folders(config), metrics)
         bench.find = system.find
@@ -284,7 +287,12 @@ def _company(
         services=services,
         catalogue=lambda: app.stock.current,
         hiring=who.hiring,
-        edges=(edges_spec(bridge, made), *servers, app.steward, _sweeper(app)),
+        edges=(
+            edges_spec(bridge, made),
+            *servers,
+            app.steward,
+            _sweeper(app, services),
+        ),
         hooks=app.hooks,
         on_listener_end=lambda name: app.ended[name].set(),
         receivers=app.receivers,
@@ -292,10 +300,10 @@ def _company(
     return company
 
 
-def _sweeper(app: App) -> ChildSpec:
+def _sweeper(app: App, services: Services) -> ChildSpec:
     """Say who removes the bytes of files that have gone out."""
     keep = app.config.files.keep_days * DAY
-    start = partial(Sweeper, app.store, app.blobs, app.clock, keep)
+    start = partial(Sweeper, app.store, app.blobs, services.sure_clock, keep)
     return ChildSpec(name="sweeper", start=start)
 
 

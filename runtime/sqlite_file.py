@@ -75,6 +75,10 @@ class SqliteOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     idle_after: float = 0.1
     """Seconds without a commit before the WAL is copied into the database."""
 
+    wal_kept: int = 67_108_864
+    """Bytes of the WAL that stay when it begins anew; -1: all. It grows beyond what
+    is usual while somebody reads for long, or by one large commit."""
+
     busy_timeout: float = 1.0
     """Seconds to wait for another program that holds the database."""
 
@@ -210,6 +214,8 @@ class SqliteFile(msgspec.Struct, frozen=True):
                     f"{self.path} cannot be put into WAL mode; put it on a local disk"
                 )
             db.pragma("synchronous", self.options.synchronous)
+            # Source: sqlite.org/pragma.html: else it stays as large as it ever was.
+            db.pragma("journal_size_limit", self.options.wal_kept)
             # What is forgotten is overwritten, and so is what SQLite moves about.
             db.pragma("secure_delete", "on")
             for suffix in ("", "-wal", "-shm"):

@@ -44,7 +44,7 @@ def transact(db: apsw.Connection, jobs: Sequence[Job]) -> bool:
         Whether anything was written.
 
     Raises:
-        apsw.Error: the disk; the whole group fails.
+        apsw.Error: the disk, or damage on it; nothing of the group is written.
     """
     db.execute("BEGIN IMMEDIATE")
     before = db.total_changes()
@@ -65,7 +65,7 @@ def attempt(db: apsw.Connection, job: Job) -> None:
     """Do one job of a group; if it is to blame, undo it alone and keep its error.
 
     Raises:
-        apsw.Error: the disk; the whole group fails.
+        apsw.Error: the disk, or damage on it.
     """
     db.execute("SAVEPOINT job")
     try:

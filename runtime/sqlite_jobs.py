@@ -182,6 +182,11 @@ class JobQueue:
         """Whether the thread ended badly, so that nothing will ever be taken."""
         return self._death is not None
 
+    @property
+    def death(self) -> str:
+        """Why it did; empty as long as it lives."""
+        return self._death or ""
+
     async def call(self, work: Callable[[apsw.Connection], T], size: int = 0) -> T:
         """Have the thread do `work`, and wait for what it gives.
 
@@ -198,6 +203,7 @@ class JobQueue:
         job.task = trio.lowlevel.current_task()
         self._put(job)
         if self._death is not None:  # it may have died before it could see the job
+            job.task = None  # or after: then it wakes whoever waits for this job
             raise StoreUnavailableError(self._death)
         return await job.result()
 
@@ -312,7 +318,7 @@ class JobQueue:
         """Fail `jobs` and all that wait or ever come: the thread is ending badly."""
         self._refusal = self._death = (
             f"the store's thread failed ({type(error).__name__}: {error}); nothing"
-            " that waited was acknowledged. Its supervisor opens the store again"
+            " that waited was acknowledged. Start the program again"
         )
         while jobs or (jobs := self.take(self._max_jobs, 0.0)):
             for job in jobs:

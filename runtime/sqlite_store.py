@@ -75,6 +75,7 @@ class SqliteStore:
         self._file = file
         self._epoch = epoch
         self._on_commit = on_commit
+        self._on_broken: Callable[[StoreUnavailableError], object] | None = None
         self._healthy = True
         self._failed_read: Job | None = None
         self._seen: int | None = None
@@ -126,8 +127,26 @@ class SqliteStore:
 
     @property
     def needs_reopening(self) -> bool:
-        """Whether a thread ended by a bug: close this store and open it anew."""
+        """Whether a thread ended by a bug; nothing opens this store again."""
         return self._writer.jobs.is_dead or self._reader.jobs.is_dead
+
+    def when_broken(self, tell: Callable[[StoreUnavailableError], object]) -> None:
+        """Have somebody told, on the trio thread, that a thread ended by a bug.
+
+        Why: this store will never take anything again, and what is durable is in the
+        file. So who uses it had better end, and be started again.
+
+        Args:
+            tell: called with the reason, perhaps more than once; must neither wait nor
+                raise.
+        """
+        self._on_broken = tell
+        self._tell_broken()
+
+    def _tell_broken(self) -> None:
+        why = self._writer.jobs.death or self._reader.jobs.death
+        if why and self._on_broken is not None:
+            self._on_broken(StoreUnavailableError(why))
 
     @property
     def facts(self) -> SqliteFacts:
@@ -296,6 +315,8 @@ class SqliteStore:
 
     async def probe(self) -> None:
         """Take room on the disk as a commit would; read again what could not be."""
+        if why := self._reader.jobs.death:
+            raise StoreUnavailableError(why)
         await self._writer.jobs.call(sqlite_rows.probe)
         await self._writer.jobs.call(sqlite_rows.end_probe)
         if (failed := self._failed_read) is not None:
@@ -341,6 +362,7 @@ class SqliteStore:
     def _learn(self, ended: GroupEnded) -> None:
         if ended.healthy is not None:
             self._healthy = ended.healthy
+        self._tell_broken()
         # The first one stays: it is what `probe` tries again.
         self._failed_read = self._failed_read or ended.failed_read
         if ended.commits and self._on_commit is not None:

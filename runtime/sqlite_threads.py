@@ -247,6 +247,9 @@ class Writer(DatabaseThread):
         except (*DAMAGED, *DISK) as error:
             if db.in_transaction:  # SQLite may have rolled back by itself
                 db.execute("ROLLBACK")
+            if isinstance(error, DAMAGED) and len(jobs) > 1:
+                self._run_alone(db, jobs)
+                return
             for job in jobs:
                 job.error = translate(error, self.file.path)
                 job.error.__cause__ = error
@@ -260,6 +263,18 @@ class Writer(DatabaseThread):
         self.jobs.give_back(jobs, lambda: self._report(ended))
         if self._wal_pages >= MOST_WAL_PAGES:
             self._checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def _run_alone(self, db: apsw.Connection, jobs: Sequence[Job]) -> None:
+        """Commit each job of a group by itself.
+
+        Why: most damage is in one place, such as a page of an index, and those who
+        do not need it must not lose their work. Not by savepoints: an index of words
+        writes to its pages no sooner than at the COMMIT.
+        """
+        for at, job in enumerate(jobs):
+            self._in_hand = jobs[at:]  # what came before is told already
+            job.error = None
+            self.run(db, (job,))
 
     def rest(self, db: apsw.Connection) -> None:
         """Copy the WAL into the database, so that no commit has to wait for that."""
@@ -318,7 +333,7 @@ class WorkingThread:
     Args:
         kind: which of the two.
         file: what it opens.
-        report: told of each group, and of a disk that fails.
+        report: told of each group, of a disk that fails, and of a bad end.
     """
 
     def __init__(
@@ -327,6 +342,7 @@ class WorkingThread:
         self.jobs = JobQueue(
             file.options.max_queued, file.options.max_queued_bytes, self._wake
         )
+        self._report = report
         self._has_ended = trio.Event()
         self._thread: threading.Thread | None = None
         self._ref = kind.start(file, self.jobs, report, self._ended)
@@ -351,3 +367,5 @@ class WorkingThread:
     def _ended(self, thread: threading.Thread) -> None:
         self._thread = thread
         self._has_ended.set()
+        if self.jobs.is_dead:
+            self._report(GroupEnded(healthy=False))

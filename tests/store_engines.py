@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
+
+import trio
 
 from runtime.memory_store import MemoryStore
 from runtime.sqlite_file import SqliteFile
@@ -10,6 +13,8 @@ from runtime.sqlite_store import SqliteStore
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import apsw
 
     from runtime.store import Store
 
@@ -57,3 +62,22 @@ async def names_unsettled(store: Store) -> list[str]:
 async def names_undelivered(store: Store) -> list[str]:
     """Give the ids of the deliveries still pending."""
     return [row.id for row in await store.undelivered()]
+
+
+class Gate:
+    """Holds a store's thread at one job until it is opened."""
+
+    def __init__(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        self._reached = trio.Event()
+        self._open = threading.Event()
+
+    def hold(self, _: apsw.Connection) -> None:
+        self._token.run_sync_soon(self._reached.set)
+        assert self._open.wait(60)
+
+    async def wait_reached(self) -> None:
+        await self._reached.wait()
+
+    def open(self) -> None:
+        self._open.set()

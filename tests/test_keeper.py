@@ -9,6 +9,7 @@ import trio.testing
 from actors import names
 from actors.keeper import KEEP_DEDUP, LOOK_EVERY, PRUNE_EVERY, Keeper
 from actors.protocol import DrainOutbox, TakeUp
+from actors.sure_clock import SureClock
 from runtime.errors import StoreUnavailableError
 from runtime.memory_store import MemoryStore
 from runtime.rows import (
@@ -37,7 +38,7 @@ async def test_what_was_settled_long_ago_is_forgotten(autojump_clock: Clock) -> 
     store = MemoryStore()
     await settle_many(store, 2500, EPOCH + 1.5 * PRUNE_EVERY - KEEP_DEDUP)
     async with virtual(autojump_clock) as system:
-        system.spawn(Keeper(store, TrioClock()))
+        system.spawn(Keeper(store, SureClock(TrioClock())))
         await trio.sleep(1.1 * PRUNE_EVERY)
         assert (await store.counts()).inbox == {"replied": 2500}
         await trio.sleep(PRUNE_EVERY)
@@ -59,7 +60,7 @@ async def test_audit_records_are_kept_as_long_as_was_asked(
     await note_many(store, "audit", 2500, EPOCH + 1.5 * PRUNE_EVERY - 60)
     await note_many(store, "conversation", 1, EPOCH - 10 * PRUNE_EVERY)
     async with virtual(autojump_clock) as system:
-        system.spawn(Keeper(store, TrioClock(), audit_keep=lambda: 60.0))
+        system.spawn(Keeper(store, SureClock(TrioClock()), audit_keep=lambda: 60.0))
         await trio.sleep(1.1 * PRUNE_EVERY)
         assert len(await store.records("audit", limit=5000)) == 2500
         await trio.sleep(PRUNE_EVERY)
@@ -74,7 +75,9 @@ async def test_what_became_of_slots_is_kept_as_long_as_was_asked(
     await note_many(store, "slot", 10, EPOCH - 60)
     await note_many(store, "audit", 10, EPOCH - 60)
     async with virtual(autojump_clock) as system:
-        system.spawn(Keeper(store, TrioClock(), slots_keep=lambda: PRUNE_EVERY))
+        system.spawn(
+            Keeper(store, SureClock(TrioClock()), slots_keep=lambda: PRUNE_EVERY)
+        )
         await trio.sleep(0.9 * PRUNE_EVERY)
         assert len(await store.records("slot")) == 10
         await trio.sleep(0.2 * PRUNE_EVERY)
@@ -88,7 +91,7 @@ async def test_audit_records_are_kept_for_ever_unless_asked(
     store = MemoryStore()
     await note_many(store, "audit", 1, 0.0)
     async with virtual(autojump_clock) as system:
-        system.spawn(Keeper(store, TrioClock()))
+        system.spawn(Keeper(store, SureClock(TrioClock())))
         await trio.sleep(1.1 * PRUNE_EVERY)
         assert len(await store.records("audit")) == 1
 
@@ -100,7 +103,9 @@ async def test_what_another_program_changed_is_looked_for(
     async with virtual(autojump_clock) as system:
         router = probe(system, names.ROUTER)
         cli, web = (probe(system, names.connector(name)) for name in ("cli", "web"))
-        system.spawn(Keeper(store, TrioClock(), connectors=("cli", "web", "gone")))
+        system.spawn(
+            Keeper(store, SureClock(TrioClock()), connectors=("cli", "web", "gone"))
+        )
         await trio.sleep(1.5 * LOOK_EVERY)
         assert router.received == []
         store.changed_outside = True
@@ -117,7 +122,7 @@ async def test_a_sick_store_is_not_asked_for_changes(autojump_clock: Clock) -> N
         store.changed_outside = True
     async with virtual(autojump_clock) as system:
         router = probe(system, names.ROUTER)
-        system.spawn(Keeper(store, TrioClock()))
+        system.spawn(Keeper(store, SureClock(TrioClock())))
         await trio.sleep(3 * LOOK_EVERY)
         assert router.received == []
         await trio.sleep(10 * LOOK_EVERY)
@@ -131,7 +136,7 @@ async def test_a_disk_is_tried_until_it_is_well(autojump_clock: Clock) -> None:
     except StoreUnavailableError:
         assert not store.healthy
     async with virtual(autojump_clock) as system:
-        system.spawn(Keeper(store, TrioClock()))
+        system.spawn(Keeper(store, SureClock(TrioClock())))
         await trio.sleep(1.5 * LOOK_EVERY)
         assert not store.healthy
         await trio.sleep(LOOK_EVERY)
@@ -141,7 +146,7 @@ async def test_a_disk_is_tried_until_it_is_well(autojump_clock: Clock) -> None:
 async def test_a_store_that_cannot_forget_is_no_end(autojump_clock: Clock) -> None:
     store = MemoryStore()
     async with virtual(autojump_clock) as system:
-        keeper = system.spawn(Keeper(store, TrioClock()))
+        keeper = system.spawn(Keeper(store, SureClock(TrioClock())))
         await store.aclose()
         await trio.sleep(1.1 * PRUNE_EVERY)
         assert keeper.is_alive()
@@ -151,7 +156,7 @@ async def test_a_stranger_s_message_is_its_sender_s_mistake(
     autojump_clock: Clock,
 ) -> None:
     async with virtual(autojump_clock) as system:
-        keeper = system.spawn(Keeper(MemoryStore(), TrioClock()))
+        keeper = system.spawn(Keeper(MemoryStore(), SureClock(TrioClock())))
         keeper.tell("nonsense")
         await trio.testing.wait_all_tasks_blocked()
         assert not keeper.is_alive()

@@ -261,7 +261,7 @@ async def test_a_running_server_looks_when_another_program_wrote(
     store = SharedStore()
     async with virtual(autojump_clock) as system:
         gate = probe(system, names.PAIRING)
-        system.spawn(Keeper(store, make_services(store).clock), name=names.KEEPER)
+        system.spawn(Keeper(store, make_services(store).sure_clock), name=names.KEEPER)
         await trio.sleep(3)
     assert ReadGuests() in gate.received
 

@@ -12,12 +12,17 @@ import apsw
 import pytest
 import trio
 
-from runtime.errors import CorruptError, StoreError, StoreUnavailableError
-from runtime.rows import Commit
+from runtime.errors import (
+    CorruptError,
+    DuplicateError,
+    StoreError,
+    StoreUnavailableError,
+)
+from runtime.rows import Commit, Committed
 from runtime.sqlite_file import SqliteFile, SqliteOptions
 from runtime.sqlite_store import SqliteStore
-from tests.store_engines import names_unsettled
-from tests.store_rows import NOW, accepting, events
+from tests.store_engines import Gate, names_unsettled
+from tests.store_rows import NOW, accepting, events, remembering
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -54,6 +59,17 @@ def overwrite(path: Path, offset: int, data: bytes) -> None:
 def cut_off(path: Path, size: int) -> None:
     with path.open("r+b") as file:
         file.truncate(size)
+
+
+def spoil(path: Path, table: str) -> None:
+    """Write nonsense over all pages of one table."""
+    db = apsw.Connection(str(path))
+    find = "SELECT pageno FROM dbstat WHERE name = ?"
+    pages: list[tuple[int]] = list(db.execute(find, (table,)))
+    db.close()
+    assert pages
+    for (number,) in pages:
+        overwrite(path, (number - 1) * PAGE, b"\xa5" * PAGE)
 
 
 async def test_a_wal_cut_off_is_ill_health_until_the_read_works_again(
@@ -100,6 +116,31 @@ async def test_damage_in_one_place_is_not_made_good_by_work_in_another(
     await store.probe()
     assert store.healthy
     await store.commit(accepting("m1"))
+    await store.aclose()
+
+
+@pytest.mark.parametrize("table", ["fact_words_data", "fact_words_idx"])
+async def test_a_damaged_index_fails_only_those_who_need_it(
+    path: Path, table: str
+) -> None:
+    store = await SqliteStore.open(SqliteFile(path))
+    old = tuple(remembering(f"f{n}", words=("safe", f"w{n}")) for n in range(50))
+    await store.commit(Commit(at=NOW, facts=old))
+    await store.aclose()
+    spoil(path, table)
+    store = await SqliteStore.open(SqliteFile(path))
+    gate, told = Gate(), list[object]()
+    store._writer.jobs.submit(gate.hold, told.append)
+    await gate.wait_reached()
+    new = Commit(at=NOW, facts=(remembering("new", words=("safe",)),))
+    for commit in (accepting("m1"), new, accepting("m1"), accepting("m2")):
+        store.submit(commit, told.append)
+    gate.open()
+    await store.commit(accepting("m3"))
+    assert await names_unsettled(store) == ["m1", "m2", "m3"]
+    kinds = [type(each) for each in told[1:]]
+    assert kinds == [Committed, CorruptError, DuplicateError, Committed]
+    assert store.healthy
     await store.aclose()
 
 

@@ -265,6 +265,29 @@ async def test_a_bug_in_the_thread_is_told_to_all_who_wait(
         await store.commit(accepting("m1"))
 
 
+@pytest.mark.parametrize("name", ["_writer", "_reader"])
+async def test_who_uses_a_store_is_told_that_a_thread_is_gone_for_good(
+    store: SqliteStore, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    def fail(_: apsw.Connection) -> None:
+        raise LookupError("a bug")
+
+    told = trio.Event()
+    store.when_broken(lambda _: told.set())
+    thread: sqlite_threads.WorkingThread = getattr(store, name)
+    assert not told.is_set()
+    with caplog.at_level(logging.CRITICAL, "pykka"):
+        with pytest.raises(StoreUnavailableError, match="Start the program again"):
+            await thread.jobs.call(fail)
+        with trio.fail_after(30):
+            await told.wait()
+    why: list[StoreUnavailableError] = []
+    store.when_broken(why.append)
+    assert [str(each) for each in why] == [thread.jobs.death]
+    with pytest.raises(StoreUnavailableError, match="a bug"):
+        await store.probe()
+
+
 async def test_kill_9_loses_nothing_acknowledged(tmp_path: Path) -> None:
     path = tmp_path / "callboard.db"
     acknowledged: dict[str, int] = dict.fromkeys(STREAMS, 0)

@@ -13,6 +13,7 @@ from pathlib import Path
 import apsw
 import pytest
 import trio
+import trio.testing
 
 from runtime.errors import (
     CorruptError,
@@ -21,11 +22,11 @@ from runtime.errors import (
     StoreUnavailableError,
 )
 from runtime.migrations import APPLICATION_ID, MIGRATIONS
-from runtime.rows import MAX_ROWS
+from runtime.rows import MAX_ROWS, Commit
 from runtime.sqlite_file import SqliteFile, SqliteOptions, refuse_old_engine
 from runtime.sqlite_store import SqliteStore
 from tests.store_engines import names_unsettled
-from tests.store_rows import accepting
+from tests.store_rows import NOW, accepting, events
 
 ROOT = Path(__file__).parents[1]
 
@@ -96,6 +97,22 @@ def test_commits_are_flushed_as_the_settings_say(
     assert db.pragma("journal_mode") == "wal"
     assert db.pragma("synchronous") == level
     db.close()
+
+
+async def test_a_wal_that_grew_gives_its_room_back(path: Path) -> None:
+    options = SqliteOptions(wal_kept=100_000, idle_after=0.001)
+    store = await SqliteStore.open(SqliteFile(path, options))
+    wal = trio.Path(f"{path}-wal")
+    large = events("a", 0, body=b"x" * 1_000_000)
+    await store.commit(Commit(at=NOW, appends=(large,)))
+    assert (await wal.stat()).st_size > 1_000_000
+    with trio.fail_after(30):
+        number = 0
+        while (await wal.stat()).st_size > 100_000:
+            await trio.testing.wait_all_tasks_blocked(0.02)  # it is copied meanwhile
+            await store.commit(accepting(f"m{number}"))
+            number += 1
+    await store.aclose()
 
 
 async def test_a_file_that_others_could_read_is_made_private(path: Path) -> None:

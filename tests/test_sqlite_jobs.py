@@ -6,8 +6,10 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+import pytest
 import trio
 
+from runtime.errors import StoreUnavailableError
 from runtime.sqlite_jobs import LINGER, Job, JobQueue
 
 if TYPE_CHECKING:
@@ -67,3 +69,14 @@ def test_what_is_more_than_a_group_is_taken_right_after_it() -> None:
         queue.submit(do_nothing, do_nothing, size)
     taken = [sizes(queue.take(2, patience=60.0)) for _ in range(3)]
     assert taken == [[1, 2], [3, 4], [5]]
+
+
+async def test_a_caller_that_was_refused_is_not_woken_where_it_waits_next() -> None:
+    # The thread dies as soon as it is woken: it has seen the job by then.
+    queue = JobQueue(9, 99, lambda: queue.give_up(RuntimeError("a bug"), ()))
+    with pytest.raises(StoreUnavailableError, match="a bug"):
+        await queue.call(do_nothing)
+    later = trio.Event()
+    trio.lowlevel.current_trio_token().run_sync_soon(later.set)
+    await later.wait()
+    assert later.is_set()

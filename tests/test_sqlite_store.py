@@ -21,33 +21,12 @@ from runtime.rows import Commit, Committed
 from runtime.sqlite_file import SqliteFile, SqliteOptions
 from runtime.sqlite_jobs import JobQueue
 from runtime.sqlite_store import SqliteStore
-from tests.store_engines import names_unsettled
+from tests.store_engines import Gate, names_unsettled
 from tests.store_rows import NOW, accepting, events
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
-
-    import apsw
-
-
-class Gate:
-    """Holds a store's thread at one job until it is opened."""
-
-    def __init__(self) -> None:
-        self._token = trio.lowlevel.current_trio_token()
-        self._reached = trio.Event()
-        self._open = threading.Event()
-
-    def hold(self, _: apsw.Connection) -> None:
-        self._token.run_sync_soon(self._reached.set)
-        assert self._open.wait(60)
-
-    async def wait_reached(self) -> None:
-        await self._reached.wait()
-
-    def open(self) -> None:
-        self._open.set()
 
 
 @pytest.fixture

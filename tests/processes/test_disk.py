@@ -1,10 +1,14 @@
-"""Proves that a server whose disk is full takes nothing, says so, and goes on later."""
+"""Proves that a server whose disk is full says so and goes on; a broken one ends."""
+
+# apsw's stubs name `collections.abc.Buffer`, which Python 3.11 has not got yet:
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 
 import resource
 from typing import TYPE_CHECKING
 
+import apsw
 import httpx
 import pytest
 import trio
@@ -76,3 +80,30 @@ async def test_a_full_disk_is_told_and_survived(tmp_path: Path) -> None:
         assert await server.end() == 0
     assert rows(tmp_path, "SELECT count(*) FROM inbox") == [(answered + 2,)]
     assert "Traceback" not in server.log
+
+
+def rename(folder: Path, old: str, new: str) -> None:
+    """Give a table of the server's database another name."""
+    db = apsw.Connection(str(folder / "callboard.db"))
+    db.set_busy_timeout(1000)
+    db.execute(f"ALTER TABLE {old} RENAME TO {new}")
+    db.close()
+
+
+async def test_a_broken_store_ends_the_server_and_the_next_one_goes_on(
+    tmp_path: Path,
+) -> None:
+    with served(tmp_path) as server:
+        async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE) as client:
+            before = await client.post("/v1/chat/completions", json=BODY)
+        assert before.status_code == 200
+        rename(tmp_path, "inbox", "elsewhere")  # as a bug in a statement would be
+        assert await server.wait() == 1
+    last = server.log.strip().splitlines()[-1]
+    assert last.startswith("callboard: the store's thread failed (SQLError: no such")
+    rename(tmp_path, "elsewhere", "inbox")
+    with served(tmp_path) as server:
+        async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE) as client:
+            await wait_ready(client, is_ready=True)
+        assert await server.end() == 0
+    assert rows(tmp_path, "SELECT state FROM inbox") == [("replied",)]
