@@ -42,7 +42,7 @@ from runtime.logs import EventLog, Quoted
 from runtime.mailbox import MailboxConfig
 from runtime.messages import Keyed
 from runtime.reply import Reply
-from runtime.rows import Commit, Committed, StoredDelivery
+from runtime.rows import BY_HAND, Commit, Committed, StoredDelivery
 
 if TYPE_CHECKING:
     from actors.deliveries import Delivery
@@ -335,7 +335,8 @@ class Connector(Actor):
             self._open.discard(delivery.correlation_id)
         if delivery.id in self._under_way:
             return
-        self._under_way[delivery.id] = self._services.clock.monotonic()
+        now = self._under_way[delivery.id] = self._services.clock.monotonic()
+        message = msgspec.structs.replace(message, handed_at=now)
         if not self._to_courier(delivery.address, message):
             self._under_way.pop(delivery.id, None)
             self._drain_later()
@@ -378,9 +379,9 @@ class Connector(Actor):
 
 def read_deliver(delivery: Delivery, row: StoredDelivery) -> Deliver:
     """Hand over what the outbox says."""
-    is_put_back = row.state == "pending" and row.receipt != ""
+    is_by_hand = row.state == "pending" and row.receipt == BY_HAND
     return Deliver(
-        delivery, row.attempts, row.state == "sending", is_put_back, is_again=True
+        delivery, row.attempts, row.state == "sending", is_by_hand, is_again=True
     )
 
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, ClassVar, assert_never
 
 import trio
 
-from actors import names
+from actors import marks, names
 from actors.delivering import instead
 from actors.drafting import Drafting, DraftsDue
 from actors.errors import DeliveryBusyError, DeliveryError, DeliveryUnknownError
+from actors.marks import RETRY_COMMIT
 from actors.parked import Before, Parked
 from actors.protocol import (
     Deliver,
@@ -31,7 +32,7 @@ from runtime.actor import Actor
 from runtime.errors import DuplicateError, StoreError, StoreUnavailableError
 from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
-from runtime.rows import Commit, NotSaid, Receipt, SendAttempt
+from runtime.rows import Receipt
 
 if TYPE_CHECKING:
     from actors.deliveries import Delivery
@@ -39,13 +40,6 @@ if TYPE_CHECKING:
     from actors.transport import Transport
 
 LOG = EventLog("courier")
-
-# Chosen: seconds until a receipt is stored again that the disk refused.
-RETRY_COMMIT = 1.0
-
-# Chosen: half a minute of a full disk; the connector looks again as often.
-MOST_MARKS = 30
-"""Tries to store that the platform is about to be asked, at a time."""
 
 LONGEST_HOLD = rules.LONGEST_WAIT
 """Seconds of a pause that are waited out with the delivery in hand."""
@@ -157,9 +151,8 @@ class Courier(Actor):
 
     async def _deliver(self, message: Deliver) -> None:
         delivery_id, is_new = message.delivery.id, not message.is_again
-        is_in_question = message.was_sending or message.is_put_back
-        if message.attempts > 0 and not is_in_question:
-            # Asked before, pending again: a person wants it said once more.
+        # Why the second: what is said only now, and not stored to be, comes again so.
+        if message.is_by_hand and not self._receipts.is_waiting(delivery_id):
             self._receipts.forget(delivery_id)
         if self._receipts.has_said(delivery_id):
             # Handed over twice: by a session and, around a restart, from the outbox.
@@ -213,6 +206,9 @@ class Courier(Actor):
             self._hand_back(delivery.id)
             return
         self._line.leave(delivery.id)
+        if isinstance(end, rules.LetGo):
+            await self._let_go(delivery, end.why)
+            return
         if delivery.is_aside and end.state == "sent":
             now = self._services.clock.monotonic()
             self._services.board.note_shown(delivery.id, now)
@@ -234,6 +230,14 @@ class Courier(Actor):
         # Why after: what is stored to be over is not looked for again.
         await self._drafting.conclude(delivery)
 
+    async def _let_go(self, delivery: Delivery, why: str) -> None:
+        """Say no more of what somebody has settled."""
+        LOG.info("delivery let go", delivery=delivery.id, why=why)
+        # Why no receipt: should it be retried in this moment, that would end it.
+        self._receipts.remember((delivery.id,))
+        self.tell_delivered(delivery.id)
+        await self._drafting.conclude(delivery)
+
     def _recorded(self, recorded: Recorded) -> None:
         outcome = recorded.outcome
         if isinstance(outcome, StoreUnavailableError):
@@ -250,8 +254,8 @@ class Courier(Actor):
         """Say that a delivery's receipt is stored, or never will be."""
         self.tell(names.connector(self._connector), Delivered(delivery_id))
 
-    async def _send(self, message: Deliver) -> rules.End | None:
-        """Bring it to its end: said, or given up; None: it is parked."""
+    async def _send(self, message: Deliver) -> rules.End | rules.LetGo | None:
+        """Bring it to its end: said, or given up, or let go; None: it is parked."""
         delivery = message.delivery
         counts = self._transport.abilities.counts_answers
         if delivery.kind == "silence" and not counts:
@@ -259,7 +263,7 @@ class Courier(Actor):
         hold_until = trio.current_time() + HAND_BACK_AFTER
         sending, effect = self._take_up(message)
         self._sending = sending
-        while not isinstance(effect, rules.End):
+        while not isinstance(effect, rules.End | rules.LetGo):
             event = await self._carry_out(effect, delivery, hold_until)
             if event is None:
                 self._park(delivery, sending, effect)
@@ -283,12 +287,14 @@ class Courier(Actor):
         was_sending = message.was_sending or is_in_doubt
         if was_sending and not self._transport.abilities.is_idempotent:
             self._services.metrics.delivery(self._connector, "in_doubt")
+        waited = self._services.clock.monotonic() - message.handed_at
         return rules.Sending(
             self._transport.abilities,
             self._services.account(self._connector).on_unknown,
             attempts=self._asked if is_in_doubt else message.attempts,
             was_sending=was_sending,
             is_edit=self._drafting.is_edited(message.delivery),
+            has_waited=waited > rules.WAITED_AFTER,
         )
 
     def _park(
@@ -316,14 +322,15 @@ class Courier(Actor):
     ) -> rules.Event | None:
         """Do it; None: it takes longer than this handler may."""
         match effect:
-            case rules.Mark(attempt=attempt):
-                return await self._mark(delivery, attempt)
+            case rules.Mark():
+                return await marks.mark(effect, delivery, self._services)
             case rules.Say():
                 return await self._say(delivery)
             case rules.LookUp():
                 return await self._look_up(delivery)
             case rules.Pause(seconds=seconds, unsaid=unsaid):
-                self._put_back(delivery, unsaid)
+                if unsaid:
+                    marks.put_back(delivery, unsaid, self._services)
                 until = trio.current_time() + seconds
                 if seconds > LONGEST_HOLD or until > hold_until:
                     return None
@@ -331,32 +338,6 @@ class Courier(Actor):
                 return rules.Waited()
             case _:
                 assert_never(effect)
-
-    async def _mark(self, delivery: Delivery, attempt: int) -> rules.Event | None:
-        """Store that the platform is about to be asked; None: the disk is full."""
-        commit = Commit(
-            at=self._services.clock.wall(),
-            send_attempts=(SendAttempt(delivery.id, attempt),),
-        )
-        for _ in range(MOST_MARKS):
-            try:
-                await self._services.store.commit(commit)
-            except StoreUnavailableError as error:
-                LOG.warning("delivery waits for the disk", why=str(error))
-                await trio.sleep(RETRY_COMMIT)
-            except DuplicateError as error:
-                return rules.Refused(str(error))  # dropped by hand, for one
-            else:
-                return rules.Marked()
-        return None
-
-    def _put_back(self, delivery: Delivery, why: str) -> None:
-        """Store that the platform does not have it, so that no restart doubts it."""
-        if why:
-            row = NotSaid(delivery.id, why)
-            commit = Commit(at=self._services.clock.wall(), not_said=(row,))
-            # Should that fail, it stays in doubt, as if the platform had not answered.
-            self._services.store.submit(commit, _note_put_back)
 
     async def _say(self, delivery: Delivery) -> rules.Event:
         is_edit = self._drafting.is_edited(delivery)
@@ -387,8 +368,3 @@ class Courier(Actor):
             return rules.LookedUp(await self._transport.look_up(delivery))
         except DeliveryBusyError as error:
             return rules.Busy(str(error), error.retry_after)
-
-
-def _note_put_back(outcome: object) -> None:
-    if isinstance(outcome, Exception):
-        LOG.warning("not stored that a platform was busy", why=str(outcome))

@@ -6,6 +6,7 @@ back through session and connector to the courier of the chat.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Literal
 
 import msgspec
@@ -334,13 +335,11 @@ class Deliver(msgspec.Struct, frozen=True):
 
     delivery: Delivery
     attempts: int = 0  # how often the platform was asked before
-    was_sending: bool = False
-    """Whether the last of these attempts may have succeeded."""
-
-    is_put_back: bool = False  # its platform was too busy for it
-
+    was_sending: bool = False  # the last of these attempts may have succeeded
+    is_by_hand: bool = False  # a person wants it said once more
     is_again: bool = False
     """Whether it comes out of the outbox, in a round of all that are left there."""
+    handed_at: float = inf  # monotonic seconds; set by the connector
 
 
 class ShowDraft(msgspec.Struct, frozen=True):

@@ -26,7 +26,8 @@ MAX_ROWS = 10_000
 """Most rows one reading call may ask for."""
 
 BY_HAND = "tried again by hand"
-"""The reason of a message that was given up, and is accepted once more."""
+"""The reason of a message that was given up, and is accepted once more; and what stands
+in the receipt's place of a delivery that had ended, and is to be said once more."""
 
 InboxState = Literal["accepted", "running", "replied", "dropped", "cancelled", "dead"]
 SettledState = Literal["replied", "dropped", "cancelled", "dead"]
@@ -306,7 +307,7 @@ class StoredDelivery(msgspec.Struct, frozen=True):
     """How often the platform was asked, as far as that was stored."""
 
     receipt: str
-    """Empty until it is settled, or waits because of its platform."""
+    """Empty until it is settled, or waits because of its platform; see `BY_HAND`."""
 
     settled_at: float
     """Unix seconds; 0 until it is settled."""

@@ -32,13 +32,14 @@ PATIENCE = SqliteOptions(busy_timeout=10.0)
 
 DROPPED = "by hand"
 
-# Why the attempts stay: each has its row in the ledger. `BY_HAND` grants new ones.
+# Why the attempts stay: each has its row in the ledger. `BY_HAND` grants new ones, and
+# tells a delivery that is to be said once more from one that was handed over twice.
 RETRY = """UPDATE inbox SET state = 'accepted', reason = ?, due_at = 0.0,
     settled_at = NULL WHERE id = ?"""
 HURRY = "UPDATE inbox SET due_at = 0.0 WHERE id = ?"
 DROP = "UPDATE inbox SET state = 'dropped', reason = ?, settled_at = ? WHERE id = ?"
 EPOCH = "SELECT max(epoch) FROM entry"
-RETRY_DELIVERY = """UPDATE outbox SET state = 'pending', receipt = '',
+RETRY_DELIVERY = """UPDATE outbox SET state = 'pending', receipt = ?,
     settled_at = NULL WHERE id = ?"""
 DROP_DELIVERY = """UPDATE outbox SET state = 'dead', receipt = ?, settled_at = ?
     WHERE id = ?"""
@@ -56,6 +57,11 @@ DROP_REFUSALS = {
 RETRY_DELIVERY_REFUSALS = {
     "pending": "it is waiting to be sent already",
     "sending": "it is being sent; wait for its receipt",
+}
+# Why not more: what need not wait is said first, and stored then.
+LEFT_UNSAID = {
+    "pending": "dropped; it is not sent, unless that was under way",
+    "unknown": "dropped; it is not sent again",
 }
 DROP_DELIVERY_REFUSALS = {
     "sending": "it is being sent; wait for its receipt",
@@ -137,7 +143,7 @@ def retry_delivery(path: Path, name: str) -> Mended:
     with mending(path) as db:
         found, state = find(db, "outbox", "id, state", name)
         if state in ("dead", "unknown"):
-            db.execute(RETRY_DELIVERY, (found,))
+            db.execute(RETRY_DELIVERY, (BY_HAND, found))
             return Mended(has_changed=True, text=f"delivery {found} is sent again")
         return refused(f"delivery {found}", state, RETRY_DELIVERY_REFUSALS)
 
@@ -156,9 +162,10 @@ def drop_delivery(path: Path, name: str, now: float) -> Mended:
     """
     with mending(path) as db:
         found, state = find(db, "outbox", "id, state", name)
-        if state in ("pending", "unknown"):
+        if state in LEFT_UNSAID:
             db.execute(DROP_DELIVERY, (DROPPED, now, found))
-            return Mended(has_changed=True, text=f"delivery {found} is not sent")
+            text = f"delivery {found} is {LEFT_UNSAID[state]}"
+            return Mended(has_changed=True, text=text)
         return refused(f"delivery {found}", state, DROP_DELIVERY_REFUSALS)
 
 

@@ -260,9 +260,10 @@ async def test_what_was_cut_off_while_it_was_said_is_handed_out_as_such(
     attempts = (SendAttempt("m1:0", 2), SendAttempt("m3:0", 1))
     receipts = (Receipt("m3:0", "sent"),)
     await store.commit(Commit(at=1.0, send_attempts=attempts, receipts=receipts))
+    began_at = trio.current_time()
     async with open_door(autojump_clock, store) as (_, around):
         kept = await around.couriers.wait_count(2)
         assert [each.message for each in kept] == [
-            Deliver(saying(1), attempts=2, was_sending=True, is_again=True),
-            Deliver(saying(2), is_again=True),
+            Deliver(saying(1), 2, was_sending=True, is_again=True, handed_at=began_at),
+            Deliver(saying(2), is_again=True, handed_at=began_at),
         ]

@@ -169,7 +169,7 @@ def test_messages_and_deliveries_are_dropped(path: Path, capsys: Output) -> None
     assert queue(path, "drop", WAITING, f"{SUM}:0") == 0
     assert capsys.readouterr().out.splitlines() == [
         f"message {WAITING} is dropped",
-        f"delivery {SUM}:0 is not sent",
+        f"delivery {SUM}:0 is dropped; it is not sent again",
     ]
     assert states(path)[WAITING] == "dropped"
 
@@ -202,7 +202,7 @@ def test_all_failed_ones_are_asked_about_first(
     ("verb", "changed", "end"),
     [
         ("retry", f"delivery {SUM}:0 is sent again", "pending"),
-        ("drop", f"delivery {SUM}:0 is not sent", "dead"),
+        ("drop", f"delivery {SUM}:0 is dropped; it is not sent again", "dead"),
     ],
 )
 def test_what_is_not_sent_is_among_all_that_failed(

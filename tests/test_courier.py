@@ -19,7 +19,7 @@ from actors.errors import (
 )
 from actors.protocol import Deliver, Delivered, Settled, ShowDraft
 from runtime.memory_store import MemoryStore
-from runtime.rows import Commit, Receipt
+from runtime.rows import BY_HAND, Commit, Receipt
 from tests.fakes.company import BrokenPlatformError, Platform
 from tests.fakes.neighbours import ROOM, make_services, saying, words
 from tests.fakes.road import open_road
@@ -285,8 +285,9 @@ async def test_what_a_person_wants_said_again_is(autojump_clock: Clock) -> None:
         await road.deliver(1)
         await road.connector.wait_for(Delivered)
         row = road.store._rows.outbox["m1:0"]
-        road.store._rows.outbox["m1:0"] = structs.replace(row, state="pending")
-        road.tell(Deliver(saying(1), attempts=1))
+        again = structs.replace(row, state="pending", receipt=BY_HAND)
+        road.store._rows.outbox["m1:0"] = again
+        await road.hand_over_again(1)
         await road.connector.wait_count(2)
         assert road.platform.attempts == ["m1:0"] * 2
         assert await road.row() == ("sent", 2)

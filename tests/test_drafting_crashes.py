@@ -10,11 +10,12 @@ from msgspec import structs
 
 from actors.commits import as_enqueue
 from actors.connector import read_deliver
-from actors.errors import DeliveryUnknownError
+from actors.errors import DeliveryBusyError, DeliveryUnknownError
+from actors.marks import IN_PLACE
 from actors.protocol import Deliver
 from runtime.errors import StoreUnavailableError
 from runtime.memory_store import MemoryStore
-from runtime.rows import Commit
+from runtime.rows import Commit, Receipt
 from tests.fakes.drafted import KINDS, PLAIN, aside, open_chat, reply
 from tests.fakes.presence import EDITS, Screen
 
@@ -126,5 +127,42 @@ async def test_a_full_disk_keeps_the_answer_until_its_draft_can_be_looked_for(
         assert chat.road.handed_back() == ["m1:0"]
         store.is_full = False
         chat.road.tell(Deliver(said))
+        await chat.until_done(said)
+        assert chat.screen.seen == ["Hello, Zoe."]
+
+
+@KINDS
+async def test_an_answer_that_is_dropped_while_its_edit_waits_is_not_written(
+    abilities: Abilities, autojump_clock: Clock
+) -> None:
+    async with open_chat(autojump_clock, abilities) as chat:
+        chat.write("Hello")
+        await trio.sleep(3)
+        chat.screen.presence.faults.append(DeliveryBusyError("x", retry_after=3.0))
+        said = reply("Hello, Zoe.")
+        await chat.road.store.commit(Commit(at=1.0, deliveries=(as_enqueue(said, 0),)))
+        chat.road.tell(Deliver(said))
+        await trio.sleep(0.5)
+        dropped = (Receipt(said.id, "dead", "by hand"),)
+        await chat.road.store.commit(Commit(at=1.0, receipts=dropped))
+        await chat.until_done(said)
+        assert chat.screen.seen == ["Hello"]
+
+
+@KINDS
+async def test_an_edit_that_had_to_wait_is_in_doubt_for_nobody(
+    abilities: Abilities, autojump_clock: Clock
+) -> None:
+    async with open_chat(autojump_clock, abilities) as chat:
+        chat.write("Hello")
+        await trio.sleep(3)
+        faults = [DeliveryBusyError("x", retry_after=3.0), DeliveryUnknownError("gone")]
+        chat.screen.presence.faults.extend(faults)
+        said = reply("Hello, Zoe.")
+        await chat.road.store.commit(Commit(at=1.0, deliveries=(as_enqueue(said, 0),)))
+        chat.road.tell(Deliver(said))
+        await trio.sleep(3.5)
+        row = chat.road.store._rows.outbox[said.id]
+        assert (row.state, row.receipt) == ("pending", IN_PLACE)
         await chat.until_done(said)
         assert chat.screen.seen == ["Hello, Zoe."]

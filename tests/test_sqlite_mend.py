@@ -137,7 +137,7 @@ async def test_a_delivery_that_failed_is_sent_again(
     await store.commit(Commit(at=NOW, receipts=(receipt,)))
     assert retry_delivery(path, "d1").has_changed
     row = await delivery(store)
-    assert (row.state, row.attempts, row.receipt) == ("pending", 5, "")
+    assert (row.state, row.attempts, row.receipt) == ("pending", 5, BY_HAND)
     assert row.settled_at == 0.0
     assert [row.id for row in await store.undelivered("cli")] == ["d1"]
 
@@ -161,6 +161,17 @@ async def test_a_delivery_that_waits_is_dropped(store: SqliteStore, path: Path) 
     assert drop_delivery(path, "d1", LATER).has_changed
     row = await delivery(store)
     assert (row.state, row.receipt, row.settled_at) == ("dead", "by hand", LATER)
+
+
+async def test_people_are_told_what_may_be_sent_in_spite_of_a_drop(
+    store: SqliteStore, path: Path
+) -> None:
+    waiting = drop_delivery(path, "d1", LATER)
+    assert waiting.text.endswith("it is not sent, unless that was under way")
+    assert retry_delivery(path, "d1").has_changed
+    await store.commit(Commit(at=NOW, receipts=(Receipt("d1", "unknown", "gone"),)))
+    in_doubt = drop_delivery(path, "d1", LATER)
+    assert in_doubt.text.endswith("it is not sent again")
 
 
 async def test_an_id_that_is_unknown_or_unclear_changes_nothing(

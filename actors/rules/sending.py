@@ -5,6 +5,10 @@ that knows our ids is simply told again; where the transport can look it up, it 
 else the account's policy decides between saying it perhaps twice and holding it as
 `unknown` for a person to decide. A platform that is busy surely did not take it, and
 is asked again for a day; meanwhile it is not in doubt.
+
+What is settled by hand meanwhile must not be said. So what had to wait is marked before
+it is said, also where saying it again does no harm: the mark is refused then. What
+need not wait is rid of that there, for the sake of the disk.
 """
 
 from __future__ import annotations
@@ -33,6 +37,11 @@ LONGEST_WAIT = 60.0
 GIVE_UP_AFTER = 86_400.0
 """Seconds after the first time the platform was busy."""
 
+# Chosen: no person reads of a delivery and drops it in less; and what need not wait is
+# rid of a commit.
+WAITED_AFTER = 1.0
+"""Seconds after it was handed over after which somebody may have dropped it."""
+
 # Chosen: as many as wait in a courier's mailbox.
 MOST_IN_LINE = 10_000
 
@@ -43,6 +52,12 @@ class Begins(msgspec.Struct, frozen=True):
 
 class Marked(msgspec.Struct, frozen=True):
     """`Mark` is durable."""
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """`Mark` is refused: somebody has settled it meanwhile, by hand for one."""
+
+    why: str
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -85,13 +100,16 @@ class Waited(msgspec.Struct, frozen=True):
     """The pause is over."""
 
 
-Event = Begins | Marked | Said | Busy | Refused | Lost | Gone | LookedUp | Waited
+Learned = Refused | Lost | Gone | LookedUp
+Event = Begins | Marked | Settled | Said | Busy | Waited | Learned
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """Store that the platform is about to be asked."""
+    """Store that the platform is about to be asked, unless somebody has settled it."""
 
     attempt: int
+    is_edit: bool = False
+    """Whether it stays as it is otherwise: an edit that is cut off is not in doubt."""
 
 
 class Say(msgspec.Struct, frozen=True):
@@ -119,7 +137,13 @@ class End(msgspec.Struct, frozen=True):
     attempts: int
 
 
-Effect = Mark | Say | LookUp | Pause | End
+class LetGo(msgspec.Struct, frozen=True):
+    """Do no more: what is stored of its end stays so."""
+
+    why: str
+
+
+Effect = Mark | Say | LookUp | Pause | End | LetGo
 
 
 class Sending:
@@ -132,6 +156,7 @@ class Sending:
         was_sending: whether the last of these attempts may have succeeded.
         is_edit: whether a message that is there is to read it: done twice, that is
             done once, on every platform.
+        has_waited: whether somebody may have settled it since it was handed over.
     """
 
     __slots__ = (
@@ -139,7 +164,9 @@ class Sending:
         "_attempts",
         "_busy",
         "_give_up_at",
+        "_has_waited",
         "_is_edit",
+        "_is_marked",
         "_may_be_said",
         "_on_unknown",
         "_tries",
@@ -154,8 +181,11 @@ class Sending:
         attempts: int = 0,
         was_sending: bool = False,
         is_edit: bool = False,
+        has_waited: bool = False,
     ) -> None:
         self._is_edit = is_edit
+        self._has_waited = has_waited
+        self._is_marked = False  # before it was asked for last
         self._abilities = abilities
         self._on_unknown = on_unknown
         self._attempts = attempts
@@ -180,9 +210,12 @@ class Sending:
         """
         match event:
             case Begins() | Waited():
+                self._has_waited |= isinstance(event, Waited)
                 return self._begin()
             case Marked():
                 return Say()
+            case Settled(why=why):
+                return LetGo(why)
             case Said(receipt=receipt):
                 return End("sent", receipt, self._attempts)
             case Busy():
@@ -203,7 +236,7 @@ class Sending:
     def _is_repeatable(self) -> bool:
         return self._is_edit or self._abilities.is_idempotent
 
-    def _learn(self, event: Refused | Lost | Gone | LookedUp) -> Effect:
+    def _learn(self, event: Learned) -> Effect:
         match event:
             case Refused(why=why):
                 return End("dead", why, self._attempts)
@@ -237,7 +270,9 @@ class Sending:
     def _ask(self) -> Effect:
         self._tries += 1
         self._attempts += 1
-        return Say() if self._is_repeatable else Mark(self._attempts)
+        needs_mark = self._has_waited or not self._is_repeatable
+        self._is_marked = needs_mark and not self._is_edit
+        return Mark(self._attempts, self._is_edit) if needs_mark else Say()
 
     def _wait(self, busy: Busy, now: float) -> Effect:
         """Give a busy platform time: it did not take it, whatever was asked."""
@@ -254,8 +289,8 @@ class Sending:
             # be asked without end.
             least = 0.0 if self._busy < TRIES else seconds
             seconds = max(least, busy.retry_after)
-        is_marked = not (self._is_repeatable or self._may_be_said)
-        return Pause(min(seconds, left), busy.why if is_marked else "")
+        is_unsaid = self._is_marked and not self._may_be_said
+        return Pause(min(seconds, left), busy.why if is_unsaid else "")
 
     def _pause(self, why: str) -> Effect:
         if self._tries >= TRIES:

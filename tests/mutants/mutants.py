@@ -182,6 +182,20 @@ MUTANTS = (
         ("tests/rules/test_sending.py", "tests/stories/test_outbox.py"),
     ),
     Mutant(
+        "what was dropped while it waited is said",
+        "actors/rules/sending.py",
+        "        needs_mark = self._has_waited or not self._is_repeatable\n",
+        "        needs_mark = not self._is_repeatable\n",
+        ("tests/rules/test_sending.py", "tests/test_deliveries_by_hand.py"),
+    ),
+    Mutant(
+        "what was dropped and is wanted again is not said",
+        "actors/courier.py",
+        "            self._receipts.forget(delivery_id)\n",
+        "            pass\n",
+        ("tests/test_deliveries_by_hand.py",),
+    ),
+    Mutant(
         "receipts not stored",
         "actors/courier.py",
         "        self._receipts.store(receipt, self, may_wait=is_repeatable)\n",

@@ -69,7 +69,7 @@ async def test_a_message_and_a_delivery_are_dropped(tmp_path: Path) -> None:
         shown = await bed.press("/queue", "/queue/drop", id=WAITING)
         assert told(shown) == f"message {WAITING} is dropped"
         shown = await bed.press("/queue", "/queue/drop", id=f"{SUM}:0")
-        assert told(shown) == f"delivery {SUM}:0 is not sent"
+        assert told(shown) == f"delivery {SUM}:0 is dropped; it is not sent again"
         assert f"delivery-{SUM}:0" not in shown
     assert state_of(tmp_path, WAITING) == "dropped"
     assert [each[0] for each in deeds(database(tmp_path))] == [

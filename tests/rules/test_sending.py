@@ -19,6 +19,8 @@ from actors.rules.sending import (
     Effect,
     End,
     Event,
+    Gone,
+    LetGo,
     LookedUp,
     LookUp,
     Lost,
@@ -30,6 +32,7 @@ from actors.rules.sending import (
     Said,
     Say,
     Sending,
+    Settled,
     Waited,
 )
 
@@ -53,7 +56,7 @@ FINDS: st.SearchStrategy[Event] = st.sampled_from(
 )
 ABILITIES = st.builds(Abilities, is_idempotent=st.booleans(), can_look_up=st.booleans())
 POLICIES: st.SearchStrategy[OnUnknown] = st.sampled_from(["resend", "hold"])
-PLAIN = Abilities()
+PLAIN, KNOWS_IDS = Abilities(), Abilities(is_idempotent=True)
 
 
 class Play:
@@ -63,6 +66,7 @@ class Play:
         sending: the delivery.
         answers: of the platform to being asked to say it; the last one repeats.
         finds: of the platform to being looked into; the last one repeats.
+        has_waited: whether the delivery had when it began.
     """
 
     def __init__(
@@ -70,8 +74,11 @@ class Play:
         sending: Sending,
         answers: Sequence[Event],
         finds: Sequence[Event] = (LookedUp(None),),
+        *,
+        has_waited: bool = False,
     ) -> None:
         self.sending = sending
+        self.has_waited = has_waited
         self.answers, self.finds = list(answers), list(finds)
         self.effects: list[Effect] = []
         self.events: list[Event] = []
@@ -100,7 +107,7 @@ class Play:
                 assert 0 <= seconds <= GIVE_UP_AFTER
                 self.now += seconds
                 return Waited()
-            case End():
+            case End() | LetGo():
                 raise AssertionError("it has ended")
 
     @property
@@ -123,16 +130,18 @@ def next_of(events: list[Event]) -> Event:
 def plays(draw: st.DrawFn) -> tuple[Abilities, OnUnknown, bool, Play]:
     abilities: Abilities = draw(ABILITIES)
     policy: OnUnknown = draw(POLICIES)
-    was_sending = draw(st.booleans())
+    was_sending, has_waited = draw(st.booleans()), draw(st.booleans())
     sending = Sending(
         abilities,
         policy,
         attempts=draw(st.integers(0, 9)),
         was_sending=was_sending,
+        has_waited=has_waited,
     )
     answers = draw(st.lists(ANSWERS, min_size=1, max_size=9))
     finds = draw(st.lists(FINDS, min_size=1, max_size=9))
-    return abilities, policy, was_sending, Play(sending, answers, finds)
+    play = Play(sending, answers, finds, has_waited=has_waited)
+    return abilities, policy, was_sending, play
 
 
 Played = tuple[Abilities, OnUnknown, bool, Play]
@@ -172,14 +181,18 @@ def test_after_it_was_said_nothing_follows(played: Played) -> None:
 
 
 @given(plays())
-def test_only_what_is_not_idempotent_is_marked_and_always_before_it_is_said(
+def test_it_is_marked_before_it_is_said_unless_that_is_idempotent_and_did_not_wait(
     played: Played,
 ) -> None:
     abilities, _, _, play = played
-    assert not (abilities.is_idempotent and play.count(Mark))
-    for before, effect in zip(play.effects, play.effects[1:], strict=False):
-        if isinstance(effect, Say) and not abilities.is_idempotent:
-            assert isinstance(before, Mark)
+    has_waited = play.has_waited
+    before: Effect | None = None
+    for event, effect in zip(play.events, play.effects, strict=True):
+        has_waited = has_waited or isinstance(event, Waited)
+        if isinstance(effect, Say):
+            is_due = has_waited or not abilities.is_idempotent
+            assert isinstance(before, Mark) == is_due
+        before = effect
 
 
 @given(plays())
@@ -228,12 +241,14 @@ def test_each_asking_is_counted(played: Played) -> None:
 def test_a_busy_platform_s_word_is_stored_where_it_ends_a_doubt(
     played: Played,
 ) -> None:
-    abilities, _, in_doubt, play = played
+    _, _, in_doubt, play = played
+    is_marked = False
     for event, effect in zip(play.events, play.effects, strict=True):
         in_doubt = event == LOST or (in_doubt and event != LookedUp(None))
+        is_marked = is_marked or event == Marked()
         if isinstance(effect, Pause):
             is_sure = isinstance(event, Busy) and not in_doubt
-            assert bool(effect.unsaid) == (is_sure and not abilities.is_idempotent)
+            assert bool(effect.unsaid) == (is_sure and is_marked)
 
 
 def test_a_busy_platform_is_given_longer_and_longer_for_a_day() -> None:
@@ -283,6 +298,37 @@ def test_where_it_can_be_looked_up_that_decides(policy: OnUnknown) -> None:
     assert found.effects == [LookUp(), End("sent", "x", 0)]
     missing = Play(Sending(able, policy, was_sending=True), [SAID])
     assert missing.effects == [LookUp(), Mark(1), Say(), End("sent", "r", 1)]
+
+
+def test_cut_off_it_is_simply_said_again_where_its_id_is_known() -> None:
+    play = Play(Sending(KNOWS_IDS, "hold", attempts=1, was_sending=True), [SAID])
+    assert play.effects == [Say(), End("sent", "r", 2)]
+
+
+def test_an_edit_that_waited_stays_as_it_is_when_it_is_marked() -> None:
+    play = Play(Sending(PLAIN, "hold", is_edit=True), [BUSY, Gone(), BUSY, SAID])
+    assert play.effects == [
+        Say(),
+        Pause(1.0),
+        Mark(2, is_edit=True),
+        Say(),
+        Mark(3),  # it is said beside what was to be edited
+        Say(),
+        Pause(2.0, "later"),
+        Mark(4),
+        Say(),
+        End("sent", "r", 4),
+    ]
+
+
+@pytest.mark.parametrize("is_edit", [True, False])
+@pytest.mark.parametrize("abilities", [PLAIN, KNOWS_IDS])
+def test_what_somebody_has_settled_meanwhile_is_let_go(
+    abilities: Abilities, *, is_edit: bool
+) -> None:
+    sending = Sending(abilities, "resend", is_edit=is_edit, has_waited=True)
+    assert sending.on(Begins(), 0.0) == Mark(1, is_edit=is_edit)
+    assert sending.on(Settled("by hand"), 0.0) == LetGo("by hand")
 
 
 def test_a_lost_answer_is_as_good_as_a_crash() -> None:

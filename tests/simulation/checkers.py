@@ -10,6 +10,7 @@ I6   at rest nothing is kept: no session, no courier, no entry of a map, no time
 I7   a poisonous message is given up, and its neighbours go on
 R1 to R3 are about rooms: `room_checkers.py`
 I10  is about appointments: `appointments.py`
+I11  what the operator dropped is not said, but for what was on its way already
 I12  received = replied + dropped + cancelled + dead, by rows and by metrics
 
 Those that can be judged at once are here; `verdicts.py` has those at the end.
@@ -25,7 +26,9 @@ import msgspec
 import trio
 
 from actors.rules.routes import Routed, route
+from actors.rules.sending import WAITED_AFTER
 from tests.simulation.ledger import Ledger, Message
+from tests.simulation.limit import Limit
 from tests.simulation.room_checkers import ASIDE, RoomCheckers
 from tests.simulation.workload import CANARY, canary
 
@@ -42,30 +45,9 @@ if TYPE_CHECKING:
     from tests.simulation.workload import Plan
 
 
-class Limit(msgspec.Struct):
-    """How many of something run, and since when they are too many."""
-
-    most: int
-    running: int = 0
-    since: float | None = None
-
-    def begin(self, now: float) -> None:
-        """One more runs."""
-        self.running += 1
-        if self.running > self.most and self.since is None:
-            self.since = now
-
-    def end(self, now: float) -> bool:
-        """One less runs; True if they were too many for longer than a moment.
-
-        One that was stopped may end a moment after its successor began.
-        """
-        since = self.since
-        self.running -= 1
-        if self.running <= self.most:
-            self.since = None
-        return since is not None and now > since
-
+# Chosen: longer than an actor that died is away: it hands on then what was stored, and
+# dropped meanwhile.
+BACK_AFTER = 120.0
 
 # Who is told to stop by an agent that is being restarted hears it when that is back.
 AWAY = 1.0
@@ -296,6 +278,10 @@ class Checkers:
     def tried(self, delivery_id: str) -> None:
         """Note that a platform is asked to show this."""
         self._tried.setdefault(delivery_id, self.cuts)
+        now = trio.current_time()
+        if now - self.ledger.left_unsaid.get(delivery_id, now) > WAITED_AFTER:
+            text = f"{delivery_id} was to be said after it was dropped"
+            self._judge("I11", text, max(0.0, now - BACK_AFTER), delivery_id)
 
     def answer_lost(self, delivery_id: str) -> None:
         """Note that the platform's answer to the last showing did not arrive."""

@@ -61,6 +61,16 @@ class BraveStore(SimulatedStore):
             super()._flush(commit, done)
 
 
+class UnmarkedStore(SimulatedStore):
+    """Does not say what was settled meanwhile when something is about to be said."""
+
+    def _flush(self, commit: Commit, done: Done) -> None:
+        if commit.send_attempts:
+            self._tell(done, Committed())
+        else:
+            super()._flush(commit, done)
+
+
 class UnreceiptedStore(SimulatedStore):
     """Loses every third receipt and says that it is stored."""
 
@@ -147,6 +157,11 @@ CONTROLS: dict[str, Control] = {
     ),
     "loses receipts": Control(
         Parts(store=UnreceiptedStore, liveness=SOON), frozenset({"crash"}), "I2"
+    ),
+    "says what was dropped": Control(
+        Parts(store=UnmarkedStore, liveness=SOON),
+        frozenset({"operator", "send_error"}),
+        "I11",
     ),
     "answers the newest first": Control(
         Parts(store=BackwardStore), frozenset({"crash", "send_slow"}), "I3"

@@ -69,6 +69,9 @@ class Ledger:
         """Exchanges and deliveries that the operator had in hand: these go on out of
         order, and may be said twice."""
 
+        self.left_unsaid: dict[str, float] = {}
+        """Deliveries that the operator dropped, and has not retried; when."""
+
     def write(self, commit: Commit, now: float) -> None:
         """Take in a commit that became durable at `now`, virtual time."""
         self.commits += 1

@@ -24,10 +24,15 @@ if TYPE_CHECKING:
     from runtime.rows import StoredDelivery, StoredMessage
     from tests.simulation.world import World
 
-Order = tuple[str, "Callable[[], None]"]
-"""What is done, in words, and doing it."""
+Order = tuple[str, "Callable[[], None]", bool]
+"""What is done, in words; doing it; whether it is about what waits, or was dropped."""
 
 TOLD = "This message was dropped by the operator."
+
+# Chosen: at a random moment little is on its way.
+KEEN = 0.5
+"""Share of the orders after which the next thing that waits to be said is dropped, or
+one that was dropped is retried then."""
 
 
 class Operator:
@@ -39,13 +44,25 @@ class Operator:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._lurks = False
 
     def act(self, roll: float) -> None:
         """Give one of the orders that can be given now, if there is any."""
+        self._lurks = self._lurks or roll < KEEN
+        orders = list(self._orders())
+        self._give(orders, roll)
+
+    def seize(self) -> None:
+        """Meddle with what waits to be said, if that was the intention."""
+        keen = [order for order in self._orders() if order[2]]
+        if self._lurks and keen:
+            self._lurks = False
+            self._give(keen, self._world.dice.random())
+
+    def _give(self, orders: list[Order], roll: float) -> None:
         world = self._world
-        orders = [] if world.disk.is_full else list(self._orders())
-        if orders:
-            words, carry_out = orders[int(roll * len(orders))]
+        if orders and not world.disk.is_full:
+            words, carry_out, _ = orders[int(roll * len(orders))]
             world.trace.note("operator", "", words)
             carry_out()
             world.cast.store.changed_outside = True
@@ -55,14 +72,18 @@ class Operator:
         for message in rows.inbox.values():
             is_waiting = message.state == "accepted" and message.due_at > now
             if message.state == "dead" or is_waiting:
-                yield f"retry {message.id}", partial(self._retry, message)
+                yield f"retry {message.id}", partial(self._retry, message), False
             if message.state in {"dead", "accepted"}:
-                yield f"drop {message.id}", partial(self._drop, message)
+                yield f"drop {message.id}", partial(self._drop, message), False
         for delivery in rows.outbox.values():
             if delivery.state in {"dead", "unknown"}:
-                yield f"retry {delivery.id}", partial(self._say_again, delivery)
+                is_dropped = delivery.receipt == DROPPED
+                say = partial(self._say_again, delivery)
+                yield f"retry {delivery.id}", say, is_dropped
             if delivery.state in {"pending", "unknown"}:
-                yield f"drop {delivery.id}", partial(self._leave_unsaid, delivery)
+                waits = delivery.state == "pending"
+                leave = partial(self._leave_unsaid, delivery)
+                yield f"drop {delivery.id}", leave, waits
 
     def _retry(self, row: StoredMessage) -> None:
         reopened = msgspec.structs.replace(
@@ -85,9 +106,10 @@ class Operator:
 
     def _say_again(self, row: StoredDelivery) -> None:
         reopened = msgspec.structs.replace(
-            row, state="pending", receipt="", settled_at=0.0
+            row, state="pending", receipt=BY_HAND, settled_at=0.0
         )
         self._world.cast.store._rows.outbox[row.id] = reopened
+        self._world.checkers.ledger.left_unsaid.pop(row.id, None)
         self._tell_ledger(row.id, is_reopened=True)
 
     def _leave_unsaid(self, row: StoredDelivery) -> None:
@@ -96,6 +118,7 @@ class Operator:
         self._tell_ledger(row.id, is_reopened=False)
         receipt = Receipt(row.id, "dead", DROPPED, row.attempts)
         self._commit(Commit(at=self._world.clock.wall(), receipts=(receipt,)))
+        self._world.checkers.ledger.left_unsaid[row.id] = trio.current_time()
 
     def _commit(self, commit: Commit) -> None:
         self._world.disk_store.write_outside(commit)

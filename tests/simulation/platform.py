@@ -85,6 +85,9 @@ class SimulatedPlatform(Platform):
         self.crash: Callable[[str], object] = str
         """Ends the process at once; the world sets it."""
 
+        self.put_off: Callable[[], object] = str
+        """Told that something will have to wait; the world sets it."""
+
         self.is_cut_off = False
         """Whether that has happened and no new process is up."""
 
@@ -207,6 +210,7 @@ class SimulatedPlatform(Platform):
         if faults.hit("send_slow", 0.2):
             await trio.sleep(dice.choice((0.1, 2.0, 40.0)))
         if faults.hit("send_error", 0.2):
+            self.put_off()
             raise self._error()
         if faults.hit("send_bug", 0.1):
             raise BrokenPlatformError(delivery.id)

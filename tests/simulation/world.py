@@ -132,6 +132,8 @@ class World:
         first, *others = self.platforms
         self.clock = JumpingClock()
         self.operator = Operator(self)
+        for platform in self.platforms:
+            platform.put_off = self.operator.seize
         self.metrics = CountingMetrics(self._slip)
         model = parts.model(faults, checkers, trace, tuple(plan.agents))
         model.habits = plan.habits
