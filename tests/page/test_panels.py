@@ -172,6 +172,13 @@ async def test_what_nobody_is_there_to_take_is_not_offered(tmp_path: Path) -> No
         assert f'id="retry-{HELP}:0"' not in shown
 
 
+async def test_an_actor_that_has_ended_is_said_to_be_gone(tmp_path: Path) -> None:
+    async with open_panels(tmp_path) as bed:
+        gone = "nobody is not there now; these are all actors."
+        assert gone in await bed.show("/actors?top=nobody")
+        assert "is not there now" not in await bed.show("/actors?top=callboard/agents")
+
+
 def take_away(folder: Path) -> None:
     for file in folder.glob("callboard.db*"):
         file.rename(folder / f"away-{file.name}")
