@@ -39,6 +39,11 @@ Markup = Literal["", "discord", "slack", "telegram", "whatsapp"]
 (`rules/measures.py`). Empty: as it is, and every character counts 1."""
 
 
+GONE = "the client has gone"
+"""What the receipt of a delivery begins with that nobody is there to take any more: it
+was for one request, or one connection, so it cannot be said later either."""
+
+
 class TakesFiles(msgspec.Struct, frozen=True):
     """What files a platform takes; each goes out in a message of its own."""
 

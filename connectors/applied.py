@@ -7,10 +7,12 @@ tell that it has changed, made with the key beside the database.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import hmac
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,7 +23,7 @@ from runtime.logs import EventLog
 from runtime.secret import OpenText, Secret
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
     from typing import Self
 
     from connectors.config import AppConfig
@@ -35,8 +37,13 @@ OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 MARK_LENGTH = 8
 """Characters of a secret's mark: enough to tell two apart, too few to guess by."""
 
+NOT_NOTED = "settings in use not noted"
+
 TRIES = 100
 """Times the file is read again while it is being written."""
+
+MOST_FOLDERS = 50
+"""Folders beside the settings in which a process's file is looked for."""
 
 Flat = dict[str, str]
 """By dotted name, the value as TOML has it."""
@@ -55,6 +62,28 @@ class Applied(msgspec.Struct, frozen=True):
 
     mistake: str = ""
     """Why what is saved was not taken over; empty: it was."""
+
+    source: str = ""
+    """The settings file that it was started with, from the root; empty: not known."""
+
+
+class Elsewhere(msgspec.Struct, frozen=True):
+    """A process that runs with another database than its settings say by now."""
+
+    process: int
+    database: Path
+
+    @property
+    def told(self) -> str:
+        """What to tell people of it."""
+        return (
+            f"process {self.process}, which these settings started, runs with the"
+            f" database {self.database}: perhaps the settings changed since"
+        )
+
+
+class NotNotedError(ValueError):
+    """A process runs, and what it goes by cannot be read; the text says why."""
 
 
 def path_of(database: Path) -> Path:
@@ -95,11 +124,13 @@ class AppliedFile:
     Args:
         database: beside which it is.
         key: what marks of secrets are made with.
+        source: the settings file; None: not known.
     """
 
-    def __init__(self, database: Path, key: bytes) -> None:
+    def __init__(self, database: Path, key: bytes, source: Path | None = None) -> None:
         self._path = path_of(database)
         self._key = key
+        self._source = "" if source is None else str(source.resolve())
         self._handle: int | None = None
 
     def __enter__(self) -> Self:
@@ -133,6 +164,8 @@ class AppliedFile:
     ) -> None:
         """Say what the process goes by; it blocks.
 
+        If that fails, nothing stands there: what stood there is in use no longer.
+
         Args:
             config: the settings in use.
             at: Unix seconds.
@@ -140,13 +173,24 @@ class AppliedFile:
         """
         if self._handle is None:
             return
-        applied = Applied(os.getpid(), at, flat(config, self._key), *told)
-        body = msgspec.json.encode(applied)
+        plain = flat(config, self._key)
+        body = msgspec.json.encode(
+            Applied(os.getpid(), at, plain, *told, source=self._source)
+        )
         try:
-            os.pwrite(self._handle, body, 0)
+            done = 0
+            while done < len(body):  # a disk that becomes full takes a part
+                done += os.pwrite(self._handle, body[done:], done)
             os.ftruncate(self._handle, len(body))
         except OSError as error:
-            LOG.warning("settings in use not noted", why=str(error.strerror))
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._handle, 0)
+            LOG.warning(
+                NOT_NOTED,
+                file=str(self._path),
+                why=str(error.strerror),
+                cure="make room and save the settings again; else `config diff` fails",
+            )
 
 
 def read_applied(database: Path) -> Applied | None:
@@ -154,24 +198,82 @@ def read_applied(database: Path) -> Applied | None:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is none of this release.
+        NotNotedError: nothing stands in it, or nothing of this release.
     """
     try:
-        handle = os.open(path_of(database), OPEN)
+        return read_held(path_of(database))
     except FileNotFoundError:
         return None
+
+
+def read_held(path: Path) -> Applied | None:
+    """Read such a file; None: nobody has it.
+
+    Raises:
+        OSError: the file cannot be read.
+        NotNotedError: nothing stands in it, or nothing of this release.
+    """
+    handle = os.open(path, OPEN)
     try:
         if not is_held(handle):
             return None
+        found = b""
         for _ in range(TRIES):
             found = os.pread(handle, os.fstat(handle).st_size, 0)
             try:
                 return msgspec.json.decode(found, type=Applied)
             except msgspec.DecodeError:
                 continue
-        raise ValueError(f"{path_of(database)} cannot be read; try again")
+        raise NotNotedError(
+            f"the process that runs has not noted its settings: {path}"
+            f" {'cannot be read' if found else 'is empty'}. It may have only just"
+            f" started: try again. Else look for {NOT_NOTED!r} in its log: if the disk"
+            " was full, make room and save the settings again"
+        )
     finally:
         os.close(handle)
+
+
+def running_elsewhere(source: Path, database: Path) -> Elsewhere | None:
+    """Find a process that these settings started with another database.
+
+    It is looked for in the folders of both, and in those that lie in that of the
+    settings.
+
+    Args:
+        source: the settings file.
+        database: what the settings name now.
+
+    Returns:
+        The first; None: there is none, as far as can be seen.
+    """
+    own = str(source.resolve())
+    for path in notes_near(source.resolve().parent, database.absolute().parent):
+        # Why read first: to look whether somebody has a file takes a lock on it, and
+        # who just starts with it should not meet that.
+        if path == path_of(database.absolute()) or source_in(path) != own:
+            continue
+        with contextlib.suppress(OSError, NotNotedError):
+            if (found := read_held(path)) is not None:
+                other = path.with_name(path.name.removesuffix(END))
+                return Elsewhere(found.process, other)
+    return None
+
+
+def notes_near(home: Path, other: Path) -> Iterator[Path]:
+    """Give the files of this kind in two folders, and one step below the first."""
+    with contextlib.suppress(OSError):
+        below = sorted(each for each in home.iterdir() if each.is_dir())
+        for folder in dict.fromkeys((home, other, *below[:MOST_FOLDERS])):
+            yield from sorted(folder.glob(f"*{END}"))
+
+
+def source_in(path: Path) -> str:
+    """Read by which settings file a process was started; empty: it is not known."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Applied).source
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return ""
 
 
 def is_held(handle: int) -> bool:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from connectors.commands import innermost, let_go_of_output, tell_problems
+from connectors.commands.output import in_words, name_output
 from runtime import __version__
 from runtime.errors import KernelError, SettingsError
 
@@ -121,6 +122,7 @@ def main() -> None:
     """Run the command line, and end the process with one of its exit codes."""
     gc.set_threshold(*COLLECTOR_AT_START)
     sys.excepthook = tell_mistake
+    name_output()
     sys.exit(run())
 
 
@@ -164,14 +166,6 @@ def tell_system(error: OSError) -> int:
     except OSError:
         let_go_of_output()
     return FAILED
-
-
-def in_words(error: OSError) -> str:
-    """Say what the machine refused, and of which file, without its number."""
-    if not error.strerror:
-        return str(error)
-    place = "" if error.filename is None else f"{error.filename}: "
-    return f"{place}{error.strerror}"
 
 
 def tell_mistake(

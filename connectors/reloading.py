@@ -121,7 +121,8 @@ class Reloading:
         self._waiting: dict[str, str] = {}
         self._doubts = set(map(told, source.settings.warnings))
         database = Path(config.store.path)
-        self._noted = AppliedFile(database, app.company.services.receipt_key)
+        file = next(iter(source.settings.files), None)
+        self._noted = AppliedFile(database, app.company.services.receipt_key, file)
         self._reloads = app.metrics.counter(
             "callboard_settings_reloads",
             "Changes of the settings while it ran, by what became of them.",

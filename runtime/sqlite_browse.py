@@ -131,12 +131,29 @@ class Browser:
         states: Collection[DeliveryState] = (),
         *,
         newest_first: bool = True,
+        besides: Collection[str] = (),
         limit: int = 100,
     ) -> tuple[StoredDelivery, ...]:
-        """Give deliveries in any of these states; none named: in any state."""
+        """Give deliveries in any of these states; none named: in any state.
+
+        Args:
+            states: those that are wanted.
+            newest_first: else the oldest.
+            besides: receipts, as SQLite's GLOB has them; such deliveries are left out.
+            limit: most deliveries to give.
+        """
         order = ("outbox", newest_first, 0)
-        rows = self._listed(order, DELIVERY, states, limit)
+        rows = self._listed(order, DELIVERY, states, limit, besides)
         return tuple([StoredDelivery(*row) for row in rows])
+
+    def count_deliveries(
+        self, states: Collection[DeliveryState], besides: Collection[str] = ()
+    ) -> int:
+        """Count the deliveries that `deliveries` would give if it had no limit."""
+        chosen = where(states, besides)
+        sql = f"SELECT count(*) FROM outbox WHERE {chosen} TRUE"
+        with self._file.told():
+            return int(self._db.execute(sql, (*states, *besides)).get)
 
     def message(self, name: str) -> StoredMessage:
         """Give the one message whose id is `name`, or else begins with it.
@@ -233,18 +250,28 @@ class Browser:
         columns: str,
         states: Collection[str],
         limit: int,
+        besides: Collection[str] = (),
     ) -> Rows:
         refuse_limit(limit)
         table, newest_first, past = order
-        marks = ", ".join("?" * len(states))
-        chosen = f"state IN ({marks}) AND" if states else ""
+        chosen = where(states, besides)
         if newest_first:
             past = past or NEVER
         side, way = ("<", "DESC") if newest_first else (">", "ASC")
         sql = f"""SELECT {columns} FROM {table} WHERE {chosen} number {side} ?
             ORDER BY number {way} LIMIT ?"""
         with self._file.told():
-            return list(self._db.execute(sql, (*states, past, limit)))
+            return list(self._db.execute(sql, (*states, *besides, past, limit)))
+
+
+def where(states: Collection[str], besides: Collection[str]) -> str:
+    """Write the condition for rows in these states, without some receipts, and `AND`.
+
+    What it takes are the states, then the receipts.
+    """
+    marks = ", ".join("?" * len(states))
+    chosen = f"state IN ({marks}) AND" if states else ""
+    return chosen + " receipt NOT GLOB ? AND" * len(besides)
 
 
 def find(db: apsw.Connection, table: str, columns: str, name: str) -> tuple[Any, ...]:

@@ -65,7 +65,8 @@ def backup(source: Path, target: Path, *, replace: bool = False) -> int:
     refuse_own(source, target)
     if target.exists() and not replace:
         raise StoreRefusedError(
-            f"{target} exists and is not overwritten; give another name, or say so"
+            f"{target} exists and is not overwritten; give another name, or replace it"
+            " with --force"
         )
     with made_whole(source, target) as unfinished:
         unfinished.replace(target)

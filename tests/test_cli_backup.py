@@ -66,7 +66,8 @@ def test_a_file_that_is_there_is_replaced_only_by_force(
 ) -> None:
     copy.write_text("mine", encoding="utf-8")
     assert backup(path, copy) == 1
-    assert f"{copy} exists and is not overwritten" in capsys.readouterr().err
+    said = f"{copy} exists and is not overwritten; give another name, or replace it"
+    assert f"{said} with --force\n" in capsys.readouterr().err
     assert copy.read_text(encoding="utf-8") == "mine"
     assert backup(path, copy, "--force") == 0
     assert state(copy, FAILED) == "dead"

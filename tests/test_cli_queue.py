@@ -53,7 +53,7 @@ def test_what_is_not_completed_is_listed_newest_first(
     path: Path, capsys: Output
 ) -> None:
     assert queue(path, "list") == 0
-    header, *lines = capsys.readouterr().out.splitlines()
+    header, *lines, _ = capsys.readouterr().out.splitlines()
     assert header.split() == [
         "ID", "STATUS", "PRIO", "TRIES", "CHAT", "AGENT", "AGE", "DUE", "IN",
         "REASON", "TEXT",
@@ -72,7 +72,7 @@ def test_what_is_not_completed_is_listed_newest_first(
 
 def test_columns_stand_below_each_other(path: Path, capsys: Output) -> None:
     assert queue(path, "list") == 0
-    lines = capsys.readouterr().out.splitlines()
+    *lines, _ = capsys.readouterr().out.splitlines()
     place = lines[0].index("TEXT")
     assert all(line[place - 2 : place] == "  " for line in lines)
     assert all(line[place] != " " for line in lines)
@@ -105,7 +105,7 @@ def test_an_empty_list_says_so(path: Path, capsys: Output) -> None:
 
 def test_a_list_that_is_cut_says_so(path: Path, capsys: Output) -> None:
     assert queue(path, "list", "--limit", "2") == 0
-    lines = capsys.readouterr().out.splitlines()
+    *lines, _ = capsys.readouterr().out.splitlines()
     assert (len(lines), lines[-1]) == (4, "There are more than these 2; see --limit.")
 
 

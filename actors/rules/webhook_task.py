@@ -17,6 +17,7 @@ import msgspec
 from actors.rules.foreign import clean, one_line
 from actors.rules.tags import defuse
 from actors.rules.tool_results import bound
+from runtime.texts import why_no_json
 
 NONCE = 8
 MOST_EVENT = 80
@@ -56,7 +57,7 @@ def read(webhook: str, event: str, body: bytes) -> Told:
         payload: object = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise NoJsonError(
-            f"the body is no JSON: {one_line(str(error), 200)}"
+            f"the body is no JSON: {one_line(why_no_json(body, error), 200)}"
         ) from error
     found = event or at(payload, "type")
     action = at(payload, "action") if event else ""

@@ -11,7 +11,13 @@ import click
 import msgspec
 
 from connectors import receipt_key
-from connectors.applied import differences, flat, read_applied
+from connectors.applied import (
+    NotNotedError,
+    differences,
+    flat,
+    read_applied,
+    running_elsewhere,
+)
 from connectors.commands import config_option, find_settings, tell_problems
 from connectors.model_config import ScriptedModelConfig
 from connectors.models.script import load_script
@@ -20,6 +26,7 @@ from connectors.settings import load_app
 from connectors.show import effective, origin_texts, toml_lines
 
 if TYPE_CHECKING:
+    from connectors.applied import Applied
     from connectors.config import AppConfig
     from runtime.config import Settings
 
@@ -81,11 +88,7 @@ def diff(config: Path | None) -> None:
     """
     path, settings = load_found(config)
     database = Path(settings.value.store.path)
-    applied = read_applied(database)
-    if applied is None:
-        raise click.UsageError(
-            f"nobody runs with the database {database}: start it with `callboard serve`"
-        )
+    applied = read_running(path, database)
     saved = flat(settings.value, receipt_key.load(database))
     lines = differences(applied.settings, saved)
     at = datetime.fromtimestamp(applied.at, UTC)
@@ -99,6 +102,27 @@ def diff(config: Path | None) -> None:
     if lines or applied.mistake:
         raise click.exceptions.Exit(1)
     click.echo("what is saved is in use")
+
+
+def read_running(path: Path, database: Path) -> Applied:
+    """Read what the process goes by that the settings at `path` tell of.
+
+    Raises:
+        click.ClickException: none runs with this database, or it has noted nothing.
+    """
+    try:
+        applied = read_applied(database)
+    except NotNotedError as error:
+        raise click.ClickException(str(error)) from error
+    if applied is not None:
+        return applied
+    nobody = f"nobody runs with the database {database}"
+    if elsewhere := running_elsewhere(path, database):
+        raise click.UsageError(f"{nobody}, but {elsewhere.told}: restart it")
+    raise click.UsageError(
+        f"{nobody}: start it with `callboard serve`. If it was started: perhaps the"
+        " settings changed since"
+    )
 
 
 def summary(app: AppConfig) -> str:

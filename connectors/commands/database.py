@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 import msgspec
 
+from connectors.applied import running_elsewhere
 from connectors.commands import config_option, find_settings
+from connectors.commands.printing import complain
 from connectors.config import StoreConfig
 from connectors.settings import load_app
 from runtime.config import load
@@ -41,6 +43,8 @@ def database_options(command: Command) -> Command:
 def find_database(config: Path | None, db: Path | None) -> Path:
     """Decide which database is meant; whether it is there is not looked at.
 
+    Where the settings started a process that runs with another one, people are told.
+
     Raises:
         click.UsageError: neither a database nor settings are named or found.
         runtime.errors.SettingsError: the settings are wrong.
@@ -48,11 +52,16 @@ def find_database(config: Path | None, db: Path | None) -> Path:
     if db is not None:
         return db
     try:
-        return _store_path(find_settings(config, Path.cwd()).path)
+        settings = find_settings(config, Path.cwd()).path
     except click.UsageError as error:
         raise click.UsageError(
             f"{error.message}. Or name the database: --db PATH"
         ) from error
+    path = _store_path(settings)
+    if elsewhere := running_elsewhere(settings, path):
+        other = elsewhere.database
+        complain(f"{elsewhere.told}; restart it, or name its database: --db {other}")
+    return path
 
 
 class OnlyStore(msgspec.Struct, frozen=True):

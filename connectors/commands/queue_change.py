@@ -9,12 +9,12 @@ import click
 from connectors.commands.asking import is_wanted, yes_option
 from connectors.commands.database import database_options, find_database
 from connectors.commands.printing import complain, say
-from connectors.office.queue import RETRIED, drop_one, retry_one
+from connectors.office.queue import OVER, RETRIED, drop_one, retry_one
 from runtime.clock import SystemClock
 from runtime.errors import MisuseError
 from runtime.rows import MAX_ROWS
 from runtime.sqlite_browse import browse
-from runtime.sqlite_mend import DROPPED, Mended
+from runtime.sqlite_mend import Mended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,8 +55,8 @@ def retry(
     """Try failed messages again; waiting ones at once; unsent deliveries anew.
 
     An ID is a message's, or its beginning; one with a colon is a delivery's. Unsent
-    is what is dead, unless it was dropped by hand, and what may have been sent
-    (unknown): people may read that twice.
+    is what `queue list --unsent` shows; what may have been sent (unknown), people may
+    read twice.
     """
     path = find_database(config, db)
     refuse_unclear(ids, all_failed=all_failed)
@@ -109,9 +109,9 @@ def choose_all(
     dead: list[InboxState] = ["dead"]
     with browse(path) as browser:
         messages = browser.messages(dead, newest_first=False, limit=MAX_ROWS)
-        rows = browser.deliveries(states, newest_first=False, limit=MAX_ROWS)
-    # Why: whoever dropped a delivery does not want it said after all.
-    unsent = [row for row in rows if row.receipt != DROPPED]
+        unsent = browser.deliveries(
+            states, newest_first=False, besides=OVER, limit=MAX_ROWS
+        )
     numbers = (
         counted(len(messages), "failed message", "failed messages"),
         counted(len(unsent), "unsent delivery", "unsent deliveries"),

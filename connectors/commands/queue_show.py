@@ -21,10 +21,10 @@ from connectors.office.moments import NONE
 from connectors.office.queue import collect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from connectors.office.queue import Whole
+    from connectors.office.queue import Sent, Whole
 
 HEADERS = ("DELIVERY", "STATE", "TRIES", "ENQUEUED", "SETTLED", "RECEIPT", "TEXT")
 WIDEST = 14
@@ -56,12 +56,14 @@ def lines(whole: Whole) -> Iterator[str]:
         yield f"{name.replace('_', ' '):<{WIDEST}}{text}"
     if whole.deliveries:
         yield ""
-        cells = [
-            (*msgspec.structs.astuple(each)[:-1], first_words(each.text))
-            for each in whole.deliveries
-        ]
-        yield from table(HEADERS, cells)
+        yield from table(HEADERS, cells_of(whole.deliveries))
     if whole.steps:
         yield ""
         for scene in whole.steps:
             yield from lines_of(scene)
+
+
+def cells_of(deliveries: Iterable[Sent]) -> Iterator[tuple[object, ...]]:
+    """Give what a table says of each delivery."""
+    for each in deliveries:
+        yield (*msgspec.structs.astuple(each)[:-1], first_words(each.text))

@@ -12,6 +12,7 @@ import trio
 from connectors.app import App, open_app
 from connectors.commands import config_option, let_go_of_output
 from connectors.commands.interruptible import run_interruptible
+from connectors.commands.output import in_words
 from connectors.commands.running import (
     calm_collector,
     hearing_signals,
@@ -110,13 +111,11 @@ def tell_address(line: str) -> None:
     """Write to standard output where clients can connect.
 
     Raises:
-        click.ClickException: it cannot be written, so nobody would know.
+        OSError: it cannot be written, so nobody would know.
     """
     try:
         click.echo(line)
     except OSError as error:
         let_go_of_output()
-        raise click.ClickException(
-            f"standard output cannot be written: {error.strerror}; direct it to a file"
-            " or /dev/null that can"
-        ) from error
+        # Why in words: a reader that has gone would else be passed over in silence.
+        raise OSError(in_words(error)) from error

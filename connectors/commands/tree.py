@@ -41,8 +41,10 @@ def command(
 ) -> None:
     """Show each actor that lives: state, mailbox, restarts, what it is about.
 
-    With NAME only this one and those below. The company must be running, and have an
-    HTTP server: [connectors.<name>] kind = "http".
+    With NAME only this one and those below. A name is the way to an actor, as
+    callboard/agents/anna; its end will do (agents/anna, or anna) if no other actor's
+    ends so. The company must be running, and have an HTTP server:
+    [connectors.<name>] kind = "http".
     """
     http = find_server(config, connector)
     body = ask(http, {"top": name, "past": past})
@@ -99,10 +101,32 @@ def ask(http: HttpConfig, query: dict[str, str]) -> bytes:
         why = str(error) or type(error).__name__
         text = f"nobody answers at {address}: {why}; is `callboard serve` running?"
         raise click.ClickException(text) from error
+    if response.status_code == 404 and (why := told(response)):
+        raise click.ClickException(make_safe(why))
     if not response.is_success:
         text = f"{address} answers {response.status_code}: {response.text[:200]}"
         raise click.ClickException(make_safe(text))
     return response.content
+
+
+class Why(msgspec.Struct):
+    """What is read of an error."""
+
+    message: str = ""
+
+
+class Told(msgspec.Struct):
+    """What is read of a refusal, as `connectors/web/errors.py` writes it."""
+
+    error: Why
+
+
+def told(response: httpx.Response) -> str:
+    """Give what it says of a name that nobody has; empty: it was another server."""
+    try:
+        return msgspec.json.decode(response.content, type=Told).error.message
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ""
 
 
 def lines(node: Node, depth: int) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from connectors.office.queue import OVER
 from runtime.sqlite_browse import browse
 
 if TYPE_CHECKING:
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from runtime.metrics import Figure
+    from runtime.rows import DeliveryState
+
+DEAD: tuple[DeliveryState, ...] = ("dead",)
 
 ACCEPTED = "accepted"
 """What becomes of a message that is taken in, before all else."""
@@ -64,6 +68,7 @@ class Waiting(msgspec.Struct, frozen=True):
 
     inbox: dict[str, int]
     outbox: dict[str, int]
+    """Of the dead, those that have not failed are `over`; see `office/queue.py`."""
 
     @property
     def open(self) -> int:
@@ -85,10 +90,12 @@ def read_waiting(path: Path) -> Waiting:
     """Count what stands in the database."""
     with browse(path) as browser:
         counts = browser.counts()
-    return Waiting(
-        {str(state): rows for state, rows in counts.inbox.items()},
-        {str(state): rows for state, rows in counts.outbox.items()},
-    )
+        failed = browser.count_deliveries(DEAD, OVER)
+    outbox = {str(state): rows for state, rows in counts.outbox.items()}
+    # Why not below 0: some may have died, or gone, between the two looks.
+    if over := max(outbox.get("dead", 0) - failed, 0):
+        outbox |= {"dead": failed, "over": over}
+    return Waiting({str(state): rows for state, rows in counts.inbox.items()}, outbox)
 
 
 def sum_figures(figures: Iterable[Figure]) -> Sums:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.deliveries import Delivery
+from actors.deliveries import GONE, Delivery
 from actors.rules.keys import SessionKey
 from connectors import receipt_key
 from connectors.office.dropping import dropping
@@ -18,7 +18,7 @@ from runtime import sqlite_mend
 from runtime.errors import MisuseError
 from runtime.rows import StoredMessage
 from runtime.sqlite_browse import browse
-from runtime.sqlite_mend import DROPPED
+from runtime.sqlite_mend import DROPPED, Mended
 from runtime.sqlite_survey import survey
 
 if TYPE_CHECKING:
@@ -28,11 +28,18 @@ if TYPE_CHECKING:
     from connectors.office.record import Complain
     from runtime.rows import DeliveryState, InboxState, StoredDelivery
     from runtime.sqlite_browse import Browser
-    from runtime.sqlite_mend import Mended
 
 RETRIED: tuple[DeliveryState, ...] = ("dead", "unknown")
-"""Deliveries that can be sent again."""
+"""Deliveries that can be sent again, unless nobody wants or can take them."""
 
+OVER = (DROPPED, f"{GONE}*")
+"""Receipts of deliveries that have not failed: whoever dropped one does not want it
+said after all, and one whose client has gone cannot be said."""
+
+NOBODY = (
+    "nobody is there to take it any more. Over HTTP, who asks again with the same"
+    " Idempotency-Key gets it"
+)
 
 USUAL = ("pending", "running", "failed")
 """What is listed unless somebody asks for something else."""
@@ -66,6 +73,11 @@ class Sent(msgspec.Struct, frozen=True):
     settled_at: str | None
     receipt: str
     text: str
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nobody is there to take it, now or later."""
+        return self.state == "dead" and self.receipt.startswith(GONE)
 
 
 class Whole(msgspec.Struct, frozen=True):
@@ -113,9 +125,14 @@ def shortened(browser: Browser, name: str) -> str:
 def read_unsent(path: Path, limit: int) -> list[Sent]:
     """List deliveries that were given up, or may not have been sent; newest first."""
     with browse(path) as browser:
-        found = browser.deliveries(RETRIED, limit=limit)
-    # Why: whoever dropped a delivery does not want it said after all.
-    return [sent(row) for row in found if row.receipt != DROPPED]
+        found = browser.deliveries(RETRIED, besides=OVER, limit=limit)
+    return [sent(row) for row in found]
+
+
+def count_unsent(path: Path) -> int:
+    """Count the deliveries that `read_unsent` lists."""
+    with browse(path) as browser:
+        return browser.count_deliveries(RETRIED, OVER)
 
 
 def collect(path: Path, name: str, complain: Complain) -> Whole:
@@ -181,7 +198,12 @@ def sent(row: StoredDelivery) -> Sent:
 def retry_one(path: Path, name: str, now: float) -> Mended:
     """Try one message, or one delivery, again."""
     if ":" in name:
-        return sqlite_mend.retry_delivery(path, name)
+        with browse(path) as browser:
+            found = sent(browser.delivery(name))
+        if found.is_gone:
+            text = f"delivery {found.id} is {found.state}: {found.receipt}; {NOBODY}"
+            return Mended(has_changed=False, text=text)
+        return sqlite_mend.retry_delivery(path, found.id)
     return sqlite_mend.retry(path, name, now)
 
 

@@ -84,7 +84,8 @@ def read_tree(
     Args:
         actors: all that live.
         redact: takes secrets out of texts of errors.
-        top: only this one and those below, in the order of their names; empty: all.
+        top: only this one and those below, in the order of their names; empty, or not
+            there any more: all. `find_name` says whom people mean.
         past: of its children, only those whose names come after this one.
     """
     return Planter(actors, redact).forest(top, past)

@@ -16,7 +16,7 @@ import trio
 from starlette.responses import Response
 from starlette.routing import Route
 
-from actors.deliveries import Abilities
+from actors.deliveries import GONE, Abilities
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
 from connectors.crossing import BridgeError
 from connectors.gates import Answer, Call, Gate, Gates, SignedGate
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from connectors.web.server import HttpSettings
     from connectors.web.webhooks import Doors
     from runtime.clock import Clock
-
-GONE = "the client has gone"
 
 
 class HttpTransport:

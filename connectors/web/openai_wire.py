@@ -40,6 +40,7 @@ from actors.messages import Usage as Tokens
 from connectors.web.errors import ApiError
 from connectors.web.inlining import without_bytes
 from connectors.web.openai_parts import Content, Part, in_words, read_parts
+from runtime.texts import why_no_json
 
 NOTHING = (b"null", b"[]", b"{}", b"false", b"0", b'""')
 """How clients write a field that they do not use."""
@@ -198,8 +199,9 @@ def decode_request(body: bytes) -> ChatRequest:
             400, str(error), code="invalid_field", param=field_at_fault(str(error))
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        why = why_no_json(body, error)
         raise ApiError(
-            400, f"the body is not valid JSON: {error}", code="invalid_json"
+            400, f"the body is not valid JSON: {why}", code="invalid_json"
         ) from None
     check_fields(request)
     return request

@@ -16,6 +16,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from connectors.crossing import BridgeError
+from connectors.web.errors import ApiError, refuse
+from runtime.errors import MisuseError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -45,7 +47,8 @@ class Operations(msgspec.Struct, frozen=True):
 
     tree: Callable[[str, str], bytes] = no_tree
     """Writes the actor tree as JSON: one branch, or behind a name in it; empty: all.
-    Called in a thread: with very many actors it takes its time."""
+    Called in a thread: with very many actors it takes its time. Raises `MisuseError`
+    if its first name means no actor, or several."""
 
 
 class Readiness(msgspec.Struct, frozen=True):
@@ -106,7 +109,11 @@ def tree_route(
             return refused
         asked = request.query_params
         top, past = asked.get("top", ""), asked.get("past", "")
-        body = await asyncio.to_thread(operations.tree, top, past)
+        try:
+            body = await asyncio.to_thread(operations.tree, top, past)
+        except MisuseError as error:
+            missing = ApiError(404, str(error), code="actor_not_found", param="top")
+            return refuse(request.scope, missing)
         return Response(body, media_type="application/json")
 
     return Route("/actors", tree)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from actors import commits
+from actors.deliveries import GONE
 from actors.messages import Address, Inbound
 from connectors.web.page.shelf import all_views
-from runtime.rows import Commit
-from tests.desk import FAILED, SECRET, STREAM, SUM, WAITING
+from runtime.rows import Commit, Receipt
+from tests.desk import FAILED, HELP, SECRET, STREAM, SUM, WAITING
 from tests.panel_bed import CANARY, PanelBed, open_panels
 
 if TYPE_CHECKING:
@@ -159,6 +160,23 @@ async def test_rows_that_wait_can_be_acted_upon_as_the_store_lets_one(
         assert f'id="retry-{SUM}:0"' in shown
         done = await bed.show("/queue?state=completed")
         assert f'id="drop-{SUM}"' not in done
+
+
+async def test_what_nobody_is_there_to_take_is_not_offered(tmp_path: Path) -> None:
+    async with open_panels(tmp_path) as bed:
+        receipt = Receipt(f"{HELP}:0", "dead", GONE)
+        await bed.app.store.commit(Commit(at=1.0, receipts=(receipt,)))
+        assert f"{HELP}:0" not in await bed.show("/queue")
+        shown = await bed.show(f"/queue?id={HELP}")
+        assert GONE in shown
+        assert f'id="retry-{HELP}:0"' not in shown
+
+
+async def test_an_actor_that_has_ended_is_said_to_be_gone(tmp_path: Path) -> None:
+    async with open_panels(tmp_path) as bed:
+        gone = "nobody is not there now; these are all actors."
+        assert gone in await bed.show("/actors?top=nobody")
+        assert "is not there now" not in await bed.show("/actors?top=callboard/agents")
 
 
 def take_away(folder: Path) -> None:

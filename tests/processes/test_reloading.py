@@ -187,6 +187,28 @@ async def test_config_diff_tells_what_is_saved_and_not_in_use(tmp_path: Path) ->
     nobody = diff(tmp_path)
     assert nobody.code == 2
     assert "nobody runs with the database" in nobody.err
+    assert "perhaps the settings changed since" in nobody.err
+
+
+def test_who_runs_with_another_database_than_is_saved_by_now_is_told_of(
+    tmp_path: Path,
+) -> None:
+    with served(tmp_path) as server:
+        path = tmp_path / "callboard.toml"
+        text = path.read_text(encoding="utf-8")
+        moved = text.replace('path = "callboard.db"', 'path = "off/other.db"')
+        path.write_text(moved, encoding="utf-8")
+        hint = f"process {server.process.pid}, which these settings started, runs with"
+        old = str(tmp_path / "callboard.db")
+        differs = diff(tmp_path)
+        assert differs.code == 2
+        assert "nobody runs with the database off/other.db, but " in differs.err
+        assert f"{hint} the database {old}: perhaps" in differs.err
+        queue = run("queue", "list", "--config", "callboard.toml", folder=tmp_path)
+        assert queue.code == 1
+        assert hint in queue.err
+        assert f"name its database: --db {old}" in queue.err
+        assert "there is no database off/other.db" in queue.err
 
 
 def diff(folder: Path) -> Finished:

@@ -55,6 +55,28 @@ def test_the_actors_of_a_running_company_are_shown(tmp_path: Path, port: int) ->
     assert "is `callboard serve` running?" in gone.err
 
 
+def test_an_actor_is_asked_for_by_its_name_or_the_end_of_it(
+    tmp_path: Path, port: int
+) -> None:
+    second = ("--connector", "second")
+    with served(tmp_path, more=SECOND.format(port=port), TREE_KEY=SECRET):
+        by_end = tree(tmp_path, *second, "anna")
+        assert by_end.code == 0, by_end.err
+        assert "  agent  Agent  0/10000" in by_end.out.splitlines()
+        wrong = tree(tmp_path, *second, "ana")
+        assert (wrong.code, wrong.out) == (1, "")
+        assert "no actor has the name 'ana'" in wrong.err
+        assert "Did you mean callboard/agents/anna?" in wrong.err
+        several = tree(tmp_path, *second, "agent", "--json")
+        assert (several.code, several.out) == (1, "")
+        assert "callboard/agents/anna/agent, callboard/agents/ben/agent" in several.err
+        url = f"http://127.0.0.1:{port}/actors?top=ana"
+        key = {"authorization": f"Bearer {SECRET}"}
+        refused = httpx.get(url, headers=key, timeout=PATIENCE)
+        assert refused.status_code == 404
+        assert refused.json()["error"]["code"] == "actor_not_found"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from connectors.chat.websocket.errors import FrameError
+from runtime.texts import why_no_json
 
 if TYPE_CHECKING:
     from actors.deliveries import Draft, Typing
@@ -91,7 +92,9 @@ def read(text: str) -> Frame:
     except msgspec.ValidationError as error:
         raise FrameError("bad_frame", str(error), CURE) from error
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise FrameError("bad_json", f"no JSON: {error}", CURE) from error
+        raise FrameError(
+            "bad_json", f"no JSON: {why_no_json(text, error)}", CURE
+        ) from error
     if kind not in KNOWN:
         told = f"the type {kind[:40]!r} is not known"
         raise FrameError("unknown_type", told, f"known: {', '.join(KNOWN)}")

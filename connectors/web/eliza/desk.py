@@ -23,6 +23,7 @@ from connectors.web.eliza.ids import is_uuid, to_uuid
 from connectors.web.eliza.keys import NOBODY, Keys, not_let_in, offered_key
 from connectors.web.errors import EXPECTED_ERRORS, ApiError, translate
 from connectors.web.server import check_access
+from runtime.texts import why_no_json
 
 if TYPE_CHECKING:
     from connectors.bridge import Bridge
@@ -267,6 +268,7 @@ async def read_body(request: Request, front: Front) -> Json:
     has_body = declared not in {"", "0"} or "transfer-encoding" in request.headers
     if request.method in {"GET", "HEAD", "OPTIONS", "DELETE"} or not has_body:
         return {}
+    text = b""
     try:
         text = await front.bodies.read(request, front.settings)
         value: Any = msgspec.json.decode(text)
@@ -275,7 +277,8 @@ async def read_body(request: Request, front: Front) -> Json:
             raise ApiError(400, error.text, code="invalid_content_type") from error
         raise
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ApiError(400, f"no JSON: {error}", code="invalid_json") from error
+        why = why_no_json(text, error)
+        raise ApiError(400, f"no JSON: {why}", code="invalid_json") from error
     if not isinstance(value, dict):
         raise ApiError(400, "the body is no JSON object", code="invalid_json")
     return cast("Json", value)

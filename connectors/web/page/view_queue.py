@@ -71,7 +71,12 @@ def read_one(look: Look) -> Shown:
     whole = collect(look.path, name, look.complain)
     due_at = whole.message.due_at
     is_put_off = due_at is not None and datetime.fromisoformat(due_at) > now_of(look)
-    return {"id": name, "whole": whole, **may(whole.message, is_put_off=is_put_off)}
+    return {
+        "id": name,
+        "whole": whole,
+        "gone": [each.id for each in whole.deliveries if each.is_gone],
+        **may(whole.message, is_put_off=is_put_off),
+    }
 
 
 def may(job: Job, *, is_put_off: bool) -> dict[str, bool]:
