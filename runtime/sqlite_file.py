@@ -20,14 +20,13 @@ import apsw
 import msgspec
 
 from runtime.errors import (
-    CorruptError,
-    StoreError,
     StoreRefusedError,
     StoreTooNewError,
     StoreUnavailableError,
 )
 from runtime.migrations import MIGRATIONS, Migration, migrate, refuse_foreign
 from runtime.sqlite_pages import flush_folder
+from runtime.sqlite_troubles import DAMAGED, DISK, refused_by_system, translate
 from runtime.sqlite_vectors import extension, teach
 
 if TYPE_CHECKING:
@@ -39,21 +38,6 @@ OLDEST_ENGINE = (3, 51, 3)
 READER_CACHE = 8_000
 """KiB of the database that the reader may keep. Chosen: with SQLite's own 2,000 a
 search among a million facts takes twice as long at worst."""
-
-DAMAGED = (apsw.CorruptError, apsw.NotADBError)
-DISK = (
-    apsw.BusyError,
-    apsw.CantOpenError,
-    apsw.FullError,
-    apsw.IOError,
-    apsw.InterruptError,
-    apsw.LockedError,
-    apsw.NoMemError,
-    apsw.PermissionsError,
-    apsw.ProtocolError,
-    apsw.ReadOnlyError,
-)
-"""What can go wrong without a fault in the program; anything else is a bug."""
 
 
 class SqliteOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -195,7 +179,7 @@ class SqliteFile(msgspec.Struct, frozen=True):
         """Open, or make, the database and bring it up to date.
 
         Raises:
-            StoreError: see `runtime.migrations.migrate` and `translate`.
+            StoreError: see `runtime.migrations.migrate` and `told`.
         """
         refuse_old_engine(apsw.sqlite_lib_version())
         with self.told(), contextlib.ExitStack() as stack:
@@ -282,25 +266,9 @@ class SqliteFile(msgspec.Struct, frozen=True):
         except (*DAMAGED, *DISK) as error:
             raise translate(error, self.path) from error
         except OSError as error:
-            raise StoreUnavailableError(
-                f"{self.path} cannot be used: {error}; mend that, or give Callboard"
-                " another path"
-            ) from error
+            raise refused_by_system(error, self.path) from error
 
     def _connect(self, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
         db = apsw.Connection(str(self.path), flags=flags, vfs=self.vfs)
         db.set_busy_timeout(int(self.options.busy_timeout * 1000))
         return db
-
-
-def translate(error: apsw.Error, path: Path) -> StoreError:
-    """Say in the kernel's words what SQLite said; `error` is one of those above."""
-    if isinstance(error, DAMAGED):
-        return CorruptError(
-            f"{path} is damaged, or no database at all ({error}); stop Callboard and"
-            " restore a copy, or move the file away to begin anew"
-        )
-    return StoreUnavailableError(
-        f"{path}: {type(error).__name__}: {error}; nothing was written. Make room, or"
-        " mend the disk; what was acknowledged is safe"
-    )
