@@ -1,11 +1,15 @@
 """Proves that a database is copied whole, and put back only when that is wanted."""
 
+# apsw's stubs name `collections.abc.Buffer`, which Python 3.11 has not got yet:
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import io
 import json
 from typing import TYPE_CHECKING
 
+import apsw
 import pytest
 
 from connectors.cli import run
@@ -131,3 +135,17 @@ def test_a_database_in_use_is_not_replaced(
     finally:
         lock.release()
     assert "is in use by another callboard" in capsys.readouterr().err
+
+
+def test_another_programs_database_is_refused_before_anything_is_asked(
+    path: Path, copy: Path, tmp_path: Path, capsys: Output
+) -> None:
+    assert backup(path, copy) == 0
+    theirs = tmp_path / "theirs.db"
+    db = apsw.Connection(str(theirs))
+    db.execute("CREATE TABLE theirs(x)")
+    db.close()
+    assert restore(theirs, copy) == 1
+    told = capsys.readouterr().err
+    assert "is a database of another program; nothing in it was touched" in told
+    assert "Replace" not in told

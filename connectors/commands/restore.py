@@ -11,7 +11,7 @@ from connectors.commands.backup import count_rows, in_words
 from connectors.commands.database import database_options, find_database
 from connectors.commands.printing import say
 from runtime.errors import StoreUnavailableError
-from runtime.sqlite_copy import restore
+from runtime.sqlite_copy import refuse_replacing, restore
 
 FAILED = 1
 
@@ -29,6 +29,7 @@ def command(config: Path | None, db: Path | None, copy: Path, *, yes: bool) -> i
     if not copy.is_file():
         what = "is no file" if copy.exists() else "does not exist"
         raise StoreUnavailableError(f"{copy} {what}; give the path of a copy")
+    refuse_replacing(path)
     if path.exists() and not is_wanted(f"Replace {path} by {copy}?", yes=yes):
         return FAILED
     kept = restore(copy, path)
