@@ -53,7 +53,7 @@ def test_a_copy_is_made_and_its_rows_are_counted(
     path: Path, copy: Path, capsys: Output
 ) -> None:
     assert backup(path, copy) == 0
-    first, second = capsys.readouterr().out.splitlines()
+    first, second, *_ = capsys.readouterr().out.splitlines()
     assert first == f"{copy}: {copy.stat().st_size:,} bytes, found whole"
     assert second == "6 messages, 5 deliveries, 7 events, 10 records"
     assert state(copy, FAILED) == "dead"
@@ -63,6 +63,7 @@ def test_a_copy_is_counted_for_programs(path: Path, copy: Path, capsys: Output) 
     assert backup(path, copy, "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert told["rows"]["records"] == {"audit": 5, "conversation": 1, "usage": 4}
+    assert told["unfinished"] == {"messages": 2, "deliveries": 3, "appointments": 0}
 
 
 def test_a_file_that_is_there_is_replaced_only_by_force(
