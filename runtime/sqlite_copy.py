@@ -25,7 +25,7 @@ from runtime.errors import (
     StoreTooNewError,
     StoreUnavailableError,
 )
-from runtime.sqlite_file import SqliteFile, SqliteOptions
+from runtime.sqlite_file import SqliteFile, SqliteOptions, size_of
 from runtime.sqlite_pages import (
     copy_whole,
     flush_file,
@@ -186,19 +186,21 @@ def copy_moment(source: Path, target: Path) -> None:
 def keep(path: Path, *, is_settled: bool) -> Path | None:
     """Give a database a second name, under which it stays; None: there is none.
 
+    A log whose database is gone is kept, too: that may come back.
+
     Args:
         path: the database.
         is_settled: whether all its commits are in the one file; if not, what lies
             beside it is kept too.
     """
-    if not path.exists():
-        return None
     kept = free_name(path)
     if not is_settled:
         for suffix in LOGS:
             log = Path(f"{path}{suffix}")
             if log.exists():
                 name_twice(log, Path(f"{kept}{suffix}"))
+    if not path.exists():
+        return None
     name_twice(path, kept)
     return kept
 
@@ -216,7 +218,8 @@ def held(path: Path) -> Generator[bool]:
     Raises:
         apsw.Error: somebody holds it, or there is no room; nothing is lost.
     """
-    if not path.exists():
+    # Why the empty one: SQLite would throw its log away.
+    if not size_of(path):
         yield False
         return
     with contextlib.ExitStack() as stack:
@@ -247,7 +250,8 @@ def free_name(path: Path) -> Path:
         # A log that is there belongs to what somebody kept before. The same file: a
         # restore was cut short after it had been named.
         has_log = any(Path(f"{kept}{suffix}").exists() for suffix in LOGS)
-        if not has_log and (not kept.exists() or kept.samefile(path)):
+        is_same = path.exists() and kept.exists() and kept.samefile(path)
+        if not has_log and (is_same or not kept.exists()):
             break
         kept = path.with_name(f"{path.name}.before-restore-{number}")
     return kept

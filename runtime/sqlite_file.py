@@ -98,6 +98,14 @@ def present_identity(path: Path) -> tuple[int, int] | None:
         return None
 
 
+def size_of(path: Path) -> int:
+    """Count the bytes of a file; one that is not there has none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 class FileLock:
     """One process's claim on a database, given up by `release` or by its end.
 
@@ -179,10 +187,12 @@ class SqliteFile(msgspec.Struct, frozen=True):
         """Open, or make, the database and bring it up to date.
 
         Raises:
+            StoreRefusedError: there is only its WAL left, and that not empty.
             StoreError: see `runtime.migrations.migrate` and `told`.
         """
         refuse_old_engine(apsw.sqlite_lib_version())
         with self.told(), contextlib.ExitStack() as stack:
+            self._refuse_lost()
             # Before SQLite does: its -wal and -shm files take over the mode.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             flush_folder(self.path.parent)
@@ -202,6 +212,25 @@ class SqliteFile(msgspec.Struct, frozen=True):
                     file.chmod(0o600)
             stack.pop_all()
             return db
+
+    def _refuse_lost(self) -> None:
+        """Refuse to begin anew beside the WAL of a database that is gone.
+
+        Why: SQLite would throw it away, with all that is in it alone.
+
+        Raises:
+            StoreRefusedError: there is one.
+        """
+        wal = self.wal_path
+        if not size_of(wal) or size_of(self.path):
+            return
+        what = "is empty" if self.path.exists() else "is not there"
+        raise StoreRefusedError(
+            f"{self.path.absolute()} {what}, but {wal} is, with {size_of(wal):,} bytes"
+            " of what was stored last; to begin anew would throw that away. Put the"
+            " database back beside it, or a copy in its place (callboard restore), or"
+            " move that file away"
+        )
 
     def open_reader(self) -> apsw.Connection:
         """Open it once more, for reading only."""
