@@ -25,7 +25,7 @@ from runtime.errors import (
     StoreTooNewError,
     StoreUnavailableError,
 )
-from runtime.sqlite_file import SqliteFile, SqliteOptions, size_of
+from runtime.sqlite_file import KEPT, SqliteFile, SqliteOptions, size_of
 from runtime.sqlite_pages import (
     copy_whole,
     flush_file,
@@ -245,7 +245,7 @@ def settle(db: apsw.Connection) -> None:
 
 def free_name(path: Path) -> Path:
     """Choose a name to keep a database under."""
-    kept = path.with_name(f"{path.name}.before-restore")
+    kept = path.with_name(f"{path.name}{KEPT}")
     for number in itertools.count(2):
         # A log that is there belongs to what somebody kept before. The same file: a
         # restore was cut short after it had been named.
@@ -253,7 +253,7 @@ def free_name(path: Path) -> Path:
         is_same = path.exists() and kept.exists() and kept.samefile(path)
         if not has_log and (is_same or not kept.exists()):
             break
-        kept = path.with_name(f"{path.name}.before-restore-{number}")
+        kept = path.with_name(f"{path.name}{KEPT}-{number}")
     return kept
 
 

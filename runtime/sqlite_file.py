@@ -32,6 +32,9 @@ from runtime.sqlite_vectors import extension, teach
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+KEPT = ".before-restore"
+"""Stands behind a database's name where `restore` keeps it."""
+
 OLDEST_ENGINE = (3, 51, 3)
 """Releases before this one can damage a database when the WAL is reset."""
 
@@ -106,6 +109,31 @@ def size_of(path: Path) -> int:
         return 0
 
 
+def refuse_second_names(path: Path) -> None:
+    """Refuse a file that has further names (hard links).
+
+    Why: lock and WAL lie beside one name. Who opens it by another sees neither, and
+    each would write over what the other had acknowledged. The name that a `restore`
+    gave it and that was cut short is no harm: nobody opens it by that.
+
+    Raises:
+        StoreRefusedError: it has.
+    """
+    if not path.is_file() or path.stat().st_nlink == 1:
+        return
+    ours = [
+        each
+        for each in path.parent.iterdir()
+        if each.name.startswith(f"{path.name}{KEPT}") and each.samefile(path)
+    ]
+    if path.stat().st_nlink - len(ours) > 1:
+        raise StoreRefusedError(
+            f"{path} has a second name (a hard link): whoever opens it by that would"
+            " not see that it is in use, and messages would be lost. Find it with"
+            f" `find / -xdev -samefile {path}`, and remove it; or link with `ln -s`"
+        )
+
+
 class FileLock:
     """One process's claim on a database, given up by `release` or by its end.
 
@@ -118,7 +146,7 @@ class FileLock:
             so that there is one lock however the database is reached.
 
     Raises:
-        StoreRefusedError: the path is a folder.
+        StoreRefusedError: the path is a folder, or the file has other names.
         StoreUnavailableError: another process, or another store here, has it.
     """
 
@@ -138,6 +166,11 @@ class FileLock:
                 " or give this one a database of its own"
             ) from error
         except OSError:  # a file system without locks
+            self.release()
+            raise
+        try:
+            refuse_second_names(file)
+        except StoreRefusedError:
             self.release()
             raise
         os.ftruncate(self._file, 0)
