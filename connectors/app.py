@@ -25,6 +25,7 @@ from actors.transport import ManyAccounts
 from actors.webhook_metrics import WebhookMetrics
 from connectors import receipt_key
 from connectors.announcing import Announcing
+from connectors.beginnings import Beginning
 from connectors.blobs import BlobFolder, folder_of
 from connectors.bridge import Bridge
 from connectors.checklists import read_checklist
@@ -329,7 +330,9 @@ async def _store(
 ) -> SqliteStore:
     options = SqliteOptions(synchronous=config.store.synchronous)
     file = SqliteFile(Path(config.store.path), options)
+    beginning = Beginning(file.path)
     store = await SqliteStore.open(file, on_commit=line.commit)
+    beginning.tell()
     stack.push_async_callback(store.aclose)
     return store
 

@@ -120,7 +120,7 @@ def check_notebook(app: AppConfig) -> Iterator[Complaint]:
     if bugs.resolve() == database.resolve():
         text = f"{bugs} is the database"
         yield Complaint(("notebook", "bug_file"), text, 'for example "var/bugs.md"')
-    elif bugs.is_dir():
+    elif is_folder(bugs):
         text = f"{bugs} is a folder"
         yield Complaint(("notebook", "bug_file"), text, 'for example "var/bugs.md"')
     folder = app.projects.folder
@@ -131,6 +131,17 @@ def check_notebook(app: AppConfig) -> Iterator[Complaint]:
         text = "nobody can remember who works on which project"
         hint = "set enabled = true under [memory]"
         yield Complaint(("projects", "folder"), text, hint, is_warning=True)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder; not if nobody may look: the first report tells that.
+
+    Why not raise: here the whole of the settings would go by one unreadable folder.
+    """
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def add_report(file: Path, stamp: str, line: str) -> str:

@@ -51,11 +51,19 @@ def check_embedders(app: AppConfig) -> Iterator[Complaint]:
         )
 
 
+def is_other_than_folder(path: Path) -> bool:
+    """Whether something else has the name; not if nobody may look: writing tells."""
+    try:
+        return path.exists() and not path.is_dir()
+    except OSError:
+        return False
+
+
 def check_log_folder(folder: str) -> Iterator[Complaint]:
     """Check that daily logs can have their folder."""
     way, hint = ("memory", "folder"), 'name a folder, for example "var/memory"'
     path = Path(folder)
     if not folder.strip():
         yield Complaint(way, "names no folder", hint)
-    elif path.exists() and not path.is_dir():
+    elif is_other_than_folder(path):
         yield Complaint(way, f"{folder} is no folder", hint)

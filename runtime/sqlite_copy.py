@@ -19,8 +19,13 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from runtime.errors import StoreRefusedError
-from runtime.sqlite_file import DAMAGED, SqliteFile, SqliteOptions, translate
+from runtime.errors import (
+    CorruptError,
+    StoreRefusedError,
+    StoreTooNewError,
+    StoreUnavailableError,
+)
+from runtime.sqlite_file import KEPT, SqliteFile, SqliteOptions, size_of
 from runtime.sqlite_pages import (
     copy_whole,
     flush_file,
@@ -28,6 +33,7 @@ from runtime.sqlite_pages import (
     unfinished_beside,
 )
 from runtime.sqlite_reads import greet
+from runtime.sqlite_troubles import DAMAGED, translate
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -105,23 +111,47 @@ def restore(copy: Path, path: Path) -> Path | None:
     Raises:
         StoreUnavailableError: a process uses `path`, there is no `copy`, or a disk
             fails.
-        StoreRefusedError: `copy` is another program's, or `path` is a folder.
-        StoreTooNewError: a newer release wrote it.
+        StoreRefusedError: one of the two is another program's, or `path` is a folder.
+        StoreTooNewError: a newer release wrote one of the two.
         CorruptError: `copy` is damaged.
     """
     path = path.resolve()  # a link stays one
     if copy.resolve() == path:
         raise StoreRefusedError(f"{copy} is the database itself; give a copy of it")
-    file = SqliteFile(path)
-    lock = file.lock()
+    refuse_replacing(path)
+    lock = SqliteFile(path).lock()
     try:
-        with made_whole(copy, path) as unfinished:
-            kept = keep(path)
+        with made_whole(copy, path) as unfinished, held(path) as is_settled:
+            kept = keep(path, is_settled=is_settled)
             clear(path)
             unfinished.replace(path)
     finally:
         lock.release()
     return kept
+
+
+def refuse_replacing(path: Path) -> None:
+    """Refuse to put a copy in the place of what is not ours to replace.
+
+    Ours, of this or an earlier release, may be replaced; so may what is empty, or so
+    damaged that nobody can tell what it was.
+
+    Raises:
+        StoreRefusedError: another program's.
+        StoreTooNewError: a newer release wrote it.
+    """
+    if not path.is_file() or path.stat().st_size == 0:
+        return
+    try:
+        SqliteFile(path).open_existing(oldest=0).close()
+    except StoreTooNewError as error:
+        raise StoreTooNewError(
+            f"{error}. It is not replaced: what is in it would be lost to that release."
+            f" To go back all the same, move it away first, with all files whose names"
+            f" begin with {path.name}"
+        ) from error
+    except (CorruptError, StoreUnavailableError):
+        return
 
 
 @contextlib.contextmanager
@@ -154,56 +184,77 @@ def copy_moment(source: Path, target: Path) -> None:
         db.close()
 
 
-def keep(path: Path) -> Path | None:
+def keep(path: Path, *, is_settled: bool) -> Path | None:
     """Give a database a second name, under which it stays; None: there is none.
 
-    Afterwards all its commits are in the one file, unless it cannot be read: then
-    what lies beside it is kept too.
+    A log whose database is gone is kept, too: that may come back.
+
+    Args:
+        path: the database.
+        is_settled: whether all its commits are in the one file; if not, what lies
+            beside it is kept too.
     """
-    if not path.exists():
-        return None
-    is_settled = settle(path)
     kept = free_name(path)
     if not is_settled:
         for suffix in LOGS:
             log = Path(f"{path}{suffix}")
             if log.exists():
                 name_twice(log, Path(f"{kept}{suffix}"))
+    if not path.exists():
+        return None
     name_twice(path, kept)
     return kept
 
 
-def settle(path: Path) -> bool:
-    """Bring all commits of a database into its one file, if it can be read.
+@contextlib.contextmanager
+def held(path: Path) -> Generator[bool]:
+    """Have a database for ourselves, with all its commits in its one file.
+
+    Our own lock keeps out only Callboard, and whoever else has it open would go on
+    writing into a log that is removed.
+
+    Returns:
+        False when there is none, or none that can be read.
 
     Raises:
         apsw.Error: somebody holds it, or there is no room; nothing is lost.
     """
-    try:
-        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    # Why the empty one: SQLite would throw its log away.
+    if not size_of(path):
+        yield False
+        return
+    with contextlib.ExitStack() as stack:
         try:
-            db.set_busy_timeout(int(SqliteOptions().busy_timeout * 1000))
-            # What cannot be read is not changed either, by closing it.
-            db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-            greet(db)  # undoes what a killed process left half done
-            db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        finally:
-            db.close()
-    except UNREADABLE:
-        return False
-    return True
+            db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+            stack.callback(db.close)
+            settle(db)
+        except UNREADABLE:
+            yield False
+        else:
+            yield True
+
+
+def settle(db: apsw.Connection) -> None:
+    """Bring all commits of a database into its one file, and keep all others out."""
+    db.set_busy_timeout(int(SqliteOptions().busy_timeout * 1000))
+    # What cannot be read is not changed either, by closing it.
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    db.pragma("locking_mode", "exclusive")
+    greet(db)  # undoes what a killed process left half done
+    db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 
 def free_name(path: Path) -> Path:
     """Choose a name to keep a database under."""
-    kept = path.with_name(f"{path.name}.before-restore")
+    kept = path.with_name(f"{path.name}{KEPT}")
     for number in itertools.count(2):
         # A log that is there belongs to what somebody kept before. The same file: a
         # restore was cut short after it had been named.
         has_log = any(Path(f"{kept}{suffix}").exists() for suffix in LOGS)
-        if not has_log and (not kept.exists() or kept.samefile(path)):
+        is_same = path.exists() and kept.exists() and kept.samefile(path)
+        if not has_log and (is_same or not kept.exists()):
             break
-        kept = path.with_name(f"{path.name}.before-restore-{number}")
+        kept = path.with_name(f"{path.name}{KEPT}-{number}")
     return kept
 
 

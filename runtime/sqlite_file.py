@@ -20,18 +20,20 @@ import apsw
 import msgspec
 
 from runtime.errors import (
-    CorruptError,
-    StoreError,
     StoreRefusedError,
     StoreTooNewError,
     StoreUnavailableError,
 )
 from runtime.migrations import MIGRATIONS, Migration, migrate, refuse_foreign
 from runtime.sqlite_pages import flush_folder
+from runtime.sqlite_troubles import DAMAGED, DISK, refused_by_system, translate
 from runtime.sqlite_vectors import extension, teach
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+
+KEPT = ".before-restore"
+"""Stands behind a database's name where `restore` keeps it."""
 
 OLDEST_ENGINE = (3, 51, 3)
 """Releases before this one can damage a database when the WAL is reset."""
@@ -39,21 +41,6 @@ OLDEST_ENGINE = (3, 51, 3)
 READER_CACHE = 8_000
 """KiB of the database that the reader may keep. Chosen: with SQLite's own 2,000 a
 search among a million facts takes twice as long at worst."""
-
-DAMAGED = (apsw.CorruptError, apsw.NotADBError)
-DISK = (
-    apsw.BusyError,
-    apsw.CantOpenError,
-    apsw.FullError,
-    apsw.IOError,
-    apsw.InterruptError,
-    apsw.LockedError,
-    apsw.NoMemError,
-    apsw.PermissionsError,
-    apsw.ProtocolError,
-    apsw.ReadOnlyError,
-)
-"""What can go wrong without a fault in the program; anything else is a bug."""
 
 
 class SqliteOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -118,6 +105,39 @@ def present_identity(path: Path) -> tuple[int, int] | None:
         return None
 
 
+def size_of(path: Path) -> int:
+    """Count the bytes of a file; one that is not there has none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def refuse_second_names(path: Path) -> None:
+    """Refuse a file that has further names (hard links).
+
+    Why: lock and WAL lie beside one name. Who opens it by another sees neither, and
+    each would write over what the other had acknowledged. The name that a `restore`
+    gave it and that was cut short is no harm: nobody opens it by that.
+
+    Raises:
+        StoreRefusedError: it has.
+    """
+    if not path.is_file() or path.stat().st_nlink == 1:
+        return
+    ours = [
+        each
+        for each in path.parent.iterdir()
+        if each.name.startswith(f"{path.name}{KEPT}") and each.samefile(path)
+    ]
+    if path.stat().st_nlink - len(ours) > 1:
+        raise StoreRefusedError(
+            f"{path} has a second name (a hard link): whoever opens it by that would"
+            " not see that it is in use, and messages would be lost. Find it with"
+            f" `find / -xdev -samefile {path}`, and remove it; or link with `ln -s`"
+        )
+
+
 class FileLock:
     """One process's claim on a database, given up by `release` or by its end.
 
@@ -130,7 +150,7 @@ class FileLock:
             so that there is one lock however the database is reached.
 
     Raises:
-        StoreRefusedError: the path is a folder.
+        StoreRefusedError: the path is a folder, or the file has other names.
         StoreUnavailableError: another process, or another store here, has it.
     """
 
@@ -150,6 +170,11 @@ class FileLock:
                 " or give this one a database of its own"
             ) from error
         except OSError:  # a file system without locks
+            self.release()
+            raise
+        try:
+            refuse_second_names(file)
+        except StoreRefusedError:
             self.release()
             raise
         os.ftruncate(self._file, 0)
@@ -199,10 +224,12 @@ class SqliteFile(msgspec.Struct, frozen=True):
         """Open, or make, the database and bring it up to date.
 
         Raises:
-            StoreError: see `runtime.migrations.migrate` and `translate`.
+            StoreRefusedError: there is only its WAL left, and that not empty.
+            StoreError: see `runtime.migrations.migrate` and `told`.
         """
         refuse_old_engine(apsw.sqlite_lib_version())
         with self.told(), contextlib.ExitStack() as stack:
+            self._refuse_lost()
             # Before SQLite does: its -wal and -shm files take over the mode.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             flush_folder(self.path.parent)
@@ -224,6 +251,25 @@ class SqliteFile(msgspec.Struct, frozen=True):
                     file.chmod(0o600)
             stack.pop_all()
             return db
+
+    def _refuse_lost(self) -> None:
+        """Refuse to begin anew beside the WAL of a database that is gone.
+
+        Why: SQLite would throw it away, with all that is in it alone.
+
+        Raises:
+            StoreRefusedError: there is one.
+        """
+        wal = self.wal_path
+        if not size_of(wal) or size_of(self.path):
+            return
+        what = "is empty" if self.path.exists() else "is not there"
+        raise StoreRefusedError(
+            f"{self.path.absolute()} {what}, but {wal} is, with {size_of(wal):,} bytes"
+            " of what was stored last; to begin anew would throw that away. Put the"
+            " database back beside it, or a copy in its place (callboard restore), or"
+            " move that file away"
+        )
 
     def open_reader(self) -> apsw.Connection:
         """Open it once more, for reading only."""
@@ -288,25 +334,9 @@ class SqliteFile(msgspec.Struct, frozen=True):
         except (*DAMAGED, *DISK) as error:
             raise translate(error, self.path) from error
         except OSError as error:
-            raise StoreUnavailableError(
-                f"{self.path} cannot be used: {error}; mend that, or give Callboard"
-                " another path"
-            ) from error
+            raise refused_by_system(error, self.path) from error
 
     def _connect(self, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
         db = apsw.Connection(str(self.path), flags=flags, vfs=self.vfs)
         db.set_busy_timeout(int(self.options.busy_timeout * 1000))
         return db
-
-
-def translate(error: apsw.Error, path: Path) -> StoreError:
-    """Say in the kernel's words what SQLite said; `error` is one of those above."""
-    if isinstance(error, DAMAGED):
-        return CorruptError(
-            f"{path} is damaged, or no database at all ({error}); stop Callboard and"
-            " restore a copy, or move the file away to begin anew"
-        )
-    return StoreUnavailableError(
-        f"{path}: {type(error).__name__}: {error}; nothing was written. Make room, or"
-        " mend the disk; what was acknowledged is safe"
-    )

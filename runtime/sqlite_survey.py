@@ -46,6 +46,8 @@ ENDING = """SELECT DISTINCT stream FROM journal
     WHERE substr(stream, -length(?1)) = ?1 LIMIT ?2"""
 TOTALS = """SELECT (SELECT count(*) FROM inbox), (SELECT count(*) FROM outbox),
     (SELECT count(*) FROM journal)"""
+OPEN = """SELECT (SELECT count(*) FROM inbox WHERE settled_at IS NULL),
+    (SELECT count(*) FROM outbox WHERE settled_at IS NULL)"""
 KINDS = "SELECT kind, count(*) FROM record GROUP BY kind"
 
 
@@ -158,6 +160,12 @@ class Survey:
             if len(rows) < PAGE:
                 return
             after = rows[-1].id
+
+    def open_rows(self) -> tuple[int, int]:
+        """Count messages that are not answered, and deliveries that are not sent."""
+        with self._file.told():
+            messages, deliveries = next(self._db.execute(OPEN))
+        return int(messages), int(deliveries)
 
     def totals(self) -> Totals:
         """Count all rows."""

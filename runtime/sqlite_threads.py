@@ -24,16 +24,10 @@ import pykka
 import trio
 
 from runtime.errors import MisuseError, StoreError, StoreUnavailableError
-from runtime.sqlite_file import (
-    DAMAGED,
-    DISK,
-    FileLock,
-    SqliteFile,
-    present_identity,
-    translate,
-)
+from runtime.sqlite_file import FileLock, SqliteFile, present_identity
 from runtime.sqlite_groups import UNSTORABLE, transact
 from runtime.sqlite_jobs import Job, JobQueue
+from runtime.sqlite_troubles import DAMAGED, DISK, translate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

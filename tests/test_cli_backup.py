@@ -1,11 +1,15 @@
 """Proves that a database is copied whole, and put back only when that is wanted."""
 
+# apsw's stubs name `collections.abc.Buffer`, which Python 3.11 has not got yet:
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import io
 import json
 from typing import TYPE_CHECKING
 
+import apsw
 import pytest
 
 from connectors.cli import run
@@ -49,7 +53,7 @@ def test_a_copy_is_made_and_its_rows_are_counted(
     path: Path, copy: Path, capsys: Output
 ) -> None:
     assert backup(path, copy) == 0
-    first, second = capsys.readouterr().out.splitlines()
+    first, second, *_ = capsys.readouterr().out.splitlines()
     assert first == f"{copy}: {copy.stat().st_size:,} bytes, found whole"
     assert second == "6 messages, 5 deliveries, 7 events, 10 records"
     assert state(copy, FAILED) == "dead"
@@ -59,6 +63,7 @@ def test_a_copy_is_counted_for_programs(path: Path, copy: Path, capsys: Output) 
     assert backup(path, copy, "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert told["rows"]["records"] == {"audit": 5, "conversation": 1, "usage": 4}
+    assert told["unfinished"] == {"messages": 2, "deliveries": 3, "appointments": 0}
 
 
 def test_a_file_that_is_there_is_replaced_only_by_force(
@@ -132,3 +137,17 @@ def test_a_database_in_use_is_not_replaced(
     finally:
         lock.release()
     assert "is in use by another callboard" in capsys.readouterr().err
+
+
+def test_another_programs_database_is_refused_before_anything_is_asked(
+    path: Path, copy: Path, tmp_path: Path, capsys: Output
+) -> None:
+    assert backup(path, copy) == 0
+    theirs = tmp_path / "theirs.db"
+    db = apsw.Connection(str(theirs))
+    db.execute("CREATE TABLE theirs(x)")
+    db.close()
+    assert restore(theirs, copy) == 1
+    told = capsys.readouterr().err
+    assert "is a database of another program; nothing in it was touched" in told
+    assert "Replace" not in told

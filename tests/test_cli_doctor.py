@@ -58,7 +58,7 @@ def test_a_database_that_cannot_be_is_said(
     code, lines = doctor(capsys, "--config", settings(tmp_path, path="file/x/y.db"))
     assert code == 1
     at = next(n for n, line in enumerate(lines) if line.startswith("wrong"))
-    assert "file is no folder that this user may write to" in lines[at]
+    assert "file is no folder that the user" in lines[at]
     assert lines[at + 1].strip().startswith("to do: ")
 
 

@@ -80,7 +80,7 @@ async def test_a_full_disk_refuses_and_goes_on_when_there_is_room(
     await store.commit(accepting("before"))
     await store._writer.jobs.call(partial(limit_pages, pages=40))
     large = Commit(at=NOW, appends=(events("a", 0, body=bytes(400_000)),))
-    with pytest.raises(StoreUnavailableError, match="FullError"):
+    with pytest.raises(StoreUnavailableError, match="no more room"):
         await store.commit(large)
     assert not store.healthy
     with pytest.raises(StoreUnavailableError):

@@ -9,6 +9,8 @@ import msgspec
 
 from connectors.commands.database import database_options, find_database, json_option
 from connectors.commands.printing import say, say_json
+from connectors.office.unfinished import told, unfinished_in
+from runtime.clock import SystemClock
 from runtime.errors import StoreRefusedError
 from runtime.sqlite_copy import backup
 from runtime.sqlite_survey import Totals, survey
@@ -29,12 +31,17 @@ def command(
     """
     size = backup(find_database(config, db), target, replace=force)
     counted = count_rows(target)
+    left = unfinished_in(target, SystemClock().wall())
     if as_json:
         rows = None if counted is None else msgspec.to_builtins(counted)
-        say_json({"copy": str(target), "bytes": size, "rows": rows})
+        undone = None if left is None else msgspec.to_builtins(left)
+        told_rows = {"rows": rows, "unfinished": undone}
+        say_json({"copy": str(target), "bytes": size, **told_rows})
     else:
         say(f"{target}: {size:,} bytes, found whole")
         say(in_words(counted))
+        for line in told(left):
+            say(line)
 
 
 def count_rows(path: Path) -> Totals | None:

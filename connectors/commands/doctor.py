@@ -12,15 +12,14 @@ from connectors.commands import config_option, find_settings
 from connectors.commands.database import json_option
 from connectors.commands.doctor_checks import (
     Finding,
-    check_database,
     check_extras,
-    check_folder,
     check_programs,
     check_sandbox,
     refused,
     told,
 )
 from connectors.commands.doctor_connectors import connector_probes
+from connectors.commands.doctor_database import check_database, check_folder
 from connectors.commands.doctor_models import model_probes
 from connectors.commands.doctor_others import (
     check_doors,

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import re
 import shutil
 from typing import TYPE_CHECKING, Literal
 
-import apsw
 import msgspec
 
 from connectors.model_config import CliModelConfig
 from connectors.sandbox.choice import FEATURES, open_sandbox
 from connectors.sandbox.kept import territory
 from connectors.sandbox.plan import SandboxError
-from runtime.errors import StoreRefusedError
-from runtime.sqlite_file import refuse_old_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,9 +30,6 @@ PACKAGE = "callboard"
 FOR_DEVELOPERS = frozenset({"dev", "peers"})
 REQUIREMENT = re.compile(r"\s*([A-Za-z0-9._-]+).*;.*extra\s*==\s*['\"]([^'\"]+)['\"]")
 RUNS_PROGRAMS = frozenset({"run_shell"})
-
-LITTLE_SPACE = 200 * 1024 * 1024
-"""Bytes free; the database's log alone may take a tenth of that between two looks."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -61,44 +54,6 @@ def refused(error: SettingsError, state: State) -> Iterator[Finding]:
     """Say what is wrong with the settings."""
     for problem in error.problems:
         yield Finding(state, "settings", str(problem), problem.hint or "")
-
-
-def check_database(path: Path) -> Iterator[Finding]:
-    """Check SQLite's version, and that the database can be written."""
-    version = apsw.sqlite_lib_version()
-    try:
-        refuse_old_engine(version)
-    except StoreRefusedError as error:
-        yield Finding("wrong", "sqlite", str(error), "pip install --upgrade apsw")
-    else:
-        yield Finding("ok", "sqlite", version)
-    folder = path.absolute().parent
-    if path.exists() and not os.access(path, os.R_OK | os.W_OK):
-        text = f"{path} cannot be read and written by this user"
-        yield Finding("wrong", "database", text, f"chown or chmod {path}")
-    else:
-        text = f"{path}" if path.exists() else f"{path} is not there yet"
-        yield Finding("ok", "database", text)
-    yield from check_folder("database", folder)
-
-
-def check_folder(about: str, folder: Path) -> Iterator[Finding]:
-    """Check that there is, or can be made, a folder with room to write in."""
-    place = folder
-    while not place.exists():
-        place = place.parent
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        text = f"{place} is no folder that this user may write to"
-        yield Finding("wrong", about, text, "change its owner, or the path in settings")
-        return
-    free = shutil.disk_usage(place).free
-    text = f"{free // 1024**2:,} MiB free in {place}"
-    if free < LITTLE_SPACE:
-        yield Finding(
-            "warning", about, text, "make room: a full disk stops all answers"
-        )
-    else:
-        yield Finding("ok", about, text)
 
 
 def check_programs(app: AppConfig) -> Iterator[Finding]:

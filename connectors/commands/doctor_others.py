@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectors.commands.doctor_checks import Finding
+from connectors.commands.doctor_database import cure_of, is_readable
 from connectors.commands.doctor_probes import Probe
 from connectors.config import HttpConfig
 from connectors.fetch.errors import FetchError, FetchRefusedError, FetchTooLargeError
@@ -18,7 +19,7 @@ from connectors.hooks.function import GROUP
 from connectors.model_checks import is_loopback
 from connectors.office.appointments import all_rows
 from connectors.posting import way_to
-from runtime.errors import KernelError
+from runtime.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,13 +140,12 @@ def check_schedule(app: AppConfig) -> Iterator[Finding]:
 
 def check_appointments(path: Path) -> Iterator[Finding]:
     """Name appointments that rest because they failed too often."""
-    if not path.exists():
+    if not is_readable(path):
         return
     try:
         rows = all_rows(path)
-    except KernelError as error:
-        cure = "callboard restore has a copy put in its place"
-        yield Finding("wrong", "database", str(error), cure)
+    except StoreError as error:
+        yield Finding("wrong", "database", str(error), cure_of(error))
         return
     for row in rows:
         if row.it.paused == FAILURES:

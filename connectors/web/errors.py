@@ -21,7 +21,7 @@ from actors.errors import (
     StoppingError,
     UnknownAgentError,
 )
-from runtime.errors import KernelError, MisuseError
+from runtime.errors import KernelError, MisuseError, StoreError
 from runtime.logs import EventLog
 
 if TYPE_CHECKING:
@@ -49,6 +49,10 @@ TROUBLES: dict[str, tuple[str, int, float | None]] = {
 }
 """What a delivery's trouble is over HTTP: code, status, seconds to wait before asking
 anew; None if that cannot help."""
+
+NOT_STORED = "the message cannot be stored now; try again later"
+"""What a client is told of the store: where it lies, and what mends it, is for whoever
+runs it, in the log."""
 
 EXPECTED_ERRORS = (ChatError, KernelError, pykka.ActorDeadError, pykka.Timeout)
 """What handing a message in may raise; anything else is a bug."""
@@ -147,6 +151,8 @@ def refuse(
 def log_refusal(scope: Scope, error: ApiError) -> None:
     """Write the one line that a refused request leaves in the log."""
     client = scope.get("client")
+    cause = error.__cause__
+    why = {"why": str(cause)} if isinstance(cause, StoreError) else {}
     write = LOG.warning if error.status >= 500 else LOG.info
     write(
         "request refused",
@@ -156,6 +162,7 @@ def log_refusal(scope: Scope, error: ApiError) -> None:
         status=error.status,
         code=error.code,
         error=error.text,
+        **why,
     )
 
 
@@ -178,12 +185,10 @@ def translate(error: Exception) -> ApiError:
         case MisuseError():
             return ApiError(500, str(error), code="internal_error", may_repeat=False)
         case _:
-            return ApiError(
-                503,
-                f"the message was not taken: {error}",
-                code="unavailable",
-                retry_after=RETRY_LATER,
-            )
+            text = f"the message was not taken: {error}"
+            if isinstance(error, StoreError):
+                text = NOT_STORED
+            return ApiError(503, text, code="unavailable", retry_after=RETRY_LATER)
 
 
 def refused_message(error: MessageRefusedError) -> ApiError:

@@ -156,7 +156,9 @@ def test_an_address_that_is_taken_ends_the_start(tmp_path: Path) -> None:
         path.write_text(text.replace("port = 0", f"port = {port}"), encoding="utf-8")
         done = run("serve", folder=path.parent)
     assert is_refusal(done), done
-    assert done.err == (
+    told, refusal = done.err.splitlines(keepends=True)
+    assert "a new database was made" in told
+    assert refusal == (
         f"callboard: connectors.http: cannot listen on {host}:{port}: address already"
         " in use; end the other program or set another host or port\n"
     )

@@ -16,11 +16,14 @@ from actors.errors import (
 )
 from actors.messages import Address, Inbound
 from connectors.chat.websocket.errors import FrameError
-from runtime.errors import KernelError
+from runtime.errors import KernelError, StoreError
 
 if TYPE_CHECKING:
     from connectors.chat.websocket.frames import Hello, Say
     from connectors.chat.websocket.house import House
+
+NOT_STORED = "the message cannot be stored now"
+"""All that a client is told of the store; the keeper's log lines say the rest."""
 
 NOT_TAKEN = (ChatError, KernelError, pykka.ActorDeadError, pykka.Timeout)
 """What handing a message in may raise; anything else is a bug."""
@@ -98,6 +101,8 @@ def fault_of(error: Exception) -> FrameError:
             return FrameError("busy", text, AGAIN, RETRY_SOON)
         case StoppingError():
             return FrameError("stopping", text, AGAIN, RETRY_LATER)
+        case StoreError():
+            return FrameError("unavailable", NOT_STORED, AGAIN, RETRY_LATER)
         case _:
             return FrameError("unavailable", text, AGAIN, RETRY_LATER)
 
