@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 KEPT = ".before-restore"
 """Stands behind a database's name where `restore` keeps it."""
 
+LONGEST_MARK = 80
+"""Bytes of the lock file: two numbers."""
+
 OLDEST_ENGINE = (3, 51, 3)
 """Releases before this one can damage a database when the WAL is reset."""
 
@@ -163,7 +166,7 @@ class FileLock:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            holder = os.read(self._file, 20).decode("ascii", "replace").strip()
+            holder = self._read()[0]
             self.release()
             raise StoreUnavailableError(
                 f"{path} is in use by another callboard (process {holder}); stop it,"
@@ -174,13 +177,35 @@ class FileLock:
             raise
         try:
             refuse_second_names(file)
-        except StoreRefusedError:
+        except (StoreRefusedError, OSError):
             self.release()
             raise
-        os.ftruncate(self._file, 0)
-        os.write(self._file, f"{os.getpid()}\n".encode())
+        self.behind = self._read()[1]
+        """The mark that the last holder left; empty: none, all was in the database."""
+
+        self.mark("")
         self.path = name
         self._identity = identity_of(os.fstat(self._file))
+
+    def mark(self, behind: str) -> None:
+        """Note from when the database is that has not got all its commits yet.
+
+        Not flushed: that is for whoever comes after a kill, not after a power cut. Nor
+        is it worth an error: without it a loss is not noticed, and nothing else.
+
+        Args:
+            behind: see `SqliteFile.age`; empty: it has all of them.
+        """
+        text = f"{os.getpid()}\n{behind}\n".encode()
+        with contextlib.suppress(OSError):
+            os.pwrite(self._file, text, 0)
+            os.ftruncate(self._file, len(text))
+
+    def _read(self) -> tuple[str, str]:
+        """Give who holds it, or did, and the mark."""
+        text = os.pread(self._file, LONGEST_MARK, 0).decode("ascii", "replace")
+        holder, _, rest = text.partition("\n")
+        return holder.strip(), rest.strip()
 
     def has_its_name(self) -> bool:
         """Whether the file is still there; if not, it keeps nobody out."""
@@ -215,6 +240,23 @@ class SqliteFile(msgspec.Struct, frozen=True):
         """Where the newest commits are: beside the file itself, not beside a link."""
         path = self.path.resolve()
         return path.with_name(f"{path.name}-wal")
+
+    def age(self) -> str:
+        """Tell when the database itself was last written to; empty: there is none."""
+        try:
+            return str(self.path.stat().st_mtime_ns)
+        except OSError:
+            return ""
+
+    def has_lost_wal(self, behind: str) -> bool:
+        """Whether commits were lost with the WAL that they stood in.
+
+        Args:
+            behind: the mark that the last holder left. A database that was written to
+                since then may have got them from its WAL: another program does that,
+                and removes it.
+        """
+        return bool(behind) and behind == self.age() and not self.wal_path.exists()
 
     def identity(self) -> tuple[int, int] | None:
         """Tell which file has the name now: (device, inode); None: there is none."""

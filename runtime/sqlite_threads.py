@@ -24,7 +24,8 @@ import pykka
 import trio
 
 from runtime.errors import MisuseError, StoreError, StoreUnavailableError
-from runtime.sqlite_file import FileLock, SqliteFile, present_identity
+from runtime.logs import EventLog
+from runtime.sqlite_file import FileLock, SqliteFile, present_identity, size_of
 from runtime.sqlite_groups import UNSTORABLE, transact
 from runtime.sqlite_jobs import Job, JobQueue
 from runtime.sqlite_troubles import DAMAGED, DISK, translate
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+
+LOG = EventLog("store")
 
 MOST_WAL_PAGES = 4000
 """Pages (of 4 KiB) after which the WAL is copied even if the writer is busy."""
@@ -206,6 +209,7 @@ class Writer(DatabaseThread):
     ) -> None:
         super().__init__(file, jobs, report, ended)
         self._lock: FileLock | None = None
+        self._is_behind = False
         self._identity: tuple[int, int] | None = None
         self._wal_path = file.path
         self._wal: tuple[int, int] | None = None
@@ -221,9 +225,11 @@ class Writer(DatabaseThread):
         lock = self.file.lock()
         with contextlib.ExitStack() as stack:
             stack.callback(lock.release)
+            is_behind = self._look_behind(lock)
             db = self.file.open_writer()
             stack.pop_all()
         self._lock = lock
+        self._note(is_behind=is_behind)
         self._identity = self.file.identity()
         self._wal_path = self.file.wal_path
         db.set_wal_hook(self._count_pages)  # in place of SQLite's own checkpoints
@@ -254,6 +260,8 @@ class Writer(DatabaseThread):
                 time.perf_counter() - started,
                 len(jobs),
             )
+            if has_written:
+                self._note(is_behind=True)
         self.jobs.give_back(jobs, lambda: self._report(ended))
         if self._wal_pages >= MOST_WAL_PAGES:
             self._checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)
@@ -300,6 +308,29 @@ class Writer(DatabaseThread):
         self._wal = wal  # SQLite makes it with the first write
         return None
 
+    def _look_behind(self, lock: FileLock) -> bool:
+        """Tell whether the WAL has commits of its own; say if some are lost."""
+        with self.file.told():
+            if self.file.has_lost_wal(lock.behind):
+                LOG.warning(
+                    "what was stored last may be missing",
+                    why="the last process was killed, and the -wal is gone",
+                    path=str(self.file.wal_path),
+                    hint="if it was moved away, stop, and put it back",
+                )
+            return size_of(self.file.wal_path) > 0
+
+    def _note(self, *, is_behind: bool, anew: bool = False) -> None:
+        """Note beside the database whether there are commits in its WAL alone.
+
+        Args:
+            is_behind: whether there are.
+            anew: whether the database was written to.
+        """
+        if self._lock is not None and (anew or is_behind != self._is_behind):
+            self._lock.mark(self.file.age() if is_behind else "")
+            self._is_behind = is_behind
+
     def _refuse_all(self, jobs: Sequence[Job], lost: Path) -> None:
         for job in jobs:
             job.error = StoreUnavailableError(
@@ -314,7 +345,8 @@ class Writer(DatabaseThread):
 
     def _checkpoint(self, db: apsw.Connection, mode: int) -> None:
         try:
-            db.wal_checkpoint(mode=mode)
+            pages, copied = db.wal_checkpoint(mode=mode)
+            self._note(is_behind=pages != copied, anew=True)
         except (*DAMAGED, *DISK):
             # Nothing is lost, the WAL keeps it all; but the disk is not well.
             self.jobs.give_back((), lambda: self._report(GroupEnded(healthy=False)))

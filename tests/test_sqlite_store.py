@@ -182,7 +182,7 @@ async def test_slow_reads_do_not_hold_up_commits(
 
 
 async def test_the_reading_connection_cannot_write(store: SqliteStore) -> None:
-    with pytest.raises(StoreUnavailableError, match="ReadOnly"):
+    with pytest.raises(StoreUnavailableError, match="readonly"):
         await store._reader.jobs.call(sqlite_rows.probe)
 
 
