@@ -250,9 +250,7 @@ class Writer(DatabaseThread):
             if isinstance(error, DAMAGED) and len(jobs) > 1:
                 self._run_alone(db, jobs)
                 return
-            for job in jobs:
-                job.error = translate(error, self.file.path)
-                job.error.__cause__ = error
+            self._fail(jobs, error)
             ended = GroupEnded(healthy=False)
         else:
             ended = GroupEnded(
@@ -265,6 +263,11 @@ class Writer(DatabaseThread):
         self.jobs.give_back(jobs, lambda: self._report(ended))
         if self._wal_pages >= MOST_WAL_PAGES:
             self._checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def _fail(self, jobs: Sequence[Job], error: Exception) -> None:
+        for job in jobs:
+            job.error = translate(error, self.file.path)
+            job.error.__cause__ = error
 
     def _run_alone(self, db: apsw.Connection, jobs: Sequence[Job]) -> None:
         """Commit each job of a group by itself.
