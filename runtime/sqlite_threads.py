@@ -264,7 +264,7 @@ class Writer(DatabaseThread):
         if self._wal_pages >= MOST_WAL_PAGES:
             self._checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)
 
-    def _fail(self, jobs: Sequence[Job], error: Exception) -> None:
+    def _fail(self, jobs: Sequence[Job], error: apsw.Error) -> None:
         for job in jobs:
             job.error = translate(error, self.file.path)
             job.error.__cause__ = error

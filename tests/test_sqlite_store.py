@@ -309,7 +309,7 @@ def test_a_thread_may_finish_after_its_trio_run(file: SqliteFile) -> None:
         (sqlite_reads.RECORDS, ("audit", 9, 1)),
         (sqlite_reads.RECORDS_OF, ("audit", "anna", 9, 1)),
         (sqlite_rows.CLAIM, (1, NOW, "m")),
-        (sqlite_rows.DEFER, (1, NOW, "", "m")),
+        (sqlite_rows.DEFER, (1, NOW, "", NOW, "m")),
         (sqlite_rows.ATTEMPT, (1, "d")),
         (sqlite_rows.NOT_SAID, ("", "d")),
         (sqlite_rows.SETTLE, ("dead", "", NOW, "m")),
