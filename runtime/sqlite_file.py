@@ -219,6 +219,22 @@ class FileLock:
         os.close(self._file)
 
 
+def is_claimed(path: Path) -> bool:
+    """Whether a process works with a database; for an instant no other can claim it."""
+    file = path.resolve()
+    try:
+        handle = os.open(file.with_name(f"{file.name}.lock"), os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:  # held, or a file system without locks: nobody can tell
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
 class SqliteFile(msgspec.Struct, frozen=True):
     """Which file, how it is used, and what stands between it and the disk."""
 

@@ -19,7 +19,7 @@ import msgspec
 from runtime import sqlite_reads, sqlite_rows
 from runtime.rows import BY_HAND
 from runtime.sqlite_browse import find
-from runtime.sqlite_file import SqliteFile, SqliteOptions
+from runtime.sqlite_file import SqliteFile, SqliteOptions, is_claimed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -104,7 +104,10 @@ def retry(path: Path, name: str, now: float) -> Mended:
 def drop(
     path: Path, name: str, now: float, tell: Callable[[StoredMessage], Commit]
 ) -> Mended:
-    """Settle a message that is dead, or that nobody works on yet, as dropped.
+    """Settle a message that is dead, or that nobody works on, as dropped.
+
+    What was being worked on when the last process ended is nobody's until the next one
+    starts.
 
     Args:
         path: the database.
@@ -119,7 +122,7 @@ def drop(
     """
     with mending(path) as db:
         found, state, number = find(db, "inbox", "id, state, number", name)
-        if state == "accepted":
+        if state == "accepted" or (state == "running" and not is_claimed(path)):
             (row,) = sqlite_reads.unsettled(db, number - 1, 1)
             sqlite_rows.write(db, tell(row), row.epoch)
             return Mended(has_changed=True, text=f"message {found} is dropped")

@@ -129,6 +129,18 @@ async def test_a_running_message_is_left_alone(store: SqliteStore, path: Path) -
     assert (await message(store)).state == "running"
 
 
+async def test_what_was_running_when_the_last_process_ended_is_dropped(
+    store: SqliteStore, path: Path
+) -> None:
+    await store.commit(Commit(at=NOW, claims=(Claim("m1", 1),)))
+    await store.aclose()
+    assert drop(path, "m1", LATER, settling_it).has_changed
+    again = await SqliteStore.open(SqliteFile(path))
+    row = await message(again)
+    await again.aclose()
+    assert (row.state, row.reason) == ("dropped", "by hand")
+
+
 @pytest.mark.parametrize("state", ["dead", "unknown"])
 async def test_a_delivery_that_failed_is_sent_again(
     store: SqliteStore, path: Path, state: ReceivedState

@@ -23,10 +23,6 @@ ADVICE = (
         "To leave something out, between restore and that start: callboard queue list,"
         " then queue drop ID; callboard schedule list, then schedule pause ID."
     ),
-    (
-        "What an agent was at work on cannot be dropped: once it runs, write /stop in"
-        " its chat."
-    ),
 )
 
 
