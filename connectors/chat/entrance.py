@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 LATER = (OverloadedError, StoppingError, StoreUnavailableError)
 """Nothing was stored, and it is tried again: the platform keeps the message."""
 
+NOT_STORED = "The message cannot be stored now"
+
 Ended = Literal["handed_in", "refused", "lost"]
 """How it ended: stored; the domain never takes it; or it could not be stored."""
 
@@ -99,14 +101,23 @@ class Entrance:
                 self.log.warning("message waits", message=inbound.platform_id, why=why)
                 if not is_told and not isinstance(error, StoppingError):
                     is_told = True
-                    words = f"{error}. Your message is kept, and tried again by itself."
-                    await self._tell(inbound, words, "waits")
+                    await self._tell(inbound, words_of(error), "waits")
                 await trio.sleep(waits.next())
 
     async def _tell(self, inbound: Inbound, words: str, trouble: Trouble) -> None:
         """Tell somebody who waits for an answer that there is none yet."""
         if is_for_agent(inbound):
             await self.tell(inbound, f"⚠️ {words}", trouble)
+
+
+def words_of(error: Exception) -> str:
+    """Tell somebody why a message waits; of the store only that.
+
+    Where it lies, and what mends it, is for whoever runs it, in the log.
+    """
+    is_of_the_store = isinstance(error, StoreUnavailableError)
+    why = NOT_STORED if is_of_the_store else str(error) or type(error).__name__
+    return f"{why}. It waits here, and is tried again by itself."
 
 
 def is_for_agent(inbound: Inbound) -> bool:

@@ -177,15 +177,21 @@ async def test_a_second_agents_answer_stands_under_its_name(name: str) -> None:
 
 @ALL
 @pytest.mark.parametrize(
-    "error", [OverloadedError("too much"), StoreUnavailableError("disk full")]
+    ("error", "told"),
+    [
+        (OverloadedError("too much"), "too much"),
+        (StoreUnavailableError("disk full"), "essage cannot be stored now"),
+    ],
 )
 async def test_a_person_learns_that_a_message_was_not_taken(
-    name: str, error: Exception
+    name: str, error: Exception, told: str
 ) -> None:
+    if name in {"fake", "room", "terminal"}:
+        told = str(error)  # whoever runs it sits there
     async with open_stage(name) as stage:
         stage.ingress.error = error
         await stage.write("hello")
-        await wait_until(stage, lambda: str(error) in stage.shown())
+        await wait_until(stage, lambda: told in stage.shown())
         stage.ingress.error = None
         inbound = await ask(stage, "hello again")
         await stage.transport.deliver(answer(inbound, "hi"))

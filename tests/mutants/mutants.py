@@ -62,9 +62,9 @@ MUTANTS = (
     Mutant(
         "a full disk passed over",
         "runtime/sqlite_threads.py",
-        "                job.error = translate(error, self.file.path)\n"
-        "                job.error.__cause__ = error\n",
-        "                pass\n",
+        "            job.error = translate(error, self.file.path)\n"
+        "            job.error.__cause__ = error\n",
+        "            pass\n",
         ("tests/test_sqlite_faults.py",),
     ),
     Mutant(

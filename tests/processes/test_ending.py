@@ -58,7 +58,7 @@ async def test_an_idle_server_ends_at_once(
 ) -> None:
     with served(tmp_path) as server, trio.fail_after(LIMIT / 2):
         assert await server.end(number) == 0
-    assert server.log == ""
+    assert without_first_line(server.log) == ""
 
 
 async def test_answers_under_way_come_or_are_refused(tmp_path: Path) -> None:
@@ -187,6 +187,12 @@ def said_of(why: str) -> str:
     )
 
 
+def without_first_line(said: str) -> str:
+    """Leave out that a new database was made."""
+    lines = said.splitlines(keepends=True)
+    return "".join(x for x in lines if "a new database was made" not in x)
+
+
 COMMANDS = ["serve", "chat", "--help", "config check", "config schema"]
 
 
@@ -197,7 +203,7 @@ def test_output_that_cannot_be_written_is_named(
 ) -> None:
     full = os.open("/dev/full", os.O_RDWR)
     said = refused(command.split(), tmp_path, full, PYTHONUNBUFFERED=unbuffered)
-    assert said == said_of("No space left on device")
+    assert without_first_line(said) == said_of("No space left on device")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -207,4 +213,5 @@ def test_output_that_nobody_reads_is_worth_a_word_to_a_server_only(
     reading, output = os.pipe()
     os.close(reading)
     said = refused(command.split(), tmp_path, output)
-    assert said == (said_of("Broken pipe") if command == "serve" else "")
+    expected = said_of("Broken pipe") if command == "serve" else ""
+    assert without_first_line(said) == expected

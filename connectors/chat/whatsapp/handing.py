@@ -17,6 +17,7 @@ from actors.errors import ChatError, MessageRefusedError, OverloadedError, Stopp
 from actors.messages import Address, Attachment, Inbound
 from actors.rules.recent import Recent
 from connectors.chat.album import MOST_IN_ALL, left_out
+from connectors.chat.entrance import words_of
 from connectors.chat.faults import BusyError, PlatformError
 from connectors.chat.whatsapp import content
 from runtime.errors import KernelError, StoreUnavailableError
@@ -114,7 +115,7 @@ class Handing:
             error, StoppingError
         ):
             self._told[inbound.platform_id] = True
-            self._tell(inbound, f"{why}. Your message is kept, and tried again.")
+            self._tell(inbound, words_of(error))
 
     def _note(self, heard: Heard) -> None:
         """Remember what was taken, and show its sender that it was read."""
