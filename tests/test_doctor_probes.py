@@ -339,7 +339,9 @@ def test_a_database_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "state" / "board.db").write_bytes(b"no database " * 1000)
     code, out = looked(tmp_path, "", "--offline")
     assert code == 1
-    assert found_in(out, "database")[-1][0] == "wrong"
+    ((_, why, cure),) = [x for x in found_in(out, "database") if x[0] == "wrong"]
+    assert "is no database" in why or "not a database" in why, why
+    assert "restore" in cure
 
 
 def test_what_rests_because_it_failed_is_named(tmp_path: Path) -> None:
