@@ -103,6 +103,8 @@ def test_slack_reads_no_brackets_but_those_of_links(text: str) -> None:
 @given(TEXTS)
 @example("```\n---\n@zoe_1")
 @example("](https://x.org/*@everyone")
+@example("@*zoe*")
+@example("[@](https://x.org)zoe")
 def test_nobody_is_called(text: str) -> None:
     discord = rendered(text, Discord())
     assert not re.search(r"@(?:everyone|here)|<[@#]", discord, re.IGNORECASE)

@@ -28,7 +28,8 @@ MARKS: dict[Mark, tuple[str, str]] = {
     "em": ("<i>", "</i>"),
     "strike": ("<s>", "</s>"),
 }
-CALL = re.compile(r"(?<!\w)@(?=\w)")
+# Why the end: what follows may be a name between tags, which call as without them.
+CALL = re.compile(r"(?<!\w)@(?=\w|\Z)")
 TAG = re.compile(r"<[^>]*>")
 LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,32}")
 
