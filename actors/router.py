@@ -87,6 +87,9 @@ class Router(Deciding):
         """What is still to be handed out: what comes new in its chats waits behind.
         Its rows are read when their turn comes, so that the first need not wait."""
 
+        self._late: dict[str, Unheard] = {}
+        """By id, what came new in chats of which something is to be taken up soon."""
+
     async def on_start(self) -> None:
         """Route again what an earlier process accepted and did not settle."""
         self.every(SWEEP_EVERY, TakeUpDue())
@@ -142,6 +145,7 @@ class Router(Deciding):
         for name in self._connectors:
             self.tell(names.connector(name), DrainOutbox())
         if await self._look():
+            self._late = {}
             self._hand_on()
         elif not self._is_taking_up:
             self._is_taking_up = True
@@ -167,7 +171,8 @@ class Router(Deciding):
         # Copies for further agents stand where their original stands. What an earlier
         # look found and is not handed out yet is among them.
         mine.sort(key=place)
-        self._taken_up.refill((row.stream, row) for row in mine)
+        late = self._late
+        self._taken_up.refill((row.stream, late.get(row.id, row)) for row in mine)
         return found
 
     async def _replace_table(self, message: ReplaceTable | ReplaceDue) -> None:
@@ -201,7 +206,9 @@ class Router(Deciding):
         That is handed out at once, so that nobody waits for the chats of others.
         """
         stream = commits.chat_stream(unheard.inbound)
-        if stream in self._taken_up:
+        if stream in self._taken_up and self._is_taking_up:
+            self._late[unheard.inbound.id] = unheard  # it is found with the others
+        elif stream in self._taken_up:
             self._taken_up.add(stream, unheard)
             self._route_all(self._taken_up.hurry(stream, HANDED_AT_ONCE))
         else:

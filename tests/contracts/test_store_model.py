@@ -136,12 +136,12 @@ class Model:
         for defer in commit.defers:
             self.change(self.inbox, defer.inbox_id, "accepted", defer.attempts)
         ends = tuple([self.append(row) for row in commit.appends])
-        for delivery in commit.deliveries:
-            row = Row(delivery.delivery_id, delivery.connector, "", "pending")
-            self.add(self.outbox, row)
         for settle in commit.settles:
             row = self.change(self.inbox, settle.inbox_id, settle.state)
             row.settled_at = commit.at
+        for delivery in commit.deliveries:
+            row = Row(delivery.delivery_id, delivery.connector, "", "pending")
+            self.add(self.outbox, row)
         for attempt in commit.send_attempts:
             self.change(self.outbox, attempt.delivery_id, "sending", attempt.attempt)
         for unsaid in commit.not_said:
