@@ -160,17 +160,12 @@ class Doors:
         app.transports[name] = transport
         app.ended[name] = trio.Event()
         branch = connector_branch(app.company, name)
-        self._take_up()  # before: what was left of it goes before what comes new
         await self._connectors().ask(StartChild(branch), timeout=WITHIN)
         self._made_from[name] = told(name, by)
-        self._take_up()
-        LOG.info("connector started", connector=name)
-
-    def _take_up(self) -> None:
-        """Have looked for messages that nobody answers."""
-        router = self._app.system.find(names.ROUTER)
-        if router is not None:
+        router = app.system.find(names.ROUTER)
+        if router is not None:  # what was left of it goes on
             router.tell(TakeUp())
+        LOG.info("connector started", connector=name)
 
     async def _open_loop(self) -> None:
         """Start what such a connector needs, unless it is there."""
