@@ -42,6 +42,11 @@ stopped it (`content`); the connection failed (`network`), what came was no whol
 (`protocol`), or nothing came in time (`timeout`)."""
 
 
+NOT_STORED = "the message cannot be stored now"
+"""All that people and clients are told of the store: where it lies, and what mends it,
+is for whoever runs it, in the log."""
+
+
 class ChatError(Exception):
     """Base of everything the domain raises itself."""
 

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Literal
 
 import trio
 
-from actors.errors import ChatError, MessageRefusedError, OverloadedError, StoppingError
+from actors.errors import (
+    NOT_STORED,
+    ChatError,
+    MessageRefusedError,
+    OverloadedError,
+    StoppingError,
+)
 from actors.messages import Inbound
 from connectors.chat.album import without_files
 from connectors.chat.waits import Waits
@@ -23,8 +29,6 @@ if TYPE_CHECKING:
 
 LATER = (OverloadedError, StoppingError, StoreUnavailableError)
 """Nothing was stored, and it is tried again: the platform keeps the message."""
-
-NOT_STORED = "The message cannot be stored now"
 
 Ended = Literal["handed_in", "refused", "lost"]
 """How it ended: stored; the domain never takes it; or it could not be stored."""
@@ -111,10 +115,7 @@ class Entrance:
 
 
 def words_of(error: Exception) -> str:
-    """Tell somebody why a message waits; of the store only that.
-
-    Where it lies, and what mends it, is for whoever runs it, in the log.
-    """
+    """Tell somebody why a message waits."""
     is_of_the_store = isinstance(error, StoreUnavailableError)
     why = NOT_STORED if is_of_the_store else str(error) or type(error).__name__
     return f"{why}. It waits here, and is tried again by itself."

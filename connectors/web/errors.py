@@ -14,6 +14,7 @@ import pykka
 from starlette.responses import Response
 
 from actors.errors import (
+    NOT_STORED,
     ChatError,
     MessageRefusedError,
     OverloadedError,
@@ -49,10 +50,6 @@ TROUBLES: dict[str, tuple[str, int, float | None]] = {
 }
 """What a delivery's trouble is over HTTP: code, status, seconds to wait before asking
 anew; None if that cannot help."""
-
-NOT_STORED = "the message cannot be stored now; try again later"
-"""What a client is told of the store: where it lies, and what mends it, is for whoever
-runs it, in the log."""
 
 EXPECTED_ERRORS = (ChatError, KernelError, pykka.ActorDeadError, pykka.Timeout)
 """What handing a message in may raise; anything else is a bug."""
@@ -187,7 +184,7 @@ def translate(error: Exception) -> ApiError:
         case _:
             text = f"the message was not taken: {error}"
             if isinstance(error, StoreError):
-                text = NOT_STORED
+                text = f"{NOT_STORED}; try again later"
             return ApiError(503, text, code="unavailable", retry_after=RETRY_LATER)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pykka
 
 from actors.errors import (
+    NOT_STORED,
     ChatError,
     MessageRefusedError,
     OverloadedError,
@@ -21,9 +22,6 @@ from runtime.errors import KernelError, StoreError
 if TYPE_CHECKING:
     from connectors.chat.websocket.frames import Hello, Say
     from connectors.chat.websocket.house import House
-
-NOT_STORED = "the message cannot be stored now"
-"""All that a client is told of the store; the keeper's log lines say the rest."""
 
 NOT_TAKEN = (ChatError, KernelError, pykka.ActorDeadError, pykka.Timeout)
 """What handing a message in may raise; anything else is a bug."""
