@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+import msgspec
+
 from actors import names
 from actors.condensing import CancelCondense, Condense, Condensed
 from actors.protocol import (
@@ -20,20 +22,25 @@ from runtime.actor import Actor
 from runtime.keyed import InterruptKey, KeyGivenUp, StopKey
 from runtime.mailbox import MailboxConfig
 from runtime.messages import Keyed
+from runtime.ref import ActorRef
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from runtime.ref import ActorRef
-
 BROKE = "⚠️ Something broke while I was answering."
+
+
+class BeginsAnew(msgspec.Struct, frozen=True):
+    """To an agent: this session starts, and waits for nothing asked before."""
+
+    session: ActorRef
 
 
 class Agent(Actor):
     """Starts and cancels turns, so that none of them keeps another waiting.
 
-    Takes: `StartTurn`, `CancelTurn`, `Condense`, `CancelCondense` from sessions;
-        `TurnEnded`, `Condensed`, `KeyGivenUp` about a turn or a condenser;
+    Takes: `StartTurn`, `CancelTurn`, `Condense`, `CancelCondense`, `BeginsAnew` from
+        sessions; `TurnEnded`, `Condensed`, `KeyGivenUp` about a turn or a condenser;
         `ReplaceFiles` from the edge that reads them.
     Sends: `RunTurn` to a new turn, `Condense` to a new condenser; `TurnEnded` or
         `Condensed` for one that broke.
@@ -72,11 +79,7 @@ class Agent(Actor):
             case ReplaceFiles(files=files):
                 self._files = files
             case CancelTurn(turn_id=turn_id):
-                self._sessions.pop(turn_id, None)
-                # Both: the first ends a turn that runs, the second one that was not
-                # begun, and each does nothing otherwise.
-                self.tell(names.turns(self._name), InterruptKey(turn_id))
-                self.tell(names.turns(self._name), StopKey(turn_id))
+                self._cancel_turn(turn_id)
             case TurnEnded(turn_id=turn_id):
                 self._sessions.pop(turn_id, None)  # the turn has told the session
             case KeyGivenUp(key=key):
@@ -91,13 +94,32 @@ class Agent(Actor):
                 self._orders[order_id] = message.session
                 self.tell(names.condensers(self._name), Keyed(order_id, message))
             case CancelCondense(id=order_id):
-                self._orders.pop(order_id, None)
-                self.tell(names.condensers(self._name), InterruptKey(order_id))
-                self.tell(names.condensers(self._name), StopKey(order_id))
+                self._cancel_order(order_id)
+            case BeginsAnew(session=session):
+                self._cancel_all(session)
             case Condensed(id=order_id):
                 self._orders.pop(order_id, None)
             case _:
                 super().on_receive(message)
+
+    def _cancel_turn(self, turn_id: str) -> None:
+        self._sessions.pop(turn_id, None)
+        # Both: the first ends a turn that runs, the second one that was not begun,
+        # and each does nothing otherwise.
+        self.tell(names.turns(self._name), InterruptKey(turn_id))
+        self.tell(names.turns(self._name), StopKey(turn_id))
+
+    def _cancel_order(self, order_id: str) -> None:
+        self._orders.pop(order_id, None)
+        self.tell(names.condensers(self._name), InterruptKey(order_id))
+        self.tell(names.condensers(self._name), StopKey(order_id))
+
+    def _cancel_all(self, session: ActorRef) -> None:
+        """Cancel what ran for an incarnation that was killed: it could not say so."""
+        for turn_id in _of(session, self._sessions):
+            self._cancel_turn(turn_id)
+        for order_id in _of(session, self._orders):
+            self._cancel_order(order_id)
 
     def _given_up(self, key: str) -> None:
         """Answer for a turn, or who sums up, that broke."""
@@ -108,3 +130,8 @@ class Agent(Actor):
         session = self._orders.pop(key, None)
         if session is not None:
             self.tell(session, Condensed(id=key, failure="bug"))
+
+
+def _of(session: ActorRef, running: dict[str, ActorRef]) -> list[str]:
+    """Name what runs for one session; found by name, which outlives its end."""
+    return [key for key, ref in running.items() if ref.name == session.name]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from actors import consultations, names
+from actors.agent import BeginsAnew
 from actors.collaborating import CancelConsult, Consult, Consultancy
 from actors.condensing import Shorten, Shortened
 from actors.ledger import Run, total
@@ -145,7 +146,8 @@ class Consultant(Actor):
         self._unstored: list[Unstored] = []
 
     async def on_start(self) -> None:
-        """Rebuild the book."""
+        """Rebuild the book; one that was killed could not end its turns."""
+        self.tell(names.agent(self._agent), BeginsAnew(self.actor_ref))
         store = self._services.store
         self._version = await consultations.read(store, self._key, self._book)
 

@@ -31,6 +31,7 @@ from runtime.logs import EventLog
 from runtime.mailbox import MailboxConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
     from collections.abc import Set as AbstractSet
 
     from actors.rules.allotted import Allotted
@@ -86,11 +87,15 @@ class Router(Deciding):
         """What is still to be handed out: what comes new in its chats waits behind.
         Its rows are read when their turn comes, so that the first need not wait."""
 
+        self._late: dict[str, Unheard] = {}
+        """By id, what came new in chats of which something is to be taken up soon."""
+
     async def on_start(self) -> None:
         """Route again what an earlier process accepted and did not settle."""
-        self.every(SWEEP_EVERY, TakeUp())
+        self.every(SWEEP_EVERY, TakeUpDue())
         await self._hearing.read()
-        tell_found(await self._take_up(), self._connectors)
+        tell_found(await self._find(), self._connectors)
+        self._hand_on()
 
     def on_receive(self, message: object) -> object:
         """Route, or go on after a commit."""
@@ -112,7 +117,7 @@ class Router(Deciding):
     def _on_taken_up(self, message: TakeUp | TakeUpDue | HandOn) -> object:
         match message:
             case TakeUp():
-                self._take_up_soon()
+                return self._take_up_soon()
             case TakeUpDue():
                 return self._take_up_again()
             case HandOn():
@@ -122,25 +127,41 @@ class Router(Deciding):
 
     # --- what was left unanswered ---------------------------------------------------
 
-    def _take_up_soon(self) -> None:
-        """Give who asked for it time to start; several who ask are one."""
-        if not self._is_taking_up:
-            self._is_taking_up = True
-            self.after(TAKE_UP_AFTER, TakeUpDue())
+    def _take_up_soon(self) -> Awaitable[object] | None:
+        """Give who asked for it time to start; several who ask are one.
+
+        What is new meanwhile goes behind what was left of its chat, so that has to be
+        known at once.
+        """
+        if self._is_taking_up:
+            return None
+        self._is_taking_up = True
+        self.after(TAKE_UP_AFTER, TakeUpDue())
+        return self._look()
 
     async def _take_up_again(self) -> None:
         self._is_taking_up = False
         # Before: what was stored goes out before what is said next in the same chat.
         for name in self._connectors:
             self.tell(names.connector(name), DrainOutbox())
+        if await self._look():
+            self._late = {}
+            self._hand_on()
+        elif not self._is_taking_up:
+            self._is_taking_up = True
+            self.after(TAKE_UP_AFTER, TakeUpDue())
+
+    async def _look(self) -> bool:
+        """Look for what is not settled; whether the disk lets it."""
         try:
-            await self._take_up()
+            await self._find()
         except StoreUnavailableError as error:
             LOG.warning("messages not taken up yet", why=str(error))
-            self._take_up_soon()
+            return False
+        return True
 
-    async def _take_up(self) -> Counter[str]:
-        """Route what is not settled; give how many there are of each connector."""
+    async def _find(self) -> Counter[str]:
+        """Find what is not settled; give how many there are of each connector."""
         found: Counter[str] = Counter()
         rows = await read_open(self._services.store)
         found.update(row.connector for row in rows)
@@ -150,8 +171,8 @@ class Router(Deciding):
         # Copies for further agents stand where their original stands. What an earlier
         # look found and is not handed out yet is among them.
         mine.sort(key=place)
-        self._taken_up.refill((row.stream, row) for row in mine)
-        self._hand_on()
+        late = self._late
+        self._taken_up.refill((row.stream, late.get(row.id, row)) for row in mine)
         return found
 
     async def _replace_table(self, message: ReplaceTable | ReplaceDue) -> None:
@@ -185,7 +206,9 @@ class Router(Deciding):
         That is handed out at once, so that nobody waits for the chats of others.
         """
         stream = commits.chat_stream(unheard.inbound)
-        if stream in self._taken_up:
+        if stream in self._taken_up and self._is_taking_up:
+            self._late[unheard.inbound.id] = unheard  # it is found with the others
+        elif stream in self._taken_up:
             self._taken_up.add(stream, unheard)
             self._route_all(self._taken_up.hurry(stream, HANDED_AT_ONCE))
         else:

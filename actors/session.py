@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from actors import answers, consent, desk, names, trying, wording
+from actors.agent import BeginsAnew
 from actors.consent import Beside
 from actors.desk_question import Standing
 from actors.held import Held
@@ -24,6 +25,7 @@ from actors.protocol import (
     DrainOutbox,
     Granted,
     Hear,
+    Release,
     StopCaused,
     TakeUp,
     TurnEnded,
@@ -77,7 +79,12 @@ class Session(LineUp):
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=1024)
 
     async def on_start(self) -> None:
-        """Rebuild the history from the newest snapshot and the journal after it."""
+        """Rebuild the history from the newest snapshot and the journal after it.
+
+        One that was killed could neither end its turn nor give its permit back.
+        """
+        self.tell(names.agent(self._persona.name), BeginsAnew(self.actor_ref))
+        self.tell(names.LIMITER, Release(self.actor_urn))
         history, store = self._history, self._services.store
         snapshot = await store.snapshot(history.stream)
         if snapshot is not None and snapshot.schema == SCHEMA:

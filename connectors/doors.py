@@ -160,12 +160,17 @@ class Doors:
         app.transports[name] = transport
         app.ended[name] = trio.Event()
         branch = connector_branch(app.company, name)
+        self._take_up()  # before: what was left of it goes before what comes new
         await self._connectors().ask(StartChild(branch), timeout=WITHIN)
         self._made_from[name] = told(name, by)
-        router = app.system.find(names.ROUTER)
-        if router is not None:  # what was left of it goes on
-            router.tell(TakeUp())
+        self._take_up()
         LOG.info("connector started", connector=name)
+
+    def _take_up(self) -> None:
+        """Have looked for messages that nobody answers."""
+        router = self._app.system.find(names.ROUTER)
+        if router is not None:
+            router.tell(TakeUp())
 
     async def _open_loop(self) -> None:
         """Start what such a connector needs, unless it is there."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import trio.testing
 
 from actors import names
-from actors.agent import Agent
+from actors.agent import Agent, BeginsAnew
 from actors.protocol import (
     CancelTurn,
     Failed,
@@ -77,6 +77,18 @@ async def test_a_cancelled_turn_is_ended_whether_it_has_begun_or_not(
         office.agent.tell(office.start())
         office.agent.tell(CancelTurn("t1"))
         assert (await told(office.turns))[1:] == [InterruptKey("t1"), StopKey("t1")]
+
+
+async def test_what_ran_for_a_session_that_begins_anew_is_cancelled(
+    autojump_clock: Clock,
+) -> None:
+    async with open_office(autojump_clock) as office:
+        office.agent.tell(office.start())
+        office.agent.tell(BeginsAnew(office.router.actor_ref))  # somebody else
+        office.agent.tell(BeginsAnew(office.session.actor_ref))
+        office.agent.tell(KeyGivenUp("t1", "BugError"))
+        assert (await told(office.turns))[1:] == [InterruptKey("t1"), StopKey("t1")]
+        assert await told(office.session) == []
 
 
 async def test_a_turn_that_breaks_is_answered_for(autojump_clock: Clock) -> None:

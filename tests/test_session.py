@@ -101,7 +101,7 @@ async def test_a_second_permit_starts_no_second_turn(autojump_clock: Clock) -> N
         room.ref.tell(Granted("of a turn long stopped"))
         await room.rest()
         assert len(of_kind(room.agent, StartTurn)) == 1
-        assert of_kind(room.limiter, Release) == []
+        assert len(of_kind(room.limiter, Release)) == 1  # as it began
 
 
 async def test_a_turn_that_never_reports_is_given_up(autojump_clock: Clock) -> None:

@@ -8,10 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import httpx
+import msgspec
 import pytest
 import trio
 
 from actors import names
+from actors.commits import as_accept
 from actors.messages import Address
 from actors.owners import OwnerWrote
 from connectors.app import open_app
@@ -23,6 +25,7 @@ from connectors.settings import load_app
 from connectors.transports import serving
 from connectors.web.openai_api import HttpTransport
 from runtime.logs import Redactor
+from runtime.rows import Commit
 from runtime.supervisor import RestartChild, StopChild
 from tests.fakes.transport import FakeTransport
 from tests.reload_bed import free_port
@@ -80,6 +83,17 @@ class Broken(FakeTransport):
         raise LookupError("no such platform")
 
 
+class Back(FakeTransport):
+    """A platform on which somebody writes as soon as it is there."""
+
+    made: ClassVar[list[Back]] = []
+
+    def __init__(self, _parts: Parts) -> None:
+        super().__init__("zz")
+        self.made.append(self)
+        self.write("hello")
+
+
 class Noting(Workbench):
     """Notes which parts that were made are closed."""
 
@@ -93,13 +107,15 @@ class Noting(Workbench):
 
 
 @asynccontextmanager
-async def open_bench(folder: Path, more: str = "") -> AsyncGenerator[Bench]:
+async def open_bench(
+    folder: Path, more: str = "", zz: MakeTransport = Broken
+) -> AsyncGenerator[Bench]:
     platform = FakeTransport()
 
     def serves(config: AppConfig) -> Mapping[str, MakeTransport]:
         further: dict[str, MakeTransport] = {"fake": lambda _: platform}
         if "zz" in config.connectors:
-            further["zz"] = Broken
+            further["zz"] = zz
         return serving(config) | further
 
     load = partial(load_app, write(folder, more), {})
@@ -162,6 +178,18 @@ async def test_settings_that_failed_halfway_are_gone_when_they_are_taken_back(
         assert not [x for x in bench.generations() if x.endswith(("/side", "/zz"))]
         with pytest.raises(httpx.ConnectError):
             await bench.status(port)
+
+
+async def test_what_was_left_of_a_connector_goes_before_what_comes_new(
+    tmp_path: Path,
+) -> None:
+    async with open_bench(tmp_path, zz=Back) as bench:
+        left = FakeTransport("zz").write("hello", key="left")
+        left = msgspec.structs.replace(left, id="left", correlation_id="left")
+        await bench.app.store.commit(Commit(at=1.0, accepts=(as_accept(left, 1.0),)))
+        assert await bench.change("[connectors.zz]\nkind = 'terminal'\n") == "applied"
+        first, second = await Back.made[-1].wait_deliveries(2)
+        assert (first.correlation_id, second.correlation_id) == ("left", "zz-1")
 
 
 async def test_what_was_made_for_settings_that_fail_is_closed(tmp_path: Path) -> None:

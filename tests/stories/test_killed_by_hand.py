@@ -8,7 +8,15 @@ import trio.testing
 
 from actors import names
 from actors.warden import KillActor, Killed
-from tests.fakes.company import Cast, FakeModel, Says, at_rest, open_company, until
+from tests.fakes.company import (
+    Cast,
+    FakeModel,
+    Says,
+    at_rest,
+    heard,
+    open_company,
+    until,
+)
 
 Clock = trio.testing.MockClock
 
@@ -38,6 +46,23 @@ async def test_a_message_is_answered_once_whoever_is_killed_meanwhile(
         # Nobody has to wait until somebody looks for what was left lying.
         assert trio.current_time() < 15
     assert cast.platform.said() == ["anna: yes"]
+
+
+@pytest.mark.parametrize("wait", [0.01, 0.5, 0.99, 1.0, 1.01])
+async def test_what_comes_next_waits_behind_what_a_killed_agent_was_at(
+    autojump_clock: Clock, wait: float
+) -> None:
+    cast = Cast(model=FakeModel(lambda x: Says(f"to {heard(x)}", after=5)))
+    async with open_company(autojump_clock, cast) as system:
+        cast.platform.write("one")
+        await until(lambda: cast.model.running)
+        branch = system.find(names.branch("anna"))
+        assert branch is not None
+        branch.kill()
+        await trio.sleep(wait)
+        cast.platform.write("two")
+        await at_rest(cast)
+    assert cast.platform.said() == ["anna: to one", "anna: to two"]
 
 
 async def test_the_store_and_the_root_are_not_killed(autojump_clock: Clock) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 import trio.testing
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actors.config import LimitsConfig
@@ -97,10 +97,18 @@ ACTS = st.tuples(
     st.sampled_from([0.0, 0.0, 0.4, 1.0, 2.0, 40.0]),
 )
 
+KILLED_AS_IT_ANSWERED = [
+    ("hello", 0, 1.0),
+    ("run 1", 1, 0.0),
+    ("run 1", 4, 0.0),
+    ("kill", 0, 0.0),
+]
+
 
 @pytest.mark.parametrize("takes", [0.0, 3.0])
 @settings(max_examples=25)
 @given(acts=st.lists(ACTS, max_size=25))
+@example(acts=KILLED_AS_IT_ANSWERED)
 def test_no_permit_is_lost_or_given_twice(
     takes: float, acts: list[tuple[str, int, float]]
 ) -> None:
