@@ -170,8 +170,10 @@ class Courier(Actor):
             await self._bring(message)
 
     async def _is_known(self, message: Deliver) -> bool:
-        """Find what was shown of it while it was written; False: not now."""
+        """Find what was shown of it while it was written; False: not yet."""
         delivery = message.delivery
+        if self._receipts.are_refused:
+            return False  # else a crash would have more than one be said again
         try:
             await self._drafting.look(delivery)
         except StoreError as error:
@@ -242,6 +244,7 @@ class Courier(Actor):
         outcome = recorded.outcome
         if isinstance(outcome, StoreUnavailableError):
             LOG.warning("receipt waits for the disk", why=str(outcome))
+            self._receipts.refuse(recorded.receipt)
             self.after(RETRY_COMMIT, RecordAgain(recorded.receipt))
             return
         # A receipt that was not stored leaves the row pending: after a restart the

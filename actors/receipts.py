@@ -52,11 +52,12 @@ class Receipts:
         services: where to store them.
     """
 
-    __slots__ = ("_said", "_services", "_waiting")
+    __slots__ = ("_refused", "_said", "_services", "_waiting")
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self._waiting: dict[str, Receipt] = {}
+        self._refused: frozenset[str] = frozenset()
         # Oldest first. Why no deque: an empty one is 600 bytes, and there is one for
         # each chat; and each message asks whether it was said.
         self._said: dict[str, None] = {}
@@ -65,6 +66,11 @@ class Receipts:
     def are_stored(self) -> bool:
         """Whether none waits for the disk."""
         return not self._waiting
+
+    @property
+    def are_refused(self) -> bool:
+        """Whether one waits that the disk did not take when it was asked first."""
+        return bool(self._refused)
 
     @property
     def waiting(self) -> tuple[Receipt, ...]:
@@ -117,8 +123,14 @@ class Receipts:
         commit = Commit(at=now, receipts=(receipt,), may_wait=may_wait)
         self._services.store.submit(commit, done)
 
+    def refuse(self, receipt: Receipt) -> None:
+        """Note that the disk did not take it; it is to be stored again."""
+        self._refused |= {receipt.delivery_id}
+
     def drop(self, receipt: Receipt) -> None:
         """Forget a receipt that is stored, or never will be."""
         self._waiting.pop(receipt.delivery_id, None)
+        if self._refused:
+            self._refused -= {receipt.delivery_id}
         if not self._waiting:
             self._waiting = {}  # an emptied one is three times as large

@@ -71,6 +71,8 @@ async def test_a_receipt_waits_for_the_disk_and_nothing_is_said_again(
 ) -> None:
     async with open_road(autojump_clock, MemoryStore(fails_at=range(2, 100))) as road:
         await road.deliver(1)
+        await trio.sleep(1)
+        road.tell(Deliver(saying(2)))  # said now, a crash would have both said again
         await trio.sleep(90)  # longer than an idle courier stays awake
         assert road.done() == []
         road.tell(Deliver(saying(1)))
