@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from actors import commits, names
 from actors.deciding import RETRY_COMMIT, Deciding
+from actors.late import Late
 from actors.protocol import (
     DrainOutbox,
     Replied,
@@ -21,6 +22,7 @@ from actors.protocol import (
 from actors.router_notes import (
     HandOn,
     ReplaceDue,
+    SweepDue,
     TakeUpDue,
 )
 from actors.rules.backlog import Backlog
@@ -34,9 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
     from collections.abc import Set as AbstractSet
 
+    from actors.late import Left
     from actors.rules.allotted import Allotted
     from actors.services import Services
-    from runtime.rows import StoredMessage
 
 LOG = EventLog("router")
 
@@ -83,16 +85,15 @@ class Router(Deciding):
         self._newest: ReplaceTable | None = None
         self._is_taking_up = False
         self._is_handing_on = False
-        self._taken_up: Backlog[StoredMessage | Unheard] = Backlog()
+        self._taken_up: Backlog[Left] = Backlog()
         """What is still to be handed out: what comes new in its chats waits behind.
         Its rows are read when their turn comes, so that the first need not wait."""
 
-        self._late: dict[str, Unheard] = {}
-        """By id, what came new in chats of which something is to be taken up soon."""
+        self._late = Late()
 
     async def on_start(self) -> None:
         """Route again what an earlier process accepted and did not settle."""
-        self.every(SWEEP_EVERY, TakeUpDue())
+        self.every(SWEEP_EVERY, SweepDue())
         await self._hearing.read()
         tell_found(await self._find(), self._connectors)
         self._hand_on()
@@ -106,7 +107,7 @@ class Router(Deciding):
                 self._stop_caused(message)
             case Replied():
                 self._hearing.answered(message)
-            case TakeUp() | TakeUpDue() | HandOn():
+            case TakeUp() | TakeUpDue() | SweepDue() | HandOn():
                 return self._on_taken_up(message)
             case ReplaceTable() | ReplaceDue():
                 return self._replace_table(message)
@@ -114,12 +115,14 @@ class Router(Deciding):
                 return super().on_receive(message)
         return None
 
-    def _on_taken_up(self, message: TakeUp | TakeUpDue | HandOn) -> object:
+    def _on_taken_up(self, message: TakeUp | TakeUpDue | SweepDue | HandOn) -> object:
         match message:
             case TakeUp():
                 return self._take_up_soon()
             case TakeUpDue():
                 return self._take_up_again()
+            case SweepDue():  # what is due soon finds the same
+                return None if self._is_taking_up else self._take_up_again()
             case HandOn():
                 self._is_handing_on = False
                 self._hand_on()
@@ -145,9 +148,11 @@ class Router(Deciding):
         for name in self._connectors:
             self.tell(names.connector(name), DrainOutbox())
         if await self._look():
-            self._late = {}
+            late, self._late = self._late, Late()
+            for chat in late.chats:  # nobody waits for the chats of others
+                self._route_all(self._taken_up.hurry(chat, HANDED_AT_ONCE))
             self._hand_on()
-        elif not self._is_taking_up:
+        else:
             self._is_taking_up = True
             self.after(TAKE_UP_AFTER, TakeUpDue())
 
@@ -171,8 +176,9 @@ class Router(Deciding):
         # Copies for further agents stand where their original stands. What an earlier
         # look found and is not handed out yet is among them.
         mine.sort(key=place)
-        late = self._late
-        self._taken_up.refill((row.stream, late.get(row.id, row)) for row in mine)
+        self._taken_up.refill(
+            (row.stream, each) for row in mine for each in self._late.put_in(row)
+        )
         return found
 
     async def _replace_table(self, message: ReplaceTable | ReplaceDue) -> None:
@@ -206,15 +212,24 @@ class Router(Deciding):
         That is handed out at once, so that nobody waits for the chats of others.
         """
         stream = commits.chat_stream(unheard.inbound)
-        if stream in self._taken_up and self._is_taking_up:
-            self._late[unheard.inbound.id] = unheard  # it is found with the others
+        is_left = stream in self._taken_up or stream in self._late
+        if is_left and self._is_taking_up:
+            self._late.add(stream, unheard)
         elif stream in self._taken_up:
             self._taken_up.add(stream, unheard)
             self._route_all(self._taken_up.hurry(stream, HANDED_AT_ONCE))
         else:
             self._route(unheard)
 
-    def _route_all(self, taken: list[StoredMessage | Unheard]) -> None:
+    def _stop_caused(self, stop: StopCaused) -> None:
+        """Stop what runs, and behind what waits in its chat that, too."""
+        self._late.stop(commits.chat_stream(stop.by), stop)
+        super()._stop_caused(stop)
+
+    def _route_all(self, taken: list[Left]) -> None:
         for each in taken:
+            if isinstance(each, StopCaused):
+                self._stop_caused(each)
+                continue
             for unheard in (each,) if isinstance(each, Unheard) else read_back(each):
                 self._route(unheard)

@@ -45,6 +45,10 @@ class TakeUpDue(msgspec.Struct, frozen=True):
     """Whoever asked for it is up by now."""
 
 
+class SweepDue(msgspec.Struct, frozen=True):
+    """It is time to look for what nobody told of."""
+
+
 class ReplaceDue(msgspec.Struct, frozen=True):
     """Open messages can be read by now, and the table replaced."""
 
