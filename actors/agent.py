@@ -104,15 +104,17 @@ class Agent(Actor):
 
     def _cancel_turn(self, turn_id: str) -> None:
         self._sessions.pop(turn_id, None)
-        # Both: the first ends a turn that runs, the second one that was not begun,
-        # and each does nothing otherwise.
-        self.tell(names.turns(self._name), InterruptKey(turn_id))
-        self.tell(names.turns(self._name), StopKey(turn_id))
+        self._end(names.turns(self._name), turn_id)
 
     def _cancel_order(self, order_id: str) -> None:
         self._orders.pop(order_id, None)
-        self.tell(names.condensers(self._name), InterruptKey(order_id))
-        self.tell(names.condensers(self._name), StopKey(order_id))
+        self._end(names.condensers(self._name), order_id)
+
+    def _end(self, supervisor: str, key: str) -> None:
+        # Both: the first ends one that runs, the second one that was not begun, and
+        # each does nothing otherwise.
+        self.tell(supervisor, InterruptKey(key))
+        self.tell(supervisor, StopKey(key))
 
     def _cancel_all(self, session: ActorRef) -> None:
         """Cancel what ran for an incarnation that was killed: it could not say so."""

@@ -69,7 +69,8 @@ class Router(Deciding):
     Sends: `Hear` and `StopCaused` to sessions; `Deliver` or `Settled` about what
         nobody hears.
     Keeps: its table, whom agents answered lately, what waits behind a message that
-        several agents hear, and what was taken up until all of it is handed out.
+        several agents hear, what was taken up until all of it is handed out, and what
+        came new behind that.
     Fails: never by a message.
     Ends: with the system. When it starts, it routes again what was accepted and
         never settled.
@@ -209,7 +210,8 @@ class Router(Deciding):
     def _hear_of(self, unheard: Unheard) -> None:
         """Route what is new, behind what was taken up of the same chat.
 
-        That is handed out at once, so that nobody waits for the chats of others.
+        That is handed out at once, so that nobody waits for the chats of others; or
+        soon with it, while whoever is to hear it may not be up yet.
         """
         stream = commits.chat_stream(unheard.inbound)
         is_left = stream in self._taken_up or stream in self._late

@@ -55,7 +55,7 @@ async def kill(path: Path, *names: str, options: SqliteOptions = NEVER) -> Path:
     for name in names:
         await store.commit(accepting(name))
     with trio.fail_after(30):
-        while options is SOON and is_noted(path):  # noqa: ASYNC110  a file
+        while options is SOON and is_noted(path):  # noqa: ASYNC110  a file tells nobody
             # Asking the store would keep it from being idle.
             await trio.sleep(0.02)
     killed = as_after_a_kill(path, f"killed-{path.parent.name}")
