@@ -1,4 +1,4 @@
-"""The domain's error tree; edges translate their libraries' errors into these.
+"""The domain's error tree; connectors translate their libraries' errors into these.
 
 ChatError
 ├── ModelError                 carries what to log, and of which kind it is
@@ -34,37 +34,37 @@ ModelFault = Literal[
     "protocol",
     "timeout",
 ]
-"""What went wrong with a model call: too many calls for now (`rate`); the account is
-used up (`quota`) or not let in (`auth`); the provider has too much to do (`overload`);
-the transcript is too long (`context`), or has pictures that the model cannot see
-(`vision`); the request is wrong (`bad_request`); a filter
-stopped it (`content`); the connection failed (`network`), what came was no whole answer
-(`protocol`), or nothing came in time (`timeout`)."""
+"""Kind of a failed model call: rate limited (`rate`); account used up (`quota`) or
+refused (`auth`); provider overloaded (`overload`); transcript too long (`context`) or
+with pictures for a model without vision (`vision`); invalid request (`bad_request`);
+blocked by a filter (`content`); connection failed (`network`); incomplete or invalid
+answer (`protocol`); no answer in time (`timeout`).
+"""
 
 
 NOT_STORED = "the message cannot be stored now"
-"""All that people and clients are told of the store: where it lies, and what mends it,
-is for whoever runs it, in the log."""
+"""The only text about the store that people and clients see. Paths and remedies are
+logged for the operator.
+"""
 
 
 class ChatError(Exception):
-    """Base of everything the domain raises itself."""
+    """Base of all errors that the domain raises."""
 
 
 class EndedByHandError(ChatError):
-    """The operator killed an actor: what its supervisor takes for its failure."""
+    """The operator killed an actor; its supervisor treats this as a failure."""
 
 
 class ModelError(ChatError):
-    """A model did not give a whole answer.
+    """A model gave no complete answer.
 
     Args:
         text: what happened, without secrets.
-        kind: what to do about it depends on this, never on the text.
+        kind: decides what is done about it; the text never does.
 
-    Attributes:
-        tokens: read, written, and read from the cache, as far as the provider said
-            before it failed; whoever raises the error may set them.
+    Attributes: tokens: usage that the provider reported before it failed; set by the
+        raiser if known.
     """
 
     def __init__(self, text: str, *, kind: ModelFault) -> None:
@@ -74,12 +74,12 @@ class ModelError(ChatError):
 
 
 class ModelBusyError(ModelError):
-    """The model cannot answer now: rate limit, overload, network, cut stream.
+    """The model cannot answer now: rate limit, overload, network, truncated stream.
 
     Args:
         text: what happened, without secrets.
         kind: as in `ModelError`.
-        retry_after: seconds the provider asked us to wait, or None.
+        retry_after: seconds that the provider asked to wait, or None.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class ModelBusyError(ModelError):
 
 
 class ModelRefusedError(ModelError):
-    """The model will not answer this: bad key, no quota, refused content.
+    """The model will never answer this: bad key, no quota, refused content.
 
     Args:
         text: what happened, without secrets.
@@ -106,7 +106,7 @@ class ModelRefusedError(ModelError):
 
 
 class ToolError(ChatError):
-    """A tool ran and failed; its text is given to the model as the result."""
+    """A tool ran and failed; the model gets the text as the result."""
 
 
 class UnknownAgentError(ChatError):
@@ -124,31 +124,31 @@ class UnknownAgentError(ChatError):
 
 
 class OverloadedError(ChatError):
-    """Too much is in flight, or the disk is slow: not confirmed, try again."""
+    """Too much is in flight or the disk is slow; not stored for certain, try again."""
 
 
 class StoppingError(ChatError):
-    """The runtime is about to end and takes nothing more in; try again later."""
+    """The runtime is stopping and accepts nothing; try again after its start."""
 
 
 class MessageRefusedError(ChatError):
-    """This message will never be taken as it is; nothing was stored."""
+    """This message will never be accepted unchanged; nothing was stored."""
 
 
 class SenderRefusedError(MessageRefusedError):
-    """Whoever wrote it may not write here; nothing was stored."""
+    """The sender may not write here; nothing was stored."""
 
 
 class DeliveryError(ChatError):
-    """A platform did not take a message."""
+    """A platform did not accept a message."""
 
 
 class DeliveryBusyError(DeliveryError):
-    """The platform cannot take the message now.
+    """The platform cannot accept the message now.
 
     Args:
         text: what happened, without secrets.
-        retry_after: seconds the platform asked us to wait, or None.
+        retry_after: seconds that the platform asked to wait, or None.
     """
 
     def __init__(self, text: str, *, retry_after: float | None = None) -> None:
@@ -157,8 +157,8 @@ class DeliveryBusyError(DeliveryError):
 
 
 class DeliveryUnknownError(DeliveryError):
-    """The platform was asked and its answer got lost: said, or not."""
+    """The platform's answer was lost; the message may or may not have been sent."""
 
 
 class DeliveryRefusedError(DeliveryError):
-    """The platform will never take this message (chat gone, forbidden)."""
+    """The platform will never accept this message (chat gone, forbidden)."""

@@ -1,8 +1,10 @@
-"""What the domain needs from outside, named as Protocols.
+"""Ports of the domain to models, tools, files and memory, as Protocols.
 
-Each port has one contract suite in `tests/contracts/` that every implementation
-passes, fake and real. An implementation translates its library's errors into
-those of `actors/errors.py`.
+Each port has one contract suite in `tests/contracts/`, which every implementation
+passes, fake and real. An implementation translates its library's errors into those of
+`actors/errors.py`.
+
+What the domain needs of whoever copies and keeps the files that agents send.
 """
 
 from __future__ import annotations
@@ -13,34 +15,41 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from actors.messages import (
+    from collections.abc import Collection
+
+    from actors.messages.inbound import (
         Attachment,
+        Image,
         Media,
         ModelAnswer,
         ModelRequest,
+        SentFile,
         ToolCall,
         ToolContext,
         ToolResult,
         ToolSpec,
     )
 
+
 Speak = Callable[[str], None]
-"""Takes the next piece of an answer's text; never waits, never fails."""
+"""Receives the next piece of a streamed answer; never waits, never fails."""
 
 
 class Model(Protocol):
     """A model that answers a transcript.
 
-    Implemented by `connectors/models/scripted.py` (start there) and `http_model.py`,
-    which speaks the formats of `openai.py`, `anthropic.py`, `google.py` and
-    `ollama.py`; all pass `tests/contracts/test_model.py`.
+    Implemented by `connectors/models/scripted/model.py` (start there) and
+    `connectors/models/http/client.py`, which speaks the formats of
+    `connectors/models/openai/model.py`, `connectors/models/anthropic/model.py`,
+    `connectors/models/google/model.py` and `connectors/models/ollama/model.py`; all
+    pass `tests/contracts/test_model.py`.
 
     A callback instead of an async generator carries the stream: a generator left
     half read needs an async close that cancellation can skip, a callback does not.
     """
 
     async def answer(self, request: ModelRequest, speak: Speak) -> ModelAnswer:
-        """Answer one request; `speak` is given the text piece by piece meanwhile.
+        """Answer one request, and pass the text to `speak` piece by piece.
 
         The pieces in order make up `ModelAnswer.text`. Cancelling the caller's
         scope closes the connection.
@@ -58,15 +67,15 @@ class Model(Protocol):
 
 
 class Tool(Protocol):
-    """Something an agent can do in the world.
+    """A tool that agents can call.
 
-    Implemented in `connectors/tools/`, by `calculate.py` to start with; all pass
-    `tests/contracts/test_tool.py`.
+    Implemented in `connectors/tools/`, starting with `connectors/tools/calculate.py`;
+    all pass `tests/contracts/test_tool.py`.
     """
 
     @property
     def spec(self) -> ToolSpec:
-        """What the model is told; constant for the tool's life."""
+        """The tool's description for models; constant for its life."""
         ...
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
@@ -79,63 +88,66 @@ class Tool(Protocol):
 
 
 class MediaReader(Protocol):
-    """Makes words and pictures of what came with a message.
+    """Reads attachments into text and pictures.
 
     Implemented by `connectors/media/reader.py`; passes
     `tests/contracts/test_media_reader.py`.
     """
 
     async def read(self, attachments: Sequence[Attachment]) -> Media:
-        """Read them, each within its own time; never fails.
+        """Read attachments, each within its own time limit; never fails.
 
-        What cannot be read is told in the text, with the reason and what to do.
+        The text names each file that cannot be read, with the reason and what to do.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Noted:
-    """Something found worth remembering."""
+    """Something worth remembering, found in a conversation."""
 
     kind: str
-    """`facts`: memory tags, one in a line; `summary`: what a conversation was about."""
+    """`facts`: memory tags, one per line; `summary`: the summary of a conversation."""
 
     agent: str
     conversation: str
     """The session's key."""
 
     sender_id: str
-    """Whose words brought it up last."""
+    """The person whose message brought it up last."""
 
     text: str
-    """Without secrets, and without any marker but memory tags."""
+    """The text, without secrets and without markers other than memory tags."""
 
     is_group: bool = False
-    """Whether others read along in that conversation."""
+    """Whether the conversation is a group chat."""
 
     since: str = ""
-    """Mark of the last forgetting before the words it was found in; see
-    `rules/forgetting.py`."""
+    """Mark of the last `/forget` before the text was written; see
+    `actors/memory/forgetting.py`.
+    """
 
 
 ReadChecklist = Callable[[Path], Awaitable[str]]
-"""Gives the text of a heartbeat's file, empty if there is none; raises `ToolError`,
-which says why, if it cannot be read. Implemented by `connectors/checklists.py`."""
+"""Reads a heartbeat's checklist file; empty if there is none. Raises `ToolError` with
+the reason if it cannot be read. Implemented by
+`connectors/settings/checks/schedule.py`.
+"""
 
 
 class Transcriber(Protocol):
-    """Writes down what somebody says in a recording.
+    """Transcribes voice recordings.
 
-    Implemented by `connectors/media/transcription.py`; passes
+    Implemented by `connectors/models/audio/transcription.py`; passes
     `tests/contracts/test_transcriber.py`.
     """
 
     async def transcribe(self, recording: bytes, media_type: str) -> str:
-        """Give the words of one recording; empty if nobody speaks.
+        """Return the text of one recording; empty if nobody speaks.
 
         Args:
-            recording: the file as it came.
-            media_type: what it is, by its bytes: `audio/ogg`, `audio/mpeg`, …
+            recording: bytes of the file.
+            media_type: MIME type detected from its bytes: `audio/ogg`, `audio/mpeg`, …
 
         Raises:
             ModelBusyError: try again; `retry_after` is in seconds, or None.
@@ -149,28 +161,28 @@ class Transcriber(Protocol):
 
 
 class Speaker(Protocol):
-    """Speaks texts.
+    """Turns text into speech.
 
-    Implemented by `connectors/models/speaking.py`; passes
+    Implemented by `connectors/models/audio/speech.py`; passes
     `tests/contracts/test_speaker.py`.
     """
 
     @property
     def media_type(self) -> str:
-        """What `speak` gives: `audio/mpeg`, …; constant for its life."""
+        """MIME type of the recordings, such as `audio/mpeg`; constant for its life."""
         ...
 
     @property
     def max_chars(self) -> int:
-        """Longest text that is spoken, in characters; constant for its life."""
+        """Longest text of one recording, in characters; constant for its life."""
         ...
 
     async def speak(self, text: str, voice: str = "") -> bytes:
-        """Give a recording of one text.
+        """Return a recording of one text.
 
         Args:
-            text: what is said; not longer than `max_chars`.
-            voice: the provider's name of a voice; empty: that of the settings.
+            text: the text to speak; at most `max_chars` characters.
+            voice: the provider's name of a voice; empty uses the one in the settings.
 
         Raises:
             ModelBusyError: try again; `retry_after` is in seconds, or None.
@@ -184,23 +196,23 @@ class Speaker(Protocol):
 
 
 class Embedder(Protocol):
-    """Gives texts places among others, by what they mean.
+    """Computes embedding vectors of texts.
 
-    Implemented by `connectors/models/hashing_embedder.py` (start there: no key, no
-    network) and `http_embedder.py`, which speaks OpenAI's format and Ollama's; all
-    pass `tests/contracts/test_embedder.py`.
+    Implemented by `connectors/models/embedders/local.py` (start there: no key, no
+    network) and `connectors/models/embedders/http.py`, which speaks OpenAI's format and
+    Ollama's; all pass `tests/contracts/test_embedder.py`.
     """
 
     @property
     def space(self) -> str:
-        """Name what its vectors can be compared with: maker, model, dimensions."""
+        """Vector space: maker, model, dimensions. Vectors of two cannot be compared."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> tuple[bytes, ...]:
-        """Give one vector for each text, in order, as `runtime.vectors.pack` makes it.
+        """Return one packed vector (`runtime.store.vectors.pack`) per text, in order.
 
         Args:
-            texts: at most 256; one that is too long is embedded by its beginning.
+            texts: at most 256; of a text that is too long only the beginning counts.
 
         Raises:
             ModelBusyError: try again; `retry_after` is in seconds, or None.
@@ -214,9 +226,10 @@ class Embedder(Protocol):
 
 
 class LogBook(Protocol):
-    """Where an agent's days are written down for people, one file each (F162).
+    """Daily logs of agents for people to read, one file a day.
 
-    Implemented by `connectors/log_book.py`; passes `tests/contracts/test_log_book.py`.
+    Implemented by `connectors/files/daily_log.py`; passes
+    `tests/contracts/test_log_book.py`.
     """
 
     async def append(self, agent: str, at: float, text: str) -> None:
@@ -225,109 +238,182 @@ class LogBook(Protocol):
         Args:
             agent: whose.
             at: Unix seconds.
-            text: one entry; line breaks become blanks.
+            text: one entry; line breaks become spaces.
 
         Raises:
-            ToolError: it cannot be written; the text says why.
+            ToolError: the entry cannot be written; the text says why.
         """
         ...
 
     async def prune(self, agent: str, before: float) -> int:
-        """Remove the agent's files of days that were over before a moment.
+        """Delete the agent's files of days that ended before `before`.
 
         Args:
             agent: whose.
             before: Unix seconds.
 
         Returns:
-            How many files; some may be left for the next time.
+            Number of deleted files; some may be left for the next call.
 
         Raises:
-            ToolError: they cannot be removed; the text says why.
+            ToolError: files cannot be deleted; the text says why.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Jot:
-    """What became of something that was to be written down, or looked up."""
+    """Result of writing to, or reading from, the notebook."""
 
     text: str = ""
-    """What stands there now, in the notebook's own words."""
+    """The present text in the notebook."""
 
     why: str = ""
-    """Why nothing came of it, for people; empty: it stands there."""
+    """Why it failed, for people; empty on success."""
 
 
 class Notebook(Protocol):
-    """The operator's files that agents may add to, or have read to them.
+    """The operator's files that agents may extend or read.
 
-    Implemented by `connectors/notebook.py`; passes `tests/contracts/test_notebook.py`.
-    Names and texts come from models: whatever they hold, nothing outside the settings'
-    own places is touched, and what cannot be done is told, never raised. The same
-    thing written twice stands there once, and is told the same both times.
+    Implemented by `connectors/files/notebook.py`; passes
+    `tests/contracts/test_notebook.py`. Names and texts come from models. Whatever they
+    hold, nothing outside the configured folders is touched, and a failure is a result,
+    never an exception. Writing the same text twice stores it once, with the same result
+    both times.
     """
 
     async def improve_skill(
         self, agent: str, skill: str, lesson: str, *, is_owner: bool
     ) -> Jot:
-        """Add a lesson to a skill that the agent has; it counts at once (F255).
+        """Add a lesson to one of the agent's skills; it is in effect at once.
 
         Args:
-            agent: who learnt it.
+            agent: name of the agent that learnt it.
             skill: its name.
             lesson: one sentence, without secrets.
-            is_owner: whether an owner's own words led to it.
+            is_owner: whether an owner's message led to it.
         """
         ...
 
     async def report_bug(self, agent: str, at: float, text: str) -> Jot:
-        """Add a report to the file of bugs (F256).
+        """Add a report to the bug file.
 
         Args:
-            agent: who reports it.
+            agent: name of the reporting agent.
             at: Unix seconds.
-            text: without secrets; line breaks become blanks, a long one is cut.
+            text: the report, without secrets; line breaks become spaces, and a long
+                report is cut.
         """
         ...
 
     async def find_project(self, name: str) -> Jot:
-        """Give a project's own name, if it can be read (F257)."""
+        """Return a project's exact name if the project can be read."""
         ...
 
     async def read_project(self, name: str) -> Jot:
-        """Give what the operator wrote of a project."""
+        """Return the operator's text about a project."""
         ...
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What an agent has beside its own tools, for a moment."""
+    """The tools that an agent gets beside its own, for one round."""
 
     tools: tuple[Tool, ...] = ()
     notes: tuple[str, ...] = ()
-    """What its model is told beside them: which of them are out of order, what it
-    should know to use them. Part of the prompt."""
+    """Notes for the prompt: which tools are unavailable, and how to use them."""
 
     standing: tuple[str, ...] = ()
-    """The same, as far as it is the same for every message."""
+    """The part of the notes that is the same for every message."""
 
 
 class ToolSource(Protocol):
-    """Where agents find tools that come and go: those of servers, and of skills.
+    """A source of tools that come and go: tool servers and skills.
 
     Implemented by `connectors/mcp/source.py` and `connectors/skills/source.py`; all
     pass `tests/contracts/test_tool_source.py`.
     """
 
     async def offer(self, context: ToolContext, words: str) -> Offer:
-        """Say what an agent has now; asked before each round of a turn.
+        """Return the agent's present tools; called before each round of a turn.
 
-        Waits a few seconds at most, and never fails: what cannot be had is a note.
-        The names of tools are unique over all sources.
+        Waits a few seconds at most and never fails; an unavailable tool becomes a note.
+        Tool names are unique over all sources.
 
         Args:
-            context: who asks, and on whose behalf.
-            words: what the agent was told in this turn.
+            context: the agent, and on whose behalf it works.
+            words: the messages of this turn.
+        """
+        ...
+
+
+class PictureWatch(Protocol):
+    """Watches for pictures that one turn creates in an agent's folder."""
+
+    async def take(self, most: int) -> tuple[SentFile, ...]:
+        """Copy new and changed pictures, at most `most`; never fails.
+
+        None if another turn of the agent ran meanwhile, since the pictures may belong
+        to it.
+        """
+        ...
+
+    async def clear(self) -> None:
+        """Delete the copied pictures from the folder unless they have changed since."""
+        ...
+
+    def end(self) -> None:
+        """Stop watching; always called."""
+        ...
+
+
+class Enclosures(Protocol):
+    """Copies the files that agents send at once, so that they cannot change.
+
+    Implemented by `connectors/tools/workspace/send_file.py`. Copies that are never sent
+    are swept after a while (`Blobs`), so nobody has to release them.
+    """
+
+    async def enclose(
+        self, agent: str, path: str, *, show_as: str = "", caption: str = ""
+    ) -> SentFile:
+        """Copy a file from an agent's own folder.
+
+        Args:
+            agent: name of the agent; paths cannot leave its folder.
+            path: path of the file, as the agent wrote it.
+            show_as: a kind of `SentFile`, used if its bytes allow it; empty: detect
+                from its bytes.
+            caption: the agent's caption.
+
+        Raises:
+            ToolError: the file cannot be sent; the text says why.
+        """
+        ...
+
+    async def watch(self, agent: str) -> PictureWatch:
+        """Watch an agent's folder for pictures that appear from now on."""
+        ...
+
+    async def enclose_image(self, image: Image, name: str) -> SentFile:
+        """Keep a picture that a tool returned; raises like `enclose`."""
+        ...
+
+
+class Blobs(Protocol):
+    """Storage of file bytes until the files have been sent.
+
+    Implemented by `connectors/files/blobs.py`.
+    """
+
+    async def sweep(self, needed: Collection[str], before: float) -> int:
+        """Delete files that nothing needs any more.
+
+        Args:
+            needed: digests of files that are still to be sent.
+            before: Unix seconds; files that were kept since then stay.
+
+        Returns:
+            Number of deleted files.
         """
         ...

@@ -1,7 +1,13 @@
-"""What the actors on a message's way say to each other.
+"""Messages between the actors on a message's way.
 
 In the order of the way: connector, router, session, limiter, agent, turn, and
 back through session and connector to the courier of the chat.
+
+Also the messages of compaction, which replaces old lines of a conversation by a
+summary.
+
+A session orders it from its agent, whose condenser does it. A turn whose prompt is too
+long asks its session for it.
 """
 
 from __future__ import annotations
@@ -11,88 +17,95 @@ from typing import Literal
 
 import msgspec
 
-from actors.carried import NOTHING, Carried
-from actors.deliveries import Delivery, Draft, Status, Trouble, Typing
-from actors.ingress import RefusedAttempt
-from actors.ledger import Spent
-from actors.messages import Address, Image, Inbound, Line, Usage
-from actors.rules.actions import Delegation
-from actors.rules.approvals import OpenApproval
-from actors.rules.briefing import NO_FILES, Mode, PersonaFiles
-from actors.rules.message_state import Past
-from runtime.ref import ActorRef
+from actors.approvals.rules import OpenApproval
+from actors.journal.plan import NOTHING, Carried
+from actors.messages.deliveries import Delivery, Draft, Status, Trouble, Typing
+from actors.messages.inbound import Address, Image, Inbound, TranscriptLine, Usage
+from actors.messages.state import AttemptHistory
+from actors.messages.usage import Run, Spent
+from actors.rules.markers.actions import Delegation
+from actors.rules.markers.descriptions import Mode
+from actors.rules.prompt.brief import NO_FILES, PersonaFiles
+from actors.rules.prompt.compaction import Trigger
+from actors.transport import RefusedAttempt
+from runtime.actor.ref import ActorRef
+from runtime.store.facts import FactChange
 
 
 class Receive(msgspec.Struct, frozen=True):
-    """To a connector, asked: store this; the answer is False if it was known."""
+    """Ask a connector: store this message. Answer: False if it was known already."""
 
     inbound: Inbound
 
 
-class Refuse(msgspec.Struct, frozen=True):
-    """To a connector: somebody was not let in; put that on record."""
+class RecordRefusal(msgspec.Struct, frozen=True):
+    """To a connector: record that a sender was refused."""
 
     attempt: RefusedAttempt
 
 
 class Route(msgspec.Struct, frozen=True):
-    """To the router: find who hears this; it is stored."""
+    """To the router: pass this stored message to the agents that hear it."""
 
     inbound: Inbound
     number: int = 0
-    """Its number in the inbox; 0 if whoever tells does not know."""
+    """Its number in the inbox; 0 if unknown."""
 
     arrived_at: float = 0.0
-    """Monotonic seconds when it came in; 0 if this process does not know."""
+    """Time of arrival in monotonic seconds; 0 if it arrived in an earlier process."""
 
 
 class Replied(msgspec.Struct, frozen=True):
-    """To the router: an agent answered somebody in a group; that is stored."""
+    """To the router: an agent's answer in a group has been stored."""
 
     inbound: Inbound
-    """What it answered."""
+    """The message that it answered."""
 
     agent: str
     at: float
     """Unix seconds."""
 
 
-class TakeUp(msgspec.Struct, frozen=True):
-    """To the router: look for stored messages that nobody answers."""
+class RouteUnanswered(msgspec.Struct, frozen=True):
+    """To the router: look for stored messages that no session is working on."""
 
 
 class Hear(msgspec.Struct, frozen=True):
-    """To a session: somebody said this."""
+    """To a session: a message for its conversation."""
 
     inbound: Inbound
-    past: Past = Past()
-    """What an earlier process, or incarnation, did about it."""
+    past: AttemptHistory = AttemptHistory()
+    """Attempts by an earlier process or incarnation."""
 
     arrived_at: float = 0.0
-    """Monotonic seconds when it came in; 0 if this process does not know."""
+    """Time of arrival in monotonic seconds; 0 if it arrived in an earlier process."""
 
 
-class StopCaused(msgspec.Struct, frozen=True):
-    """To the router, then to who is awake in a chat: stop what an agent handed on."""
+class StopDelegated(msgspec.Struct, frozen=True):
+    """To the router and the sessions awake in a chat: stop delegated tasks."""
 
     by: Inbound
-    """The `/stop`: where it was said, and by whom."""
+    """The `/stop` message."""
 
     agent: str
-    """Whom it was said to; what it gave others to do is stopped. Empty: all there."""
+    """The agent that it addresses, whose delegated tasks stop. Empty: all agents in the
+    chat.
+    """
 
     correlation_id: str = ""
-    """Only what goes back to this message; empty: to any of this person's."""
+    """Limits it to tasks caused by this message; empty: by any message of this
+    person.
+    """
 
     is_scoped: bool = False  # only what has the same interruption scope
     is_all: bool = False  # what anybody asked in this conversation: an owner says so
 
 
-class Acquire(msgspec.Struct, frozen=True):
-    """To the limiter: this session wants to run a turn."""
+class AcquirePermit(msgspec.Struct, frozen=True):
+    """To the limiter: a session requests a permit for a turn."""
 
     holder: str
-    """The session's name; it holds at most one permit."""
+    """Name of the session, which holds at most one permit."""
 
     turn_id: str
     session: ActorRef
@@ -100,203 +113,211 @@ class Acquire(msgspec.Struct, frozen=True):
     """1 to 10, lower is more urgent."""
 
     is_under_way: bool = False
-    """Whether the turn had begun, and goes on before those that have not."""
+    """Whether the turn has begun already; it continues before turns that have not."""
+
+    model: str = ""
+    """The model that the turn will ask; each has permits of its own."""
+
+    sender: tuple[str, str] = ("", "")
+    """Connector and person of the message; empty for work that nobody waits for."""
 
 
-class Granted(msgspec.Struct, frozen=True):
-    """To a session: the turn may run."""
+class PermitGranted(msgspec.Struct, frozen=True):
+    """To a session: its turn may run."""
 
     turn_id: str
 
 
-class Release(msgspec.Struct, frozen=True):
-    """To the limiter: this session runs no turn, and waits for none."""
+class ReleasePermit(msgspec.Struct, frozen=True):
+    """To the limiter: the session neither runs nor awaits a turn."""
 
     holder: str
 
 
 class StartTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """To an agent: answer this."""
+    """To an agent: run a turn for this message."""
 
     turn_id: str
     generation: int
     session: ActorRef
     inbound: Inbound
-    history: tuple[Line, ...]
+    history: tuple[TranscriptLine, ...]
     """Earlier lines of the conversation, oldest first."""
 
     earlier: int = 0
-    """How many lines it had before these."""
+    """Number of lines before these."""
 
     summaries: tuple[str, ...] = ()
-    """What earlier parts of it were about, oldest first (F132)."""
+    """Summaries of earlier parts of the conversation, oldest first."""
 
     steps: str = ""
-    """The journal stream of this message's rounds and tool calls."""
+    """Journal stream of this message's rounds and tool calls."""
 
     attempt: int = 1
-    """Which start of this message's turn it is."""
+    """Number of the attempt."""
 
     reported: int = 0
-    """The last start whose rounds stand in the ledger already."""
+    """The last attempt whose rounds are in the ledger already."""
 
     may_have_steps: bool = False
-    """Whether an earlier attempt may have recorded some."""
+    """Whether an earlier attempt may have recorded steps."""
 
     conversation: str = ""
     """The session's key."""
 
     answered: tuple[str, ...] = ()
-    """Ids of the messages that the conversation has answered lately."""
+    """Ids of recently answered messages of the conversation."""
 
     is_steered: bool = False  # it asks, before each further round, what came meanwhile
     injected: tuple[Inbound, ...] = ()  # put into an earlier attempt, and into this
     resume: str = ""
-    """What the last answer gave as its `resume`."""
+    """The `resume` value of the last answer."""
 
     images: tuple[Image, ...] = ()
-    """What the question shows; found by the turn itself in its attachments."""
+    """Pictures of the question; the turn itself finds them in the attachments."""
 
     mode: Mode = "conversation"
 
 
 class RunTurn(msgspec.Struct, frozen=True):
-    """To a turn: this is your question."""
+    """To a turn: start with this question."""
 
     start: StartTurn
     files: PersonaFiles = NO_FILES
-    """The persona's texts as they are now."""
+    """The persona's present files."""
 
 
 class ReplaceFiles(msgspec.Struct, frozen=True):
-    """To an agent: the texts of its persona have changed; for the next turn."""
+    """To an agent: use these persona files from the next turn on."""
 
     files: PersonaFiles
 
 
 class CancelTurn(msgspec.Struct, frozen=True):
-    """To an agent: nobody waits for this turn any more."""
+    """To an agent: cancel this turn."""
 
     turn_id: str
 
 
-class TurnSpoke(msgspec.Struct, frozen=True):
-    """To a session: the model said some more; markers and all."""
+class TurnStreamed(msgspec.Struct, frozen=True):
+    """To a session: the model streamed more text, including markers."""
 
     turn_id: str
     text: str
     starts_over: bool = False
-    """Whether all that was said before is void: this takes its place."""
+    """Whether this replaces all text before it."""
 
 
 class TurnSpent(msgspec.Struct, frozen=True):
-    """To a session: what the turn has taken so far, should it end without a word."""
+    """To a session: usage of the turn so far, in case that it ends without a result."""
 
     turn_id: str
     spent: tuple[Spent, ...]
-    """Of all calls, the one that has just begun reckoned without its answer."""
+    """Usage of all calls; the running one is estimated without its answer."""
 
 
-class TurnNoted(msgspec.Struct, frozen=True):
-    """To a session: tell people this in the course of the turn, once."""
+class TurnReported(msgspec.Struct, frozen=True):
+    """To a session: send people this progress message, once."""
 
     turn_id: str
     key: str
-    """Says which note of the message it is: the same again, when the turn is begun
-    again; told once."""
+    """Identifies the progress message, also over repeated attempts, so that it is sent
+    once.
+    """
 
     text: str
     status: Status = "note"
-    """What it is about; people may be spared it."""
+    """Kind of the progress message; settings may disable it."""
 
 
-class AskLeave(msgspec.Struct, frozen=True, kw_only=True):
-    """To a session, asked by a turn: may this call be made? See `Leave`."""
+class RequestApproval(msgspec.Struct, frozen=True, kw_only=True):
+    """Ask a session, by a turn: may this tool call run? Answer: `ApprovalResult`."""
 
     turn_id: str
     call_id: str
     key: str
-    """Says which call of the message it is; the same when it is asked again."""
+    """Identifies the call in the message; the same when it is asked again."""
 
     tool: str
     effect: Literal["read", "write", "run"]
     summary: str
-    """What the call is to do, in one line for people."""
+    """One line for people about what the call does."""
 
 
-class Leave(msgspec.Struct, frozen=True):
-    """Whether a call may be made."""
+class ApprovalResult(msgspec.Struct, frozen=True):
+    """Decision whether a tool call may run."""
 
     outcome: Literal["approved", "denied", "timeout", "unasked"]
-    """`unasked`: there is nobody who could be asked."""
+    """`unasked`: nobody can be asked."""
 
     by: str = ""
-    """Who decided, as `connector/sender_id`; empty if nobody did."""
+    """Account that decided, as `connector/sender_id`; empty if nobody did."""
 
     why: str = ""
-    """For the model, if it may not."""
+    """Reason of a refusal, for the model."""
 
 
-class TurnRests(msgspec.Struct, frozen=True):
-    """To a session: the turn does nothing but wait for people's leave."""
+class TurnPaused(msgspec.Struct, frozen=True):
+    """To a session: the turn only waits for approvals."""
 
     turn_id: str
 
 
-class TurnGoesOn(msgspec.Struct, frozen=True):
-    """To a session, asked by a turn that rested; answered when it holds a permit.
+class ResumeTurn(msgspec.Struct, frozen=True):
+    """Ask a session, by a turn after a wait; answered when it holds a permit again.
 
-    The answer is False if nobody waits for the turn any more.
+    The answer is False if the turn has been cancelled.
     """
 
     turn_id: str
 
 
-class Decide(msgspec.Struct, frozen=True):
-    """To the session whose turn waits: somebody decided about a call."""
+class ApprovalDecided(msgspec.Struct, frozen=True):
+    """To the session of a waiting turn: a person decided about a tool call."""
 
     approval: OpenApproval
-    """As they saw it: another call may have its id by now."""
+    """The request as the person saw it, since its id may have been reused."""
 
     is_approved: bool
     by: str
     is_lasting: bool = False
-    """Whether the same tool may run again without being asked for."""
+    """Whether the same tool may run again without approval."""
 
 
 class Finished(msgspec.Struct, frozen=True):
     """The turn has an answer."""
 
     text: str
-    """All the model said, markers and all."""
+    """The model's whole text, including markers."""
 
     delegations: tuple[Delegation, ...] = ()
-    """What it handed on by tool; what it handed on by tag is in the text."""
+    """Delegations by tool; delegations by tag are in the text."""
 
     usage: Usage = Usage()
     rounds: int = 1
-    """How often the model answered."""
+    """Number of model answers."""
 
     spent: tuple[Spent, ...] = ()
 
     resume: str = ""
-    """By which the model may go on with the conversation, if it keeps it itself."""
+    """Token to continue with, for models that keep the conversation themselves."""
 
     used: tuple[str, ...] = ()
-    """Names of the tools that were called, in order, each once."""
+    """Names of the called tools, in order, each once."""
 
     heard: str | None = None
-    """The question as the history keeps it, where that is not its own words: with
-    what its attachments said."""
+    """The question for the history, if it differs from its text: with the text of its
+    attachments.
+    """
 
     consulted: int = 0
-    """How many questions it asked other agents meanwhile."""
+    """Number of questions to other agents."""
 
     kept_apart: tuple[str, ...] = ()
-    """Agents that it may not reach now: they have spoken to each other enough."""
+    """Agents that it may not reach now, because of the loop guard."""
 
     carried: Carried = NOTHING
-    """What comes of the marks in the text, and is stored with the answer."""
+    """Effects of the inline directives, stored with the answer."""
     joined: tuple[str, ...] = ()  # ids of messages that were put into it, and read
 
 
@@ -304,96 +325,195 @@ class Failed(msgspec.Struct, frozen=True):
     """The turn has none."""
 
     text: str
-    """For the person who asked."""
+    """Text for the person who asked."""
 
     reason: str
-    """One bounded word for metrics."""
+    """Reason from a fixed set, for metrics."""
 
     trouble: Trouble = "broken"
     may_retry: bool = False
-    """Whether another turn could end better."""
+    """Whether another attempt could succeed."""
 
     usage: Usage = Usage()
     rounds: int = 0
     spent: tuple[Spent, ...] = ()
     not_before: float = 0.0
-    """Unix seconds before which another turn could not end better."""
+    """Earliest time at which another attempt could succeed, in Unix seconds."""
 
     asked: str = ""  # the provider's name of the model that was asked last, if any was
     joined: tuple[str, ...] = ()  # as in `Finished`
 
 
 class TurnEnded(msgspec.Struct, frozen=True):
-    """To a session, and to its agent: the turn is over."""
+    """To a session and its agent: the turn has ended."""
 
     turn_id: str
     outcome: Finished | Failed
 
 
 class Deliver(msgspec.Struct, frozen=True):
-    """To a connector, then to the courier of the chat: say this; it is stored."""
+    """To a connector, then to the courier of the chat: send this stored message."""
 
     delivery: Delivery
     attempts: int = 0  # how often the platform was asked before
     was_sending: bool = False  # the last of these attempts may have succeeded
     is_by_hand: bool = False  # a person wants it said once more
     is_again: bool = False
-    """Whether it comes out of the outbox, in a round of all that are left there."""
+    """Whether it was read back from the outbox."""
     handed_at: float = inf  # monotonic seconds; set by the connector
 
 
 class ShowDraft(msgspec.Struct, frozen=True):
-    """To a connector, then to the courier of the chat: somebody is writing this."""
+    """To a connector, then to the courier of the chat: show this draft."""
 
     draft: Draft
 
 
 class ShowTyping(msgspec.Struct, frozen=True):
-    """To a connector, then to the courier of the chat: somebody begins to write."""
+    """To a connector, then to the courier of the chat: show a typing indicator."""
 
     typing: Typing
 
 
 Stage = Literal["received", "answered", "failed", "silent"]
-"""How it stands with a message; `silent`: the agent chose to say nothing."""
+"""Stage of a message; `silent`: the agent chose not to answer."""
 
 
-class Acknowledge(msgspec.Struct, frozen=True, kw_only=True):
-    """To the acknowledgement of a message: have people see how it stands with it."""
+class ShowReaction(msgspec.Struct, frozen=True, kw_only=True):
+    """To the reactions of a message: show its stage."""
 
     correlation_id: str
     address: Address
     message: str
-    """The platform's id of it."""
+    """The platform's id of the message."""
 
     agent: str
-    """Whose account shows it."""
+    """The agent whose account reacts."""
 
     stage: Stage
 
 
-class Settled(msgspec.Struct, frozen=True):
-    """To a connector, then to the courier: nothing will be said about a message."""
+class MessageSettled(msgspec.Struct, frozen=True):
+    """To a connector and the courier: no further answer to a message will come."""
 
     inbound: Inbound
     reason: str
 
 
 class Delivered(msgspec.Struct, frozen=True):
-    """To a connector: the courier is done with this delivery."""
+    """To a connector: the courier has finished this delivery."""
 
     delivery_id: str
 
 
 class Undelivered(msgspec.Struct, frozen=True):
-    """To a connector: this was not said yet; hand it over again later."""
+    """To a connector: this delivery was not sent; hand it over again later."""
 
     delivery_id: str
 
 
-class CloseDoor(msgspec.Struct, frozen=True):
-    """To connectors and the scheduler: take, and begin, nothing more; it is to end."""
+class StopAccepting(msgspec.Struct, frozen=True):
+    """To connectors and the scheduler: accept and start nothing more."""
 
 
 class DrainOutbox(msgspec.Struct, frozen=True):
-    """To a connector: look for stored deliveries that nobody is delivering."""
+    """To a connector: look for stored deliveries that no courier has."""
+
+
+Outcome = Literal["summarised", "truncated", "kept", "ok", "failed"]
+"""Outcome of a compaction: lines were replaced by a summary (`summarised`), cut
+(`truncated`) or left (`kept`). Outcome of a flush or reset: `ok`. Any of them may have
+`failed`.
+"""
+
+
+class Condense(msgspec.Struct, frozen=True, kw_only=True):
+    """To an agent, then a condenser: summarise lines, or extract what to remember."""
+
+    id: str
+    """Id of the event that will record it."""
+
+    session: ActorRef
+    conversation: str
+    """The session's key."""
+
+    sender_id: str
+    """The person whose budget it counts against."""
+
+    correlation_id: str
+    is_group: bool = False
+    """Whether the conversation is a group chat."""
+
+    lines: tuple[TranscriptLine, ...]
+    newer: int = 0
+    """Number of lines after these."""
+
+    version: int = 0
+    """Number of the journal's last event when these lines were read."""
+
+    wants_facts: bool
+    wants_summary: bool
+    within: float
+    """Time limit in seconds."""
+
+    has_permit: bool
+    """Whether it runs under the permit of a waiting turn."""
+
+
+class CancelCondense(msgspec.Struct, frozen=True):
+    """To an agent: cancel this compaction."""
+
+    id: str
+
+
+class Condensed(msgspec.Struct, frozen=True, kw_only=True):
+    """To a session and its agent: the result of a compaction."""
+
+    id: str
+    summary: str = ""
+    """The summary; empty if none was wanted or it failed."""
+
+    remembered: tuple[FactChange, ...] = ()
+    """Rows to store with the event."""
+
+    run: Run | None = None
+    """Usage and cost; None if no model was called."""
+
+    failure: str = ""
+    """Reason of a failure from a fixed set; empty on success."""
+
+
+class ShortenPrompt(msgspec.Struct, frozen=True):
+    """Ask a session, by a turn: the prompt is too long."""
+
+    turn_id: str
+    trigger: Trigger
+    must: bool
+    """Whether the model would certainly refuse the present prompt."""
+
+
+class PromptShortened(msgspec.Struct, frozen=True):
+    """Answer to `ShortenPrompt`: how the turn continues."""
+
+    outcome: Outcome
+    history: tuple[TranscriptLine, ...]
+    earlier: int
+    summaries: tuple[str, ...]
+
+
+class EndIfExpired(msgspec.Struct, frozen=True):
+    """To a session: end the conversation if it has expired."""
+
+
+class DropConversation(msgspec.Struct, frozen=True):
+    """To a session: forget the conversation as soon as no turn runs.
+
+    Like `/forget`, but without an answer, because the messages were deleted on their
+    platform.
+    """
+
+
+class TurnProgressed(msgspec.Struct, frozen=True):
+    """To a session: the turn has made progress that no other message reports."""
+
+    turn_id: str

@@ -1,10 +1,9 @@
-"""What every actor of the domain is given: storage, time, ids, counts, settings.
+"""Services that every actor of the domain shares: store, clock, metrics, settings.
 
-Handles never change. What the settings come to is one value (`Furnishing`) that stands
-in one place (`InForce`): an actor keeps the place, and reads the value when it needs
-it. Whoever takes changed settings over puts another value there, whole, between two
-messages; so nobody sees half of a change, and what runs already (a turn, a question
-that waits for leave) goes by the settings of now.
+Handles never change. Everything that follows from the settings is one immutable value,
+held in one place. An actor keeps the place and reads the value whenever it needs it. A
+reload replaces the whole value between two messages, so no actor sees half of a change.
+Running turns and pending approvals use the new settings at once.
 """
 
 from __future__ import annotations
@@ -13,50 +12,48 @@ from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Generic, Never, Protocol, TypeVar
 
-from actors.account import Account
-from actors.acquaintance import Acquaintances
-from actors.approval_board import ApprovalBoard
-from actors.busy_config import BufferingConfig, BusyPolicyConfig, WatchdogConfig
-from actors.collaboration_config import CollaborationConfig
-from actors.config import ApprovalConfig, AuditConfig, ToolCallConfig
-from actors.guests import GuestList
-from actors.hooking import HookBook
-from actors.notices import Announcer
-from actors.people_config import CommandsConfig, PeopleConfig
-from actors.presence_config import PresenceConfig
-from actors.redaction import Keep
-from actors.rules.agent_access import EVERYBODY, AgentAccess
-from actors.rules.approvals import Terms
-from actors.rules.approvals import person as account_of
-from actors.rules.voice import Voices
-from actors.schedule_config import SchedulerConfig
-from actors.session_config import CompactionConfig
-from actors.sure_clock import SureClock
+from actors.approvals.board import ApprovalBoard
+from actors.approvals.rules import ApprovalTerms
+from actors.config.collaboration import CollaborationConfig
+from actors.config.limits import ApprovalConfig, AuditConfig, ToolCallConfig
+from actors.config.people import CommandsConfig, PeopleConfig
+from actors.config.presence import PresenceConfig
+from actors.config.schedule import SchedulerConfig
+from actors.config.sessions import (
+    BufferingConfig,
+    BusyPolicyConfig,
+    CompactionConfig,
+    WatchdogConfig,
+)
+from actors.hooks.book import HookBook
+from actors.journal.clock import SureClock
+from actors.journal.notices import Announcer
+from actors.messages.keys import account_of
+from actors.people.guests import GuestList
+from actors.people.lookup import Acquaintances
+from actors.rules.groups.access import EVERYBODY, AgentAccess
+from actors.rules.text.audit_redaction import AuditRedaction
+from actors.rules.text.translations import Voices
+from actors.transport import Account
 from runtime.ids import SYSTEM_RANDOM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from actors.config import LimitsConfig, PermissionConfig
-    from actors.file_ports import Enclosures
-    from actors.memory_kit import MemoryKit
-    from actors.messages import Inbound
+    from actors.config.limits import LimitsConfig, PermissionConfig
+    from actors.config.sessions import SessionConfig
+    from actors.memory.kit import MemoryKit
+    from actors.messages.inbound import Inbound
     from actors.metrics import LineMetrics
-    from actors.ports import (
-        MediaReader,
-        Notebook,
-        Noted,
-        ReadChecklist,
-    )
-    from actors.rules.identity import Person
-    from actors.rules.schedule import Appointment
-    from actors.rules.voice import Translate
-    from actors.session_config import SessionConfig
-    from runtime.actor import Actor
+    from actors.people.identity import Person
+    from actors.ports import Enclosures, MediaReader, Notebook, Noted, ReadChecklist
+    from actors.rules.text.translations import Translate
+    from actors.schedule.appointments import Appointment
+    from runtime.actor.actor import Actor
     from runtime.clock import Clock
-    from runtime.fact_rows import FactChange
     from runtime.ids import IdSource, RandomBytes
-    from runtime.store import Store
+    from runtime.store.facts import FactChange
+    from runtime.store.port import Store
 
 UNKNOWN_ACCOUNT = Account()
 
@@ -64,7 +61,7 @@ T = TypeVar("T")
 
 
 class Rememberer(Protocol):
-    """Keeps what is found worth remembering of a conversation."""
+    """Stores what is worth remembering of a conversation."""
 
     async def __call__(
         self, services: Services, asker: Actor, noted: Noted
@@ -72,24 +69,24 @@ class Rememberer(Protocol):
         """Take something up.
 
         Args:
-            services: what is shared.
-            asker: on whose behalf other actors are asked.
-            noted: what is to be kept.
+            services: the shared services.
+            asker: the actor on whose behalf others are asked.
+            noted: what to remember.
 
         Returns:
-            Changes that whoever asks stores together with what it is about; until then
-            nothing is remembered.
+            Changes for the caller to store in the transaction of their source; nothing
+            is remembered before that.
 
         Raises:
-            runtime.errors.KernelError: whoever keeps it cannot be asked now.
-            actors.errors.ChatError: it cannot be kept.
+            runtime.errors.KernelError: the memory actor cannot be asked now.
+            actors.errors.ChatError: it cannot be stored.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Furnishing:
-    """What the settings come to for the domain; never changed, only replaced."""
+    """The domain's view of the settings; immutable, replaced as a whole by a reload."""
 
     limits: LimitsConfig
     sessions: SessionConfig
@@ -98,21 +95,22 @@ class Furnishing:
     busy_policies: tuple[BusyPolicyConfig, ...] = ()
     watchdog: WatchdogConfig = field(default_factory=WatchdogConfig)
     zone: tzinfo = UTC
-    """Whose hours count for `sessions.reset_hour`."""
+    """Time zone of `sessions.reset_hour`."""
 
     audit: AuditConfig = field(default_factory=AuditConfig)
     accounts: Mapping[str, Account] = field(default_factory=dict[str, Account])
-    """By the name of the connector."""
+    """Connector accounts by connector name."""
 
     owners: frozenset[str] = frozenset()
-    """Who runs this company, each as `connector/sender_id`."""
+    """Accounts of the owners, each as `connector/sender_id`."""
 
     approvers: frozenset[str] = frozenset()
-    """Who may approve any tool call, each as `connector/sender_id`: the owners, and
-    whoever sits at this machine's terminal."""
+    """Accounts that may approve any tool call, each as `connector/sender_id`: the
+    owners and the user of this machine's terminal.
+    """
 
     agent_access: AgentAccess = EVERYBODY
-    """Who may use which agent."""
+    """Which people may use which agent."""
 
     tool_calls: ToolCallConfig = field(default_factory=ToolCallConfig)
     collaboration: CollaborationConfig = field(default_factory=CollaborationConfig)
@@ -123,43 +121,43 @@ class Furnishing:
     standing: Mapping[str, Appointment] = field(
         default_factory=dict[str, "Appointment"]
     )
-    """Appointments that the settings want kept, by id; without times."""
+    """Appointments configured in the settings, by id, without due times."""
 
     announcer: Announcer = field(default_factory=Announcer)
-    """Writes down what other programs are told of."""
+    """Records events for outgoing webhooks."""
 
     enclosures: Enclosures | None = None
-    """Takes the files that agents send; None: they can send none."""
+    """Takes the files that agents send; None: agents cannot send files."""
 
     media: MediaReader | None = None
-    """Reads attachments; None: there is nobody to read them."""
+    """Reads attachments; None: attachments are not read."""
 
     memory: MemoryKit | None = None
-    """What agents remember with; None: they remember nothing but the conversation."""
+    """The memory of agents; None: they remember only the conversation."""
 
     remember: Rememberer | None = None
-    """Keeps what is found worth remembering; None: there is no memory."""
+    """Stores what is worth remembering; None without memory."""
 
     notebook: Notebook | None = None
-    """Lessons, bugs and projects in files; None: there are none."""
+    """Files with lessons, bugs and projects; None without them."""
 
     people: PeopleConfig = field(default_factory=PeopleConfig)
     commands: CommandsConfig = field(default_factory=CommandsConfig)
     agent_models: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By agent of the settings, its model: for turns that began with one that is gone
-    by now."""
+    """Model by configured agent, for turns whose model has been removed meanwhile."""
 
     voices: Voices = field(default_factory=Voices)
-    """What the runtime says, in all languages."""
+    """The runtime's texts in all languages."""
 
 
 class InForce:
-    """The one place where the furnishing of now stands.
+    """Holder of the present settings value.
 
-    Read by all, on the kernel thread; written by `connectors/taking_over.py` alone.
+    All actors read it on the kernel thread; only `connectors/app/reload/apply.py`
+    writes it.
 
     Args:
-        current: as it is at the start.
+        current: the value at the start.
     """
 
     __slots__ = ("current",)
@@ -169,10 +167,10 @@ class InForce:
 
 
 class Now(Generic[T]):
-    """An attribute of `Services` that is looked up in what is in force, each time.
+    """Attribute of `Services` that reads the present settings on every access.
 
     Args:
-        read: takes it from there.
+        read: gets the attribute's value from them.
     """
 
     __slots__ = ("_read",)
@@ -181,11 +179,11 @@ class Now(Generic[T]):
         self._read = read
 
     def __get__(self, services: Services, _class: type[Services]) -> T:
-        """Give it as it is now."""
+        """Return the present value."""
         return self._read(services.in_force.current)
 
     def __set__(self, services: Services, _value: Never) -> None:
-        """Refuse: what is in force is replaced as a whole.
+        """Refuse: the settings are replaced only as a whole.
 
         Raises:
             AttributeError: always.
@@ -194,16 +192,16 @@ class Now(Generic[T]):
 
 
 def utc_only(name: str) -> tzinfo | None:
-    """Find the one time zone that needs no tables."""
+    """Return UTC, the one time zone that needs no tables; None for other names."""
     return UTC if name == "UTC" else None
 
 
 @dataclass(frozen=True)
 class Services:
-    """Handles that actors share; each is itself safe to share on the kernel thread.
+    """Handles shared by actors; each is safe to share on the kernel thread.
 
-    What comes of the settings changes while actors run, so whoever keeps this looks it
-    up when it is needed, and keeps no copy longer than one piece of work.
+    Settings may change while actors run. Read them when they are needed and keep no
+    copy longer than one piece of work.
     """
 
     store: Store
@@ -211,38 +209,40 @@ class Services:
     ids: IdSource
     metrics: LineMetrics
     in_force: InForce
-    """What comes of the settings, where it stands."""
+    """Holder of the present settings value."""
 
     guests: GuestList = field(default_factory=GuestList)
-    """Whom owners have let in."""
+    """People whom owners have let in."""
 
     board: ApprovalBoard = field(default_factory=ApprovalBoard)
-    """The calls that wait for somebody's leave, in all conversations."""
+    """Tool calls that wait for approval, in all conversations."""
 
     receipt_key: bytes = b""
-    """What receipts of tool calls are signed with; empty: none is made."""
+    """Key that signs receipts of tool calls; empty: no receipts are made."""
 
     redact: Callable[[str], str] = str
-    """Takes the values of secrets out of a text that is to be kept."""
+    """Removes the values of secrets from a text before it is stored."""
 
     hooks: HookBook = field(default_factory=HookBook)
-    """The operator's own code beside the way of a message."""
+    """The operator's hooks."""
 
     find_zone: Callable[[str], tzinfo | None] = utc_only
-    """Gives a time zone by its name; None: there is none."""
+    """Returns a time zone by name; None if it is unknown."""
 
     read_checklist: ReadChecklist | None = None
-    """Reads what a heartbeat looks after; None: nobody does."""
+    """Reads the checklists of heartbeats; None: not available."""
 
     acquaintances: Acquaintances = field(default_factory=Acquaintances)
-    """Who wrote last, and what is known of them."""
+    """The people who wrote last, and what is known of them."""
 
     random_bytes: RandomBytes = SYSTEM_RANDOM
     started_at: float = 0.0
-    """When this process began, on the monotonic clock."""
+    """Start of this process on the monotonic clock."""
 
     sure_clock: SureClock = field(init=False)
-    """For those who forget what is old: never far ahead of the time that has come."""
+    """Clock for deleting old data; a jump of the wall clock does not make it run
+    ahead.
+    """
 
     def __post_init__(self) -> None:
         """Make what goes with the clock."""
@@ -279,29 +279,42 @@ class Services:
     voices = Now(lambda now: now.voices)
 
     @property
-    def terms(self) -> Terms:
-        """Say whose word decides about a tool call."""
+    def terms(self) -> ApprovalTerms:
+        """Return the approval rules for a tool call."""
         asked = self.approvals
-        return Terms(self.approvers, asked.asker_may_approve, asked.plain_words_after)
+        return ApprovalTerms(
+            self.approvers, asked.asker_may_approve, asked.plain_words_after
+        )
 
     @property
-    def keep(self) -> Keep:
-        """Say what the audit keeps."""
-        return Keep(self.redact, self.audit.texts)
+    def keep(self) -> AuditRedaction:
+        """Return what the audit log keeps."""
+        return AuditRedaction(self.redact, self.audit.texts)
 
     def speak(self, person: Person | None) -> Translate:
-        """Choose what the runtime says to somebody, by their language."""
+        """Return the runtime's texts in a person's language."""
         return self.voices.speak(person.language if person is not None else "")
 
     def say(self, inbound: Inbound) -> Translate:
-        """Choose what the runtime says to whoever a message goes back to."""
+        """Return the runtime's texts in the language of a message's person."""
         return self.speak(self.acquaintances.find(account_of(inbound)))
 
     def retell(self, inbound: Inbound) -> Translate:
-        """Choose how sentences are told anew to whoever a message goes back to."""
+        """Return the function that translates sentences for a message's person."""
         person = self.acquaintances.find(account_of(inbound))
         return self.voices.retell(person.language if person is not None else "")
 
     def account(self, connector: str) -> Account:
-        """Tell what is known of a connector; one that is gone has no abilities."""
+        """Return a connector's account; a removed one has no abilities."""
         return self.accounts.get(connector, UNKNOWN_ACCOUNT)
+
+    def shows_drafts(self, connector: str) -> bool:
+        """Return whether people see answers of a connector grow."""
+        can = self.account(connector).abilities
+        is_wanted = self.presence.shows_drafts(connector, is_sparing=can.is_sparing)
+        return is_wanted and can.shows_drafts
+
+    def shows_reactions(self, connector: str) -> bool:
+        """Return whether agents react to the messages of a connector."""
+        can = self.account(connector).abilities
+        return self.presence.shows_reactions(connector, is_sparing=can.is_sparing)

@@ -1,36 +1,47 @@
-"""The port of chats: an account on a platform, and where it hands in what people wrote.
+"""The transport port: an account on a chat platform, and the ingress for its messages.
 
 Its contract suite is `tests/contracts/test_transport.py`; an implementation translates
 its library's errors into those of `actors/errors.py`.
+
+It also defines what the domain knows of a connector account: abilities and policies.
+
+What transports and `actors/inbound/connector.py` tell each other about what comes in.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import msgspec
+
+from actors.messages.deliveries import Abilities, Delivery
+from actors.messages.inbound import Inbound
+from actors.messages.state import RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from actors.deliveries import Abilities, Delivery, Draft, Edit, Reaction, Typing
-    from actors.ingress import Earlier, RefusedAttempt
-    from actors.messages import Inbound
+    from actors.messages.deliveries import Draft, Edit, Reaction, Typing
+    from actors.outbound.retry import OnUnknown
+    from actors.people.access import AccessPolicy
 
 
 class Ingress(Protocol):
-    """Where a transport hands in what people wrote; `actors/connector.py` has it."""
+    """Accepts people's messages from a transport; see `actors/inbound/connector.py`."""
 
     async def is_admitted(self, inbound: Inbound) -> bool:
-        """Tell whether whoever wrote a message may write there; nothing is kept.
+        """Return whether the sender of a message may write there. Stores nothing.
 
-        For who has more to fetch before `accept`, as files: nothing is fetched for a
-        stranger. Whoever is not admitted is handed in all the same, as they are;
-        refusing them, and letting them knock, is `accept`'s. Nothing is counted.
+        For transports that fetch files before `accept`, so that nothing is fetched for
+        strangers. Messages of strangers are passed to `accept` all the same: it refuses
+        them or starts their pairing. Counts nothing.
 
         Args:
-            inbound: the message, as far as it is known; its words do not count.
+            inbound: the message as far as it is known; its text does not matter.
 
         Raises:
-            OverloadedError: not known now; try again.
+            OverloadedError: cannot be decided now; try again.
             StoppingError: the runtime is about to end.
         """
         ...
@@ -39,14 +50,14 @@ class Ingress(Protocol):
         """Store a message; acknowledge it to the platform only after this returns.
 
         Returns:
-            False if nothing new was stored: this (connector, platform_id) was
-            accepted before, or whoever wrote it is not let in. The platform may be
-            acknowledged all the same.
+            False if nothing new was stored, because this (connector, platform_id) was
+            accepted before or the sender was refused. The platform may be acknowledged
+            in both cases.
 
         Raises:
-            OverloadedError: not confirmed; tell the sender to try again. Handed in
-                again under the same `platform_id` it counts once.
-            StoppingError: nothing was stored; the runtime is about to end.
+            OverloadedError: not stored for certain; tell the sender to try again. A
+                repeat under the same `platform_id` counts once.
+            StoppingError: nothing was stored; the runtime is stopping.
             MessageRefusedError: nothing was stored, and trying again cannot help. Of
                 these, SenderRefusedError only where `abilities.counts_answers`.
             runtime.errors.StoreUnavailableError: nothing was stored.
@@ -54,39 +65,39 @@ class Ingress(Protocol):
         ...
 
     async def earlier(self, connector: str, platform_id: str) -> Earlier | None:
-        """Tell what became of a message that `accept` knew before.
+        """Return what became of a message that was accepted before.
 
         Returns:
-            None if it is not known (any more).
+            None if the message is unknown or forgotten.
 
         Raises:
-            runtime.errors.StoreError: it cannot be read now.
+            runtime.errors.StoreError: the store cannot be read now.
         """
         ...
 
     def refuse(self, attempt: RefusedAttempt) -> None:
-        """Have it recorded that somebody was not let in; never waits, never fails."""
+        """Record that somebody was refused; never waits, never fails."""
         ...
 
 
 class Presence(Protocol):
-    """What some platforms can show beside messages (F227 to F229).
+    """Edits and reactions, on platforms that have them.
 
     Passes `tests/contracts/test_presence.py`.
     """
 
     async def edit(self, edit: Edit) -> None:
-        """Let a message read otherwise; called for one chat in order, one at a time.
+        """Edit a message; called in order and one at a time for each chat.
 
         Raises:
             DeliveryBusyError: try again later.
-            DeliveryRefusedError: never try again (it is gone, or too old).
-            DeliveryUnknownError: asked, and nobody knows whether it was done.
+            DeliveryRefusedError: never try again: the message is gone or too old.
+            DeliveryUnknownError: the outcome is unknown.
         """
         ...
 
     async def react(self, reaction: Reaction) -> None:
-        """Put a sign at a message; one that is there already is no error.
+        """Add a reaction to a message; a reaction that exists already is no error.
 
         Raises:
             DeliveryBusyError: try again later.
@@ -96,10 +107,10 @@ class Presence(Protocol):
 
 
 class Listening(Protocol):
-    """Whatever hands in messages; each is supervised by itself."""
+    """A listener that receives messages; each one is supervised by itself."""
 
     async def listen(self, ingress: Ingress) -> None:
-        """Hand in messages until cancelled or until the platform ends for good.
+        """Receive messages until cancelled or until the platform ends for good.
 
         Any exception restarts the listener under its supervisor.
         """
@@ -109,24 +120,24 @@ class Listening(Protocol):
 class Transport(Listening, Protocol):
     """One account on a chat platform, terminal or HTTP listener.
 
-    Implemented by `connectors/chat/terminal.py`, `connectors/chat/playing.py`,
-    `connectors/web/openai_api.py`, `connectors/web/eliza/` and each
-    `connectors/chat/<platform>/transport.py`; all pass
+    Implemented by `connectors/chat/terminal/terminal.py`,
+    `connectors/chat/terminal/playback.py`, `connectors/web/openai/transport.py`,
+    `connectors/web/eliza/` and each `connectors/chat/<platform>/transport.py`; all pass
     `tests/contracts/test_transport.py`.
     """
 
     @property
     def abilities(self) -> Abilities:
-        """What it can do about deliveries; constant for its life."""
+        """What it supports; constant for its life."""
         ...
 
     @property
     def presence(self) -> Presence | None:
-        """How it edits and reacts; None: it cannot. Constant for its life."""
+        """Edits and reactions; None if it has none. Constant for its life."""
         ...
 
     async def deliver(self, delivery: Delivery) -> str:
-        """Say one message in its chat; called for one chat in order, one at a time.
+        """Send one message; called in order and one at a time for each chat.
 
         Returns:
             The platform's id of the message: the receipt.
@@ -134,15 +145,15 @@ class Transport(Listening, Protocol):
         Raises:
             DeliveryBusyError: try again later.
             DeliveryRefusedError: never try again.
-            DeliveryUnknownError: asked, and nobody knows whether it was said.
+            DeliveryUnknownError: the outcome is unknown.
         """
         ...
 
     async def look_up(self, delivery: Delivery) -> str | None:
-        """Find out whether a delivery was said; asked only of who `can_look_up`.
+        """Find out whether a delivery has arrived; called only if `can_look_up`.
 
         Returns:
-            Its receipt, or None if it was not said.
+            The receipt, or None if the delivery has not arrived.
 
         Raises:
             DeliveryBusyError: try again later.
@@ -150,22 +161,22 @@ class Transport(Listening, Protocol):
         ...
 
     def show_draft(self, draft: Draft) -> None:
-        """Show a piece of an answer that is still being written; may do nothing.
+        """Show a piece of a streamed answer; may do nothing.
 
-        Never waits, and need not show each piece by itself: a transport that shows
-        drafts by editing a message keeps the newest and paces itself.
+        Never waits. A transport that edits a message to show drafts keeps the newest
+        text and paces itself.
         """
         ...
 
     def show_typing(self, typing: Typing) -> None:
-        """Show that an answer is being written; asked only of who `shows_typing`.
+        """Show a typing indicator; called only if `shows_typing`.
 
         Never waits.
         """
         ...
 
     async def settle(self, correlation_id: str, reason: str) -> None:
-        """Learn that nothing (more) will be said about a message, and why.
+        """Take notice that no (further) answer to a message will come, and why.
 
         Reasons: `replied`, `dropped:<why>`, `cancelled`, `dead`.
         """
@@ -174,21 +185,72 @@ class Transport(Listening, Protocol):
 
 @runtime_checkable
 class ManyAccounts(Protocol):
-    """A transport with several accounts, each of which listens by itself.
+    """A transport with several accounts, each with a listener of its own.
 
-    Why not several transports: a room that several of them are in is one chat, and a
-    message there is handed in once, whoever hears it first.
+    It is one transport, because a room that several accounts are in is one chat. The
+    first account that hears a message there passes it on, once.
     """
 
     @property
     def listeners(self) -> Mapping[str, Listening]:
-        """What listens, by name (the agent's); constant for its life.
+        """Listeners by the name of their agent; constant for its life.
 
-        Each runs under a supervisor of its own, instead of `Transport.listen`.
+        Each runs under a supervisor of its own. `Transport.listen` is not used.
         """
         ...
 
     @property
     def trouble(self) -> str:
-        """Why nobody is heard now; empty: one account at least hears its platform."""
+        """Why no account hears its platform now; empty if at least one does."""
         ...
+
+
+@dataclass(frozen=True)
+class Account:
+    """One account on a platform."""
+
+    abilities: Abilities = field(default_factory=Abilities)
+    """What its transport supports."""
+
+    retries: RetryPolicy = field(default_factory=RetryPolicy)
+    """Retries of turns for messages from this account."""
+
+    on_unknown: OnUnknown = "resend"
+    """What to do with a delivery that may have been sent before a crash."""
+
+    policy: AccessPolicy | None = None
+    """Who may write; None: the connector decides by itself."""
+
+    has_presence: bool = False
+    """Whether it supports edits and reactions."""
+
+
+class CheckSender(msgspec.Struct, frozen=True):
+    """Ask a connector: may the sender of this message write there? Stores nothing."""
+
+    inbound: Inbound
+
+
+class RefusedAttempt(msgspec.Struct, frozen=True):
+    """A sender who was refused."""
+
+    reason: str
+    """Reason from a fixed set: `bad_key`, `unknown_sender`, …"""
+
+    sender_id: str = ""
+    """The sender as reported by the platform: an account or an address."""
+
+    chat: str = ""
+
+
+class Earlier(msgspec.Struct, frozen=True):
+    """The outcome of a message that was accepted before."""
+
+    inbound: Inbound
+    outcome: str
+    """Empty until it is settled; then as in `Transport.settle`, such as
+    `replied:ok`.
+    """
+
+    deliveries: tuple[Delivery, ...]
+    """All answers to it so far, of all agents, in order, without drafts."""

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from benchmarks import peers
 from benchmarks.machine import setting
+from benchmarks.peers import installed as peers
 from benchmarks.record import Record, compared, line, load, save
 from benchmarks.registry import BENCHMARKS
 from benchmarks.runner import Options, records, run
@@ -24,7 +24,7 @@ from benchmarks.table import table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from benchmarks.peers import Peer
+    from benchmarks.peers.installed import Peer
 
 FEWEST_RUNS = 5
 QUICK_RUNS = 2

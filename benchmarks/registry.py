@@ -2,39 +2,45 @@
 
 from __future__ import annotations
 
-from benchmarks import (
-    bench_ask,
-    bench_ask_thread,
-    bench_broadcast,
-    bench_commit,
+from benchmarks.company import (
     bench_conversation,
     bench_delegation,
-    bench_fan_in,
     bench_fan_out,
-    bench_http,
-    bench_idle,
     bench_interrupt,
     bench_line,
     bench_markup,
-    bench_memory_write,
-    bench_million,
     bench_model_call,
     bench_prompt_build,
-    bench_recall,
-    bench_replay,
-    bench_restart,
-    bench_resume,
-    bench_ring,
     bench_rooms,
     bench_sandbox,
     bench_sanitizer,
     bench_schedule,
-    bench_slow_model,
     bench_slow_turns,
-    bench_soak,
+)
+from benchmarks.kernel import (
+    bench_ask,
+    bench_ask_thread,
+    bench_fan_in,
+    bench_million,
+    bench_restart,
+    bench_ring,
     bench_spawn,
-    bench_start,
     bench_tell,
+)
+from benchmarks.server import (
+    bench_broadcast,
+    bench_http,
+    bench_idle,
+    bench_resume,
+    bench_slow_model,
+    bench_soak,
+    bench_start,
+)
+from benchmarks.store import (
+    bench_commit,
+    bench_memory_write,
+    bench_recall,
+    bench_replay,
 )
 
 BENCHMARKS = {
@@ -74,4 +80,4 @@ BENCHMARKS = {
         bench_million,
     )
 }
-"""Name → benchmark; `bench_<name>.py` holds it."""
+"""Name → benchmark; `*/bench_<name>.py` holds it."""

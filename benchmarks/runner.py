@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from benchmarks.figure import Benchmark, Figure, Plan
-    from benchmarks.peers import Peer
+    from benchmarks.peers.installed import Peer
     from benchmarks.record import Setting
 
     Measured = dict[str, dict[str, list[Figure]]]

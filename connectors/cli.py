@@ -16,8 +16,13 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from connectors.commands import innermost, let_go_of_output, tell_problems
-from connectors.commands.output import in_words, name_output
+from connectors.commands import (
+    describe_error,
+    innermost,
+    let_go_of_output,
+    name_output,
+    tell_problems,
+)
 from runtime import __version__
 from runtime.errors import KernelError, SettingsError
 
@@ -35,26 +40,56 @@ COMMANDS = {
         "connectors.commands.conversations",
         "Write conversations to files, and read them back.",
     ),
-    "doctor": ("connectors.commands.doctor", "Look at this machine; say what to do."),
+    "doctor": (
+        "connectors.commands.doctor.main",
+        "Look at this machine; say what to do.",
+    ),
     "hooks": ("connectors.commands.hooks", "Show your own code, and try it out."),
-    "init": ("connectors.commands.init", "Write settings: a few questions, no editor."),
+    "init": (
+        "connectors.commands.init.main",
+        "Write settings: a few questions, no editor.",
+    ),
     "login": ("connectors.commands.login", "Log a browser in to the web page."),
     "pairing": ("connectors.commands.pairing", "Let strangers in, or out again."),
     "people": ("connectors.commands.people", "Show who is known; link accounts."),
-    "play": ("connectors.commands.play", "Play a room from a file, without a network."),
-    "prompt": ("connectors.commands.prompt", "Show what an agent's model is told."),
-    "queue": ("connectors.commands.queue", "Look at messages; retry or drop them."),
-    "records": ("connectors.commands.records", "Compare records with the journal."),
-    "replay": ("connectors.commands.replay", "Tell what happened in a conversation."),
+    "play": (
+        "connectors.commands.play",
+        "Play a room from a file, without a network.",
+    ),
+    "prompt": (
+        "connectors.commands.prompt",
+        "Show what an agent's model is told.",
+    ),
+    "queue": (
+        "connectors.commands.queue",
+        "Look at messages; retry or drop them.",
+    ),
+    "records": (
+        "connectors.commands.records",
+        "Compare records with the journal.",
+    ),
+    "replay": (
+        "connectors.commands.replay",
+        "Tell what happened in a conversation.",
+    ),
     "restore": ("connectors.commands.restore", "Put a copy in the database's place."),
-    "route": ("connectors.commands.route", "Tell who would hear a message, and why."),
-    "schedule": ("connectors.commands.schedule", "Reminders, tasks, cron, heartbeats."),
+    "route": (
+        "connectors.commands.route",
+        "Tell who would hear a message, and why.",
+    ),
+    "schedule": (
+        "connectors.commands.schedule",
+        "Reminders, tasks, cron, heartbeats.",
+    ),
     "serve": ("connectors.commands.serve", "Run all connectors until stopped."),
     "tasks": ("connectors.commands.tasks", "What agents do, will do and did."),
     "tools": ("connectors.commands.tools", "List what agents can do."),
     "tree": ("connectors.commands.tree", "Show the actors of a running company."),
     "usage": ("connectors.commands.usage", "Sum up tokens, cost and time."),
-    "webhooks": ("connectors.commands.webhooks", "Events for other programs; tests."),
+    "webhooks": (
+        "connectors.commands.webhooks",
+        "Events for other programs; tests.",
+    ),
 }
 """Name, then the module it lives in and the line that `--help` shows."""
 
@@ -158,7 +193,7 @@ def run(arguments: list[str] | None = None) -> int:
 def tell_system(error: OSError) -> int:
     """Say what the machine refused; give the exit code."""
     if error.errno != errno.EPIPE:  # whoever read our output (`head`) is gone
-        click.echo(f"callboard: {in_words(error)}", err=True)
+        click.echo(f"callboard: {describe_error(error)}", err=True)
     output: TextIO | None = sys.stdout  # None if it was closed before the start
     try:
         if output is not None:

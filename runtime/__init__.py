@@ -13,18 +13,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from runtime.actor import Actor
-    from runtime.child import ChildSpec
-    from runtime.keyed import KeyedConfig, KeyedSupervisor
-    from runtime.mailbox import MailboxConfig
-    from runtime.messages import Exit, Keyed, Terminated
-    from runtime.metrics import Metrics
-    from runtime.ref import ActorRef
-    from runtime.reply import Reply
-    from runtime.supervisor import Supervisor, SupervisorConfig
+    from runtime.actor.actor import Actor
+    from runtime.actor.mailbox import MailboxConfig
+    from runtime.actor.messages import Exit, Keyed, Terminated
+    from runtime.actor.ref import ActorRef
+    from runtime.actor.reply import Reply
+    from runtime.actor.timers import Timer
+    from runtime.supervision.child import ChildSpec
+    from runtime.supervision.keyed import KeyedConfig, KeyedSupervisor
+    from runtime.supervision.supervisor import Supervisor, SupervisorConfig
+    from runtime.supervision.watchdog import WatchdogConfig
     from runtime.system import ActorSystem, SystemConfig, open_system
-    from runtime.timers import Timer
-    from runtime.watchdog import WatchdogConfig
+    from runtime.telemetry.metrics import Metrics
 
 __version__ = "0.1.0"
 
@@ -50,23 +50,23 @@ __all__ = [
 ]
 
 HOMES = {
-    "Actor": "actor",
-    "ActorRef": "ref",
+    "Actor": "actor.actor",
+    "ActorRef": "actor.ref",
     "ActorSystem": "system",
-    "ChildSpec": "child",
-    "Exit": "messages",
-    "Keyed": "messages",
-    "KeyedConfig": "keyed",
-    "KeyedSupervisor": "keyed",
-    "MailboxConfig": "mailbox",
-    "Metrics": "metrics",
-    "Reply": "reply",
-    "Supervisor": "supervisor",
-    "SupervisorConfig": "supervisor",
+    "ChildSpec": "supervision.child",
+    "Exit": "actor.messages",
+    "Keyed": "actor.messages",
+    "KeyedConfig": "supervision.keyed",
+    "KeyedSupervisor": "supervision.keyed",
+    "MailboxConfig": "actor.mailbox",
+    "Metrics": "telemetry.metrics",
+    "Reply": "actor.reply",
+    "Supervisor": "supervision.supervisor",
+    "SupervisorConfig": "supervision.supervisor",
     "SystemConfig": "system",
-    "Terminated": "messages",
-    "Timer": "timers",
-    "WatchdogConfig": "watchdog",
+    "Terminated": "actor.messages",
+    "Timer": "actor.timers",
+    "WatchdogConfig": "supervision.watchdog",
     "open_system": "system",
 }
 """Name → the module of this package that has it."""

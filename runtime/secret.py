@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 MASK = "***"
 
+NOT_SET = "(not set here)"
+"""Stands for a secret whose source is not there."""
+
 SHORTEST_SECRET = 8
 """Characters. Shorter ones are guessed, and would blot out words in the logs."""
 
@@ -46,12 +49,14 @@ class SecretSourceError(Exception):
     Args:
         text: what is wrong.
         hint: what to do about it.
+        is_absent: whether there is no such source here, or none that may be read.
     """
 
-    def __init__(self, text: str, hint: str) -> None:
+    def __init__(self, text: str, hint: str, *, is_absent: bool = False) -> None:
         super().__init__(text)
         self.text = text
         self.hint = hint
+        self.is_absent = is_absent
 
 
 class Secret:
@@ -66,6 +71,11 @@ class Secret:
 
     def __init__(self, value: str) -> None:
         self._value = value
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is a value; see `UnsetSecret`."""
+        return True
 
     def reveal(self) -> str:
         """Give the value. Hand it straight to what needs it; never keep it."""
@@ -108,6 +118,42 @@ class Secret:
         raise TypeError(message)
 
 
+class UnsetSecret(Secret):
+    """A secret whose source is not there, for those who only look at settings.
+
+    Args:
+        error: says what is not there; raised when somebody needs the value after all.
+    """
+
+    __slots__ = ("_error",)
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__("")
+        self._error = error
+
+    @property
+    def is_set(self) -> bool:
+        """There is no value."""
+        return False
+
+    def reveal(self) -> str:
+        """Raise the error.
+
+        Raises:
+            Exception: the error.
+        """
+        raise self._error
+
+    def matches(self, offered: str) -> bool:
+        """Nothing is this secret."""
+        del offered
+        return False
+
+    def __str__(self) -> str:
+        """Show that there is none here."""
+        return NOT_SET
+
+
 class OpenText:
     """A text that a settings file may hold in the open, or name the source of.
 
@@ -124,6 +170,11 @@ class OpenText:
     def __init__(self, text: str, secret: Secret | None = None) -> None:
         self._text = text
         self._secret = secret
+
+    @property
+    def is_set(self) -> bool:
+        """Whether its value is there."""
+        return self._secret is None or self._secret.is_set
 
     @property
     def is_secret(self) -> bool:
@@ -150,7 +201,7 @@ class OpenText:
 
     def __str__(self) -> str:
         """Show it, or only the mask."""
-        return self._text if self._secret is None else MASK
+        return self._text if self._secret is None else str(self._secret)
 
 
 def from_environment(name: str, environment: Mapping[str, str]) -> Secret:
@@ -169,6 +220,7 @@ def from_environment(name: str, environment: Mapping[str, str]) -> Secret:
         raise SecretSourceError(
             f"the environment variable {name} is not set",
             f"set it before you start, for example: export {name}=…",
+            is_absent=True,
         )
     return checked(environment[name], f"the environment variable {name}")
 
@@ -188,6 +240,7 @@ def from_file(path: Path) -> Secret:
         raise SecretSourceError(
             f"{place} cannot be read: {error.strerror or error}",
             "a relative path starts at the settings file that names it",
+            is_absent=True,
         ) from error
     except UnicodeDecodeError as error:
         raise SecretSourceError(

@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import trio
 
-from runtime import lifecycle
-from runtime.cell import Cell
-from runtime.envelope import Envelope, Notice
+from runtime.actor import lifecycle
+from runtime.actor.cell import Cell
+from runtime.actor.envelope import Envelope, Notice
+from runtime.actor.kernel import ASK_TIMEOUT, Kernel
+from runtime.actor.mailbox import EMPTY
+from runtime.actor.messages import KILLED, SHUTDOWN, Exit, Keyed
+from runtime.actor.posting import STASHED
+from runtime.actor.ref import cell_of
+from runtime.actor.reply import Reply
+from runtime.actor.statistics import ActorStatistics, SystemStatistics
 from runtime.errors import KernelError, MisuseError
-from runtime.intake import STASHED
-from runtime.kernel import ASK_TIMEOUT, Kernel
-from runtime.logs import EventLog
-from runtime.mailbox import EMPTY
-from runtime.messages import KILLED, SHUTDOWN, Exit, Keyed
-from runtime.ref import cell_of
-from runtime.reply import Reply
-from runtime.statistics import ActorStatistics, SystemStatistics
-from runtime.watchdog import Watchdog, WatchdogConfig
+from runtime.supervision.watchdog import Watchdog, WatchdogConfig
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from runtime.actor import Actor
-    from runtime.deadletters import DeadLetters
-    from runtime.mailbox import MailboxConfig
-    from runtime.ref import ActorRef
-    from runtime.supervisor import Supervisor
+    from runtime.actor.actor import Actor
+    from runtime.actor.dead_letters import DeadLetters
+    from runtime.actor.mailbox import MailboxConfig
+    from runtime.actor.ref import ActorRef
+    from runtime.supervision.supervisor import Supervisor
 
 # Chosen: as long as a supervisor gives a child by default.
 SHUTDOWN_TIME = 5.0

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import trio
 import trio.testing
 
-from runtime.actor import Actor
-from runtime.mailbox import MailboxConfig
+from runtime.actor.actor import Actor
+from runtime.actor.mailbox import MailboxConfig
 from runtime.system import ActorSystem, SystemConfig, open_system
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-"""What every test gets: a clean end, seeded task orders, Hypothesis profiles.
+"""What every test gets: a clean end, a time limit, seeded dice, and its tier.
 
-Also counts the live tests that a run left out, so that leaving them out is seen.
+Also says what a run left out: live tests, and modules that are long enough for a look.
 """
 
 from __future__ import annotations
@@ -8,34 +8,51 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
-import hypothesis
 import pykka
 import pytest
 import trio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
-# No deadline: a shared machine is slow for reasons that are not the code's. In CI
-# the examples are fixed, so that a red run is about the change that made it red;
-# elsewhere they are new every time, so that somebody finds what CI does not look for.
-hypothesis.settings.register_profile("local", deadline=None, print_blob=True)
-hypothesis.settings.register_profile(
-    "ci", deadline=None, print_blob=True, derandomize=True
-)
-hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
+pytest_plugins = ("tests.support.hangs", "tests.support.tiers")
 
-# A shell has what it starts beside itself (`pytest &`) ignore Ctrl-C, and with it all
-# programs that the tests start, and interrupt.
+# A shell has what it starts beside itself (`pytest &`) ignore Ctrl-C, and `nohup` has
+# it ignore the end of the terminal; so would all programs that the tests start and end.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# Where the settings that come with the program keep their databases; else that would be
+# the home of whoever runs the tests. Relative, so that each test has one of its own.
+os.environ["STATE_DIRECTORY"] = "."
 
 # trio keeps idle worker threads for ten seconds to use them again; they hold nothing.
 LINGERING_THREADS = ("Trio thread", "trio.to_thread")
 
+ENDED_WITHIN = 5.0
+"""Seconds."""
+
+LONG = 900
+"""Lines of a module from which on it is shown for a look."""
+
+PACKAGES = ("runtime", "actors", "connectors")
+
 LEFT_OUT = pytest.StashKey[int]()
+
+
+def threads_since(before: set[threading.Thread]) -> list[str]:
+    """Name the threads that are new and at work."""
+    return [
+        thread.name
+        for thread in threading.enumerate()
+        if thread not in before and not thread.name.startswith(LINGERING_THREADS)
+    ]
 
 
 @pytest.fixture(autouse=True)
@@ -43,19 +60,18 @@ def clean_end() -> Iterator[None]:
     """Fail a test that leaves a thread or an actor behind."""
     before = set(threading.enumerate())
     yield
-    threads = [
-        thread.name
-        for thread in threading.enumerate()
-        if thread not in before and not thread.name.startswith(LINGERING_THREADS)
-    ]
+    # A thread that was told to end may need a moment where others share the processor.
+    until = time.monotonic() + ENDED_WITHIN
+    while (threads := threads_since(before)) and time.monotonic() < until:
+        threading.Event().wait(0.01)
     assert not threads, f"threads still running after the test: {threads}"
     actors = [str(ref) for ref in pykka.ActorRegistry.get_all()]
     assert not actors, f"actors still in pykka's registry after the test: {actors}"
 
 
-@pytest.fixture(params=range(20), ids=lambda seed: f"order{seed}")
+@pytest.fixture
 def order(request: pytest.FixtureRequest) -> Iterator[int]:
-    """Run the test under one of twenty fixed task orders."""
+    """Run the test under a few fixed task orders; under twenty in the second tier."""
     seed: int = request.param
     dice = trio._core._run._r  # private: pinned by test_trio_seam.py
     before = dice.getstate()
@@ -71,13 +87,40 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
             item.config.stash[LEFT_OUT] = item.config.stash.get(LEFT_OUT, 0) + 1
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell the process that prints the summary what this one left out."""
+    output: dict[str, int] | None = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["left_out"] = session.config.stash.get(LEFT_OUT, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what a worker has left out; all of them leave out the same."""
+    count = getattr(node, "workeroutput", {}).get("left_out", 0)
+    node.config.stash[LEFT_OUT] = max(count, node.config.stash.get(LEFT_OUT, 0))
+
+
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say how many live tests were left out, and how to run them."""
+    """Say how to run the live tests, and which modules are long."""
     count = config.stash.get(LEFT_OUT, 0)
     if count:
         terminalreporter.write_line(
             f"{count} live tests left out; "
             "bash tests/live/setup.sh, then: python -m pytest -m live"
         )
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        for name, lines in long_modules(config.rootpath).items():
+            terminalreporter.write_line(f"for a look: {name} has {lines} lines")
+
+
+def long_modules(root: Path) -> dict[str, int]:
+    """Find the modules of the product that may have two reasons to change."""
+    found = {
+        path.relative_to(root).as_posix(): path.read_bytes().count(b"\n")
+        for package in PACKAGES
+        for path in sorted((root / package).rglob("*.py"))
+    }
+    return {name: lines for name, lines in found.items() if lines > LONG}

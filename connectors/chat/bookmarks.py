@@ -1,22 +1,98 @@
-"""How far each account has read, where its platform says so by a text."""
+"""Rows that connectors keep for each account, such as how far it has read.
+
+Rows of the database, not files: what was read and how far come from one disk, are
+backed up together, and never contradict each other by more than a repeated message.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import msgspec
+import trio
 
-from connectors.chat.kept import Kept
+from actors.people.rows import part_of
+from runtime.errors import StoreError
+from runtime.store.rows import Commit, Entry
 
 if TYPE_CHECKING:
-    from connectors.chat.kept import Shelf
+    from collections.abc import Awaitable, Callable
+
+    from runtime.clock import Clock
+    from runtime.store.port import Store
+    from runtime.telemetry.logs import EventLog
+
+T = TypeVar("T")
+Value = TypeVar("Value", bound=msgspec.Struct)
+
+AGAIN_AFTER = 1.0
+"""Seconds until a disk that fails is asked again."""
+
+
+@dataclass(frozen=True)
+class ConnectorShelf:
+    """The store as one connector uses it: all its rows carry its name."""
+
+    store: Store
+    clock: Clock
+    connector: str
+    """Its name: each has its own rows."""
+
+
+class KeptRows(Generic[Value]):
+    """A table of values by name. Every method raises `StoreError` if the disk fails.
+
+    Args:
+        shelf: where they lie.
+        kind: of the rows.
+        shape: of the values.
+    """
+
+    def __init__(self, shelf: ConnectorShelf, kind: str, shape: type[Value]) -> None:
+        self._shelf = shelf
+        self._kind = kind
+        self._shape = shape
+
+    async def read(self, name: object) -> Value | None:
+        """Return a value; None: there is none, or it cannot be read."""
+        row = await self._shelf.store.entry(self._kind, self._id(name))
+        if row is None:
+            return None
+        try:
+            return msgspec.json.decode(row.body, type=self._shape)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+
+    async def write(self, name: object, value: Value, *, may_wait: bool) -> None:
+        """Keep a value.
+
+        Args:
+            name: whose it is.
+            value: what is kept in the place of an earlier one.
+            may_wait: whether it may be lost with the machine: then an older one is
+                there again.
+        """
+        shelf, row = self._shelf, self._id(name)
+        entry = Entry(
+            kind=self._kind,
+            id=row,
+            owner=shelf.connector,
+            part=part_of(row),
+            body=msgspec.json.encode(value),
+        )
+        commit = Commit(at=shelf.clock.wall(), entries=(entry,), may_wait=may_wait)
+        await shelf.store.commit(commit)
+
+    def _id(self, name: object) -> str:
+        return f"{self._shelf.connector}/{name}"
 
 
 class Bookmarks(Protocol):
-    """Where an account goes on after a restart."""
+    """Remembers where an account continues reading after a restart."""
 
     async def read(self, user: str) -> str:
-        """Give the account's token; empty if it has none."""
+        """Return the account's token; empty if it has none."""
         ...
 
     async def write(self, user: str, token: str) -> None:
@@ -24,25 +100,40 @@ class Bookmarks(Protocol):
         ...
 
 
-class Place(msgspec.Struct, frozen=True):
-    """The body of a row."""
+class BookmarkRow(msgspec.Struct, frozen=True):
+    """The body of a row: one reading position."""
 
     token: str
 
 
+async def read_bookmark(read: Callable[[], Awaitable[T]], log: EventLog) -> T:
+    """Read a bookmark, again and again while the disk fails.
+
+    Args:
+        read: reads it.
+        log: that of the platform.
+    """
+    while True:
+        try:
+            return await read()
+        except StoreError as error:
+            log.warning("place not read yet", why=str(error))
+            await trio.sleep(AGAIN_AFTER)
+
+
 class StoredBookmarks:
-    """Keeps them in the database; see the port. Both raise `StoreError`.
+    """Bookmarks in the database; see the port. Both methods raise `StoreError`.
 
     Args:
         shelf: where the connector's rows lie.
         kind: of the rows; each platform has its own.
     """
 
-    def __init__(self, shelf: Shelf, kind: str) -> None:
-        self._places = Kept(shelf, kind, Place)
+    def __init__(self, shelf: ConnectorShelf, kind: str) -> None:
+        self._places = KeptRows(shelf, kind, BookmarkRow)
 
     async def read(self, user: str) -> str:
-        """Give the account's token; one that cannot be read is none."""
+        """Return the account's token; one that cannot be read is none."""
         place = await self._places.read(user)
         return "" if place is None else place.token
 
@@ -50,4 +141,4 @@ class StoredBookmarks:
         """Keep the account's token."""
         # Why it may wait: a token that is a little old only repeats messages, which
         # the database knows.
-        await self._places.write(user, Place(token), may_wait=True)
+        await self._places.write(user, BookmarkRow(token), may_wait=True)

@@ -1,7 +1,8 @@
-"""What `callboard` can be told to do, one module each; and where settings are found."""
+"""The commands of `callboard`, a module or folder each; finds the settings file."""
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from dataclasses import dataclass
@@ -10,27 +11,60 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from connectors.shipped import shipped_settings
+from connectors.config.shipped import shipped_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from _typeshed import ReadableBuffer
+
     from runtime.errors import SettingsError
 
 __all__ = [
     "FoundSettings",
+    "NamedOutput",
     "config_option",
+    "describe_error",
     "find_settings",
+    "given_settings",
     "innermost",
     "let_go_of_output",
+    "name_output",
     "nearer",
     "shipped_settings",
     "tell_problems",
 ]
 
 ENVIRONMENT_NAME = "CALLBOARD_CONFIG"
+GIVEN = "callboard.given"
+"""Where click keeps what `--set` said."""
+
 USUAL_NAME = "callboard.toml"
 OFFLINE = "offline.toml"
 
-config_option = click.option(
+
+def _keep_given(
+    context: click.Context, _: click.Parameter, value: tuple[str, ...]
+) -> None:
+    context.meta[GIVEN] = value
+
+
+def given_settings() -> tuple[str, ...]:
+    """Give the settings that the command line has, `log.level=debug` each."""
+    context = click.get_current_context(silent=True)
+    return () if context is None else tuple(context.meta.get(GIVEN, ()))
+
+
+_set_option = click.option(
+    "--set",
+    metavar="KEY=VALUE",
+    multiple=True,
+    expose_value=False,
+    callback=_keep_given,
+    help="A setting that counts instead of the file's, as log.level=debug.",
+)
+
+_config_option = click.option(
     "--config",
     "-c",
     "config",
@@ -40,7 +74,64 @@ config_option = click.option(
     show_envvar=True,
     help=f"The settings file. Without it: {USUAL_NAME} in the current directory.",
 )
-"""Gives a command the parameter `config: Path | None`; pass it to `find_settings`."""
+
+
+def config_option(command: Callable[..., object]) -> Callable[..., object]:
+    """Give a command the parameter `config: Path | None`; see `find_settings`.
+
+    Gives it `--set`, too, which `given_settings` reads.
+    """
+    return _config_option(_set_option(command))
+
+
+OUTPUT_NAME = "standard output"
+
+
+class NamedOutput(io.FileIO):
+    """An open descriptor whose errors name standard output.
+
+    Why: the system names no file when a write to an open one fails, so that a full
+    disk behind `> file` would look like one that the program itself needs.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor, "wb", closefd=False)
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write as much as is taken.
+
+        Raises:
+            OSError: nothing is taken; its file is `OUTPUT_NAME`.
+        """
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, OUTPUT_NAME) from error
+
+
+def name_output() -> None:
+    """Have errors of standard output name it, from here on; call it at the start."""
+    before = sys.stdout
+    if isinstance(before, io.TextIOWrapper):  # none, if it was closed before the start
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(NamedOutput(before.fileno())),
+            encoding=before.encoding,
+            errors=before.errors,
+            line_buffering=before.line_buffering or before.write_through,
+        )
+
+
+def describe_error(error: OSError) -> str:
+    """Say what the machine refused, and of which file, without its number."""
+    if not error.strerror:
+        return str(error)
+    if error.filename == OUTPUT_NAME:
+        return (
+            f"{OUTPUT_NAME} cannot be written: {error.strerror}; direct it to a file or"
+            " /dev/null that can"
+        )
+    place = "" if error.filename is None else f"{error.filename}: "
+    return f"{place}{error.strerror}"
 
 
 @dataclass(frozen=True)
@@ -109,7 +200,7 @@ def innermost(error: BaseException) -> BaseException:
 
 
 def let_go_of_output() -> None:
-    """Forget what standard output does not take, or nobody reads any more.
+    """Drop output that standard output cannot take, or that nobody reads any more.
 
     Why: Python would complain once more when it flushes at the end.
     """

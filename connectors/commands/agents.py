@@ -7,32 +7,32 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from actors import staff_rows
-from actors.rules.hired import HiredAgent
-from actors.staff_rows import AGENT, CHANGE, StaffChange
-from connectors.commands.database import (
-    database_options,
-    find_database,
+from actors.agents import rows as staff_rows
+from actors.agents.hired import HiredAgent
+from actors.agents.rows import AGENT, CHANGE, StaffChange
+from connectors.admin.display import when
+from connectors.commands.common.database import DatabaseChoice, database_options
+from connectors.commands.common.output import (
+    FAILED,
+    complain,
     json_option,
-    settings_beside,
+    say,
+    say_json,
+    say_rows,
 )
-from connectors.commands.printing import complain, say, say_json, table
-from connectors.commands.staffed import FAILED, read_rows, write
-from connectors.office.moments import when
-from runtime.sqlite_survey import survey
+from connectors.commands.common.staff import read_rows, write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
-    from actors.config import AgentConfig
-    from actors.staff_rows import Outcome, Rows
-    from runtime.entries import Entry
+    from actors.agents.rows import Outcome, StaffRows
+    from actors.config.agents import AgentConfig
+    from runtime.store.rows import Entry
 
 SETTINGS = "the settings"
 
 
-class Row(msgspec.Struct, frozen=True):
+class AgentRow(msgspec.Struct, frozen=True):
     """One agent, as listed."""
 
     name: str
@@ -49,7 +49,7 @@ class Row(msgspec.Struct, frozen=True):
     """Unix seconds; 0 for those of the settings."""
 
 
-class Change(msgspec.Struct, frozen=True):
+class AgentChange(msgspec.Struct, frozen=True):
     """One change of an agent, as shown."""
 
     at: float
@@ -58,12 +58,12 @@ class Change(msgspec.Struct, frozen=True):
     change: StaffChange
 
 
-class Detail(msgspec.Struct, frozen=True):
-    """One agent that was made, with all that was changed."""
+class AgentDetails(msgspec.Struct, frozen=True):
+    """One agent that a conductor made, with its changes."""
 
     agent: HiredAgent
     version: int
-    changes: tuple[Change, ...]
+    changes: tuple[AgentChange, ...]
     """The newest first, as long as the audit is kept."""
 
 
@@ -71,22 +71,21 @@ class Staffing:
     """All agents as they stood at one moment.
 
     Args:
-        config: the settings, or None to look for them.
-        db: the database, or None for that of the settings.
+        choice: which database, and which settings.
     """
 
-    def __init__(self, config: Path | None, db: Path | None) -> None:
-        settings = settings_beside(config, db)
+    def __init__(self, choice: DatabaseChoice) -> None:
+        settings = choice.settings
         self.settled: Mapping[str, AgentConfig] = (
             settings.value.agents if settings is not None else {}
         )
-        self.path = find_database(config, db)
-        self.rows: Rows = read_rows(self.path)
+        self.database = choice.database
+        self.rows: StaffRows = read_rows(self.database)
 
-    def listed(self) -> list[Row]:
+    def listed(self) -> list[AgentRow]:
         """List all: those of the settings first."""
         found = [
-            Row(
+            AgentRow(
                 name,
                 "at rest" if name in self.rows.at_rest else "active",
                 agent.model,
@@ -101,7 +100,7 @@ class Staffing:
             agent = stored.agent
             state = "active" if agent.is_active else "at rest"
             found.append(
-                Row(
+                AgentRow(
                     name,
                     "shadowed" if name in self.settled else state,
                     agent.model,
@@ -133,45 +132,42 @@ def command() -> None:
 @command.command("list")
 @database_options
 @json_option
-def list_(config: Path | None, db: Path | None, *, as_json: bool) -> None:
+def list_(choice: DatabaseChoice, *, as_json: bool) -> None:
     """List the agents of the settings, and those that conductors made.
 
     With --db alone, only those that were made.
     """
-    staffing = Staffing(config, db)
+    staffing = Staffing(choice)
     rows = staffing.listed()
     for name in staffing.rows.unreadable:
         complain(f"the row of {name!r} is of another release and cannot be read")
     if as_json:
         say_json(rows)
-    elif not rows:
-        say("There is no agent.")
     else:
         headers = ("AGENT", "STATE", "MODEL", "TOOLS", "MADE BY", "FOR", "CHANGED")
-        for line in table(headers, map(cells, rows)):
-            say(line)
+        say_rows(rows, headers, cells, "There is no agent.")
 
 
 @command.command()
 @database_options
 @click.argument("agent")
 @json_option
-def show(config: Path | None, db: Path | None, agent: str, *, as_json: bool) -> int:
+def show(choice: DatabaseChoice, agent: str, *, as_json: bool) -> int:
     """Show what a conductor wrote of AGENT, and who changed it when."""
-    staffing = Staffing(config, db)
+    staffing = Staffing(choice)
     staffing.refuse_unknown(agent)
     stored = staffing.rows.agents.get(agent)
     if stored is None:
         complain(f"{agent} is in the settings: callboard config show")
         return FAILED
-    with survey(staffing.path) as rows:
+    with staffing.database.inspect() as rows:
         changes = tuple(
-            Change(row.at, msgspec.json.decode(row.body, type=StaffChange))
-            for row in rows.recent(CHANGE)
+            AgentChange(row.at, msgspec.json.decode(row.body, type=StaffChange))
+            for row in rows.records(CHANGE)
             if row.owner == agent
         )
     if as_json:
-        say_json(Detail(stored.agent, stored.version, changes))
+        say_json(AgentDetails(stored.agent, stored.version, changes))
         return 0
     for line in told(stored.agent, changes):
         say(line)
@@ -181,37 +177,37 @@ def show(config: Path | None, db: Path | None, agent: str, *, as_json: bool) -> 
 @command.command()
 @database_options
 @click.argument("agent")
-def disable(config: Path | None, db: Path | None, agent: str) -> int:
+def disable(choice: DatabaseChoice, agent: str) -> int:
     """Have AGENT hear nothing more; a running server lets it finish what it began."""
-    return rest(config, db, agent, is_active=False)
+    return rest(choice, agent, is_active=False)
 
 
 @command.command()
 @database_options
 @click.argument("agent")
-def enable(config: Path | None, db: Path | None, agent: str) -> int:
+def enable(choice: DatabaseChoice, agent: str) -> int:
     """Have AGENT answer again."""
-    return rest(config, db, agent, is_active=True)
+    return rest(choice, agent, is_active=True)
 
 
 @command.command()
 @database_options
 @click.argument("agent")
-def remove(config: Path | None, db: Path | None, agent: str) -> int:
+def remove(choice: DatabaseChoice, agent: str) -> int:
     """Forget AGENT, which a conductor made; its conversations stay."""
-    staffing = Staffing(config, db)
+    staffing = Staffing(choice)
     staffing.refuse_unknown(agent)
     stored = staffing.rows.agents.get(agent)
     if stored is None:
         complain(f"{agent} is in the settings: take its table out, or disable it")
         return FAILED
     entry = staff_rows.as_entry(AGENT, agent, None, stored.version)
-    return write(staffing.path, entry, "removed", 0)
+    return write(staffing.database, entry, "removed", 0)
 
 
-def rest(config: Path | None, db: Path | None, name: str, *, is_active: bool) -> int:
-    """Let an agent rest, or wake it; give the exit code."""
-    staffing = Staffing(config, db)
+def rest(choice: DatabaseChoice, name: str, *, is_active: bool) -> int:
+    """Disable or enable an agent; give the exit code."""
+    staffing = Staffing(choice)
     staffing.refuse_unknown(name)
     state: Outcome = "enabled" if is_active else "disabled"
     stored = staffing.rows.agents.get(name)
@@ -221,17 +217,17 @@ def rest(config: Path | None, db: Path | None, name: str, *, is_active: bool) ->
             say(f"{name} is {state} already")
             return 0
         entry = staff_rows.as_rest(name, is_active=is_active)
-        return write(staffing.path, entry, state, 0)
+        return write(staffing.database, entry, state, 0)
     if stored.agent.is_active == is_active:
         say(f"{name} is {state} already")
         return 0
     agent = msgspec.structs.replace(stored.agent, is_active=is_active)
     entry = staff_rows.as_entry(AGENT, name, agent, stored.version)
-    return write(staffing.path, entry, state, stored.version + 1, agent)
+    return write(staffing.database, entry, state, stored.version + 1, agent)
 
 
-def cells(row: Row) -> tuple[object, ...]:
-    """Give what the table says of one agent."""
+def cells(row: AgentRow) -> tuple[object, ...]:
+    """Give the columns of one agent."""
     changed = when(row.updated_at) if row.updated_at else ""
     tools = ", ".join(row.tools)
     return (
@@ -245,8 +241,8 @@ def cells(row: Row) -> tuple[object, ...]:
     )
 
 
-def told(agent: HiredAgent, changes: tuple[Change, ...]) -> list[str]:
-    """Write an agent out."""
+def told(agent: HiredAgent, changes: tuple[AgentChange, ...]) -> list[str]:
+    """Describe an agent for people."""
     title = f" ({agent.title})" if agent.title else ""
     state = "active" if agent.is_active else "at rest"
     since = when(agent.created_at)

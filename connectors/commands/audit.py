@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from connectors.commands.database import database_options, find_database, json_option
-from connectors.commands.printing import complain, first_words, say, say_json, table
-from connectors.commands.since import since_option
-from connectors.office.audit import matching
-from connectors.office.moments import moment, when
-from runtime.sqlite_survey import survey
+from connectors.admin.audit import matching
+from connectors.admin.display import moment, when
+from connectors.commands.common.database import DatabaseChoice, database_options
+from connectors.commands.common.options import since_option
+from connectors.commands.common.output import (
+    complain,
+    first_words,
+    json_option,
+    say_json,
+    say_rows,
+)
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from connectors.office.audit import Found
+    from connectors.admin.audit import Found
 
 HEADERS = ("TIME", "CHAT", "SENDER", "AGENT", "STATUS", "SECONDS", "ASKED", "ANSWERED")
 
@@ -32,9 +35,8 @@ HEADERS = ("TIME", "CHAT", "SENDER", "AGENT", "STATUS", "SECONDS", "ASKED", "ANS
     "--limit", type=click.IntRange(1, 1_000_000), default=50, show_default=True
 )
 @json_option
-def command(  # noqa: PLR0913  one for each option
-    config: Path | None,
-    db: Path | None,
+def command(
+    choice: DatabaseChoice,
     chat: str,
     sender: str,
     since: float,
@@ -47,22 +49,19 @@ def command(  # noqa: PLR0913  one for each option
     Secrets were taken out of the words before they were kept, and the settings
     say whether and how long they are kept at all.
     """
-    with survey(find_database(config, db)) as rows:
+    with choice.database.inspect() as rows:
         wanted = matching(rows, chat, sender, since, complain)
         found = list(itertools.islice(wanted, limit))
     if as_json:
         for row, body in found:
             rest = msgspec.structs.asdict(body)
             say_json({"id": row.id, "at": moment(row.at), **rest}, is_line=True)
-    elif not found:
-        say("Nothing is on record that fits.")
     else:
-        for line in table(HEADERS, map(cells, found)):
-            say(line)
+        say_rows(found, HEADERS, cells, "Nothing is on record that fits.")
 
 
 def cells(found: Found) -> tuple[object, ...]:
-    """Give what the table says of one exchange."""
+    """Give the columns of one exchange."""
     row, body = found
     is_plain = body.reason in {"", "ok"}
     return (

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from connectors.commands.database import database_options, find_database, json_option
-from connectors.commands.printing import say, say_json
-from connectors.office.unfinished import told, unfinished_in
+from connectors.admin.unfinished import told, unfinished_in
+from connectors.commands.common.database import (
+    DatabaseChoice,
+    database_at,
+    database_options,
+)
+from connectors.commands.common.output import json_option, say, say_json
 from runtime.clock import SystemClock
 from runtime.errors import StoreRefusedError
-from runtime.sqlite_copy import backup
-from runtime.sqlite_survey import Totals, survey
+
+if TYPE_CHECKING:
+    from runtime.store.database import Database, Totals
 
 
 @click.command()
@@ -22,16 +28,17 @@ from runtime.sqlite_survey import Totals, survey
 @click.option("--force", is_flag=True, help="Replace TARGET if it exists.")
 @json_option
 def command(
-    config: Path | None, db: Path | None, target: Path, *, force: bool, as_json: bool
+    choice: DatabaseChoice, target: Path, *, force: bool, as_json: bool
 ) -> None:
     """Copy the database to the file TARGET, whole as of one moment.
 
     The copy is checked, and has its name only when it is complete. It holds what
     people wrote: keep it as safe as the database.
     """
-    size = backup(find_database(config, db), target, replace=force)
-    counted = count_rows(target)
-    left = unfinished_in(target, SystemClock().wall())
+    size = choice.database.back_up(target, replace=force)
+    copy = database_at(target)
+    counted = count_rows(copy)
+    left = unfinished_in(copy, SystemClock().wall())
     if as_json:
         rows = None if counted is None else msgspec.to_builtins(counted)
         undone = None if left is None else msgspec.to_builtins(left)
@@ -44,17 +51,17 @@ def command(
             say(line)
 
 
-def count_rows(path: Path) -> Totals | None:
-    """Count what is in a copy; None: an older release wrote it."""
+def count_rows(copy: Database) -> Totals | None:
+    """Count the rows of a copy; None: an older release wrote it."""
     try:
-        with survey(path) as rows:
+        with copy.inspect() as rows:
             return rows.totals()
     except StoreRefusedError:
         return None
 
 
 def in_words(counted: Totals | None) -> str:
-    """Say how much is in a copy."""
+    """Say how many rows a copy has."""
     if counted is None:
         return "An older release wrote it; its rows are not counted."
     return (

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, TextIO
 import click
 import msgspec
 
-from connectors.app import open_app
-from connectors.chat.console import StandardConsole
-from connectors.chat.terminal import TerminalSettings, TerminalTransport
+from connectors.app.app import open_app
+from connectors.app.reload.reload import Reloading, Ways
+from connectors.chat.terminal.console import StandardConsole
+from connectors.chat.terminal.platform import TerminalConfig
+from connectors.chat.terminal.terminal import TerminalSettings, TerminalTransport
 from connectors.commands import config_option
-from connectors.commands.interruptible import run_interruptible
-from connectors.commands.running import (
+from connectors.commands.common.running import (
     calm_collector,
     hearing_signals,
     loaded,
     private_files,
+    run_interruptible,
     wait_any,
 )
-from connectors.config import TerminalConfig
-from connectors.reloading import Reloading, Ways
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     import trio
 
     from actors.transport import Transport
-    from connectors.config import AppConfig
-    from connectors.reloading import Source
-    from connectors.transports import MakeTransport, Parts
+    from connectors.app.reload.reload import SettingsSource
+    from connectors.chat.parts import TransportParts
+    from connectors.chat.platforms import MakeTransport
+    from connectors.config.app import AppConfig
 
 NAME = "terminal"
 """Name of the account if the settings have no terminal."""
@@ -65,7 +66,7 @@ def command(config: Path | None, agent: str, user: str, log_level: str) -> None:
         run_interruptible(_chat, source, agent, user)
 
 
-async def _chat(source: Source, agent: str, user: str) -> None:
+async def _chat(source: SettingsSource, agent: str, user: str) -> None:
     config, redact = _at_terminal(source.settings.value, user), source.redactor.clean
     private = private_files(source.settings)
     name, make = _terminal(config, agent)
@@ -116,7 +117,7 @@ def _terminal(config: AppConfig, agent: str) -> tuple[str, MakeTransport]:
         is_interactive=console.is_interactive,
     )
 
-    def make(parts: Parts) -> Transport:
+    def make(parts: TransportParts) -> Transport:
         made = TerminalTransport(settings, console, parts.clock, parts.ids)
         made.blobs = parts.blobs
         return made

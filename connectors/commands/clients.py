@@ -7,20 +7,25 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from actors import staff_rows
-from actors.rules.hired import Client
-from actors.staff_rows import CLIENT
-from connectors.commands.database import database_options, find_database, json_option
-from connectors.commands.printing import complain, say, say_json, table
-from connectors.commands.staffed import write
-from connectors.office.moments import when
-from runtime.sqlite_survey import survey
+from actors.agents import rows as staff_rows
+from actors.agents.hired import Client
+from actors.agents.rows import CLIENT
+from connectors.admin.display import when
+from connectors.commands.common.database import DatabaseChoice, database_options
+from connectors.commands.common.output import (
+    complain,
+    json_option,
+    say,
+    say_json,
+    say_rows,
+)
+from connectors.commands.common.staff import write
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from runtime.store.database import Database
 
 
-class Row(msgspec.Struct, frozen=True):
+class ClientRow(msgspec.Struct, frozen=True):
     """One client, as listed."""
 
     id: str
@@ -28,26 +33,26 @@ class Row(msgspec.Struct, frozen=True):
     client: Client
 
 
-def read(path: Path) -> dict[str, Row]:
+def read(database: Database) -> dict[str, ClientRow]:
     """Read all clients; those that cannot be read are named."""
-    found: dict[str, Row] = {}
-    with survey(path) as rows:
+    found: dict[str, ClientRow] = {}
+    with database.inspect() as rows:
         for row in rows.entries(CLIENT):
             client = staff_rows.decoded(row, Client)
             if client is None:
                 complain(f"client {row.id!r} is of another release: it cannot be read")
             else:
-                found[row.id] = Row(row.id, row.version, client)
+                found[row.id] = ClientRow(row.id, row.version, client)
     return found
 
 
-def find(path: Path, name: str) -> Row:
+def find(database: Database, name: str) -> ClientRow:
     """Find one by its id.
 
     Raises:
         click.BadParameter: there is none.
     """
-    rows = read(path)
+    rows = read(database)
     if name not in rows:
         text = f"there is no client {name!r}; `callboard clients list` shows the ids"
         raise click.BadParameter(text, param_hint="CLIENT")
@@ -62,26 +67,23 @@ def command() -> None:
 @command.command("list")
 @database_options
 @json_option
-def list_(config: Path | None, db: Path | None, *, as_json: bool) -> None:
+def list_(choice: DatabaseChoice, *, as_json: bool) -> None:
     """List all clients."""
-    rows = list(read(find_database(config, db)).values())
+    rows = list(read(choice.database).values())
     if as_json:
         say_json(rows)
-    elif not rows:
-        say("There is no client.")
     else:
         headers = ("CLIENT", "NAME", "EMAIL", "PHONE", "MADE BY", "SINCE")
-        for line in table(headers, map(cells, rows)):
-            say(line)
+        say_rows(rows, headers, cells, "There is no client.")
 
 
 @command.command()
 @database_options
 @click.argument("client")
 @json_option
-def show(config: Path | None, db: Path | None, client: str, *, as_json: bool) -> None:
+def show(choice: DatabaseChoice, client: str, *, as_json: bool) -> None:
     """Show all that is written down of CLIENT."""
-    row = find(find_database(config, db), client)
+    row = find(choice.database, client)
     if as_json:
         say_json(row)
         return
@@ -94,16 +96,15 @@ def show(config: Path | None, db: Path | None, client: str, *, as_json: bool) ->
 @command.command()
 @database_options
 @click.argument("client")
-def remove(config: Path | None, db: Path | None, client: str) -> int:
+def remove(choice: DatabaseChoice, client: str) -> int:
     """Forget CLIENT; what was said of it in conversations stays there."""
-    path = find_database(config, db)
-    row = find(path, client)
+    row = find(choice.database, client)
     entry = staff_rows.as_entry(CLIENT, row.id, None, row.version)
-    return write(path, entry, "removed", 0)
+    return write(choice.database, entry, "removed", 0)
 
 
-def cells(row: Row) -> tuple[object, ...]:
-    """Give what the table says of one client."""
+def cells(row: ClientRow) -> tuple[object, ...]:
+    """Give the columns of one client."""
     client = row.client
     since = when(client.created_at)
     return (row.id, client.name, client.email, client.phone, client.made_by, since)

@@ -10,25 +10,31 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from connectors import receipt_key
-from connectors.applied import (
+from connectors.admin.applied_settings import (
     NotNotedError,
     differences,
     flat,
     read_applied,
     running_elsewhere,
 )
-from connectors.commands import config_option, find_settings, tell_problems
-from connectors.model_config import ScriptedModelConfig
-from connectors.models.script import load_script
-from connectors.schema import settings_schema
-from connectors.settings import load_app
-from connectors.show import effective, origin_texts, toml_lines
+from connectors.admin.settings import effective, origin_texts, toml_lines
+from connectors.commands import (
+    config_option,
+    find_settings,
+    given_settings,
+    tell_problems,
+)
+from connectors.config.models import ScriptedModelConfig
+from connectors.files import receipt_key
+from connectors.models.scripted.script import load_script
+from connectors.settings.load import load_app
+from connectors.settings.schema import settings_schema
+from runtime.secret import NOT_SET
 
 if TYPE_CHECKING:
-    from connectors.applied import Applied
-    from connectors.config import AppConfig
-    from runtime.config import Settings
+    from connectors.admin.applied_settings import Applied
+    from connectors.config.app import AppConfig
+    from runtime.config.loader import Settings
 
 
 @click.group()
@@ -39,7 +45,7 @@ def command() -> None:
 def load_found(config: Path | None) -> tuple[Path, Settings[AppConfig]]:
     """Load the file that is meant, and tell its warnings."""
     path = find_settings(config, Path.cwd()).path
-    settings = load_app(path, os.environ)
+    settings = load_app(path, os.environ, needs_secrets=False, given=given_settings())
     for warning in settings.warnings:
         tell_problems(warning, "warning: ")
     return path, settings
@@ -53,6 +59,8 @@ def check(config: Path | None) -> None:
     for model in settings.value.models.values():
         if isinstance(model, ScriptedModelConfig):
             load_script(model.script)
+    for each in settings.unset:
+        tell_problems(each, "needed by serve and chat: ")
     click.echo(f"{path}: ok ({summary(settings.value)})")
 
 
@@ -90,7 +98,13 @@ def diff(config: Path | None) -> None:
     database = Path(settings.value.store.path)
     applied = read_running(path, database)
     saved = flat(settings.value, receipt_key.load(database))
-    lines = differences(applied.settings, saved)
+    here = {name for name, text in saved.items() if NOT_SET not in text}
+    in_use = {
+        name: text
+        for name, text in applied.settings.items()
+        if name in here or name not in saved
+    }
+    lines = differences(in_use, {name: saved[name] for name in here})
     at = datetime.fromtimestamp(applied.at, UTC)
     click.echo(f"process {applied.process}, since {at:%Y-%m-%d %H:%M:%S} UTC; {path}")
     for line in lines:
@@ -99,6 +113,9 @@ def diff(config: Path | None) -> None:
         click.echo(f"{name} waits for a restart: {why}")
     if applied.mistake:
         click.echo(f"what was saved last was not taken over: {applied.mistake}")
+    if unset := saved.keys() - here:
+        names = ", ".join(sorted(unset))
+        click.echo(f"not compared, for they are not set here: {names}", err=True)
     if lines or applied.mistake:
         raise click.exceptions.Exit(1)
     click.echo("what is saved is in use")

@@ -1,8 +1,7 @@
-"""`callboard hooks`: how the operator's own code is doing, and trying it out."""
+"""`callboard hooks`: shows how the operator's own code is doing, and tries it out."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -10,45 +9,52 @@ import click
 import msgspec
 import trio
 
-from actors.hooking import About, AskHook, Ended, TellHook
-from actors.rules.hooking import Event
-from connectors.commands import config_option, find_settings, tell_problems
-from connectors.commands.database import json_option
-from connectors.commands.interruptible import run_interruptible
-from connectors.commands.printing import first_words, say, say_json, table
-from connectors.commands.running import private_files, redacting
-from connectors.hooking import all_hooks
+from actors.hooks.book import AskHook, FinishedTurn, HookSubject, TellHook
+from actors.hooks.chain import Event
+from connectors.admin.display import make_safe, when
+from connectors.app.hooks import all_hooks
+from connectors.commands import config_option
+from connectors.commands.common.database import database_of, load_settings
+from connectors.commands.common.output import (
+    FAILED,
+    first_words,
+    json_option,
+    say,
+    say_json,
+    say_rows,
+)
+from connectors.commands.common.running import (
+    private_files,
+    redacting,
+    run_interruptible,
+)
 from connectors.hooks.errors import HookError
-from connectors.hooks.figures import HookFigures
 from connectors.hooks.messages import HOOK, HookRecord
-from connectors.hooks.tree import Ground, connecting, in_order
-from connectors.office.moments import when
-from connectors.office.safe_text import make_safe
-from connectors.sandbox.kept import territory
-from connectors.sandbox.late import LateSandbox
-from connectors.settings import load_app
+from connectors.hooks.metrics import HookFigures
+from connectors.hooks.tree import HookSurroundings, connecting, in_order
+from connectors.sandbox.lazy import LateSandbox
+from connectors.sandbox.protected_paths import territory
 from runtime.clock import SystemClock
-from runtime.logs import writing
-from runtime.memory_store import MemoryStore
-from runtime.metrics import Metrics
-from runtime.sqlite_survey import survey
+from runtime.store.memory import MemoryStore
+from runtime.telemetry.logs import writing
+from runtime.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
-    from actors.rules.hooking import Verdict
-    from connectors.config import AppConfig
-    from connectors.hook_config import HookConfig
-    from connectors.hooks.connection import Connection
-    from runtime.config import Settings
+    from actors.hooks.chain import Verdict
+    from connectors.config.app import AppConfig
+    from connectors.config.hooks import HookConfig
+    from connectors.hooks.connection import HookConnection
+    from runtime.config.loader import Settings
+    from runtime.store.database import Database
 
 HEADERS = ("HOOK", "STATE", "ASKED", "CHANGED", "CANCELLED", "FAILED", "LAST ERROR")
 SHOWN = 60
-FAILED = 1
 
 START_TIMEOUT = 60.0
 """Seconds until its code must have been started."""
 
 
-class Shown(msgspec.Struct, frozen=True):
+class HookRow(msgspec.Struct, frozen=True):
     """One hook, for programs."""
 
     name: str
@@ -74,37 +80,34 @@ def list_hooks(config: Path | None, *, as_json: bool) -> None:
 
     Counts are since the server was started, and a few seconds old at most.
     """
-    app = _load(config).value
-    seen, hooks = _written(Path(app.store.path)), all_hooks(app)
+    app = load_settings(config, may_fall_back=True).value
+    seen, hooks = _written(database_of(app)), all_hooks(app)
     rows = [_shown(name, each, seen.get(name)) for name, each in in_order(hooks)]
     rows += [_shown(name, each, None) for name, each in hooks.items() if each.disabled]
     if as_json:
         say_json(rows)
-    elif not rows:
-        say("There are no hooks.")
     else:
-        for line in table(HEADERS, map(_cells, rows)):
-            say(line)
+        say_rows(rows, HEADERS, _cells, "There are no hooks.")
 
 
-def _written(path: Path) -> dict[str, HookRecord]:
+def _written(database: Database) -> dict[str, HookRecord]:
     """Read what servers wrote down; nothing if there is no database yet."""
-    if not path.exists():
+    if not database.exists():
         return {}
-    with survey(path) as rows:
+    with database.inspect() as rows:
         found = [
-            msgspec.json.decode(row.body, type=HookRecord) for row in rows.recent(HOOK)
+            msgspec.json.decode(row.body, type=HookRecord) for row in rows.records(HOOK)
         ]
     return {each.name: each for each in found}
 
 
-def _shown(name: str, config: HookConfig, seen: HookRecord | None) -> Shown:
+def _shown(name: str, config: HookConfig, seen: HookRecord | None) -> HookRow:
     state, reason = "never run", ""
     if config.disabled:
         state = "disabled"
     elif seen is not None:
         state, reason = seen.state, seen.reason
-    return Shown(
+    return HookRow(
         name=name,
         events=config.events,
         runs=f"python {config.python}" if config.python else " ".join(config.command),
@@ -115,7 +118,7 @@ def _shown(name: str, config: HookConfig, seen: HookRecord | None) -> Shown:
     )
 
 
-def _cells(row: Shown) -> tuple[object, ...]:
+def _cells(row: HookRow) -> tuple[object, ...]:
     if row.seen is None:
         return (row.name, row.state, "", "", "", "", "")
     counts, error = row.seen.counts, row.seen.last_error
@@ -142,12 +145,12 @@ def try_hook(config: Path | None, name: str, text: str, **given: object) -> int:
 
     Nothing is stored or sent. Exits with 1 if there is no verdict.
     """
-    settings = _load(config)
+    settings = load_settings(config, may_fall_back=True)
     hooks = all_hooks(settings.value)
     if name not in hooks:
         known = ", ".join(hooks) or "none"
         raise click.BadParameter(f"there is no hook {name!r}; known: {known}")
-    about = About(
+    about = HookSubject(
         id="try",
         correlation_id="try",
         connector=str(given["connector"]) or next(iter(settings.value.connectors), ""),
@@ -178,10 +181,10 @@ def try_hook(config: Path | None, name: str, text: str, **given: object) -> int:
     return 0
 
 
-def _ground(settings: Settings[AppConfig]) -> Ground:
+def _ground(settings: Settings[AppConfig]) -> HookSurroundings:
     config = settings.value
     land = territory(config, private_files(settings))
-    return Ground(
+    return HookSurroundings(
         LateSandbox(config.sandbox, land, lambda _standing: None),
         Path(config.workspace.path).absolute(),
         HookFigures(Metrics()),
@@ -191,7 +194,7 @@ def _ground(settings: Settings[AppConfig]) -> Ground:
 
 
 async def _asked(
-    name: str, hook: HookConfig, ground: Ground, asked: AskHook
+    name: str, hook: HookConfig, ground: HookSurroundings, asked: AskHook
 ) -> Verdict | HookError | None:
     """Start a hook and ask it once; None: it was only told."""
     seconds, what = START_TIMEOUT, "start"
@@ -206,7 +209,9 @@ async def _asked(
     return HookError(f"it did not {what} within {seconds:g} seconds", "timeout")
 
 
-async def _answer(connection: Connection, asked: AskHook) -> Verdict | HookError | None:
+async def _answer(
+    connection: HookConnection, asked: AskHook
+) -> Verdict | HookError | None:
     """Ask, or give up as soon as its code ends."""
     found: list[Verdict | HookError | None] = []
 
@@ -230,7 +235,7 @@ async def _answer(connection: Connection, asked: AskHook) -> Verdict | HookError
     return found[0] if found else HookError(connection.ending.reason, "down")
 
 
-EXAMPLE = Ended(
+EXAMPLE = FinishedTurn(
     state="replied",
     reason="ok",
     seconds=1.0,
@@ -240,11 +245,3 @@ EXAMPLE = Ended(
     cost=0.0,
     model="example",
 )
-
-
-def _load(config: Path | None) -> Settings[AppConfig]:
-    path = find_settings(config, Path.cwd(), may_fall_back=True).path
-    settings = load_app(path, os.environ)
-    for warning in settings.warnings:
-        tell_problems(warning, "warning: ")
-    return settings

@@ -7,37 +7,29 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connectors.commands.database import (
-    database_options,
-    find_database,
-    settings_beside,
-)
-from connectors.commands.printing import complain, say
-from connectors.page_config import PageConfig
+from connectors.commands.common.database import DatabaseChoice, database_options
+from connectors.commands.common.output import FAILED, complain, say
 from connectors.web.page.login_rows import (
     LINK,
     MOST_LINKS,
     SESSION,
     TOKEN_BYTES,
-    Link,
-    entry,
+    LoginLink,
+    login_entry,
     new_token,
     row_id,
     surplus,
 )
-from runtime import sqlite_mend
+from connectors.web.page.platform import PageConfig
 from runtime.clock import SystemClock
-from runtime.rows import Commit
-from runtime.sqlite_survey import survey
+from runtime.store.rows import Commit
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from connectors.config import AppConfig
-    from runtime.entries import StoredEntry
+    from connectors.config.app import AppConfig
+    from runtime.store.database import Database
+    from runtime.store.rows import StoredEntry
 
 CLOCK = SystemClock()
-FAILED = 1
 
 
 @click.command()
@@ -50,8 +42,7 @@ FAILED = 1
     "--revoke-all", is_flag=True, help="Log all browsers out; links hold no more."
 )
 def command(
-    config: Path | None,
-    db: Path | None,
+    choice: DatabaseChoice,
     person: str | None,
     name: str | None,
     *,
@@ -62,16 +53,18 @@ def command(
     May be used while `callboard serve` is running. Whoever opens the link sees all
     conversations and can stop everything: hand it to nobody else.
     """
-    settings = settings_beside(config, db)
+    settings = choice.settings
     if settings is None:
         raise click.UsageError("name the settings too: --config PATH")
-    path = find_database(config, db)
+    database = choice.database
     page, page_config = find_page(settings.value, name)
-    if not path.exists():
-        complain(f"there is no database {path} yet: start `callboard serve` first")
+    if not database.exists():
+        complain(
+            f"there is no database {database.name} yet: start `callboard serve` first"
+        )
         return FAILED
     if revoke_all:
-        return revoke(path, page)
+        return revoke(database, page)
     who = person or page_config.people[0]
     if who not in page_config.people:
         known = ", ".join(page_config.people)
@@ -79,10 +72,10 @@ def command(
         return FAILED
     token = new_token(secrets.token_bytes(TOKEN_BYTES))
     now = CLOCK.wall()
-    link = Link(who, now + page_config.login_for, now)
-    old = surplus(rows_of(path, page, LINK), Link, now, MOST_LINKS - 1)
-    made = entry(LINK, row_id(page, token), link, 0)
-    sqlite_mend.write(path, Commit(at=now, entries=(*old, made)))
+    link = LoginLink(who, now + page_config.login_for, now)
+    old = surplus(rows_of(database, page, LINK), LoginLink, now, MOST_LINKS - 1)
+    made = login_entry(LINK, row_id(page, token), link, 0)
+    database.write((Commit(at=now, entries=(*old, made)),))
     say(f"{address_of(page_config)}/login/{token}")
     minutes = f"{page_config.login_for / 60:.0f} minutes"
     click.echo(f"Open it within {minutes}, as {who}; it holds once.", err=True)
@@ -119,18 +112,18 @@ def address_of(page: PageConfig) -> str:
     return f"http://{host}:{page.port or '<port>'}"
 
 
-def rows_of(path: Path, page: str, kind: str) -> list[StoredEntry]:
+def rows_of(database: Database, page: str, kind: str) -> list[StoredEntry]:
     """Read all rows of one kind and page."""
-    with survey(path) as rows:
-        return [each for each in rows.entries(kind) if each.owner == page]
+    with database.inspect() as rows:
+        return list(rows.entries(kind, page))
 
 
-def revoke(path: Path, page: str) -> int:
+def revoke(database: Database, page: str) -> int:
     """Log all browsers out, and let no link hold."""
-    gone = [each for kind in (LINK, SESSION) for each in rows_of(path, page, kind)]
-    entries = tuple(entry(each.kind, each.id, None) for each in gone)
+    gone = [each for kind in (LINK, SESSION) for each in rows_of(database, page, kind)]
+    entries = tuple(login_entry(each.kind, each.id, None) for each in gone)
     if entries:
-        sqlite_mend.write(path, Commit(at=CLOCK.wall(), entries=entries))
+        database.write((Commit(at=CLOCK.wall(), entries=entries),))
     count = sum(each.kind == SESSION for each in gone)
     say(f"{count} browser{'' if count == 1 else 's'} logged out; no link holds.")
     return 0

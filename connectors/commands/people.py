@@ -7,30 +7,36 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from actors import people_rows
-from actors.people_rows import ALIAS, PERSON, Known
-from actors.redaction import Keep
-from actors.rules import identity
-from actors.rules.identity import Person
-from connectors.commands.database import database_options, find_database, json_option
-from connectors.commands.printing import complain, say, say_json, table
-from connectors.office.moments import when
-from runtime import sqlite_mend
+from actors.people import identity
+from actors.people import rows as people_rows
+from actors.people.identity import Person
+from actors.people.rows import ALIAS, PERSON, PersonRow
+from actors.rules.text.audit_redaction import AuditRedaction
+from connectors.admin.display import when
+from connectors.commands.common.database import (
+    DatabaseChoice,
+    database_options,
+    is_stored,
+)
+from connectors.commands.common.output import (
+    FAILED,
+    complain,
+    json_option,
+    say,
+    say_json,
+    say_rows,
+)
 from runtime.clock import SystemClock
-from runtime.errors import SequenceConflictError
 from runtime.ids import IdSource
-from runtime.sqlite_survey import survey
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from actors.people.identity import PeopleChange
+    from runtime.store.database import Database
 
-    from actors.rules.identity import Change
-
-FAILED = 1
 BY = "the command line"
 
 
-class Row(msgspec.Struct, frozen=True):
+class ListedPerson(msgspec.Struct, frozen=True):
     """One person, as listed."""
 
     id: str
@@ -45,38 +51,38 @@ class Row(msgspec.Struct, frozen=True):
     """Unix seconds."""
 
 
-class Rows:
+class PeopleRows:
     """All rows of people, as they stood at one moment.
 
     Args:
-        path: the database.
+        database: where.
     """
 
-    def __init__(self, path: Path) -> None:
-        with survey(path) as rows:
+    def __init__(self, database: Database) -> None:
+        with database.inspect() as rows:
             self.people = {each.id: each for each in rows.entries(PERSON)}
             self.whose = {each.id: each.body.decode() for each in rows.entries(ALIAS)}
 
-    def of(self, account: str) -> Known:
+    def of(self, account: str) -> PersonRow:
         """Give the person behind an account."""
         return self.own(self.whose.get(account, account))
 
-    def own(self, person_id: str) -> Known:
+    def own(self, person_id: str) -> PersonRow:
         """Give a person's own row."""
         row = self.people.get(person_id)
         if row is None:
-            return Known(Person(person_id))
-        return Known(people_rows.decoded(row), row.version)
+            return PersonRow(Person(person_id))
+        return PersonRow(people_rows.decoded(row), row.version)
 
-    def listed(self) -> list[Row]:
+    def listed(self) -> list[ListedPerson]:
         """List everybody who is nobody's alias."""
-        found: list[Row] = []
+        found: list[ListedPerson] = []
         for row in self.people.values():
             if row.id in self.whose:
                 continue
             person = people_rows.decoded(row)
             found.append(
-                Row(
+                ListedPerson(
                     person.id,
                     person.name,
                     person.language,
@@ -98,39 +104,33 @@ def command() -> None:
 @database_options
 @click.option("--proposed", is_flag=True, help="Only those who may have more accounts.")
 @json_option
-def list_(
-    config: Path | None, db: Path | None, *, proposed: bool, as_json: bool
-) -> None:
+def list_(choice: DatabaseChoice, *, proposed: bool, as_json: bool) -> None:
     """List people with their accounts.
 
     "MAYBE" are accounts on other platforms under a like name. Nobody is linked by that
     alone: they say so themselves (/link), or you do (callboard people link).
     """
-    rows = Rows(find_database(config, db)).listed()
+    rows = PeopleRows(choice.database).listed()
     if proposed:
         rows = [each for each in rows if each.proposals]
     if as_json:
         say_json(rows)
-    elif not rows:
-        say("Nobody is known yet.")
     else:
         headers = ("PERSON", "NAME", "LANGUAGE", "MODEL", "ALSO", "MAYBE", "CHANGED")
-        for line in table(headers, map(cells, rows)):
-            say(line)
+        say_rows(rows, headers, cells, "Nobody is known yet.")
 
 
 @command.command()
 @database_options
 @click.argument("account")
 @click.argument("other")
-def link(config: Path | None, db: Path | None, account: str, other: str) -> int:
+def link(choice: DatabaseChoice, account: str, other: str) -> int:
     """Say that two accounts, each CONNECTOR/SENDER, are one person's.
 
     They are known by the first one's id from then on. `unlink` takes it back.
     """
     refuse_unknown_shape(account, other)
-    path = find_database(config, db)
-    rows = Rows(path)
+    rows = PeopleRows(choice.database)
     first, second = rows.of(account), rows.of(other)
     change = identity.link(first.person, second.person)
     if change is None:
@@ -140,17 +140,16 @@ def link(config: Path | None, db: Path | None, account: str, other: str) -> int:
         )
         return FAILED
     told = (other, "linked", f"with {first.person.id}, by {BY}")
-    return write(path, change, (first, second), told)
+    return write(choice.database, change, (first, second), told)
 
 
 @command.command()
 @database_options
 @click.argument("account")
-def unlink(config: Path | None, db: Path | None, account: str) -> int:
+def unlink(choice: DatabaseChoice, account: str) -> int:
     """Make an account, CONNECTOR/SENDER, somebody's of its own again."""
     refuse_unknown_shape(account)
-    path = find_database(config, db)
-    rows = Rows(path)
+    rows = PeopleRows(choice.database)
     found = rows.of(account)
     aliases = found.person.aliases
     heir = rows.own(aliases[0]) if aliases else None
@@ -159,21 +158,21 @@ def unlink(config: Path | None, db: Path | None, account: str) -> int:
         complain(f"nothing changed: {account} is linked with nobody")
         return FAILED
     told = (account, "unlinked", f"from {found.person.id}, by {BY}")
-    return write(path, change, (found, heir) if heir else (found,), told)
+    return write(choice.database, change, (found, heir) if heir else (found,), told)
 
 
 def write(
-    path: Path, change: Change, rows: tuple[Known, ...], told: tuple[str, str, str]
+    database: Database,
+    change: PeopleChange,
+    rows: tuple[PersonRow, ...],
+    told: tuple[str, str, str],
 ) -> int:
     """Store a change beside a running server; give the exit code."""
     clock = SystemClock()
-    record = people_rows.as_told(IdSource(clock).new(), *told, Keep())
+    record = people_rows.as_told(IdSource(clock).new(), *told, AuditRedaction())
     versions = {each.person.id: each.version for each in rows}
     commit = people_rows.as_commit(change, versions, clock.wall(), (record,))
-    try:
-        sqlite_mend.write(path, commit)
-    except SequenceConflictError:
-        complain("somebody wrote to the same rows at the same moment; try again")
+    if not is_stored(database, commit):
         return FAILED
     for person in change.people:
         say(f"{person.id}: {', '.join(person.aliases) or 'no other account'}")
@@ -195,8 +194,8 @@ def refuse_unknown_shape(*accounts: str) -> None:
             )
 
 
-def cells(row: Row) -> tuple[object, ...]:
-    """Give what the table says of one person."""
+def cells(row: ListedPerson) -> tuple[object, ...]:
+    """Give the columns of one person."""
     return (
         row.id,
         row.name,

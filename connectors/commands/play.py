@@ -12,37 +12,180 @@ from typing import TYPE_CHECKING
 
 import click
 import msgspec
+import trio
 from click.core import ParameterSource
 
-from connectors.app import open_app
-from connectors.chat.console import StandardConsole
-from connectors.chat.play_file import Play, check_agents, read_play
-from connectors.chat.playing import PlayingTransport, RoomSettings
+from connectors.admin.job import STATES, agent_of, read_inbound
+from connectors.app.app import open_app
+from connectors.app.shutdown import Drain
+from connectors.chat.terminal.console import StandardConsole
+from connectors.chat.terminal.playback import LINE, PlayingTransport, RoomSettings
+from connectors.chat.terminal.script import Cue, Play, Wait, check_agents, read_play
 from connectors.commands import config_option
-from connectors.commands.interruptible import run_interruptible
-from connectors.commands.player import Played, Player, unanswered
-from connectors.commands.printing import say
-from connectors.commands.running import (
+from connectors.commands.common.database import database_at
+from connectors.commands.common.output import complain, say, table
+from connectors.commands.common.running import (
     calm_collector,
     hearing_signals,
     loaded,
     private_files,
+    run_interruptible,
     wait_any,
 )
-from connectors.drain import Drain
 from runtime.clock import SystemClock
 from runtime.errors import SettingsError
-from runtime.sqlite_browse import browse
-from runtime.sqlite_survey import survey
+from runtime.store.rows import MAX_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    import trio
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from actors.transport import Transport
-    from connectors.reloading import Source
-    from connectors.transports import Parts
+    from connectors.app.reload.reload import SettingsSource
+    from connectors.chat.parts import TransportParts
+    from connectors.chat.terminal.script import Play
+    from runtime.store.database import Inspection
+    from runtime.store.rows import StoredMessage
+
+
+# Chosen: short beside any answer, long beside the look into the store.
+LOOK_EVERY = 0.02
+
+HEADERS = ("LINE", "FROM", "FOR", "STATE", "WHY", "WORDS")
+
+WHY = {
+    "not_addressed": "not_addressed: no agent was meant",
+    "unknown_agent": "unknown_agent: nobody has this name",
+    "busy": "busy: too much waited",
+    "silent": "silent: the agent chose to say nothing",
+    "stopped": "stopped: somebody said /stop",
+}
+"""What some reasons mean; others speak for themselves."""
+
+NOT_YET = "still under way when the play was over"
+
+
+class RoomPlayer:
+    """Says each line when it is its turn.
+
+    Args:
+        play: what is said.
+        room: where.
+        drain: tells whether anybody still works at an answer.
+        pace: seconds between two lines; None: the next is said when all is quiet.
+        patience: most seconds until all must be quiet.
+    """
+
+    def __init__(
+        self,
+        play: Play,
+        room: PlayingTransport,
+        drain: Drain,
+        pace: float | None,
+        patience: float,
+    ) -> None:
+        self._play = play
+        self._room = room
+        self._drain = drain
+        self._pace = pace
+        self._patience = patience
+
+    async def run(self) -> None:
+        """Play from the first line to the last, and until all is quiet."""
+        is_first = True
+        for step in self._play.steps:
+            if isinstance(step, Wait):
+                await trio.sleep(step.seconds)
+                continue
+            if not is_first:
+                await self._wait_turn(step)
+            is_first = False
+            await self._room.say(step)
+        await self._wait_until(lambda: False)
+
+    async def _wait_turn(self, cue: Cue) -> None:
+        room = self._room
+        if self._pace is not None:
+            await trio.sleep(self._pace)
+        elif cue.text.startswith("/stop"):
+            # It stops nothing before an answer has begun.
+            await self._wait_until(lambda: room.has_begun)
+        elif cue.text.startswith(("/approve", "/deny")):
+            await self._wait_until(lambda: room.was_asked)
+        elif not cue.is_at_once:
+            await self._wait_until(lambda: False)
+
+    async def _wait_until(self, is_so: Callable[[], bool]) -> None:
+        """Wait until something is so, or all is quiet, or patience is at its end."""
+        with trio.move_on_after(self._patience) as scope:
+            # The store is changed by everybody.
+            while not is_so() and await self._drain.under_way():  # noqa: ASYNC110
+                await trio.sleep(LOOK_EVERY)
+        if scope.cancelled_caught:
+            text = f"not quiet within {self._patience:g} s; going on all the same"
+            self._room.notice(text)
+
+
+class PlayedRoom(msgspec.Struct, frozen=True):
+    """The messages of one play."""
+
+    connector: str
+    """Name of the room's account."""
+
+    since: float
+    """Unix seconds; what came in before is none of it."""
+
+    refused: tuple[tuple[Cue, str], ...] = ()
+    """What was not taken in, and why: the store knows nothing of it."""
+
+
+def unanswered(rows: Inspection, played: PlayedRoom) -> Iterator[str]:
+    """Tell which messages nobody answered, and why, as the store has it.
+
+    Args:
+        rows: the database.
+        played: which messages are meant.
+    """
+    messages = [
+        row
+        for row in rows.messages(newest_first=False, limit=MAX_ROWS)
+        if row.connector == played.connector and row.at >= played.since
+    ]
+    found = [
+        row for row in messages if row.state != "replied" or row.reason == "silent"
+    ]
+    cells: list[tuple[object, ...]] = [_cells(row, rows) for row in found]
+    cells += [
+        (str(cue.line), cue.speaker, None, "refused", why, cue.text)
+        for cue, why in played.refused
+    ]
+    count = len(messages) + len(played.refused)
+    if not cells:
+        yield f"All {count} messages were answered."
+        return
+    yield f"Not answered, of {count} messages:"
+    yield from table(HEADERS, sorted(cells, key=_line))
+
+
+def _line(cells: Sequence[object]) -> int:
+    return int(str(cells[0] or 0))
+
+
+def _cells(row: StoredMessage, rows: Inspection) -> tuple[object, ...]:
+    is_open = row.state in STATES["pending"] + STATES["running"]
+    why = NOT_YET if is_open else WHY.get(row.reason, row.reason)
+    inbound = read_inbound(row)
+    if inbound is None:
+        return (None, None, None, row.state, why, None)
+    asker = inbound.chain.agents[-2:-1]
+    return (
+        inbound.platform_fields.get(LINE),
+        asker[0] if asker else inbound.sender_name,
+        agent_of(row, inbound, rows, complain),
+        row.state,
+        why,
+        inbound.text,
+    )
+
 
 DATABASE = "room.db"
 
@@ -51,7 +194,7 @@ MOST_BYTES = 10_000_000
 
 
 @dataclass(frozen=True)
-class Show:
+class PlaySettings:
     """How a play is to be played."""
 
     play: Play
@@ -120,19 +263,19 @@ def command(  # noqa: PLR0913, PLR0917  one for each option
     with loaded(config, log_level, may_fall_back=True) as source:
         play = check_agents(play, source.settings.value.agents, str(file))
         play = msgspec.structs.replace(play, room=play.room or file.stem)
-        show = Show(play, connector, pace, patience)
+        show = PlaySettings(play, connector, pace, patience)
         with database(db) as path:
             since = SystemClock().wall()
             room = run_interruptible(perform, source, show, path)
-            played = Played(connector, since, tuple(room.refused))
-            with browse(path) as browser, survey(path) as rows:
+            played = PlayedRoom(connector, since, tuple(room.refused))
+            with database_at(path).inspect() as rows:
                 say()
-                for line in unanswered(browser, rows, played):
+                for line in unanswered(rows, played):
                     say(line)
 
 
 def read_text(file: Path) -> str:
-    """Read a play.
+    """Read a play's file.
 
     Raises:
         SettingsError: it cannot be read, or is none.
@@ -164,7 +307,9 @@ def database(given: Path | None) -> Generator[Path]:
         yield Path(folder) / DATABASE
 
 
-async def perform(source: Source, show: Show, path: Path) -> PlayingTransport:
+async def perform(
+    source: SettingsSource, show: PlaySettings, path: Path
+) -> PlayingTransport:
     """Run the company until the play is over, or somebody ends it; give the room.
 
     Raises:
@@ -183,7 +328,7 @@ async def perform(source: Source, show: Show, path: Path) -> PlayingTransport:
     console = StandardConsole(io.StringIO(), sys.stdout)
     rooms: list[PlayingTransport] = []
 
-    def make(parts: Parts) -> Transport:
+    def make(parts: TransportParts) -> Transport:
         rooms.append(PlayingTransport(settings, console, parts.clock, parts.ids))
         rooms[-1].blobs = parts.blobs
         return rooms[-1]
@@ -192,7 +337,7 @@ async def perform(source: Source, show: Show, path: Path) -> PlayingTransport:
         async with open_app(config, {name: make}, redact, private) as app:
             calm_collector()
             drain = Drain(app.system, app.store, app.clock, (name,))
-            player = Player(show.play, rooms[-1], drain, show.pace, show.patience)
+            player = RoomPlayer(show.play, rooms[-1], drain, show.pace, show.patience)
             ends = (app.ended[name].wait, app.system.wait_ended, is_told.wait)
             await wait_any(player.run, *ends)
         if (error := rooms[-1].output_error) is not None:

@@ -1,64 +1,241 @@
-"""`callboard prompt`: what an agent's model is told, layer by layer, and why."""
+"""`callboard prompt`: what an agent's model is told, layer by layer, and why.
+
+The memories are read as a turn would read them, but the command changes nothing and
+asks no actor: it reads the database directly, which does not disturb a running server.
+Where a server would ask an embedder over the network, the command searches by words
+alone, and its output says so.
+"""
 
 from __future__ import annotations
 
-import os
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 import msgspec
 
-from actors.consulting import has_any
-from actors.history import SCHEMA, History
-from actors.messages import Address, Inbound, Line, ModelRequest
-from actors.prompting import brief_of, partners_of, window_of
-from actors.rules import prompt as rules
-from actors.rules import skills as skill_rules
-from actors.rules import transcript
-from actors.rules.asking_round import COLLABORATE_SPEC, CONSULT_SPEC
-from actors.rules.briefing import SPOKEN_TO, Mode
-from actors.rules.keys import session_key
-from actors.rules.layers import Layer, tokens
-from actors.rules.safe_tools import is_safe
-from actors.rules.whole import fitted
-from actors.tool_calls import DELEGATE_SPEC
-from connectors.commands import config_option, find_settings, tell_problems
-from connectors.commands.database import json_option
-from connectors.commands.interruptible import run_interruptible
-from connectors.commands.printing import say, say_json, table
-from connectors.commands.remembered import Remembered, newest_chat, remembered
-from connectors.commands.running import private_files, redacting
-from connectors.commands.staffed import team_of
-from connectors.config import TerminalConfig
-from connectors.model_checks import find_zone
-from connectors.office.conversations import events_of
-from connectors.office.moments import when
-from connectors.personas import read_persona
-from connectors.sandbox.kept import territory
-from connectors.sandbox.late import LateSandbox
-from connectors.settings import load_app
-from connectors.tool_sources import allotted, skills_of
-from connectors.toolbox import make_tools
+from actors.collaboration.questions import COLLABORATE_SPEC, CONSULT_SPEC
+from actors.collaboration.tools import has_any
+from actors.journal.history import SCHEMA, History
+from actors.journal.records import CONVERSATION
+from actors.memory import scopes
+from actors.memory.kit import MemoryKit, MemoryMetrics
+from actors.memory.messages import Recall, RecalledFacts
+from actors.memory.notebook import project_text
+from actors.memory.recall import FactReader
+from actors.messages.inbound import Address, Inbound, ModelRequest, TranscriptLine
+from actors.messages.keys import account_of, parse_key, session_key
+from actors.people import rows as people_rows
+from actors.people.identity import Person
+from actors.rules.markers.descriptions import SPOKEN_TO, Mode
+from actors.rules.prompt import build as rules
+from actors.rules.prompt import skills as skill_rules
+from actors.rules.prompt import transcript
+from actors.rules.prompt.brief import NO_MEMORIES, Memories
+from actors.rules.prompt.layers import Layer, tokens
+from actors.rules.prompt.tools import is_safe
+from actors.rules.prompt.window import fitted
+from actors.turn.context import memories_of, tasks_of
+from actors.turn.request import brief_of, partners_of, window_of
+from actors.turn.tools import DELEGATE_SPEC
+from connectors.admin.conversations import events_of
+from connectors.admin.display import when
+from connectors.app.kit import described_tools
+from connectors.app.tool_sources import allotted, skills_of
+from connectors.chat.terminal.platform import TerminalConfig
+from connectors.commands import config_option
+from connectors.commands.common.database import database_of, load_settings
+from connectors.commands.common.output import json_option, say, say_json, table
+from connectors.commands.common.running import (
+    private_files,
+    redacting,
+    run_interruptible,
+)
+from connectors.commands.common.staff import team_of
+from connectors.config.checks import find_zone
+from connectors.config.embedders import HASHING, OFF
+from connectors.files.notebook import make_notebook
+from connectors.files.personas import read_persona
+from connectors.models.embedders.local import HashingEmbedder
+from connectors.sandbox.lazy import LateSandbox
+from connectors.sandbox.protected_paths import territory
 from runtime.clock import SystemClock
-from runtime.sqlite_browse import browse
+from runtime.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
-    from actors.messages import ToolSpec
-    from actors.persona import Persona
-    from connectors.config import AppConfig
-    from runtime.config import Settings
+    from pathlib import Path
+
+    from actors.agents.persona import Persona
+    from actors.messages.inbound import ToolSpec
+    from connectors.config.app import AppConfig
+    from runtime.config.loader import Settings
+    from runtime.store.database import Database, StoreReader
+
+
+# Chosen: nobody waits in a chat for it, and a disk that is cold may take its time.
+WITHIN = 30.0
+"""Seconds that reading may take; a turn has `memory.recall_timeout`."""
+
+ORDER = (
+    "sticky",
+    "relevant",
+    "states",
+    "profile",
+    "lessons",
+    "outcomes",
+    "summaries",
+    "logs",
+)
+
+
+class RecalledFact(msgspec.Struct, frozen=True, kw_only=True):
+    """One recalled fact, and why it was recalled."""
+
+    layer: str
+    """For which layer; whether it is shown there, the layer says."""
+
+    id: str
+    scope: str
+    kind: str
+    category: str
+    score: float
+    """How much it has to do with the words; 1 for what is always given."""
+
+    told_at: float
+    """Unix seconds."""
+
+    text: str
+
+
+class RecalledMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """The recalled memories, and whose they are."""
+
+    memories: Memories = NO_MEMORIES
+    person: str = ""
+    accounts: tuple[str, ...] = ()
+    """All of that person's."""
+
+    scopes: tuple[str, ...] = ()
+    """Whose memory was read."""
+
+    facts: tuple[RecalledFact, ...] = ()
+    missed: str = ""
+    """Why something may be missing; empty: nothing is."""
+
+
+def remembered(config: AppConfig, inbound: Inbound, persona: Persona) -> RecalledMemory:
+    """Read what a turn would be reminded of before its model is asked.
+
+    Raises:
+        runtime.errors.StoreError: the database cannot be read.
+    """
+    database = database_of(config)
+    if not database.exists():
+        return RecalledMemory(missed=f"there is no database {database.name} yet")
+    return run_interruptible(_read_memory, database, config, inbound, persona)
+
+
+async def _read_memory(
+    database: Database, config: AppConfig, inbound: Inbound, persona: Persona
+) -> RecalledMemory:
+    with database.reader() as store:
+        person = await _person(store, inbound)
+        names = scopes.reading(
+            inbound.address,
+            person.accounts,
+            is_direct=inbound.is_direct,
+            member=scopes.member_of(inbound, config.sessions.session_scope),
+            person_in_groups=config.memory.person_in_groups,
+        )
+        recalled, missed = await _recall(store, config, (inbound, persona.name, names))
+        project = await project_text(recalled.states, make_notebook(config, None))
+        tasks = await tasks_of(inbound, person, persona, (store, find_zone))
+        memories = memories_of(inbound, person, recalled, project=project, tasks=tasks)
+    return RecalledMemory(
+        memories=memories,
+        person=person.id,
+        accounts=person.accounts,
+        scopes=names if config.memory.enabled else (),
+        facts=tuple(facts_of(recalled)),
+        missed=missed,
+    )
+
+
+async def _person(store: StoreReader, inbound: Inbound) -> Person:
+    if not inbound.sender_id:
+        return Person(account_of(inbound))
+    return (await people_rows.read(store, account_of(inbound))).person
+
+
+async def _recall(
+    store: StoreReader, config: AppConfig, asked: tuple[Inbound, str, tuple[str, ...]]
+) -> tuple[RecalledFacts, str]:
+    """Recall facts; also say why some may be missing."""
+    inbound, agent, names = asked
+    if not config.memory.enabled:
+        return RecalledFacts(), "memory.enabled is false"
+    kit, why = _kit(config)
+    recall = Recall(
+        question=inbound.text, scopes=names, now=inbound.received_at, within=WITHIN
+    )
+    recalled, _ = await FactReader(agent, store.facts, kit).recall(recall)
+    return recalled, "; ".join(filter(None, (why, recalled.missed)))
+
+
+def _kit(config: AppConfig) -> tuple[MemoryKit, str]:
+    """Make the parts of a recall; also say what is missing here."""
+    name = config.memory.embedder
+    metrics = MemoryMetrics(Metrics())
+    if name == HASHING:
+        embedder = HashingEmbedder(config.memory.hashing_dimensions)
+        return MemoryKit(config.memory, metrics, embedder), ""
+    why = f"searched by words only: the embedder {name!r} is not asked from here"
+    return MemoryKit(config.memory, metrics), "" if name == OFF else why
+
+
+def facts_of(recalled: RecalledFacts) -> list[RecalledFact]:
+    """List all that was recalled, layer by layer."""
+    return [
+        RecalledFact(
+            layer=layer,
+            id=fact.id,
+            scope=fact.scope,
+            kind=fact.kind,
+            category=fact.category,
+            score=round(fact.score, 4),
+            told_at=fact.created_at,
+            text=fact.text,
+        )
+        for layer in ORDER
+        for fact in getattr(recalled, layer)
+    ]
+
+
+def newest_chat(config: AppConfig, agent: str, connector: str, sender: str) -> str:
+    """Find where somebody spoke with an agent last in private; empty: nowhere yet."""
+    database = database_of(config)
+    if not (sender and database.exists()):
+        return ""
+    with database.inspect() as rows:
+        for row in rows.records(CONVERSATION):
+            try:
+                key = parse_key(row.id)
+            except ValueError:
+                continue
+            if (key.agent, key.connector, key.sender) == (agent, connector, sender):
+                return key.chat
+    return ""
+
 
 MODES = ("conversation", "collaboration", "visible", "planning", "autonomous")
 HEADERS = ("LAYER", "TOKENS", "BUDGET", "FRESH", "WHY")
 MEMORY_HEADERS = ("FOR", "SCOPE", "KIND", "SCORE", "TOLD", "FACT")
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """Which prompt is wanted."""
+class PromptQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """The prompt that is asked for."""
 
     agent: str
     words: str
@@ -68,8 +245,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """All that would be sent."""
+class ShownPrompt(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that would be sent to the model."""
 
     agent: str
     mode: str
@@ -77,9 +254,9 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     layers: tuple[Layer, ...]
     system: str
     summary: str
-    messages: tuple[Line, ...]
+    messages: tuple[TranscriptLine, ...]
     message_tokens: tuple[int, ...]
-    """Of each of these (F169)."""
+    """Of each of these."""
 
     tools: tuple[str, ...]
     prompt_tokens: int
@@ -89,7 +266,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     room: int
     """Tokens that there are for the prompt."""
 
-    memory: Remembered
+    memory: RecalledMemory
     """Whose memory was read, and what it gave."""
 
 
@@ -131,16 +308,13 @@ def command(  # noqa: PLR0913  one for each option
     that --sender had in private. Servers of tools are not started, and no embedder is
     asked over the network, so what they would add is not shown.
     """
-    path = find_settings(config, Path.cwd(), may_fall_back=True).path
-    settings = load_app(path, os.environ)
-    for warning in settings.warnings:
-        tell_problems(warning, "warning: ")
+    settings = load_settings(config, may_fall_back=True)
     team = team_of(settings.value)
     agents = {name: each.config for name, each in team.personas.items()}
     if agent not in agents:
         text = f"there is no agent {agent!r}; known: {', '.join(agents)}"
         raise click.BadParameter(text, param_hint="AGENT")
-    asked = Asked(
+    asked = PromptQuestion(
         agent=agent,
         words=words,
         chat=chat,
@@ -158,8 +332,10 @@ def command(  # noqa: PLR0913  one for each option
         say(clean("\n".join(told(shown))))
 
 
-def shown_of(settings: Settings[AppConfig], asked: Asked, persona: Persona) -> Shown:
-    """Put together what would be sent."""
+def shown_of(
+    settings: Settings[AppConfig], asked: PromptQuestion, persona: Persona
+) -> ShownPrompt:
+    """Build everything that would be sent to the model."""
     config = settings.value
     agent = config.agents[asked.agent]
     zone = find_zone(agent.context.time_zone)
@@ -199,7 +375,7 @@ def shown_of(settings: Settings[AppConfig], asked: Asked, persona: Persona) -> S
     )
     whole = fitted(brief, request, len(seen.lines))
     built, lines, others = whole.prompt, whole.request.lines, whole.others
-    return Shown(
+    return ShownPrompt(
         agent=asked.agent,
         mode=asked.mode,
         model=agent.model,
@@ -225,7 +401,7 @@ def of_colleagues(config: AppConfig, persona: Persona) -> tuple[ToolSpec, ...]:
     return (DELEGATE_SPEC, *asking)
 
 
-def inbound_of(config: AppConfig, asked: Asked, now: float) -> Inbound:
+def inbound_of(config: AppConfig, asked: PromptQuestion, now: float) -> Inbound:
     """Make the message that is asked about.
 
     Raises:
@@ -270,13 +446,13 @@ async def tools_of(settings: Settings[AppConfig], agent: str) -> list[ToolSpec]:
     land = territory(config, private_files(settings))
     sandbox = LateSandbox(config.sandbox, land, lambda _standing: None)
     async with AsyncExitStack() as stack:
-        own = make_tools(config, SystemClock(), sandbox, stack)
+        own = described_tools(config, sandbox, stack)
         wanted = config.agents[agent].tools
         return [own[name].spec for name in wanted if name in own]
 
 
 def skills_now(
-    config: AppConfig, asked: Asked
+    config: AppConfig, asked: PromptQuestion
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Give what is told of skills: which there are, and those called for."""
     if not config.skills.folders:
@@ -290,25 +466,25 @@ def skills_now(
     return (skill_rules.catalogue(found),), tuple(map(skill_rules.unfolded, called))
 
 
-def history_of(config: AppConfig, inbound: Inbound, asked: Asked) -> History:
+def history_of(config: AppConfig, inbound: Inbound, asked: PromptQuestion) -> History:
     """Read the conversation; an empty one if there is no database, or no such one."""
-    path = Path(config.store.path)
+    database = database_of(config)
     key = session_key(inbound, asked.agent, config.sessions.session_scope)
     history = History(key.text, config.agents[asked.agent].max_history)
-    if not path.is_file():
+    if not database.exists():
         return history
-    with browse(path) as browser:
-        snapshot = browser.snapshot(key.text)
+    with database.inspect() as rows:
+        snapshot = rows.snapshot(key.text)
         if snapshot is not None and snapshot.schema == SCHEMA:
             history.restore(snapshot.sequence, snapshot.body)
-        for event in events_of(browser, key.text):
+        for event in events_of(rows, key.text):
             if event.stream == key.text and event.sequence > history.version:
                 history.replay(event.sequence, event.kind, event.body, event.at)
     return history
 
 
-def told(shown: Shown) -> list[str]:
-    """Write it down for people."""
+def told(shown: ShownPrompt) -> list[str]:
+    """Describe the prompt for people."""
     rows = [
         (
             layer.name,
@@ -336,7 +512,7 @@ def told(shown: Shown) -> list[str]:
     return [*lines, "", "--- messages", transcript.flat(shown.messages)]
 
 
-def told_of_memory(memory: Remembered) -> list[str]:
+def told_of_memory(memory: RecalledMemory) -> list[str]:
     """Say whose memory was read, and what it gave."""
     lines: list[str] = []
     if memory.accounts:

@@ -1,38 +1,54 @@
-"""`callboard records`: do the rows for people say what the journal says?"""
+"""`callboard records`: compares the records for people with the journal."""
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
-from actors.config import AuditConfig
-from actors.redaction import Keep
-from connectors.commands.database import (
-    database_options,
-    find_database,
-    json_option,
-    settings_beside,
+from actors.config.limits import AuditConfig
+from actors.journal.rebuild import Difference, Fold, compare
+from actors.journal.records import (
+    AUDIT,
+    CHECK,
+    COMPACTION,
+    CONVERSATION,
+    USAGE,
+    AuditRecord,
+    kept,
 )
-from connectors.commands.interruptible import run_interruptible
-from connectors.commands.printing import say, say_json
-from connectors.commands.records_check import Comparison, lines_of, summary
-from connectors.commands.records_write import rebuild_all
-from connectors.commands.running import redacting
+from actors.rules.text.audit_redaction import AuditRedaction
+from connectors.commands.common.database import DatabaseChoice, database_options
+from connectors.commands.common.output import (
+    FAILED,
+    first_words,
+    json_option,
+    say,
+    say_json,
+)
+from connectors.commands.common.running import redacting
 from runtime.clock import SystemClock
-from runtime.sqlite_survey import survey
+from runtime.store.rows import Commit
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
 
-    from connectors.config import AppConfig
-    from runtime.config import Settings
+    from actors.journal.rebuild import Expected
+    from connectors.config.app import AppConfig
+    from runtime.config.loader import Settings
+    from runtime.store.database import Inspection
+    from runtime.store.rows import Record
 
-FAILED = 1
 DAY = 86_400.0
 
 MOST_SHOWN = 20
 """Differences that are named; the others are counted."""
+
+COUNTED = (COMPACTION, CONVERSATION, USAGE)
+"""Kinds all of whose records follow from events; refused attempts are audited, too."""
 
 
 @click.group()
@@ -43,15 +59,16 @@ def command() -> None:
 @command.command()
 @database_options
 @json_option
-def check(config: Path | None, db: Path | None, *, as_json: bool) -> int:
+def check(choice: DatabaseChoice, *, as_json: bool) -> int:
     """Compare all records with what the journal says; changes nothing.
 
     The exit code is 1 if any record is missing, different or not explained.
     """
-    path, settings = find_database(config, db), settings_beside(config, db)
-    with survey(path) as rows:
-        comparison = Comparison(rows, audited_since(settings))
-        first, count = summary(comparison.differences(), MOST_SHOWN)
+    since = audited_since(choice.settings)
+    with choice.database.inspect() as rows:
+        found = RecordComparison(rows, since).differences()
+        first = list(itertools.islice(found, MOST_SHOWN))
+        count = len(first) + sum(1 for _ in found)
         totals = rows.totals()
     if as_json:
         named = [
@@ -60,8 +77,10 @@ def check(config: Path | None, db: Path | None, *, as_json: bool) -> int:
         ]
         say_json({"records": totals.records, "differences": count, "first": named})
     else:
-        for line in lines_of(first, count):
-            say(line)
+        for each in first:
+            say(first_words(f"{each.kind} {each.id} {each.problem}", 300))
+        if count > len(first):
+            say(f"… and {count - len(first):,} more")
         total = sum(totals.records.values())
         say(f"{totals.events:,} events, {total:,} records: {count:,} differences")
     return FAILED if count else 0
@@ -69,29 +88,103 @@ def check(config: Path | None, db: Path | None, *, as_json: bool) -> int:
 
 @command.command()
 @database_options
-def rebuild(config: Path | None, db: Path | None) -> int:
+def rebuild(choice: DatabaseChoice) -> int:
     """Write records anew that are missing or different; no server may be running.
 
     With --db alone the settings are not known: the words of exchanges are then left
     out of what is written, for nobody knows which of them are secret.
     """
-    path, settings = find_database(config, db), settings_beside(config, db)
-    keep = keeping(settings)
-    written, left = run_interruptible(rebuild_all, path, audited_since(settings), keep)
+    settings = choice.settings
+    keep, left = keeping(settings), list[str]()
+    with choice.database.claim(), choice.database.inspect() as rows:
+        comparison = RecordComparison(rows, audited_since(settings))
+        written = choice.database.write(repairs(comparison, keep, left))
     for line in left[:MOST_SHOWN]:
         say(line)
-    say(f"{path}: {written:,} records written, {len(left):,} differences left")
+    say(f"{choice.path}: {written:,} records written, {len(left):,} differences left")
     return FAILED if left else 0
 
 
 def audited_since(settings: Settings[AppConfig] | None) -> float:
-    """Tell from when on there must be audit records, in Unix seconds."""
+    """Give the Unix seconds since which audit records must exist."""
     audit = AuditConfig() if settings is None else settings.value.audit
     return SystemClock().wall() - audit.keep_days * DAY
 
 
-def keeping(settings: Settings[AppConfig] | None) -> Keep:
-    """Say what the audit keeps."""
+def keeping(settings: Settings[AppConfig] | None) -> AuditRedaction:
+    """Give how audit records are redacted."""
     if settings is None:
-        return Keep(has_texts=False)
-    return Keep(redacting(settings).clean, settings.value.audit.texts)
+        return AuditRedaction(has_texts=False)
+    return AuditRedaction(redacting(settings).clean, settings.value.audit.texts)
+
+
+class RecordComparison:
+    """Compares the records of a database with its journal.
+
+    Args:
+        rows: the database.
+        audited_since: Unix seconds; audit records of earlier events may be gone.
+    """
+
+    def __init__(self, rows: Inspection, audited_since: float) -> None:
+        self._rows = rows
+        self._audited_since = audited_since
+        self._explained: Counter[str] = Counter()
+
+    def differences(self) -> Iterator[Difference]:
+        """Give each difference, in the order of the streams' names; call it once."""
+        # Why the words as they are: secrets taken out of them are allowed for.
+        fold = Fold(AuditRedaction())
+        for event in self._rows.journal():
+            try:
+                yield from self._hold(fold.take(event))
+            except ValueError as error:
+                name = f"{event.stream}#{event.sequence}"
+                yield Difference("journal", name, f"cannot be read: {error}")
+        yield from self._hold(fold.end())
+        yield from self._surplus()
+
+    def _hold(self, made: Iterable[Expected]) -> Iterator[Difference]:
+        for expected in made:
+            record = expected.record
+            stored = self._rows.record(record.kind, record.id)
+            if stored is not None and stored.at <= expected.at:
+                self._explained[record.kind] += 1
+            found = compare(expected, stored, self._audited_since)
+            if found is not None:
+                yield found
+
+    def _surplus(self) -> Iterator[Difference]:
+        there = self._rows.totals().records
+        usage = self._rows.records(USAGE)
+        self._explained[USAGE] += sum(1 for row in usage if row.id.startswith(CHECK))
+        for kind in COUNTED:
+            surplus = there.get(kind, 0) - self._explained[kind]
+            if surplus > 0:
+                yield Difference(kind, "", f"{surplus} follow from no event")
+
+
+def repairs(
+    comparison: RecordComparison, keep: AuditRedaction, left: list[str]
+) -> Iterator[Commit]:
+    """Write each record that is missing or different, with the time of its event.
+
+    Args:
+        comparison: finds them.
+        keep: says what the audit keeps.
+        left: is told what cannot be repaired.
+    """
+    for found in comparison.differences():
+        if found.expected is None:
+            left.append(f"{found.kind} {found.id} {found.problem}")
+        else:
+            record = cleaned(found.expected.record, keep)
+            yield Commit(at=found.expected.at, records=(record,))
+
+
+def cleaned(record: Record, keep: AuditRedaction) -> Record:
+    """Redact an audit record; others stay as they are."""
+    if record.kind != AUDIT:
+        return record
+    body = msgspec.json.decode(record.body, type=AuditRecord)
+    return msgspec.structs.replace(record, body=msgspec.json.encode(kept(body, keep)))

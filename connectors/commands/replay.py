@@ -7,26 +7,36 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from connectors import receipt_key
-from connectors.commands.database import database_options, find_database, json_option
-from connectors.commands.printing import complain, say, say_json, table
-from connectors.commands.scene import lines_of
-from connectors.office.conversations import (
+from connectors.admin.conversations import (
     events_of,
     find_conversation,
     read_conversations,
 )
-from connectors.office.moments import moment, when
-from connectors.office.story import Storyteller
-from runtime.rows import MAX_ROWS
-from runtime.sqlite_browse import browse
+from connectors.admin.display import NONE, moment, when
+from connectors.admin.story import Storyteller
+from connectors.commands.common.database import DatabaseChoice, database_options
+from connectors.commands.common.output import (
+    complain,
+    first_words,
+    indented,
+    json_option,
+    say,
+    say_json,
+    say_rows,
+)
+from runtime.store.rows import MAX_ROWS
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
-    from connectors.office.conversations import Conversation
+    from connectors.admin.conversations import Conversation
+    from connectors.admin.story import StoryEvent
+    from runtime.store.database import Inspection
 
 HEADERS = ("CONVERSATION", "MESSAGES", "TOKENS", "LAST")
+
+WIDEST = 9
+"""Characters of the longest word for what happened."""
 
 
 @click.command()
@@ -41,26 +51,21 @@ HEADERS = ("CONVERSATION", "MESSAGES", "TOKENS", "LAST")
 )
 @json_option
 def command(
-    config: Path | None,
-    db: Path | None,
-    conversation: str,
-    limit: int,
-    *,
-    as_json: bool,
+    choice: DatabaseChoice, conversation: str, limit: int, *, as_json: bool
 ) -> None:
     """Tell what happened in a CONVERSATION, event by event.
 
     It is named by any part of its name that no other one has. Without a name:
     lists the conversations, the newest first.
     """
-    path = find_database(config, db)
-    if not conversation:
-        list_conversations(path, limit, as_json=as_json)
-        return
-    stream = find_conversation(path, conversation)
-    with browse(path) as browser:
-        teller = Storyteller(browser, receipt_key.load(path))
-        for event in events_of(browser, stream):
+    # Why live: whoever reads the output page by page would hold up a server.
+    with choice.database.inspect(live=True) as rows:
+        if not conversation:
+            list_conversations(rows, limit, as_json=as_json)
+            return
+        stream = find_conversation(rows, conversation)
+        teller = Storyteller(rows, choice.receipt_key())
+        for event in events_of(rows, stream):
             for scene in teller.tell(event):
                 if as_json:
                     say_json(scene, is_line=True)
@@ -68,34 +73,59 @@ def command(
                     say("\n".join(lines_of(scene)))
 
 
-def list_conversations(path: Path, limit: int, *, as_json: bool) -> None:
+def list_conversations(rows: Inspection, limit: int, *, as_json: bool) -> None:
     """Write down all conversations, the newest first."""
-    found = read_conversations(path, limit, complain).found
-    if as_json:
-        say_json(
-            [
-                {"conversation": each.stream}
-                | msgspec.to_builtins(each.body)
-                | {
-                    "started_at": moment(each.body.started_at),
-                    "last_message_at": moment(each.body.last_message_at),
-                }
-                for each in found
-            ]
-        )
-    elif not found:
-        say("There is no conversation yet.")
-    else:
-        for line in table(HEADERS, map(cells, found)):
-            say(line)
+    found = read_conversations(rows, limit, complain).found
+    if not as_json:
+        say_rows(found, HEADERS, cells, "There is no conversation yet.")
+        return
+    say_json(
+        [
+            {"conversation": each.stream}
+            | msgspec.to_builtins(each.body)
+            | {
+                "started_at": moment(each.body.started_at),
+                "last_message_at": moment(each.body.last_message_at),
+            }
+            for each in found
+        ]
+    )
 
 
 def cells(each: Conversation) -> tuple[object, ...]:
-    """Give what the table says of one."""
+    """Give the columns of one conversation."""
     body = each.body
-    return (
-        each.stream,
-        body.message_count,
-        body.tokens_estimate,
-        when(body.last_message_at),
-    )
+    last = when(body.last_message_at)
+    return (each.stream, body.message_count, body.tokens_estimate, last)
+
+
+def lines_of(scene: StoryEvent) -> Iterator[str]:
+    """Write an event for people: time, kind, text and details."""
+    at = (scene.at or NONE).replace(".000", "")
+    head = f"{at:<29}  {scene.what:<{WIDEST}}  "
+    words = [f"{scene.who}: {scene.text}" if scene.who else scene.text]
+    words += [f"calls {call.name} {call.arguments}" for call in scene.calls]
+    words.append(", ".join(details(scene)))
+    text = "\n".join(each for each in words if each)
+    yield f"{head}{indented(text, len(head))}".rstrip()
+
+
+def details(scene: StoryEvent) -> Iterator[str]:
+    """Give the details of an event beside its text."""
+    if scene.delivery:
+        yield f"{scene.delivery} {scene.state}"
+    if scene.reason not in {"", "ok"}:
+        yield f"reason {scene.reason}"
+    if scene.run is not None:
+        run = scene.run
+        yield f"attempt {run.attempt} with {run.provider}"
+        yield f"{run.seconds:.2f} s"
+        yield f"{run.usage.input_tokens} + {run.usage.output_tokens} tokens"
+    if scene.due_at:
+        yield f"again at {scene.due_at}"
+    if scene.attempts:
+        yield f"{scene.attempts} attempt{'' if scene.attempts == 1 else 's'}"
+    if scene.proof:
+        yield f"receipt {scene.proof}"
+    if scene.receipt:
+        yield f"receipt {first_words(scene.receipt, 80)}"

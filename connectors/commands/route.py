@@ -1,37 +1,231 @@
-"""`callboard route explain`: who would hear a message, and which rules say so."""
+"""`callboard route explain`: who would hear a message, and which rules say so.
+
+In a web channel, the channel decides before any rule does. `examine` makes the checks
+of ElizaOS one by one: does the agent run, is it in the channel, does it hear the
+channel's server, is the text a message at all. It asks `actors/inbound/hearing.py`, as
+the channel itself does. The settings and the database answer; the result of a check
+that only a running server can make is `server knows`.
+"""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 import msgspec
 
-from actors.messages import Address, Inbound, Quoted
-from actors.rules.activation import Situation
-from actors.rules.admission import Admit, admit
-from actors.rules.agent_access import agent_access
-from actors.rules.explaining import Explained, Step, explain
-from actors.rules.windows import KIND, key_of, place_of
-from connectors.access_checks import approvers
-from connectors.commands import config_option, find_settings, tell_problems
-from connectors.commands.database import json_option
-from connectors.commands.pairing_explain import is_let_in, policy_of, said
-from connectors.commands.printing import say, say_json, table
-from connectors.commands.route_checks import Check, Examined, Sent, examine
-from connectors.commands.staffed import team_of
-from connectors.settings import load_app
-from connectors.web.eliza.ids import to_uuid
-from connectors.web_config import WebConfig
+from actors.messages.inbound import Address, Inbound, Quoted
+from actors.people.access import Admit, admit
+from actors.rules.groups.access import agent_access
+from actors.rules.groups.activation import Situation
+from actors.rules.groups.explain import RouteExplanation, RuleStep, explain
+from actors.rules.groups.reply_windows import KIND, key_of, place_of
+from connectors.commands import config_option
+from connectors.commands.common.database import database_of, load_settings
+from connectors.commands.common.output import json_option, say, say_json, table
+from connectors.commands.common.staff import team_of
+from connectors.commands.pairing import is_let_in, policy_of, said
+from connectors.settings.checks.access import approvers
+from connectors.web.eliza.ids import ZERO, AgentIds, is_uuid, to_uuid
+from connectors.web.eliza.messages import (
+    AGENT_SOURCE,
+    ElizaChannel,
+    ElizaMessage,
+    ElizaServer,
+)
+from connectors.web.eliza.platform import WebConfig
+from connectors.web.eliza.services.messages import Hearers, hearers_of
 from runtime.clock import SystemClock
-from runtime.sqlite_survey import survey
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
+    from pathlib import Path
 
-    from connectors.config import AppConfig
+    from connectors.config.app import AppConfig
+    from runtime.store.database import Database
+    from runtime.store.rows import StoredEntry
+
+
+CHANNELS, SERVERS = "web_channel", "web_server"
+SERVER_KNOWS = "server knows"
+API = "/api/messaging"
+
+T = TypeVar("T")
+
+
+class ChannelCheck(msgspec.Struct, frozen=True):
+    """The result of one check."""
+
+    check: str
+    """`message`, `channel`, `running`, `participant`, `subscribed` or `own`."""
+
+    agent: str
+    """Of which agent; empty: of all."""
+
+    verdict: str
+    """`yes`, `no`, or `server knows`: nobody else does."""
+
+    why: str
+    do: str = ""
+    """What to do about it; empty: nothing."""
+
+
+class ChannelMessage(msgspec.Struct, frozen=True):
+    """A message that somebody would send to a web channel."""
+
+    connector: str
+    chat: str
+    sender: str
+    text: str
+    is_bot: bool
+    target: str
+    """The agent that it names, if any."""
+
+
+class ChannelReport(msgspec.Struct, frozen=True):
+    """The results of all checks, and who would hear the message."""
+
+    checks: tuple[ChannelCheck, ...]
+    heard: Hearers | None
+    """None: it is not taken, or nobody knows where it would be said."""
+
+
+def examine(
+    database: Database, sent: ChannelMessage, agents: tuple[str, ...]
+) -> ChannelReport:
+    """Check what somebody would send to a web channel.
+
+    Args:
+        database: there may be none.
+        sent: the message.
+        agents: the names of all.
+
+    Raises:
+        runtime.errors.StoreError: the database cannot be read.
+    """
+    checks = list(check_message(sent))
+    if any(each.verdict == "no" for each in checks):
+        return ChannelReport(tuple(checks), None)
+    channel, server = read_place(database, sent)
+    if channel is None or server is None:
+        return ChannelReport((*checks, without_channel(sent, channel)), None)
+    named = f"{channel.name or channel.id} ({channel.type})"
+    checks.append(ChannelCheck("channel", "", "yes", f"it is {named}"))
+    ids = AgentIds(agents)
+    message = ElizaMessage(
+        id=ZERO,
+        channel=channel.id,
+        server=server.id,
+        author=to_uuid(sent.sender),
+        content=sent.text,
+        source_type=AGENT_SOURCE if sent.is_bot else "",
+        metadata={"targetAgentId": sent.target} if sent.target else {},
+        at=0,
+    )
+    for agent in agents:
+        checks += check_agent(agent, message, channel, server)
+    return ChannelReport(tuple(checks), hearers_of(message, channel, server, ids))
+
+
+def check_message(sent: ChannelMessage) -> Iterator[ChannelCheck]:
+    """Check that it is a message, as the API does before anything else."""
+    faults: list[tuple[str, str]] = []
+    if not is_uuid(sent.chat):
+        cure = f"take a channel's id: GET {API}/message-servers/{ZERO}/channels"
+        faults.append((f"the channel {sent.chat!r} is no UUID", cure))
+    if sent.sender and not is_uuid(sent.sender):
+        cure = f"send author_id = {to_uuid(sent.sender)!r}, made of this name"
+        faults.append((f"the author {sent.sender!r} is no UUID", cure))
+    if not sent.text.strip():
+        faults.append(("the content is empty", "send some words"))
+    for why, cure in faults:
+        yield ChannelCheck("message", "", "no", f"{why}: refused with 400", cure)
+    if not faults:
+        yield ChannelCheck("message", "", "yes", "it is complete")
+    why = "what was refused, and why, stands in the server's log"
+    cure = 'look for "request refused"; for keys also at `callboard audit`'
+    yield ChannelCheck("refusals", "", SERVER_KNOWS, why, cure)
+
+
+def without_channel(sent: ChannelMessage, channel: ElizaChannel | None) -> ChannelCheck:
+    """Say that there is no such channel, or that its server is gone."""
+    cure = f"make it: POST {API}/channels; over Socket.IO a message does"
+    if channel is None:
+        why = f"no channel {sent.chat} is in the database: 404 over REST"
+        return ChannelCheck("channel", "", "no", why, cure)
+    return ChannelCheck(
+        "channel", "", "no", f"its server {channel.server} is gone", cure
+    )
+
+
+def check_agent(
+    agent: str, message: ElizaMessage, channel: ElizaChannel, server: ElizaServer
+) -> Iterator[ChannelCheck]:
+    """Make the checks of one agent."""
+    agent_id = to_uuid(agent)
+    why = "it is in the settings; whether its actor runs now, only the server knows"
+    cure = "ask GET /readyz, or look at the page's tree"
+    yield ChannelCheck("running", agent, SERVER_KNOWS, why, cure)
+    if agent_id in channel.participants:
+        yield ChannelCheck("participant", agent, "yes", "it is in the channel")
+    else:
+        why = f"it is none of the {len(channel.participants)} in the channel"
+        cure = f"POST {API}/channels/{channel.id}/agents"
+        cure = f'{cure} {{"agentId": "{agent_id}"}}'
+        yield ChannelCheck("participant", agent, "no", why, cure)
+    yield check_server(agent, agent_id, server)
+    if message.author == agent_id:
+        why = "it wrote this itself, and hears others only"
+        yield ChannelCheck("own", agent, "no", why)
+
+
+def check_server(agent: str, agent_id: str, server: ElizaServer) -> ChannelCheck:
+    """Check that an agent hears a channel's server."""
+    if server.id == ZERO:
+        return ChannelCheck(
+            "subscribed", agent, "yes", "all agents hear the default server"
+        )
+    named = f"server {server.name!r}"
+    if agent_id in server.agents:
+        return ChannelCheck("subscribed", agent, "yes", f"it hears the {named}")
+    cure = f"POST {API}/message-servers/{server.id}/agents"
+    cure = f'{cure} {{"agentId": "{agent_id}"}}'
+    return ChannelCheck(
+        "subscribed", agent, "no", f"it does not hear the {named}", cure
+    )
+
+
+def read_place(
+    database: Database, sent: ChannelMessage
+) -> tuple[ElizaChannel | None, ElizaServer | None]:
+    """Read a channel and its server; None: it is not there.
+
+    The default server need not be: it is made by the first start.
+    """
+    channel: ElizaChannel | None = None
+    servers: dict[str, ElizaServer] = {
+        ZERO: ElizaServer(id=ZERO, name="Default Server")
+    }
+    if not database.exists():
+        return None, None
+    with database.inspect() as rows:
+        for row in rows.entries(CHANNELS):
+            if row.id == f"{sent.connector}/{sent.chat.lower()}":
+                channel = decoded(row, ElizaChannel)
+        for row in rows.entries(SERVERS):
+            server = decoded(row, ElizaServer)
+            if server is not None and row.owner == sent.connector:
+                servers[server.id] = server
+    return channel, None if channel is None else servers.get(channel.server)
+
+
+def decoded(row: StoredEntry, shape: type[T]) -> T | None:
+    """Read a row; None: it cannot be read, and the server leaves it out, too."""
+    try:
+        return msgspec.json.decode(row.body, type=shape)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
 
 HEADERS = ("AGENT", "RULE", "VERDICT", "WHY")
 CHECKS = ("CHECK", "AGENT", "VERDICT", "WHY", "TO DO")
@@ -41,7 +235,7 @@ NOBODY = "nobody hears it: no agent is in this channel; see the checks"
 SOMEBODY = "somebody"
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class RouteQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """The message that is asked about."""
 
     text: str
@@ -60,12 +254,12 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """Whom the channel says it is for."""
 
 
-class Told(msgspec.Struct, frozen=True):
-    """All that is told."""
+class RouteReport(msgspec.Struct, frozen=True):
+    """Everything that is told about a message."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[RuleStep, ...]
     outcome: tuple[str, ...]
-    checks: tuple[Check, ...] = ()
+    checks: tuple[ChannelCheck, ...] = ()
     """Of a web channel: why an agent may hear nothing there."""
 
 
@@ -110,11 +304,8 @@ def explain_route(config: Path | None, *, as_json: bool, **asked: object) -> Non
     model would say that words are meant for an agent is not asked. In a channel of
     the web (ElizaOS API) the channel itself says who is there: its checks are told.
     """
-    path = find_settings(config, Path.cwd(), may_fall_back=True).path
-    settings = load_app(path, os.environ)
-    for warning in settings.warnings:
-        tell_problems(warning, "warning: ")
-    found = explained(settings.value, msgspec.convert(asked, Asked))
+    settings = load_settings(config, may_fall_back=True)
+    found = explained(settings.value, msgspec.convert(asked, RouteQuestion))
     if as_json:
         say_json(found)
         return
@@ -125,7 +316,7 @@ def explain_route(config: Path | None, *, as_json: bool, **asked: object) -> Non
         say(line)
 
 
-def explained(config: AppConfig, asked: Asked) -> Told:
+def explained(config: AppConfig, asked: RouteQuestion) -> RouteReport:
     """Tell who would hear a message.
 
     Raises:
@@ -149,24 +340,24 @@ def explained(config: AppConfig, asked: Asked) -> Told:
     if asked.sender:
         found = admitted(found, config, inbound)
     if looked is None:
-        return Told(found.steps, found.outcome)
+        return RouteReport(found.steps, found.outcome)
     lines = found.outcome if looked.heard is not None else (NOT_SAID,)
     if looked.heard is not None and not looked.heard.present:
         lines = (NOBODY,)
-    return Told(found.steps, lines, looked.checks)
+    return RouteReport(found.steps, lines, looked.checks)
 
 
 def in_channel(
-    config: AppConfig, asked: Asked, agents: tuple[str, ...]
-) -> tuple[Asked, Examined | None]:
+    config: AppConfig, asked: RouteQuestion, agents: tuple[str, ...]
+) -> tuple[RouteQuestion, ChannelReport | None]:
     """Say who is in a web channel, as the channel does; others' chats are as asked."""
     connector, _, chat = asked.chat.partition("/")
     if not chat or not isinstance(config.connectors.get(connector), WebConfig):
         return asked, None
     target = next(iter(asked.mentions), "")
     sender = asked.sender or to_uuid(SOMEBODY)
-    sent = Sent(connector, chat, sender, asked.text, asked.is_bot, target)
-    looked = examine(Path(config.store.path), sent, agents)
+    sent = ChannelMessage(connector, chat, sender, asked.text, asked.is_bot, target)
+    looked = examine(database_of(config), sent, agents)
     if looked.heard is None:
         return asked, looked
     there = msgspec.structs.replace(
@@ -198,27 +389,29 @@ def as_known(
     return there
 
 
-def admitted(found: Explained, config: AppConfig, inbound: Inbound) -> Explained:
-    """Tell first whether whoever writes may write at all: else nobody hears it."""
+def admitted(
+    found: RouteExplanation, config: AppConfig, inbound: Inbound
+) -> RouteExplanation:
+    """Put the admission of the sender first: a refused one is heard by nobody."""
     rules = policy_of(config, inbound.address.connector)
     if rules is None:
         return found  # its edge knows its people
     account = f"{inbound.address.connector}/{inbound.sender_id}"
-    is_paired = is_let_in(Path(config.store.path), account)
+    is_paired = is_let_in(database_of(config), account)
     decision = admit(inbound, rules, is_paired=is_paired)
     outcome, reason = said(decision)
     is_in = isinstance(decision, Admit)
-    step = Step("", "admission", "yes" if is_in else "no", f"{outcome} ({reason})")
+    step = RuleStep("", "admission", "yes" if is_in else "no", f"{outcome} ({reason})")
     why = f"nobody hears it: {account} is {outcome} ({reason})"
     hint = "see `callboard pairing explain`"
     lines = found.outcome if is_in else (f"{why}; {hint}",)
-    return Explained((step, *found.steps), lines)
+    return RouteExplanation((step, *found.steps), lines)
 
 
 def refuse_unknown(
     option: str, noun: str, named: Collection[str], known: Collection[str]
 ) -> None:
-    """Complain of a name that nothing has.
+    """Refuse a name that is not known.
 
     Raises:
         click.BadParameter: there is one.
@@ -229,7 +422,7 @@ def refuse_unknown(
             raise click.BadParameter(text, param_hint=option)
 
 
-def inbound_of(config: AppConfig, asked: Asked, now: float) -> Inbound:
+def inbound_of(config: AppConfig, asked: RouteQuestion, now: float) -> Inbound:
     """Make the message.
 
     Raises:
@@ -264,11 +457,11 @@ def windows_of(
     config: AppConfig, inbound: Inbound, agents: Collection[str]
 ) -> dict[str, float]:
     """Read when each agent last answered this person in this chat."""
-    path = Path(config.store.path)
-    if inbound.is_direct or not path.is_file():
+    database = database_of(config)
+    if inbound.is_direct or not database.exists():
         return {}
     wanted = {key_of(agent, place_of(inbound)).text: agent for agent in agents}
-    with survey(path) as rows:
+    with database.inspect() as rows:
         return {
             wanted[row.id]: row.at for row in rows.entries(KIND) if row.id in wanted
         }

@@ -9,27 +9,26 @@ from typing import TYPE_CHECKING
 import click
 import trio
 
-from connectors.app import App, open_app
-from connectors.commands import config_option, let_go_of_output
-from connectors.commands.interruptible import run_interruptible
-from connectors.commands.output import in_words
-from connectors.commands.running import (
+from connectors.app.app import App, open_app
+from connectors.app.reload.reload import Reloading, Ways
+from connectors.chat.platforms import serving
+from connectors.chat.server_transport import ServerTransport
+from connectors.commands import config_option, describe_error, let_go_of_output
+from connectors.commands.common.running import (
     calm_collector,
     hearing_signals,
     loaded,
     private_files,
+    run_interruptible,
     wait_any,
 )
-from connectors.reloading import Reloading, Ways
-from connectors.transports import serving
-from connectors.web.server import Advised, Served, Spoken
 from runtime.signals import has_terminal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
-    from connectors.reloading import Source
+    from connectors.app.reload.reload import SettingsSource
 
 
 @click.command()
@@ -49,7 +48,7 @@ def command(config: Path | None) -> None:
         run_interruptible(_serve, source)
 
 
-async def _serve(source: Source) -> None:
+async def _serve(source: SettingsSource) -> None:
     hangup = Hangup()
     # Why before all else: it would end the process while that starts.
     with trio.open_signal_receiver(signal.SIGHUP) as hangup.received:
@@ -76,7 +75,7 @@ class Hangup:
             await reload()
 
 
-async def _run(source: Source, hangup: Hangup, is_told: trio.Event) -> None:
+async def _run(source: SettingsSource, hangup: Hangup, is_told: trio.Event) -> None:
     config, redact = source.settings.value, source.redactor.clean
     private = private_files(source.settings)
     async with (
@@ -98,12 +97,12 @@ async def _run(source: Source, hangup: Hangup, is_told: trio.Event) -> None:
 async def _announce(app: App) -> None:
     """Say where clients can connect, once they can."""
     for name, transport in app.transports.items():
-        if isinstance(transport, Served):
+        if isinstance(transport, ServerTransport):
             host, port = await transport.wait_listening()
             place = f"[{host}]" if ":" in host else host
-            scheme = transport.scheme if isinstance(transport, Spoken) else "http"
-            tell_address(f"{name}: listening on {scheme}://{place}:{port}")
-            if isinstance(transport, Advised):
+            url = f"{transport.scheme}://{place}:{port}"
+            tell_address(f"{name}: listening on {url}")
+            if transport.advice:
                 tell_address(f"{name}: {transport.advice}")
 
 
@@ -118,4 +117,4 @@ def tell_address(line: str) -> None:
     except OSError as error:
         let_go_of_output()
         # Why in words: a reader that has gone would else be passed over in silence.
-        raise OSError(in_words(error)) from error
+        raise OSError(describe_error(error)) from error

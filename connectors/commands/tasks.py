@@ -8,29 +8,39 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from actors.schedule_rows import SHOWN_ID
-from connectors.commands.database import database_options, find_database, json_option
-from connectors.commands.printing import complain, first_words, say, say_json, table
-from connectors.commands.schedule_history import said, seconds
-from connectors.commands.since import since_option
-from connectors.office.appointments import Shown, all_rows, shown
-from connectors.office.job import STATUSES, read_inbound
-from connectors.office.moments import moment
-from connectors.office.slot_runs import Reader, SlotRun, is_open
-from runtime.rows import MAX_ROWS
-from runtime.sqlite_browse import browse
-from runtime.sqlite_survey import survey
+from actors.journal.notices import SHOWN_ID
+from connectors.admin.display import moment
+from connectors.admin.job import STATUSES, read_inbound
+from connectors.admin.schedule import (
+    ShownAppointment,
+    SlotRun,
+    SlotRunReader,
+    all_rows,
+    is_open,
+    shown,
+)
+from connectors.commands.common.database import DatabaseChoice, database_options
+from connectors.commands.common.options import since_option
+from connectors.commands.common.output import (
+    complain,
+    first_words,
+    json_option,
+    say_json,
+    say_rows,
+)
+from connectors.commands.schedule import said, seconds
+from runtime.store.rows import MAX_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from runtime.sqlite_browse import Browser
+    from runtime.store.database import Inspection
+    from runtime.store.rows import InboxState
 
 HEADERS = ("STATUS", "WHEN", "ID", "KIND", "AGENT", "CHAT", "TEXT")
 
 
-class Running(msgspec.Struct, frozen=True, kw_only=True):
+class RunningTask(msgspec.Struct, frozen=True, kw_only=True):
     """One slot that is begun, or waits for its agent; times in ISO 8601, local."""
 
     appointment: str
@@ -49,13 +59,13 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int
 
 
-class Tasks(msgspec.Struct, frozen=True):
+class TaskReport(msgspec.Struct, frozen=True):
     """All there is; the next one first, of what is over the last one."""
 
-    running: list[Running]
+    running: list[RunningTask]
     """What is due and begun, or waits for its agent."""
 
-    to_do: list[Shown]
+    to_do: list[ShownAppointment]
     done: list[SlotRun]
     """What was carried out, and what was left out with a reason."""
 
@@ -73,8 +83,7 @@ class Tasks(msgspec.Struct, frozen=True):
 )
 @json_option
 def command(
-    config: Path | None,
-    db: Path | None,
+    choice: DatabaseChoice,
     agent: str | None,
     since: float,
     limit: int,
@@ -87,32 +96,30 @@ def command(
     `callboard queue list`. With --since only what was begun from then on is shown of
     what is over.
     """
-    path = find_database(config, db)
-    to_do = [shown(row) for row in all_rows(path) if agent in {None, row.it.agent}]
-    with browse(path) as browser, survey(path) as rows:
-        runs = Reader(rows, browser, complain).runs("", agent, since)
+    with choice.database.inspect() as rows:
+        runs = SlotRunReader(rows, complain).runs("", agent, since)
         over = (each for each in runs if not is_open(each.status))
-        found = Tasks(
-            running=list(running(browser, agent)),
-            to_do=to_do,
+        found = TaskReport(
+            running=list(running(rows, agent)),
+            to_do=[
+                shown(row) for row in all_rows(rows) if agent in {None, row.it.agent}
+            ],
             done=list(itertools.islice(over, limit)),
         )
     if as_json:
         say_json(found)
-    elif not (found.running or found.to_do or found.done):
-        say("There is nothing to do, and nothing was done.")
     else:
-        for line in table(HEADERS, cells(found)):
-            say(line)
+        none = "There is nothing to do, and nothing was done."
+        say_rows(list(cells(found)), HEADERS, tuple, none)
 
 
-def running(browser: Browser, agent: str | None) -> Iterator[Running]:
+def running(rows: Inspection, agent: str | None) -> Iterator[RunningTask]:
     """Give slots whose messages are not settled, the longest waiting first."""
-    rows = browser.messages(["running", "accepted"], newest_first=False, limit=MAX_ROWS)
-    for row in rows:
+    states: list[InboxState] = ["running", "accepted"]
+    for row in rows.messages(states, newest_first=False, limit=MAX_ROWS):
         inbound = read_inbound(row)
         if inbound is not None and inbound.occasion and agent in {None, inbound.agent}:
-            yield Running(
+            yield RunningTask(
                 appointment=inbound.platform_id.partition("@")[0],
                 kind="reminder" if inbound.occasion == "said" else inbound.occasion,
                 agent=inbound.agent,
@@ -126,7 +133,7 @@ def running(browser: Browser, agent: str | None) -> Iterator[Running]:
             )
 
 
-def cells(found: Tasks) -> Iterator[tuple[object, ...]]:
+def cells(found: TaskReport) -> Iterator[tuple[object, ...]]:
     """Give what the table says."""
     for now in found.running:
         chat = first_words(f"{now.connector}/{now.chat}", 32)

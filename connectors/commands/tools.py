@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from actors import names
-from actors.messages import Address, ToolContext
-from connectors.commands import config_option, find_settings, tell_problems
-from connectors.commands.database import json_option
-from connectors.commands.interruptible import run_interruptible
-from connectors.commands.printing import first_words, say, say_json, table
-from connectors.commands.running import private_files, redacting
+from actors.messages.inbound import Address, ToolContext
+from connectors.app.kit import described_tools
+from connectors.app.tool_sources import make_sources
+from connectors.commands import config_option
+from connectors.commands.common.database import load_settings
+from connectors.commands.common.output import (
+    first_words,
+    json_option,
+    say,
+    say_json,
+    table,
+)
+from connectors.commands.common.running import (
+    private_files,
+    redacting,
+    run_interruptible,
+)
 from connectors.mcp.source import McpSource
 from connectors.mcp.tool import McpTool
-from connectors.sandbox.kept import territory
-from connectors.sandbox.late import LateSandbox
-from connectors.settings import load_app
+from connectors.sandbox.lazy import LateSandbox
+from connectors.sandbox.protected_paths import territory
 from connectors.skills.source import UsedTool
 from connectors.skills.tool import UseSkillTool
-from connectors.tool_sources import make_sources
-from connectors.toolbox import make_tools
-from runtime.clock import SystemClock
-from runtime.logs import writing
-from runtime.metrics import Metrics
-from runtime.supervisor import Supervisor
+from runtime.supervision.supervisor import Supervisor
 from runtime.system import open_system
+from runtime.telemetry.logs import writing
+from runtime.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from actors.ports import Tool
-    from connectors.config import AppConfig
-    from connectors.tool_sources import ToolSources
-    from runtime.config import Settings
+    from connectors.app.tool_sources import ToolSources
+    from connectors.config.app import AppConfig
+    from runtime.config.loader import Settings
 
 ROUNDS = 8
 """How often servers are asked that are still being started; each waits a moment."""
@@ -45,7 +52,7 @@ SHOWN = 60
 """Characters of a description."""
 
 
-class Row(msgspec.Struct):
+class ToolRow(msgspec.Struct):
     """One tool of one agent."""
 
     agent: str
@@ -55,10 +62,10 @@ class Row(msgspec.Struct):
     description: str
 
 
-class Listed(msgspec.Struct):
+class ListedTools(msgspec.Struct):
     """All there is to tell."""
 
-    tools: list[Row]
+    tools: list[ToolRow]
     notes: list[str]
 
 
@@ -76,10 +83,7 @@ def list_tools(config: Path | None, agent: str, *, as_json: bool) -> None:
 
     `effect` is the worst that a call can do: read, write or run.
     """
-    path = find_settings(config, Path.cwd(), may_fall_back=True).path
-    settings = load_app(path, os.environ)
-    for warning in settings.warnings:
-        tell_problems(warning, "warning: ")
+    settings = load_settings(config, may_fall_back=True)
     agents = list(settings.value.agents)
     if agent and agent not in agents:
         text = f"there is no agent {agent!r}; known: {', '.join(agents)}"
@@ -97,17 +101,17 @@ def list_tools(config: Path | None, agent: str, *, as_json: bool) -> None:
         say(note)
 
 
-async def gathered(settings: Settings[AppConfig], agents: list[str]) -> Listed:
+async def gathered(settings: Settings[AppConfig], agents: list[str]) -> ListedTools:
     """Start what has to be started, and ask everybody."""
     config = settings.value
     land = territory(config, private_files(settings))
     sandbox = LateSandbox(config.sandbox, land, lambda _standing: None)
     async with AsyncExitStack() as stack:
-        own = make_tools(config, SystemClock(), sandbox, stack)
+        own = described_tools(config, sandbox, stack)
         system = await stack.enter_async_context(open_system())
         further = make_sources(config, sandbox, Metrics(), system.find)
         await system.start_root(Supervisor([further.spec]), names.ROOT)
-        found = Listed([], [])
+        found = ListedTools([], [])
         for agent in agents:
             tools = [own[name] for name in config.agents[agent].tools if name in own]
             found.tools += [row(agent, tool) for tool in tools]
@@ -115,7 +119,7 @@ async def gathered(settings: Settings[AppConfig], agents: list[str]) -> Listed:
         return found
 
 
-async def ask(further: ToolSources, agent: str, found: Listed) -> None:
+async def ask(further: ToolSources, agent: str, found: ListedTools) -> None:
     """Add the tools that an agent has of servers and skills."""
     context = ToolContext(
         agent=agent, correlation_id="", address=Address("", ""), sender_id=""
@@ -131,11 +135,11 @@ async def ask(further: ToolSources, agent: str, found: Listed) -> None:
             found.notes += [f"{agent}: {note}" for note in offer.notes]
 
 
-def row(agent: str, tool: Tool) -> Row:
+def row(agent: str, tool: Tool) -> ToolRow:
     """Describe one tool of an agent."""
     spec = tool.spec
     words = first_words(spec.description, SHOWN)
-    return Row(agent, spec.name, spec.effect, origin(tool), words)
+    return ToolRow(agent, spec.name, spec.effect, origin(tool), words)
 
 
 def origin(tool: Tool) -> str:

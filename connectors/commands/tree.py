@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import httpx
 import msgspec
 
-from connectors.commands import config_option, find_settings
-from connectors.commands.database import json_option
-from connectors.commands.printing import say
-from connectors.config import HttpConfig
-from connectors.office.safe_text import make_safe
-from connectors.office.tree import Forest
-from connectors.settings import load_app
+from connectors.admin.display import make_safe
+from connectors.admin.tree import Forest
+from connectors.commands import config_option
+from connectors.commands.common.database import load_settings
+from connectors.commands.common.output import json_option, say
+from connectors.config.app import HttpConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-    from connectors.office.tree import Node
+    from connectors.admin.tree import Node
 
 PATIENCE = 10.0
 """Seconds in which it must answer."""
@@ -63,7 +61,7 @@ def find_server(config: Path | None, connector: str | None) -> HttpConfig:
     Raises:
         click.UsageError: there is none of that name, or its port is not known.
     """
-    app = load_app(find_settings(config, Path.cwd()).path, os.environ).value
+    app = load_settings(config).value
     found = {
         name: each
         for name, each in app.connectors.items()
@@ -109,22 +107,22 @@ def ask(http: HttpConfig, query: dict[str, str]) -> bytes:
     return response.content
 
 
-class Why(msgspec.Struct):
+class ErrorText(msgspec.Struct):
     """What is read of an error."""
 
     message: str = ""
 
 
-class Told(msgspec.Struct):
+class ErrorReply(msgspec.Struct):
     """What is read of a refusal, as `connectors/web/errors.py` writes it."""
 
-    error: Why
+    error: ErrorText
 
 
 def told(response: httpx.Response) -> str:
     """Give what it says of a name that nobody has; empty: it was another server."""
     try:
-        return msgspec.json.decode(response.content, type=Told).error.message
+        return msgspec.json.decode(response.content, type=ErrorReply).error.message
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return ""
 

@@ -1,4 +1,7 @@
-"""`callboard usage`: what the models took, summed up."""
+"""`callboard usage`: what the models took, summed up.
+
+`callboard usage --budgets`: what was spent of each budget, and what is left.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,38 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connectors.commands import budgets
-from connectors.commands.database import (
-    database_options,
-    find_database,
+from connectors.admin.usage import NAMES, PARTS, budget_statuses, sum_up
+from connectors.commands.common.database import DatabaseChoice, database_options
+from connectors.commands.common.options import since_option
+from connectors.commands.common.output import (
+    complain,
     json_option,
-    settings_beside,
+    say,
+    say_json,
+    say_rows,
 )
-from connectors.commands.printing import complain, say, say_json, table
-from connectors.commands.since import since_option
-from connectors.office.budgets import standings
-from connectors.office.usage import NAMES, PARTS, sum_up
 from runtime.clock import SystemClock
-from runtime.sqlite_survey import survey
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from connectors.admin.usage import BudgetStatus, UsageSum
 
-    from connectors.office.usage import Sum
+
+HEADERS = ("BUDGET", "WHO", "PERIOD", "SPENT $", "LEFT $", "TOKENS", "LEFT TOKENS")
+
+
+def budget_cells(each: BudgetStatus) -> tuple[object, ...]:
+    """Give the columns of one budget."""
+    left = None if each.left_usd is None else f"{each.left_usd:.4f}"
+    return (
+        each.scope,
+        each.who,
+        each.period,
+        f"{each.spent_usd:.4f}",
+        left,
+        each.spent_tokens,
+        each.left_tokens,
+    )
+
 
 WHY = "calls that were cut off, or whose provider told none"
 
@@ -42,8 +59,7 @@ WHY = "calls that were cut off, or whose provider told none"
 @since_option
 @json_option
 def command(
-    config: Path | None,
-    db: Path | None,
+    choice: DatabaseChoice,
     by: str,
     since: float,
     *,
@@ -56,30 +72,36 @@ def command(
     A turn that asked several models counts as a run of each.
     """
     if shows_budgets:
-        settings = settings_beside(config, db)
-        if settings is None:
-            raise click.UsageError("budgets stand in the settings: give --config FILE")
-        with survey(find_database(config, db)) as rows:
-            now = SystemClock().wall()
-            found = standings(rows, settings.value, now, complain)
-        budgets.tell(found, as_json=as_json)
+        say_budgets(choice, as_json=as_json)
         return
-    with survey(find_database(config, db)) as rows:
+    with choice.database.inspect() as rows:
         sums = sum_up(rows, by, since, complain)
     if as_json:
         say_json(sums[:-1])
-    elif not sums[-1].runs:
-        say("No model has been asked in that time.")
+        return
+    headers = (by.upper(), "RUNS", "TOKENS IN", "TOKENS OUT", "COST $", "SECONDS")
+    shown = sums if sums[-1].runs else []
+    say_rows(shown, headers, cells, "No model has been asked in that time.")
+    if sums[-1].reckoned_tokens:
+        say(f"Of these, {sums[-1].reckoned_tokens} tokens are reckoned: {WHY}.")
+
+
+def say_budgets(choice: DatabaseChoice, *, as_json: bool) -> None:
+    """Say what is left of each budget."""
+    if choice.settings is None:
+        raise click.UsageError("budgets stand in the settings: give --config FILE")
+    with choice.database.inspect() as rows:
+        now = SystemClock().wall()
+        found = budget_statuses(rows, choice.settings.value, now, complain)
+    if as_json:
+        say_json(found)
     else:
-        headers = (by.upper(), "RUNS", "TOKENS IN", "TOKENS OUT", "COST $", "SECONDS")
-        for line in table(headers, map(cells, sums)):
-            say(line)
-        if sums[-1].reckoned_tokens:
-            say(f"Of these, {sums[-1].reckoned_tokens} tokens are reckoned: {WHY}.")
+        none = "The settings name no budget: add [[budgets]]."
+        say_rows(found, HEADERS, budget_cells, none)
 
 
-def cells(found: Sum) -> tuple[object, ...]:
-    """Give what the table says of a sum."""
+def cells(found: UsageSum) -> tuple[object, ...]:
+    """Give the columns of a sum."""
     return (
         found.name,
         found.runs,

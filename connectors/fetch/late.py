@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from connectors.fetch.fetch import Fetcher
+    from connectors.config.tools import FetchConfig
+    from connectors.fetch.fetcher import Fetcher
     from connectors.fetch.messages import Fetched, FetchRequest
-    from connectors.tool_config import FetchConfig
 
-FETCH = "connectors.fetch.fetch"
+FETCH = "connectors.fetch.fetcher"
 
 MakeFetcher = Callable[..., "Fetcher"]
 

@@ -1,6 +1,14 @@
 """What is asked of the way out, and what comes back.
 
-Apart from `fetch.py`, so that whoever only speaks of it needs no HTTP client.
+Apart from `fetcher.py`, so that whoever only speaks of it needs no HTTP client.
+
+Why something was not fetched.
+
+FetchError
+├── FetchRefusedError      ours: the address, port or answer is not allowed; never
+│   └── FetchTooLargeError the answer is above the limit
+└── FetchFailedError       theirs: DNS, connection, TLS, protocol; perhaps later
+    └── FetchTimeoutError  not done in the time allowed
 """
 
 from __future__ import annotations
@@ -10,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from connectors.fetch.sniffing import decode_text
+from connectors.fetch.media_types import decode_text
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -65,3 +73,23 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
 
 Fetch = Callable[[FetchRequest], Awaitable[Fetched]]
 """What `Fetcher.fetch` is, for those who are given it; raises `FetchError`."""
+
+
+class FetchError(Exception):
+    """Nothing came back; the text says what, where and why, without secrets."""
+
+
+class FetchRefusedError(FetchError):
+    """It must not be fetched, and trying again cannot help."""
+
+
+class FetchTooLargeError(FetchRefusedError):
+    """The answer, as sent or as unpacked, is above the limit."""
+
+
+class FetchFailedError(FetchError):
+    """The other side could not be reached or broke the protocol."""
+
+
+class FetchTimeoutError(FetchFailedError):
+    """It was not done in the time allowed."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import httpcore
 import trio
 
-from connectors.fetch.errors import FetchRefusedError
+from connectors.fetch.messages import FetchRefusedError
 
 if TYPE_CHECKING:
     import ssl

@@ -1,6 +1,6 @@
 """The guarded network as a transport for whoever brings an `httpx.AsyncClient`.
 
-For libraries that do their own HTTP. What needs one answer takes `fetch.py`, which
+For libraries that do their own HTTP. What needs one answer takes `fetcher.py`, which
 also bounds time and size; here both are the client's own business.
 """
 

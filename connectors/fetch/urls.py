@@ -14,7 +14,7 @@ from urllib.parse import quote, urljoin, urlsplit
 import idna
 import msgspec
 
-from connectors.fetch.errors import FetchRefusedError
+from connectors.fetch.messages import FetchRefusedError
 
 MAX_URL = 8_000
 """Characters; longer ones are refused by most servers anyway."""

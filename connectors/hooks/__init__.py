@@ -1,1 +1,15 @@
-"""Hooks as they run: one actor each, over a program or a Python function."""
+"""Hooks: programs and Python functions that are asked before something happens.
+
+The app makes them from the settings and runs them under `tree`. Begin with `hook` (one
+hook with its limits), then `program` and `function`, the two kinds; `messages` is what
+is asked and answered.
+"""
+
+__all__ = [
+    "connection",
+    "errors",
+    "function",
+    "messages",
+    "metrics",
+    "tree",
+]

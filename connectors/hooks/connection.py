@@ -9,11 +9,11 @@ import trio
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from actors.hooking import AskHook, TellHook
-    from actors.rules.hooking import Verdict
+    from actors.hooks.book import AskHook, TellHook
+    from actors.hooks.chain import Verdict
 
 
-class Ending:
+class HookEnd:
     """Why a hook's code is not to be spoken with any more; the first reason counts."""
 
     def __init__(self) -> None:
@@ -31,10 +31,10 @@ class Ending:
         await self._come.wait()
 
 
-class Connection(Protocol):
+class HookConnection(Protocol):
     """A hook's code that runs."""
 
-    ending: Ending
+    ending: HookEnd
 
     async def ask(self, asked: AskHook) -> Verdict:
         """Put one question to it; may be cancelled.
@@ -56,7 +56,7 @@ class Connection(Protocol):
 class Connect(Protocol):
     """Starts a hook's code."""
 
-    def __call__(self) -> AbstractAsyncContextManager[Connection]:
+    def __call__(self) -> AbstractAsyncContextManager[HookConnection]:
         """Run it until the block ends.
 
         Raises:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from actors.errors import ChatError
 
 if TYPE_CHECKING:
-    from actors.rules.hooking import Trouble
+    from actors.hooks.chain import Trouble
 
 
 class HookError(ChatError):

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import trio
 
-from actors.rules.foreign import one_line
-from actors.rules.hooking import Verdict
-from connectors.hooks.connection import Ending
+from actors.hooks.chain import Verdict
+from actors.rules.text.cleaning import one_line
+from connectors.hooks.connection import HookEnd
 from connectors.hooks.errors import HookError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from actors.hooking import AskHook, TellHook
+    from actors.hooks.book import AskHook, TellHook
 
 GROUP = "callboard.hooks"
 
@@ -46,7 +46,7 @@ class FunctionConnection:
     """
 
     def __init__(self, function: Callable[..., object], most: int) -> None:
-        self.ending = Ending()
+        self.ending = HookEnd()
         self._function = function
         self._most = most
         self._threads: set[object] = set()

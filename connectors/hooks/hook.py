@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 import trio
 
-from actors.hooking import AskHook, TellHook
-from actors.rules.hook_health import Health
+from actors.hooks.book import AskHook, TellHook
+from actors.hooks.health import HookHealth
 from connectors.hooks.errors import HookError
-from connectors.hooks.link import Pending
 from connectors.hooks.messages import (
     HOOK,
     Answered,
@@ -21,18 +20,19 @@ from connectors.hooks.messages import (
     Told,
     Unanswered,
 )
-from runtime.actor import Actor
-from runtime.logs import EventLog
-from runtime.mailbox import MailboxConfig
-from runtime.rows import Commit, Record
+from connectors.hooks.pending import PendingQuestion
+from runtime.actor.actor import Actor
+from runtime.actor.mailbox import MailboxConfig
+from runtime.store.rows import Commit, Record
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from actors.rules.hooking import Trouble
-    from connectors.hooks.figures import HookFigures
-    from connectors.hooks.link import Link
+    from actors.hooks.chain import Trouble
     from connectors.hooks.messages import State
+    from connectors.hooks.metrics import HookFigures
+    from connectors.hooks.pending import QuestionQueue
     from runtime.clock import Clock
-    from runtime.store import Store
+    from runtime.store.port import Store
 
 LOG = EventLog("hooks")
 
@@ -52,7 +52,7 @@ class Settings(msgspec.Struct, frozen=True):
 class Expired(msgspec.Struct, frozen=True):
     """A note to itself: the time of a question is over."""
 
-    pending: Pending
+    pending: PendingQuestion
 
 
 class WriteDue(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ class Hook(Actor):
     def __init__(
         self,
         settings: Settings,
-        link: Link,
+        link: QuestionQueue,
         figures: HookFigures,
         store: Store,
         clock: Clock,
@@ -86,7 +86,7 @@ class Hook(Actor):
         self._figures = figures
         self._store = store
         self._clock = clock
-        self._health = Health()
+        self._health = HookHealth()
         self._state: State = "starting"
         self._reason = "it is being started"
         self._last_error_at = 0.0
@@ -163,11 +163,11 @@ class Hook(Actor):
         if reply is not None:
             # Why also while it is being started: words that come in right after a
             # start are to be asked about, too.
-            pending = Pending(asked, reply, now + self._settings.timeout)
+            pending = PendingQuestion(asked, reply, now + self._settings.timeout)
             self._link.submit(pending)
             self.after(self._settings.timeout, Expired(pending))
 
-    def _expire(self, pending: Pending) -> None:
+    def _expire(self, pending: PendingQuestion) -> None:
         """Give up a question that nobody has begun with."""
         if not self._link.withdraw(pending):
             return

@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from actors.rules.hook_health import Counts
-from actors.rules.hooking import Action, Trouble
+from actors.hooks.chain import Action, Trouble
+from actors.hooks.health import HookCounts
 
 State = Literal["starting", "up", "down", "paused"]
 
@@ -57,7 +57,7 @@ class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     """Why it is not up; empty if it is."""
 
-    counts: Counts
+    counts: HookCounts
     """Since its process began."""
 
     last_error: str

@@ -1,28 +1,137 @@
-"""A hook that is a program, spoken to over its standard input and output."""
+"""A hook that is a program, spoken to over its standard input and output.
+
+What goes over a hook program's pipes, one JSON object in each line; pure.
+
+To the program, one question:
+
+    {"id": "7", "event": "message_received", "text": "hello", "about": {...}}
+
+From it, in any order, one answer each:
+
+    {"id": "7", "action": "continue"}
+    {"id": "7", "action": "change", "text": "hello!"}
+    {"id": "7", "action": "cancel", "reason": "spam"}
+    {"id": "7", "error": "the word list is missing"}
+
+Asked about `message_heard`, it may have the message for itself, and answer it:
+
+    {"id": "8", "action": "consume", "text": "The gate is open."}
+
+To the program, with no answer to come:
+
+    {"event": "turn_finished", "text": "...", "about": {...}, "ended": {...}}
+
+An answer with any other field is none: there is no way to say where words go.
+"""
 
 from __future__ import annotations
 
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
+import msgspec
 import trio
 
-from actors.rules.foreign import one_line
-from connectors.hooks.connection import Ending
+from actors.hooks.chain import Action, Verdict
+from actors.rules.text.cleaning import one_line
+from connectors.hooks.connection import HookEnd
 from connectors.hooks.errors import HookError
-from connectors.hooks.wire import LONGEST_LINE, notice, question, read
 from connectors.mcp.errors import ServerLostError
-from connectors.mcp.gate import Gate, Lines
+from connectors.mcp.limits import Gate, Lines
 from connectors.sandbox.plan import SandboxError
-from runtime.logs import EventLog, Quoted
+from runtime.telemetry.logs import EventLog, Quoted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from contextlib import AbstractAsyncContextManager
 
-    from actors.hooking import AskHook, TellHook
-    from actors.rules.hooking import Verdict
+    from actors.hooks.book import AskHook, TellHook
     from connectors.sandbox.runner import Confined
+
+
+LONGEST_LINE = 1024 * 1024
+"""Bytes of one line from a program: the longest words that pass, several times."""
+
+LONGEST_ERROR = 300
+
+
+class Answer(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """One line from a program."""
+
+    id: str
+    action: Action | None = None
+    text: str = ""
+    reason: str = ""
+    error: str = ""
+
+
+ANSWERS = msgspec.json.Decoder(Answer)
+
+
+class QuestionName(msgspec.Struct, frozen=True):
+    """As much of a wrong line as says which question it is about."""
+
+    id: str
+
+
+NAMED = msgspec.json.Decoder(QuestionName)
+
+
+def question(number: str, asked: AskHook) -> bytes:
+    """Write a question, as one line."""
+    line: dict[str, object] = {
+        "id": number,
+        "event": asked.event,
+        "text": asked.text,
+        "about": asked.about,
+    }
+    return msgspec.json.encode(line) + b"\n"
+
+
+def notice(told: TellHook) -> bytes:
+    """Write what needs no answer, as one line."""
+    line: dict[str, object] = {
+        "event": "turn_finished",
+        "text": told.text,
+        "about": told.about,
+        "ended": told.ended,
+    }
+    return msgspec.json.encode(line) + b"\n"
+
+
+def read(line: bytes) -> tuple[str, Verdict | HookError]:
+    """Read an answer.
+
+    Returns:
+        Which question it answers, and how; the former is empty if it does not say.
+    """
+    try:
+        answer = ANSWERS.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        text = f"what it wrote is no answer: {one_line(str(error), LONGEST_ERROR)}"
+        return named(line), HookError(text, "wrong")
+    return answer.id, verdict(answer)
+
+
+def verdict(answer: Answer) -> Verdict | HookError:
+    """Take an answer's verdict, or say why it has none."""
+    if answer.error:
+        said = one_line(answer.error, LONGEST_ERROR)
+        return HookError(f"it says that it failed: {said}", "failed")
+    if answer.action is None:
+        return HookError("its answer has no 'action'", "wrong")
+    return Verdict(answer.action, answer.text, answer.reason)
+
+
+def named(line: bytes) -> str:
+    """Find which question a wrong line is about; empty if it does not say."""
+    try:
+        return NAMED.decode(line).id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+
 
 LOG = EventLog("hooks")
 
@@ -50,7 +159,7 @@ class ProgramConnection:
     """
 
     def __init__(self, name: str, program: Confined) -> None:
-        self.ending = Ending()
+        self.ending = HookEnd()
         self._name = name
         self._program = program
         self._lines = Lines(LONGEST_LINE)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 import trio
 
-from actors.rules.hooking import checked
+from actors.hooks.chain import checked
 from connectors.hooks.errors import HookError
 from connectors.hooks.messages import (
     Answered,
@@ -17,14 +17,14 @@ from connectors.hooks.messages import (
     Told,
     Unanswered,
 )
-from runtime.actor import Actor
+from runtime.actor.actor import Actor
 
 if TYPE_CHECKING:
-    from actors.hooking import TellHook
-    from connectors.hooks.connection import Connect, Connection
-    from connectors.hooks.figures import HookFigures
+    from actors.hooks.book import TellHook
+    from connectors.hooks.connection import Connect, HookConnection
     from connectors.hooks.hook import Settings
-    from connectors.hooks.link import Link, Pending
+    from connectors.hooks.metrics import HookFigures
+    from connectors.hooks.pending import PendingQuestion, QuestionQueue
 
 START_TIMEOUT = 60.0
 """Seconds until a hook's code must have been started."""
@@ -49,7 +49,11 @@ class HookRunner(Actor):
     ends_by_interrupt: ClassVar[bool] = True
 
     def __init__(
-        self, settings: Settings, connect: Connect, link: Link, figures: HookFigures
+        self,
+        settings: Settings,
+        connect: Connect,
+        link: QuestionQueue,
+        figures: HookFigures,
     ) -> None:
         super().__init__()
         self._settings = settings
@@ -95,7 +99,9 @@ class HookRunner(Actor):
     def _tell(self, message: object) -> None:
         self.tell(f"{self.actor_urn.rpartition('/')[0]}/hook", message)
 
-    async def _serve(self, connection: Connection, starting: trio.CancelScope) -> str:
+    async def _serve(
+        self, connection: HookConnection, starting: trio.CancelScope
+    ) -> str:
         """Put questions to the code until its end; give why it ended."""
         starting.deadline = float("inf")
         self._link.is_open = True
@@ -108,15 +114,15 @@ class HookRunner(Actor):
             nursery.cancel_scope.cancel()
         return connection.ending.reason
 
-    async def _take(self, connection: Connection, nursery: trio.Nursery) -> None:
+    async def _take(self, connection: HookConnection, nursery: trio.Nursery) -> None:
         while True:
             nursery.start_soon(self._ask, connection, await self._link.take())
 
-    async def _take_told(self, connection: Connection) -> None:
+    async def _take_told(self, connection: HookConnection) -> None:
         while True:
             await self._tell_finished(connection, await self._link.take_told())
 
-    async def _tell_finished(self, connection: Connection, told: TellHook) -> None:
+    async def _tell_finished(self, connection: HookConnection, told: TellHook) -> None:
         problem = f"it took longer than {self._settings.timeout:g} seconds"
         with trio.move_on_after(self._settings.timeout):
             try:
@@ -127,7 +133,7 @@ class HookRunner(Actor):
                 problem = ""
         self._tell(Told(problem))
 
-    async def _ask(self, connection: Connection, pending: Pending) -> None:
+    async def _ask(self, connection: HookConnection, pending: PendingQuestion) -> None:
         """Put one question, within its time."""
         began_at = trio.current_time()
         with trio.CancelScope(deadline=pending.due) as scope:

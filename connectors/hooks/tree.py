@@ -16,28 +16,28 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from actors.hooking import HookBook
-from actors.rules.hooking import HookSpec
-from connectors.hooks.figures import HookFigures
+from actors.hooks.book import HookBook
+from actors.hooks.chain import HookSpec
 from connectors.hooks.function import loaded
 from connectors.hooks.hook import Hook, Settings
-from connectors.hooks.link import Link
+from connectors.hooks.metrics import HookFigures
+from connectors.hooks.pending import QuestionQueue
 from connectors.hooks.program import started
 from connectors.hooks.runner import HookRunner
-from connectors.sandbox.plan import MIB, Confinement, Limits
-from runtime.child import ChildSpec
-from runtime.restarts import Backoff
-from runtime.supervisor import Supervisor, SupervisorConfig
+from connectors.sandbox.plan import MIB, Confinement, SandboxLimits
+from runtime.supervision.child import ChildSpec
+from runtime.supervision.restarts import Backoff
+from runtime.supervision.supervisor import Supervisor, SupervisorConfig
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
-    from connectors.hook_config import HookConfig
-    from connectors.hooks.connection import Connect, Connection
+    from connectors.config.hooks import HookConfig
+    from connectors.hooks.connection import Connect, HookConnection
     from connectors.sandbox.runner import Sandbox
     from runtime.clock import Clock
-    from runtime.metrics import Metrics
-    from runtime.store import Store
+    from runtime.store.port import Store
+    from runtime.telemetry.metrics import Metrics
 
 HOMES = ".hooks"
 """In the agents' workspace; there each program has a folder of its own, unless its
@@ -52,7 +52,7 @@ ALWAYS = 10_000_000.0
 
 
 @dataclass(frozen=True)
-class Ground:
+class HookSurroundings:
     """What hooks are run with."""
 
     sandbox: Sandbox
@@ -94,12 +94,12 @@ def branches(
     clock: Clock,
 ) -> tuple[ChildSpec, ...]:
     """Say how the actors of all hooks are started; as `Hooking.branches`."""
-    ground = Ground(sandbox, workspace, HookFigures(metrics), store, clock)
+    ground = HookSurroundings(sandbox, workspace, HookFigures(metrics), store, clock)
     return hook_specs(hooks, ground)
 
 
 def hook_specs(
-    hooks: Mapping[str, HookConfig], ground: Ground
+    hooks: Mapping[str, HookConfig], ground: HookSurroundings
 ) -> tuple[ChildSpec, ...]:
     """Say how the actors of all hooks are started."""
     return tuple(
@@ -109,7 +109,7 @@ def hook_specs(
 
 
 def branch(
-    name: str, config: HookConfig, connect: Connect, ground: Ground
+    name: str, config: HookConfig, connect: Connect, ground: HookSurroundings
 ) -> ChildSpec:
     """Say how the actors of one hook are started.
 
@@ -122,7 +122,7 @@ def branch(
     settings = Settings(name, config.timeout)
 
     def start() -> Supervisor:
-        link = Link(config.max_calls)
+        link = QuestionQueue(config.max_calls)
 
         def hook() -> Hook:
             return Hook(settings, link, ground.figures, ground.store, ground.clock)
@@ -146,7 +146,7 @@ def branch(
     return ChildSpec(name=name, start=start, shutdown=8.0)
 
 
-def connecting(name: str, config: HookConfig, ground: Ground) -> Connect:
+def connecting(name: str, config: HookConfig, ground: HookSurroundings) -> Connect:
     """Say how a hook's code is run.
 
     Args:
@@ -161,8 +161,8 @@ def connecting(name: str, config: HookConfig, ground: Ground) -> Connect:
 
 @asynccontextmanager
 async def running(
-    name: str, config: HookConfig, ground: Ground
-) -> AsyncGenerator[Connection]:
+    name: str, config: HookConfig, ground: HookSurroundings
+) -> AsyncGenerator[HookConnection]:
     """Run a hook's program, confined, with none of our secrets.
 
     Args:
@@ -201,5 +201,5 @@ def confinement_of(config: HookConfig, home: Path) -> Confinement:
         readable=readable if is_own else (*readable, home),
         writable=(*writable, home) if is_own else writable,
         network=config.network,
-        limits=Limits(memory=config.memory_mb * MIB, cpu=ALWAYS),
+        limits=SandboxLimits(memory=config.memory_mb * MIB, cpu=ALWAYS),
     )

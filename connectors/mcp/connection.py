@@ -1,7 +1,7 @@
 """What a session needs of a connection to a server, whatever carries it.
 
-Implemented by `wire.py`, which alone knows the protocol's library; tests have one in
-memory.
+Implemented by `protocol.py`, which alone knows the protocol's library; tests have one
+in memory.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 
 if TYPE_CHECKING:
-    from connectors.mcp.messages import Listing
+    from connectors.mcp.messages import ToolListing
 
 
-class Connection(Protocol):
+class ServerConnection(Protocol):
     """A server that has been spoken to."""
 
     @property
-    def ending(self) -> Ending:
+    def ending(self) -> ServerEnd:
         """Whether it has ended, and why."""
         ...
 
-    async def list_tools(self) -> Listing:
+    async def list_tools(self) -> ToolListing:
         """Ask for all tools.
 
         Raises:
@@ -47,11 +47,11 @@ class Connection(Protocol):
         ...
 
 
-Connect = Callable[[], AbstractAsyncContextManager[Connection]]
+Connect = Callable[[], AbstractAsyncContextManager[ServerConnection]]
 """Begins to speak to a server; ends it with the block. Raises `McpError`."""
 
 
-class Ending:
+class ServerEnd:
     """The end of a connection; the first reason given counts."""
 
     def __init__(self) -> None:

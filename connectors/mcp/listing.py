@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from actors.rules.foreign import clean, one_line
-from connectors.mcp.messages import Listing, ServerTool
+from actors.rules.text.cleaning import clean, one_line
+from connectors.mcp.messages import ServerTool, ToolListing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +40,7 @@ class SchemaError(ValueError):
     """A schema cannot be shown to a model; the text says why."""
 
 
-def listing_of(tools: Iterable[object]) -> Listing:
+def listing_of(tools: Iterable[object]) -> ToolListing:
     """Take over what can be used of a server's list.
 
     Args:
@@ -63,7 +63,7 @@ def listing_of(tools: Iterable[object]) -> Listing:
                 fitting[name] = tool_of(name, cast("Table", each))
             except SchemaError as error:
                 left_out.append(f"{shown}: {error}")
-    return Listing(tuple(fitting.values()), tuple(left_out))
+    return ToolListing(tuple(fitting.values()), tuple(left_out))
 
 
 def name_of(tool: object) -> str:
@@ -95,7 +95,7 @@ def schema_of(schema: Json) -> bytes:
     """
     if not isinstance(schema, dict) or schema.get("type", "object") != "object":
         raise SchemaError("its schema describes no object")
-    parts = Parts(schema)
+    parts = SchemaWalk(schema)
     whole = parts.plain(schema, ())
     if not isinstance(whole, dict):
         raise SchemaError("its schema describes no object")
@@ -111,7 +111,7 @@ def schema_of(schema: Json) -> bytes:
     return written
 
 
-class Parts:
+class SchemaWalk:
     """One walk over a schema.
 
     Args:

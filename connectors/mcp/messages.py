@@ -18,7 +18,7 @@ class ServerTool(msgspec.Struct, frozen=True):
     """JSON schema of the arguments, an object, without references."""
 
 
-class Listing(msgspec.Struct, frozen=True):
+class ToolListing(msgspec.Struct, frozen=True):
     """All tools of a server."""
 
     tools: tuple[ServerTool, ...] = ()
@@ -42,7 +42,7 @@ class Shelf(msgspec.Struct, frozen=True):
     """What a server has to offer now."""
 
     state: State
-    listing: Listing
+    listing: ToolListing
     """As it was last known, also while the server is down."""
 
     reason: str = ""
@@ -74,13 +74,13 @@ class CancelCall(msgspec.Struct, frozen=True):
 class SessionOpened(msgspec.Struct, frozen=True):
     """A session told its server: it stands, and these are the tools."""
 
-    listing: Listing
+    listing: ToolListing
 
 
 class ToolsListed(msgspec.Struct, frozen=True):
     """A session told its server: these are the tools now."""
 
-    listing: Listing
+    listing: ToolListing
 
 
 class SessionEnded(msgspec.Struct, frozen=True):

@@ -13,8 +13,8 @@ from typing import cast
 
 import msgspec
 
-from actors.messages import Image, ToolResult
-from actors.rules.foreign import UNSEEN, one_line
+from actors.messages.inbound import Image, ToolResult
+from actors.rules.text.cleaning import UNSEEN, one_line
 
 MOST_PARTS = 100
 MOST_IMAGES = 8

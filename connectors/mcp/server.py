@@ -6,28 +6,28 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, ClassVar
 
 from actors.errors import ToolError
-from connectors.mcp.link import Pending
 from connectors.mcp.listing import changed
 from connectors.mcp.messages import (
     CallTool,
     CancelCall,
-    Listing,
     ListTools,
     SessionEnded,
     SessionOpened,
     Shelf,
     State,
+    ToolListing,
     ToolsListed,
 )
-from runtime.actor import Actor
-from runtime.logs import EventLog
-from runtime.mailbox import MailboxConfig
+from connectors.mcp.pending import PendingCall
+from runtime.actor.actor import Actor
+from runtime.actor.mailbox import MailboxConfig
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from connectors.mcp.figures import McpFigures
-    from connectors.mcp.link import Link
     from connectors.mcp.messages import ServerTool
-    from runtime.reply import Reply
+    from connectors.mcp.metrics import McpFigures
+    from connectors.mcp.pending import CallQueue
+    from runtime.actor.reply import Reply
 
 LOG = EventLog("mcp")
 
@@ -51,14 +51,14 @@ class McpServer(Actor):
 
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=10_000)
 
-    def __init__(self, name: str, link: Link, figures: McpFigures) -> None:
+    def __init__(self, name: str, link: CallQueue, figures: McpFigures) -> None:
         super().__init__()
         self._name = name
         self._link = link
         self._figures = figures
         self._state: State = "starting"
         self._reason = "it is being started"
-        self._listing = Listing()
+        self._listing = ToolListing()
         self._known: OrderedDict[str, ServerTool] = OrderedDict()
         self._waiting: list[Reply] = []
 
@@ -112,12 +112,12 @@ class McpServer(Actor):
         if self._state != "open":
             raise ToolError(f"the server {self._name} cannot be used: {self._reason}")
         reply = self.defer_reply()
-        if reply is not None and not self._link.submit(Pending(call, reply)):
+        if reply is not None and not self._link.submit(PendingCall(call, reply)):
             self._figures.count(self._name, "call_refused")
             text = f"the server {self._name} has too much to do; try again later"
             reply.offer_error(ToolError(text))
 
-    def _shelve(self, listing: Listing) -> None:
+    def _shelve(self, listing: ToolListing) -> None:
         """Take over a list of tools; say what is odd about it."""
         self._figures.count(self._name, "tool_left_out", len(listing.left_out))
         for reason in listing.left_out:

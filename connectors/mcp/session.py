@@ -10,19 +10,15 @@ import trio
 
 from actors.errors import ToolError
 from connectors.mcp.errors import McpError, ServerAnswerError, ServerLostError
-from connectors.mcp.messages import (
-    SessionEnded,
-    SessionOpened,
-    ToolsListed,
-)
+from connectors.mcp.messages import SessionEnded, SessionOpened, ToolsListed
 from connectors.mcp.results import result_of
-from runtime.actor import Actor
+from runtime.actor.actor import Actor
 
 if TYPE_CHECKING:
-    from connectors.config_tools import McpServerConfig
-    from connectors.mcp.connection import Connect, Connection
-    from connectors.mcp.figures import McpFigures
-    from connectors.mcp.link import Link, Pending
+    from connectors.config.mcp import McpServerConfig
+    from connectors.mcp.connection import Connect, ServerConnection
+    from connectors.mcp.metrics import McpFigures
+    from connectors.mcp.pending import CallQueue, PendingCall
 
 # Chosen: seconds between two looks at a server's list, however often it says that the
 # list has changed.
@@ -55,7 +51,7 @@ class McpSession(Actor):
         name: str,
         config: McpServerConfig,
         connect: Connect,
-        link: Link,
+        link: CallQueue,
         figures: McpFigures,
     ) -> None:
         super().__init__()
@@ -108,7 +104,9 @@ class McpSession(Actor):
                 return str(error), False
         return f"it did not start within {config.start_timeout:g} seconds", False
 
-    async def _begin(self, connection: Connection, starting: trio.CancelScope) -> None:
+    async def _begin(
+        self, connection: ServerConnection, starting: trio.CancelScope
+    ) -> None:
         """Learn what there is; then serve until the connection's end."""
         if connection.ending.has_come:
             return
@@ -125,7 +123,7 @@ class McpSession(Actor):
             await connection.ending.wait()
             nursery.cancel_scope.cancel()
 
-    async def _keep_listing(self, connection: Connection) -> None:
+    async def _keep_listing(self, connection: ServerConnection) -> None:
         """Look at the list again whenever the server says that it has changed."""
         while True:
             await connection.wait_changed()
@@ -138,12 +136,14 @@ class McpSession(Actor):
             if waiting.cancelled_caught:
                 connection.ending.come("it did not list its tools in time")
 
-    async def _take_calls(self, connection: Connection, nursery: trio.Nursery) -> None:
+    async def _take_calls(
+        self, connection: ServerConnection, nursery: trio.Nursery
+    ) -> None:
         while True:
             pending = await self._link.take()
             nursery.start_soon(self._call, connection, pending)
 
-    async def _call(self, connection: Connection, pending: Pending) -> None:
+    async def _call(self, connection: ServerConnection, pending: PendingCall) -> None:
         """Carry one call out, within its time."""
         pending.scope.deadline = trio.current_time() + self._config.call_timeout
         is_sound = True
@@ -160,7 +160,7 @@ class McpSession(Actor):
         if not is_sound:
             await self._look_whether_it_lives(connection)
 
-    async def _answer(self, connection: Connection, pending: Pending) -> bool:
+    async def _answer(self, connection: ServerConnection, pending: PendingCall) -> bool:
         """Ask the server, and pass its answer on; False: it may be broken."""
         call = pending.call
         arguments = cast("dict[str, object]", msgspec.json.decode(call.arguments))
@@ -177,7 +177,7 @@ class McpSession(Actor):
         pending.reply.offer(result)
         return True
 
-    async def _look_whether_it_lives(self, connection: Connection) -> None:
+    async def _look_whether_it_lives(self, connection: ServerConnection) -> None:
         """End the connection to a server that does not answer at all."""
         with trio.move_on_after(PATIENCE) as waiting:
             try:

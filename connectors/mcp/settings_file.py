@@ -1,4 +1,4 @@
-"""Servers of tools for a program that runs models itself, for one call (F215).
+"""Servers of tools for a program that runs models itself, for one call.
 
 Such a program reads `.claude/settings.local.json` in its folder. The file is written
 before the call and taken away after it; what stood there before comes back. Should
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Mapping
     from pathlib import Path
 
-    from connectors.config_tools import McpServerConfig
+    from connectors.config.mcp import McpServerConfig
 
 FOLDER = ".claude"
 FILE = "settings.local.json"

@@ -1,24 +1,29 @@
-"""Which tools of servers an agent has now."""
+"""Which tools of servers an agent has now.
+
+A server as agents' tools need it.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import trio
 
 from actors.ports import Offer
-from actors.rules import tool_names
+from actors.rules.prompt import tools as tool_names
 from connectors.mcp.messages import ListTools, Shelf
 from connectors.mcp.tool import McpTool
+from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
-from runtime.ref import UNANSWERED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from actors.messages import ToolContext
-    from connectors.mcp.known import Known
-    from runtime.ref import ActorRef
+    from actors.messages.inbound import ToolContext
+    from connectors.config.mcp import McpServerConfig
+    from runtime.actor.ref import ActorRef
+
 
 PATIENCE = 8.0
 """Seconds a turn waits for a server that is being started for the first time."""
@@ -106,3 +111,26 @@ def note_of(name: str, shelf: Shelf | None) -> str:
     """Say to a model that a server's tools cannot be used."""
     reason = shelf.reason if shelf is not None else "it is still being started"
     return f"The tools of {name!r} cannot be used now: {reason}."
+
+
+@dataclass(frozen=True)
+class Known:
+    """A server as an agent's tools need it."""
+
+    name: str
+    config: McpServerConfig
+    actor: str
+    """The name of its actor."""
+
+    @property
+    def prefix(self) -> str:
+        """What its tools' names begin with."""
+        return self.config.prefix or prefix_of(self.name)
+
+
+def prefix_of(name: str) -> str:
+    """Make a prefix of a server's name."""
+    fit = tool_names.UNFIT.sub("-", name)[: tool_names.LONGEST_PREFIX]
+    while tool_names.JOINT in fit:
+        fit = fit.replace(tool_names.JOINT, "_")
+    return fit.strip("_-") or "server"

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.errors import ToolError
-from actors.messages import ToolResult, ToolSpec
-from actors.rules import tool_names
+from actors.messages.inbound import ToolResult, ToolSpec
+from actors.rules.prompt import tools as tool_names
 from connectors.mcp.messages import CallTool, CancelCall
 from connectors.tools.arguments import MAX_ARGUMENT_BYTES
+from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
-from runtime.ref import UNANSWERED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.messages import ToolCall, ToolContext
-    from connectors.config_tools import Effect, McpServerConfig
-    from connectors.mcp.known import Known
+    from actors.messages.inbound import ToolCall, ToolContext
+    from connectors.config.mcp import Effect, McpServerConfig
     from connectors.mcp.messages import ServerTool
-    from runtime.ref import ActorRef
-    from runtime.reply import Reply
+    from connectors.mcp.source import Known
+    from runtime.actor.ref import ActorRef
+    from runtime.actor.reply import Reply
 
 NUMBERS = itertools.count(1)
 

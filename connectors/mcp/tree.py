@@ -24,23 +24,23 @@ import trio
 
 from actors import names
 from connectors.mcp.errors import McpMissingError
-from connectors.mcp.link import Link
+from connectors.mcp.pending import CallQueue
 from connectors.mcp.server import McpServer
 from connectors.mcp.session import McpSession
-from connectors.sandbox.plan import Confinement, Limits
-from runtime.child import ChildSpec
-from runtime.restarts import Backoff
-from runtime.supervisor import Supervisor, SupervisorConfig
+from connectors.sandbox.plan import LONG_RUNNING, Confinement
+from runtime.supervision.child import ChildSpec
+from runtime.supervision.restarts import Backoff
+from runtime.supervision.supervisor import Supervisor, SupervisorConfig
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from contextlib import AbstractAsyncContextManager
     from types import ModuleType
 
-    from connectors.config_tools import McpServerConfig
-    from connectors.mcp.connection import Connect, Connection, Ending
-    from connectors.mcp.figures import McpFigures
-    from connectors.mcp.pipes import Streams, Traffic
+    from connectors.config.mcp import McpServerConfig
+    from connectors.mcp.connection import Connect, ServerConnection, ServerEnd
+    from connectors.mcp.metrics import McpFigures
+    from connectors.mcp.stdio import Streams, Traffic
     from connectors.sandbox.runner import Sandbox
 
 TOOLS = f"{names.ROOT}/tools"
@@ -48,11 +48,11 @@ SERVERS = f"{TOOLS}/servers"
 SKILLS = f"{TOOLS}/skills"
 STARTER = f"{TOOLS}/starter"
 
-WIRE = "connectors.mcp.wire"
+WIRE = "connectors.mcp.protocol"
 """Imported only when a server is started, in a thread: it takes a second and 30 MB."""
 
-PIPES = "connectors.mcp.pipes"
-STREAMS = "connectors.mcp.streams"
+PIPES = "connectors.mcp.stdio"
+STREAMS = "connectors.mcp.http"
 
 LOADING = Lock()
 
@@ -63,15 +63,6 @@ called so."""
 # Chosen: a server that always fails is started at intervals that grow to a minute;
 # it never takes others along, however long that goes on.
 NEVER_TOO_OFTEN = 1_000_000
-
-# Chosen: a server lives as long as we do, so its processor time has no bound. Node
-# reserves tens of gigabytes of addresses that it never uses.
-LIMITS = Limits(
-    memory=128 * 1024**3,
-    cpu=10_000_000.0,
-    processes=256,
-    file_size=1024**3,
-)
 
 
 def server_spec(
@@ -87,7 +78,7 @@ def server_spec(
     """
 
     def start() -> Supervisor:
-        link = Link(config.max_calls)
+        link = CallQueue(config.max_calls)
         children = (
             ChildSpec(name="server", start=lambda: McpServer(name, link, figures)),
             ChildSpec(
@@ -120,7 +111,7 @@ def actor_of(above: str, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Ground:
+class ServerSurroundings:
     """Where a server's program runs, if its settings do not say."""
 
     sandbox: Sandbox
@@ -134,7 +125,9 @@ def home_of(workspace: Path, name: str) -> Path:
     return workspace / HOMES / name
 
 
-def connecting(name: str, config: McpServerConfig, ground: Ground) -> Connect:
+def connecting(
+    name: str, config: McpServerConfig, ground: ServerSurroundings
+) -> Connect:
     """Say how a server is spoken to.
 
     Args:
@@ -148,7 +141,7 @@ def connecting(name: str, config: McpServerConfig, ground: Ground) -> Connect:
 
 
 @asynccontextmanager
-async def _connect(module: str, carry: object) -> AsyncGenerator[Connection]:
+async def _connect(module: str, carry: object) -> AsyncGenerator[ServerConnection]:
     try:
         # Why in a thread: it must not keep every conversation waiting.
         wire = await trio.to_thread.run_sync(load, module)
@@ -168,7 +161,7 @@ def load(module: str) -> ModuleType:
 
 
 def _streamed(
-    config: McpServerConfig, traffic: Traffic, ending: Ending
+    config: McpServerConfig, traffic: Traffic, ending: ServerEnd
 ) -> AbstractAsyncContextManager[Streams]:
     headers = {name: text.reveal() for name, text in config.headers.items()}
     timeout = max(config.call_timeout, config.start_timeout)
@@ -182,9 +175,9 @@ def _streamed(
 async def _piped(
     name: str,
     config: McpServerConfig,
-    ground: Ground,
+    ground: ServerSurroundings,
     traffic: Traffic,
-    ending: Ending,
+    ending: ServerEnd,
 ) -> AsyncGenerator[Streams]:
     home = await trio.Path(config.cwd or ground.folder).absolute()
     is_writable = config.cwd is not None or ground.is_writable
@@ -217,5 +210,5 @@ def confinement_of(
         readable=readable if is_writable else (*readable, home),
         writable=(*writable, home) if is_writable else writable,
         network=config.network,
-        limits=LIMITS,
+        limits=LONG_RUNNING,
     )

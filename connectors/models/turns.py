@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.messages import Line
+from actors.messages.inbound import TranscriptLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,22 +27,22 @@ class Turn(msgspec.Struct, frozen=True):
     """What one side says before the other does."""
 
     is_user: bool
-    lines: tuple[Line, ...]
+    lines: tuple[TranscriptLine, ...]
 
 
-def turns(lines: Iterable[Line]) -> Iterator[Turn]:
+def turns(lines: Iterable[TranscriptLine]) -> Iterator[Turn]:
     """Group a transcript into turns; the first and the last are the user's."""
     is_user = False
     is_first = True
     for is_user, group in groupby(lines, key=is_users):
         if is_first and not is_user:
-            yield Turn(is_user=True, lines=(Line("user", EARLIER),))
+            yield Turn(is_user=True, lines=(TranscriptLine("user", EARLIER),))
         is_first = False
         yield Turn(is_user=is_user, lines=tuple(group))
     if not is_user:
-        yield Turn(is_user=True, lines=(Line("user", GO_ON),))
+        yield Turn(is_user=True, lines=(TranscriptLine("user", GO_ON),))
 
 
-def is_users(line: Line) -> bool:
+def is_users(line: TranscriptLine) -> bool:
     """Tell whether a line is in the user's turn: all but the model's own are."""
     return line.role != "assistant"

@@ -1,4 +1,9 @@
-"""Writes down for the launcher what a `Confinement` means on this machine."""
+"""Writes down for the launcher what a `Confinement` means on this machine.
+
+The few variables that a confined program is given.
+
+Pure. By a list of what is wanted, never of what is not: a secret has any name.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +14,60 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connectors.sandbox import bwrap, landlock
-from connectors.sandbox.environment import scrubbed
+from connectors.sandbox.linux import bwrap, landlock
+from connectors.sandbox.linux.seccomp import program
+from connectors.sandbox.linux.syscalls import ARCHITECTURES
 from connectors.sandbox.plan import SandboxError
-from connectors.sandbox.seccomp import program
-from connectors.sandbox.syscalls import ARCHITECTURES
 from connectors.sandbox.territory import DEVICES, HERE, STATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from connectors.sandbox.confine import Plan
-    from connectors.sandbox.plan import Confinement, Limits
+    from connectors.sandbox.child.confine import Plan
+    from connectors.sandbox.plan import Confinement, SandboxLimits
     from connectors.sandbox.territory import Grant, Territory
+
+
+PASSED_ON = ("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TERM", "TZ")
+"""What is taken from Callboard's own."""
+
+PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
+NEVER = frozenset({"CLAUDECODE"})
+"""Not even if the caller says so: it would tell a model's program that it runs inside
+another one of its kind."""
+
+
+def scrubbed(
+    own: Mapping[str, str],
+    given: Mapping[str, str],
+    home: str,
+    temporary: str,
+) -> dict[str, str]:
+    """Choose a program's variables.
+
+    Args:
+        own: Callboard's.
+        given: by the caller; they win.
+        home: the folder that it works in.
+        temporary: its own folder for temporary files.
+    """
+    chosen = {name: own[name] for name in PASSED_ON if name in own}
+    chosen |= {
+        "PATH": PATH,
+        "HOME": home,
+        "TMPDIR": temporary,
+        # The C library then names hosts over TCP, as UDP is closed.
+        "RES_OPTIONS": "use-vc",
+    }
+    chosen |= given
+    return {name: value for name, value in chosen.items() if name not in NEVER}
+
 
 ROOT = HERE.parent.parent
 START = (
     "import sys; sys.path.append(sys.argv[1]);"
-    " from connectors.sandbox.launcher import main; main(int(sys.argv[2]))"
+    " from connectors.sandbox.child.launcher import main; main(int(sys.argv[2]))"
 )
 """Why appended: nothing beside our packages may stand in for a standard module."""
 
@@ -188,7 +229,7 @@ def filter_for(means: Means, *, has_network: bool) -> bytes:
     )
 
 
-def limits(wanted: Limits) -> dict[str, int]:
+def limits(wanted: SandboxLimits) -> dict[str, int]:
     """Name the limits as `resource` does."""
     cpu = max(1, round(wanted.cpu))
     named = {

@@ -31,7 +31,7 @@ class SandboxError(KernelError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class SandboxLimits:
     """How much a confined program may use."""
 
     memory: int = 2048 * MIB
@@ -50,6 +50,18 @@ class Limits:
 
     open_files: int = 1024
     """Descriptors of each process."""
+
+
+# Source: Node and Bun reserve tens of gigabytes of addresses that they never use, and
+# end at once where they may not ("MemoryExhaustion" with 2 GiB).
+LONG_RUNNING = SandboxLimits(
+    memory=128 * 1024 * MIB,
+    cpu=10_000_000.0,
+    processes=256,
+    file_size=1024 * MIB,
+)
+"""For programs of the settings that run for long: tool servers, and models of the
+command line. Their time is bounded by the clock, not by the processor's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +84,7 @@ class Confinement:
     """What may not be reached; the database and the settings are hidden always."""
 
     network: Network = "none"
-    limits: Limits = field(default_factory=Limits)
+    limits: SandboxLimits = field(default_factory=SandboxLimits)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The port through which programs are started: confined, and never left behind.
 
 Tools, model programs and servers of tools are started through it and by nothing else.
-Implemented by `launching.py`.
+Implemented by `process.py`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Confined(Protocol):
 class Sandbox(Protocol):
     """Starts programs confined.
 
-    `late.py` makes it from `[sandbox]`, once for all.
+    `connectors/sandbox/lazy.py` makes it from `[sandbox]`, once for all.
     """
 
     async def run(  # noqa: PLR0913  what a program is started with

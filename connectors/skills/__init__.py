@@ -1,1 +1,15 @@
-"""Skills: folders of instructions that agents read when they need them (SKILL.md)."""
+"""Skills: folders with a SKILL.md that agents read when they need it.
+
+`source` offers them to agents as a tool, and `folder` keeps them up to date. Begin with
+`folder`, then `bundle` (one skill's files) and `checks` (what a skill may not be).
+"""
+
+__all__ = [
+    "folder",
+    "lessons",
+    "servers",
+    "source",
+    "starter",
+    "tool",
+    "usage",
+]

@@ -12,6 +12,8 @@ from contextlib import ExitStack
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from connectors.files.projects import read_whole
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -103,9 +105,3 @@ def read_bundled(folder: Path, name: str, *, most_bytes: int = LARGEST_FILE) -> 
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BundleError("it is no text in UTF-8") from error
-
-
-def read_whole(file: int, most: int) -> bytes:
-    """Read an open file up to one byte above the bound."""
-    with os.fdopen(os.dup(file), "rb") as reading:
-        return reading.read(most + 1)

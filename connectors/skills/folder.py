@@ -14,8 +14,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from actors.rules.foreign import clean, one_line
-from actors.rules.skills import Skill
+from actors.rules.prompt.skills import Skill
+from actors.rules.text.cleaning import clean, one_line
 from connectors.skills.bundle import LARGEST_FILE, files_of, read_bundled
 from connectors.skills.front_matter import parse, split
 from runtime.errors import SettingsError

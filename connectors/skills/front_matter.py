@@ -57,7 +57,7 @@ def parse(head: str, file: str) -> dict[str, Tree]:
     """
     try:
         # Why events: they come one by one, and what they make is up to us.
-        tree = Parts(file).read(list_of(head, file))
+        tree = TreeBuilder(file).read(list_of(head, file))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 2 if mark is not None else 0
@@ -99,7 +99,7 @@ def refuse(event: kinds.Event, file: str, text: str) -> NoReturn:
     raise SettingsError(f"its head: {text}", file=file, line=line)
 
 
-class Parts:
+class TreeBuilder:
     """Makes a tree of events.
 
     Args:

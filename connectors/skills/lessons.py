@@ -1,4 +1,4 @@
-"""Adds what an agent has learnt to the SKILL.md of a skill that it has (F255).
+"""Adds what an agent has learnt to the SKILL.md of a skill that it has.
 
 Only files that the settings' folders hold are written, and none through a link. The
 file is replaced as a whole, so that a crash leaves the old one or the new one.
@@ -13,25 +13,20 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from actors.memory import notebook as rules
 from actors.ports import Jot
-from actors.rules import lessons as rules
-from actors.rules.near import did_you_mean, near_misses
-from connectors.skills.bundle import (
-    DIRECTORY,
-    FILE,
-    LARGEST_FILE,
-    BundleError,
-    read_whole,
-)
+from actors.rules.text.suggestions import did_you_mean, near_misses
+from connectors.files.projects import read_whole
+from connectors.skills.bundle import DIRECTORY, FILE, LARGEST_FILE, BundleError
 from connectors.skills.folder import SKILL_FILE, read_skill
 from runtime.errors import SettingsError
-from runtime.logs import EventLog
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from connectors.config_tools import SkillsConfig
+    from connectors.config.mcp import SkillsConfig
     from connectors.skills.folder import SkillFolder
 
 LOG = EventLog("skills")

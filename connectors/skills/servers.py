@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct, field
 
-from connectors import servers_file
-from connectors.config_tools import McpServerConfig, ServerName
-from runtime.config import decode
-from runtime.config_tree import Node, Origin
+from connectors.config import mcp_servers as servers_file
+from connectors.config.mcp import McpServerConfig, ServerName
+from runtime.config.loader import decode
+from runtime.config.tree import Node, Origin
 from runtime.errors import SettingsError
 from runtime.secret import Secret
 

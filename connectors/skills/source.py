@@ -7,25 +7,24 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.ports import Offer
-from actors.rules import skills as rules
-from connectors.mcp.known import Known
-from connectors.mcp.source import note_of, offer_of
+from actors.rules.prompt import skills as rules
+from connectors.mcp.source import Known, note_of, offer_of
 from connectors.mcp.tree import SKILLS, STARTER, actor_of
 from connectors.skills.starter import StartServers
 from connectors.skills.tool import UseSkillTool
-from connectors.skills.using import conversation_of
+from connectors.skills.usage import conversation_of
+from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
-from runtime.ref import UNANSWERED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from actors.messages import ToolCall, ToolContext, ToolResult, ToolSpec
+    from actors.messages.inbound import ToolCall, ToolContext, ToolResult, ToolSpec
     from actors.ports import Tool
     from connectors.skills.folder import SkillFolder
     from connectors.skills.starter import Brought
-    from connectors.skills.using import Using
-    from runtime.ref import ActorRef
+    from connectors.skills.usage import Using
+    from runtime.actor.ref import ActorRef
 
 START_PATIENCE = 10.0
 """Seconds a turn waits until a skill's servers have been begun."""

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from connectors.config_tools import McpServerConfig
-from connectors.mcp.tree import SKILLS, Ground, connecting, server_spec
-from runtime.actor import Actor
+from connectors.config.mcp import McpServerConfig
+from connectors.mcp.tree import SKILLS, ServerSurroundings, connecting, server_spec
+from runtime.actor.actor import Actor
+from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
-from runtime.logs import EventLog
-from runtime.ref import UNANSWERED
-from runtime.supervisor import StartChild, StopChild
+from runtime.supervision.supervisor import StartChild, StopChild
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from connectors.mcp.figures import McpFigures
+    from connectors.mcp.metrics import McpFigures
     from connectors.sandbox.runner import Sandbox
-    from connectors.skills.using import Using
-    from runtime.ref import ActorRef
+    from connectors.skills.usage import Using
+    from runtime.actor.ref import ActorRef
 
 LOG = EventLog("skills")
 
@@ -94,7 +94,9 @@ class Starter(Actor):
             is_there = self.find(f"{SKILLS}/{name}") is not None
             if config.disabled or is_there or supervisor is None:
                 continue
-            ground = Ground(self._sandbox, brought.folder, is_writable=False)
+            ground = ServerSurroundings(
+                self._sandbox, brought.folder, is_writable=False
+            )
             connect = connecting(name, config, ground)
             spec = server_spec(name, config, connect, self._figures)
             LOG.info("starting the server of a skill", skill=skill, server=name)

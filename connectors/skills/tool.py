@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import trio
 
-from actors.messages import ToolResult, ToolSpec
-from actors.rules import skills as rules
-from actors.rules.near import did_you_mean, near_misses
+from actors.messages.inbound import ToolResult, ToolSpec
+from actors.rules.prompt import skills as rules
+from actors.rules.text.suggestions import did_you_mean, near_misses
 from connectors.skills.bundle import LONGEST_PATH, BundleError, read_bundled
 from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from actors.messages import ToolCall, ToolContext
+    from actors.messages.inbound import ToolCall, ToolContext
     from connectors.skills.folder import SkillFolder
 
 LONGEST_TEXT = 100_000

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import trio
 
-from actors.messages import ToolResult, ToolSpec
+from actors.messages.inbound import ToolResult, ToolSpec
 from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.messages import ToolCall, ToolContext
+    from actors.messages.inbound import ToolCall, ToolContext
+    from connectors.tools.registry import ToolParts
 
 UTC = "UTC"
 Timezone = Annotated[
@@ -97,3 +98,8 @@ def unknown_zone(name: str) -> str:
     meant = f"did you mean {', '.join(zones)}?"
     hint = meant if near else "use an IANA name such as Europe/Berlin"
     return f"there is no time zone {name!r}; {hint}"
+
+
+def make_tool(parts: ToolParts) -> ClockTool:
+    """Make the tool; see `registry.py`."""
+    return ClockTool(parts.clock.wall)

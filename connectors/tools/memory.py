@@ -15,25 +15,30 @@ import pykka
 
 from actors import names
 from actors.errors import ChatError, ToolError
-from actors.messages import ToolResult, ToolSpec
-from actors.notes import KeepFact
-from actors.remembering import Consider, LookUp, Remembered, Source
-from actors.rules import scopes
-from actors.rules.keys import chat_partition
+from actors.memory import scopes
+from actors.memory.messages import (
+    KeepFact,
+    NoteSource,
+    NotesStored,
+    ReviewNotes,
+    SearchMemory,
+)
+from actors.messages.inbound import ToolResult, ToolSpec
+from actors.messages.keys import chat_partition
 from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
 from runtime.errors import KernelError
-from runtime.rows import Commit
+from runtime.store.rows import Commit
 
 if TYPE_CHECKING:
-    from actors.messages import ToolCall, ToolContext
-    from actors.ports import Tool
-    from actors.remembering import Considered, Fact
+    from actors.memory.messages import Fact, ReviewedNotes
+    from actors.messages.inbound import ToolCall, ToolContext
+    from connectors.tools.registry import ToolParts
     from runtime.clock import Clock
-    from runtime.store import Store
+    from runtime.store.port import Store
 
 
 class Neighbour(Protocol):
-    """An actor, as far as these tools need one: `runtime.ref.ActorRef` is."""
+    """An actor, as far as these tools need one: `runtime.actor.ref.ActorRef` is."""
 
     def ask(self, message: object, *, timeout: float) -> Awaitable[object]:
         """Send a message and get its answer."""
@@ -128,7 +133,7 @@ class MemorySearchTool(MemoryTool):
             arguments = decode_arguments(call.arguments, SearchArguments)
         except ArgumentsError as error:
             return ToolResult(str(error), is_error=True)
-        asked = LookUp(
+        asked = SearchMemory(
             question=arguments.query,
             scopes=readable(context),
             now=self._clock.wall(),
@@ -164,8 +169,8 @@ class SaveMemoryTool(MemoryTool):
             return ToolResult(str(error), is_error=True)
         now = self._clock.wall()
         note = KeepFact(category=arguments.category, text=arguments.text)
-        asked = Consider(notes=(note,), source=source_of(context), now=now)
-        considered = cast("Considered", await self._ask(context.agent, asked))
+        asked = ReviewNotes(notes=(note,), source=source_of(context), now=now)
+        considered = cast("ReviewedNotes", await self._ask(context.agent, asked))
         (result,) = considered.results
         if result.outcome == "refused":
             return ToolResult(f"Not kept: {result.text}.", is_error=True)
@@ -175,7 +180,7 @@ class SaveMemoryTool(MemoryTool):
             raise ToolError(f"not kept: {error}") from error
         memory = self._find(names.memory(context.agent))
         if memory is not None:
-            memory.tell(Remembered(considered.changes))
+            memory.tell(NotesStored(considered.changes))
         word = "Kept" if result.outcome == "saved" else "Known already"
         return ToolResult(f"{word}: {result.text}")
 
@@ -211,10 +216,10 @@ def readable(context: ToolContext) -> tuple[str, ...]:
     )
 
 
-def source_of(context: ToolContext) -> Source:
+def source_of(context: ToolContext) -> NoteSource:
     """Say where what a call wants kept comes from, and where it belongs."""
     address = context.address
-    return Source(
+    return NoteSource(
         scope=readable(context)[0],
         readable=readable(context),
         part=chat_partition(address.connector, address.chat),
@@ -241,10 +246,11 @@ def day_of(at: float) -> str:
         return "no date"
 
 
-def memory_tools(find: Find, clock: Clock, store: Store) -> dict[str, Tool]:
-    """Make both tools, by name."""
-    tools: list[Tool] = [
-        MemorySearchTool(find, clock),
-        SaveMemoryTool(find, clock, store),
-    ]
-    return {tool.spec.name: tool for tool in tools}
+def make_memory_search(parts: ToolParts) -> MemorySearchTool:
+    """Make the tool; see `registry.py`."""
+    return MemorySearchTool(parts.find, parts.clock)
+
+
+def make_save_memory(parts: ToolParts) -> SaveMemoryTool:
+    """Make the tool; see `registry.py`."""
+    return SaveMemoryTool(parts.find, parts.clock, parts.store)

@@ -5,21 +5,21 @@ It reaches the agent's folder and what programs need, no other file, and no netw
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import trio
 
 from actors.errors import ToolError
-from actors.messages import ToolResult, ToolSpec
+from actors.messages.inbound import ToolResult, ToolSpec
 from connectors.sandbox.plan import Confinement, Finished, SandboxError
 from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from actors.messages import ToolCall, ToolContext
+    from actors.messages.inbound import ToolCall, ToolContext
     from connectors.sandbox.runner import Sandbox
+    from connectors.tools.registry import ToolParts
 
 MOST_SECONDS = 120.0
 """Below the time of a turn, so that the model hears of it."""
@@ -139,3 +139,8 @@ def ending(finished: Finished, timeout: float) -> str:
     if finished.returncode < 0:
         return f"ended by signal {-finished.returncode}"
     return f"exit code {finished.returncode}"
+
+
+def make_tool(parts: ToolParts) -> RunShellTool:
+    """Make the tool; see `registry.py`."""
+    return RunShellTool(parts.sandbox, Path(parts.config.workspace.path).absolute())

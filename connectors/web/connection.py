@@ -1,8 +1,8 @@
 """One HTTP connection, with bounds that uvicorn does not set.
 
-uvicorn's httptools protocol takes headers of any length and speed, and waits for
+uvicorn's httptools protocol accepts headers of any length and speed, and waits for
 ever for a client that does not read. This subclass ends such connections, and
-answers what is not HTTP in the same error shape as everything else.
+answers requests that are not HTTP in the same error shape as everything else.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True):
-    """What one connection may cost."""
+    """Limits of one connection."""
 
     max_connections: int
     request_timeout: float
@@ -35,7 +35,7 @@ class ConnectionLimits(msgspec.Struct, frozen=True):
     """Longest request line with headers. Chosen: four times nginx's default."""
 
 
-class Connection(HttpToolsProtocol):
+class HttpConnection(HttpToolsProtocol):
     """A connection that ends when its client takes too long or sends too much."""
 
     limits: ClassVar[ConnectionLimits]
@@ -46,7 +46,7 @@ class Connection(HttpToolsProtocol):
     _head_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection, or refuse it if there are too many."""
+        """Accept a connection, or refuse it if too many are open."""
         super().connection_made(transport)
         if len(self.connections) > self.limits.max_connections:
             text = f"{self.limits.max_connections} connections are open; try again"
@@ -55,13 +55,13 @@ class Connection(HttpToolsProtocol):
             self._set_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop both clocks with the connection."""
+        """Cancel both timers."""
         self._clear_deadline()
         self._clear_stall()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Count what comes before the headers are complete."""
+        """Count the bytes that come before the headers are complete."""
         super().data_received(data)
         if self._is_in_head and not self.transport.is_closing():
             self._head_bytes += len(data)
@@ -70,23 +70,23 @@ class Connection(HttpToolsProtocol):
                 self._end(ApiError(431, text, code="headers_too_long"))
 
     def on_message_begin(self) -> None:
-        """Start the clock of a request."""
+        """Start the timer of a request."""
         self._is_in_head, self._head_bytes = True, 0
         self._set_deadline()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Stop counting: the body has its own limit."""
+        """Stop counting bytes: the body has its own limit."""
         self._is_in_head = False
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """Stop the clock of a request: it is here."""
+        """Cancel the timer: the request is complete."""
         self._clear_deadline()
         super().on_message_complete()
 
     def pause_writing(self) -> None:
-        """Start the clock of a client that does not read."""
+        """Start the timer of a client that does not read."""
         super().pause_writing()
         self._clear_stall()
         self._stall = self.loop.call_later(
@@ -94,22 +94,22 @@ class Connection(HttpToolsProtocol):
         )
 
     def resume_writing(self) -> None:
-        """Stop the clock of a client that reads again."""
+        """Cancel the timer of a client that reads again."""
         self._clear_stall()
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP; uvicorn has logged its line already."""
+        """Answer a request that is not HTTP; uvicorn has logged it already."""
         text = f"{msg} This is an HTTP server; is that what was sent?"
         self._answer(ApiError(400, text, code="invalid_http"))
 
     def handle_websocket_upgrade(self) -> None:
-        """Hand the connection over; from now on it has other clocks."""
+        """Hand the connection over to the WebSocket protocol, with its own timers."""
         self._clear_deadline()
         super().handle_websocket_upgrade()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: the request is answered as if it had asked for no upgrade."""
+        """Log nothing: the request is answered as if it asked for no upgrade."""
 
     def _set_deadline(self) -> None:
         self._clear_deadline()
@@ -169,6 +169,6 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
 
-def connection_type(limits: ConnectionLimits) -> type[Connection]:
-    """Make the class that uvicorn creates one of for each connection."""
-    return type("LimitedConnection", (Connection,), {"limits": limits})
+def connection_type(limits: ConnectionLimits) -> type[HttpConnection]:
+    """Make the class of which uvicorn creates an instance for each connection."""
+    return type("LimitedConnection", (HttpConnection,), {"limits": limits})

@@ -23,24 +23,26 @@ from actors.errors import (
     UnknownAgentError,
 )
 from runtime.errors import KernelError, MisuseError, StoreError
-from runtime.logs import EventLog
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from starlette.types import Scope
 
 LOG = EventLog("http")
+REFUSALS = LOG.limited(60)
+"""Anybody may be refused as often as they like, so the log takes so many a minute."""
 
 RETRY_SOON = 1.0
-"""Seconds after which a client may try again when too much is in flight."""
+"""Seconds until a client may retry when too many requests are in flight."""
 
 RETRY_LATER = 5.0
-"""Seconds after which a client may try again when the kernel cannot take it."""
+"""Seconds until a client may retry when the kernel cannot accept a message."""
 
-# Chosen: whoever is told a day asks nobody else meanwhile; an account may come free.
+# Chosen: a client that is told to wait a day would not learn of a free account.
 RETRY_LATEST = 3600.0
-"""Most seconds a client is told to wait."""
+"""Most seconds that a client is told to wait."""
 
-TROUBLES: dict[str, tuple[str, int, float | None]] = {
+TROUBLE_STATUS: dict[str, tuple[str, int, float | None]] = {
     "busy": ("conversation_busy", 429, RETRY_SOON),
     "unavailable": ("model_unavailable", 503, RETRY_LATER),
     "refused": ("model_refused", 502, None),
@@ -48,11 +50,11 @@ TROUBLES: dict[str, tuple[str, int, float | None]] = {
     "timeout": ("turn_timeout", 504, None),
     "dropped": ("dropped", 422, None),
 }
-"""What a delivery's trouble is over HTTP: code, status, seconds to wait before asking
-anew; None if that cannot help."""
+"""A delivery's trouble over HTTP: code, status, seconds until a retry may help; None:
+a retry cannot help."""
 
 EXPECTED_ERRORS = (ChatError, KernelError, pykka.ActorDeadError, pykka.Timeout)
-"""What handing a message in may raise; anything else is a bug."""
+"""What the kernel may raise for a request; anything else is a bug."""
 
 
 class ApiError(Exception):
@@ -64,8 +66,8 @@ class ApiError(Exception):
         code: short word for programs, as OpenAI's `code`.
         param: the field of the request that is wrong, as `messages[0].role`.
         retry_after: seconds after which trying again may help, or None.
-        may_repeat: False if the message was accepted: sending it again would say
-            it twice. Clients repeat 408, 409, 429 and 5xx by themselves.
+        may_repeat: False if the message was accepted: sent again, it would count
+            twice. Clients repeat 408, 409, 429 and 5xx by themselves.
     """
 
     def __init__(
@@ -98,7 +100,7 @@ class ListenError(OSError):
     """The server cannot listen where the settings say; the text says why."""
 
 
-class ErrorFields(msgspec.Struct, frozen=True):
+class ApiErrorFields(msgspec.Struct, frozen=True):
     """What OpenAI's clients read from an error."""
 
     message: str
@@ -107,16 +109,16 @@ class ErrorFields(msgspec.Struct, frozen=True):
     code: str
 
 
-class ErrorBody(msgspec.Struct, frozen=True):
+class ApiErrorBody(msgspec.Struct, frozen=True):
     """The body of every error."""
 
-    error: ErrorFields
+    error: ApiErrorFields
 
 
 def error_body(error: ApiError) -> bytes:
     """Write an error as JSON in OpenAI's shape."""
-    fields = ErrorFields(error.text, error.type, error.param, error.code)
-    return msgspec.json.encode(ErrorBody(fields))
+    fields = ApiErrorFields(error.text, error.type, error.param, error.code)
+    return msgspec.json.encode(ApiErrorBody(fields))
 
 
 def error_headers(error: ApiError) -> dict[str, str]:
@@ -150,7 +152,7 @@ def log_refusal(scope: Scope, error: ApiError) -> None:
     client = scope.get("client")
     cause = error.__cause__
     why = {"why": str(cause)} if isinstance(cause, StoreError) else {}
-    write = LOG.warning if error.status >= 500 else LOG.info
+    write = REFUSALS.warning if error.status >= 500 else REFUSALS.info
     write(
         "request refused",
         method=str(scope.get("method", "?")),
@@ -164,7 +166,7 @@ def log_refusal(scope: Scope, error: ApiError) -> None:
 
 
 def translate(error: Exception) -> ApiError:
-    """Say to a client why its message was not taken.
+    """Make the error for a message that was not accepted.
 
     Args:
         error: one of `EXPECTED_ERRORS`, raised before anything was stored.
@@ -173,7 +175,7 @@ def translate(error: Exception) -> ApiError:
         case UnknownAgentError():
             return unknown_model(error.name, error.known)
         case MessageRefusedError():
-            return refused_message(error)
+            return refused_error(error)
         case OverloadedError():
             return ApiError(429, str(error), code="overloaded", retry_after=RETRY_SOON)
         case StoppingError():
@@ -188,22 +190,22 @@ def translate(error: Exception) -> ApiError:
             return ApiError(503, text, code="unavailable", retry_after=RETRY_LATER)
 
 
-def refused_message(error: MessageRefusedError) -> ApiError:
-    """Say to a client that nothing of this kind is taken, or of this user."""
+def refused_error(error: MessageRefusedError) -> ApiError:
+    """Make the error for a message of a kind, or a user, that is not accepted."""
     if isinstance(error, SenderRefusedError):
         return ApiError(403, str(error), code="not_admitted", param="user")
     return ApiError(400, str(error), code="message_refused", param="messages")
 
 
-def of_trouble(trouble: str, text: str, seconds: float | None = None) -> ApiError:
-    """Say to a client that its message was taken and cannot be answered.
+def trouble_error(trouble: str, text: str, seconds: float | None = None) -> ApiError:
+    """Make the error for a message that was accepted and cannot be answered.
 
     Args:
         trouble: as in a delivery, not empty.
         text: what people would read in a chat.
-        seconds: until another try can end better, if that is known.
+        seconds: until a retry may succeed; None: not known.
     """
-    code, status, wait = TROUBLES.get(trouble, ("no_answer", 500, None))
+    code, status, wait = TROUBLE_STATUS.get(trouble, ("no_answer", 500, None))
     if wait is not None and seconds is not None:
         wait = min(max(seconds, RETRY_SOON), RETRY_LATEST)
     return ApiError(

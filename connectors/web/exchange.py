@@ -1,32 +1,37 @@
-"""One request and the answers to it, as they come.
+"""Requests that wait for agents' answers; on the edge's loop.
 
-Lives on the edge's loop only: what the kernel says is posted there first. An
-exchange begins with one answer owed; each answer may announce more (one for each
-delegation), and it is over when all have come, or when it is settled or failed.
+An exchange is one request and its answers. It begins with one answer owed; an answer
+may announce more (one for each delegation). It is over when all have come, or when the
+message is settled, or when it fails. Usually one request waits for a message; a
+repeated one (the same `Idempotency-Key`) waits beside the first.
 """
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from actors.messages import Usage
-from actors.rules.owed import Owed
-from actors.rules.speaking import Speakers
-from connectors.web.errors import ApiError, of_trouble
+from actors.delegation.owed import Owed
+from actors.messages.inbound import Usage
+from actors.outbound.draft_rules import DraftSpeakers
+from connectors.web.errors import ApiError, trouble_error
 from runtime.clock import SystemClock
 
 if TYPE_CHECKING:
-    from actors.deliveries import Delivery, Draft
-    from actors.ingress import Earlier
-    from actors.rules.speaking import Piece
+    from collections.abc import Generator, Iterator
+
+    from starlette.types import Receive
+
+    from actors.messages.deliveries import Delivery, Draft
+    from actors.outbound.draft_rules import DraftPiece
+    from actors.transport import Earlier
 
 
-class Script:
-    """Answers of several agents as one text.
+class AnswerText:
+    """The answers of one or several agents as one text.
 
-    The first answer stands plain; one by another agent than the answer before
-    begins with its name.
+    An answer begins with its agent's name if another agent wrote the one before.
     """
 
     def __init__(self) -> None:
@@ -35,11 +40,11 @@ class Script:
 
     @property
     def text(self) -> str:
-        """All that has been added."""
+        """The text so far."""
         return "".join(self._parts)
 
-    def add(self, pieces: list[Piece]) -> str:
-        """Add what is said next; gives the text that this adds."""
+    def add(self, pieces: list[DraftPiece]) -> str:
+        """Add pieces, and give the text that they add."""
         before = len(self._parts)
         for piece in pieces:
             if piece.begins:
@@ -55,15 +60,15 @@ class Script:
         return f"\n\n**{agent}:** " if has_new_name else "\n\n"
 
 
-class Exchange:
-    """What has been said to one request.
+class HttpExchange:
+    """The answers to one request.
 
     Args:
         correlation_id: the request's message.
         agent: who was asked; speaks first.
-        is_live: True if what is said is shown as it comes.
-        hears_drafts: False for one that was opened in the middle of an answer: its
-            drafts would begin in the middle, too.
+        is_live: whether drafts are shown as they come.
+        hears_drafts: False for a request that came in the middle of an answer: its
+            drafts would begin in the middle.
     """
 
     def __init__(
@@ -75,10 +80,14 @@ class Exchange:
         hears_drafts: bool = True,
     ) -> None:
         self.failure: ApiError | None = None
-        """Why there is no (whole) answer."""
+        """Set if there is no whole answer."""
 
         self.usage = Usage()
-        """What the turns behind the answers took, as far as their models told."""
+        """Tokens of the turns behind the answers, as far as models reported them."""
+
+        self.thought = ""
+        self.actions: tuple[str, ...] = ()
+        """Both of the message's own answer; see `Delivery`."""
 
         self.is_gone = False
         """True when the client has closed the connection."""
@@ -89,51 +98,53 @@ class Exchange:
         self._is_over = False
         self._was_cancelled = False
         self._correlation_id = correlation_id
-        # Two readings: what people see who follow the drafts, and the answers alone.
-        self._live = Speakers(first=(correlation_id, agent))
-        self._live_script = Script()
-        self._whole = Speakers()
-        self._whole_script = Script()
+        # Two texts: drafts as they came, and the delivered answers alone.
+        self._live = DraftSpeakers(first=(correlation_id, agent))
+        self._live_script = AnswerText()
+        self._whole = DraftSpeakers()
+        self._whole_script = AnswerText()
         self._unsent: list[str] = []
         self._delivered: set[str] = set()
         self._news = asyncio.Event()
 
     @property
     def is_over(self) -> bool:
-        """True when nothing more will be said."""
+        """Whether no more answers will come."""
         return self._is_over or self.is_gone or self.failure is not None
 
     @property
     def text(self) -> str:
-        """The answers so far; with the drafts of one that was cancelled."""
+        """The answers so far; of a cancelled message, the drafts too."""
         if self._is_live or self._was_cancelled:
             return self._live_script.text
         return self._whole_script.text
 
     def draft(self, draft: Draft) -> None:
-        """Take a piece of an answer that is still being written."""
+        """Add a piece of an answer that is still being written."""
         if self._hears_drafts and not self.is_over:
             self._show(self._live.draft(draft))
 
     def deliver(self, delivery: Delivery) -> bool:
-        """Take an answer; False if it comes too late to be said.
+        """Add an answer; False if the exchange is over.
 
-        One that came before (a repeated attempt) is not said again.
+        A delivery that is repeated counts once.
         """
         if delivery.id in self._delivered:
             return True
         if self.is_over:
             return False
         if delivery.trouble == "waiting" or delivery.is_aside:
-            return True  # no part of the answer; whoever waits here goes on waiting
+            return True  # no part of the answer: the request goes on waiting
         if delivery.trouble and delivery.is_root and not self._delivered:
             wait = (
                 delivery.retry_at - SystemClock().wall() if delivery.retry_at else None
             )
-            self.fail(of_trouble(delivery.trouble, delivery.text, wait))
+            self.fail(trouble_error(delivery.trouble, delivery.text, wait))
             return True
         self._delivered.add(delivery.id)
         self.usage += delivery.usage or Usage()
+        if delivery.is_root and not delivery.part:
+            self.thought, self.actions = delivery.thought, delivery.actions
         if delivery.kind != "silence":
             self._show(self._live.deliver(delivery))
             self._whole_script.add(self._whole.deliver(delivery))
@@ -142,42 +153,42 @@ class Exchange:
         return True
 
     def catch_up(self, known: Earlier) -> None:
-        """Take all that was said before anybody listened here."""
-        for delivery in still_true(known):
+        """Add all answers that came before this exchange was opened."""
+        for delivery in current_deliveries(known):
             self.deliver(delivery)
         if known.outcome and not known.deliveries:
             self.settle(known.outcome)
 
     def settle(self, reason: str) -> None:
-        """Learn that nothing more will be said, and why (`Transport.settle`)."""
+        """End it: no more answers will come; `reason` as in `Transport.settle`."""
         if self.is_over:
             return
         kind, _, why = reason.partition(":")
         if kind in {"dropped", "dead"} and self._delivered:
-            # Part of it was answered (a delegate failed): that part counts.
+            # A delegate failed after other answers came: those are the answer.
             self._finish()
         elif kind == "dropped":
-            self.fail(refused_answer(422, f"no agent answers this: {why}", "dropped"))
+            self.fail(unanswered(422, f"no agent answers this: {why}", "dropped"))
         elif kind == "dead":
             text = "the agent could not answer; the server's log says why"
-            self.fail(refused_answer(500, text, "no_answer"))
+            self.fail(unanswered(500, text, "no_answer"))
         else:
             self._was_cancelled = kind == "cancelled"
             self._finish()
 
     def fail(self, error: ApiError) -> None:
-        """End it without a (whole) answer."""
+        """End it with an error in place of the rest of the answer."""
         if not self.is_over:
             self.failure = error
             self._news.set()
 
     def hang_up(self) -> None:
-        """Learn that the client has closed the connection."""
+        """End it: the client has closed the connection."""
         self.is_gone = True
         self._news.set()
 
     def take(self) -> str:
-        """Give what has not been taken yet of the text to stream."""
+        """Give the text that was not streamed yet."""
         text = "".join(self._unsent)
         self._unsent.clear()
         self._news.clear()
@@ -186,13 +197,13 @@ class Exchange:
         return text
 
     async def wait_news(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109
-        """Wait until there is something to take or it is over.
+        """Wait until there is text to take, or the exchange is over.
 
         Args:
             timeout: seconds, or None to wait as long as it takes.
 
         Returns:
-            False if the time was up first.
+            False if the time was up before.
         """
         if timeout is None:
             await self._news.wait()
@@ -204,7 +215,7 @@ class Exchange:
             return False
         return True
 
-    def _show(self, pieces: list[Piece]) -> None:
+    def _show(self, pieces: list[DraftPiece]) -> None:
         text = self._live_script.add(pieces)
         if text and self._is_live:
             self._unsent.append(text)
@@ -216,12 +227,11 @@ class Exchange:
         self._news.set()
 
 
-def still_true(known: Earlier) -> tuple[Delivery, ...]:
-    """Leave out apologies for what was tried again by hand since.
+def current_deliveries(known: Earlier) -> tuple[Delivery, ...]:
+    """Leave out apologies of attempts that an operator repeated since.
 
-    An apology settles its message. So while the message is not settled, all of them
-    are of earlier times; and when it is, all but the one that was said last, if no
-    answer came after it.
+    An apology settles its message. So as long as the message is not settled, all
+    apologies belong to earlier attempts; once it is settled, all but the last delivery.
     """
     roots = [each for each in known.deliveries if each.is_root]
     last = roots[-1:] if known.outcome else []
@@ -232,6 +242,59 @@ def still_true(known: Earlier) -> tuple[Delivery, ...]:
     )
 
 
-def refused_answer(status: int, text: str, code: str) -> ApiError:
+def unanswered(status: int, text: str, code: str) -> ApiError:
     """Make the error for a message that was accepted and gets no answer."""
     return ApiError(status, text, code=code, may_repeat=False)
+
+
+class OpenExchanges:
+    """All exchanges, by correlation id; at most one for each connection."""
+
+    def __init__(self) -> None:
+        self._exchanges: dict[str, list[HttpExchange]] = {}
+
+    def __len__(self) -> int:
+        """Count the messages that requests wait for."""
+        return len(self._exchanges)
+
+    @contextmanager
+    def holding(self, correlation_id: str, exchange: HttpExchange) -> Generator[None]:
+        """Route answers to an exchange during the block."""
+        held = self._exchanges.setdefault(correlation_id, [])
+        held.append(exchange)
+        try:
+            yield
+        finally:
+            held.remove(exchange)
+            if not held:
+                del self._exchanges[correlation_id]
+
+    def all(self) -> Iterator[HttpExchange]:
+        """Give all exchanges."""
+        for held in tuple(self._exchanges.values()):
+            yield from tuple(held)
+
+    def deliver(self, delivery: Delivery) -> bool:
+        """Give an answer to all that wait for it; False: none does any more."""
+        heard = [each.deliver(delivery) for each in self._of(delivery.correlation_id)]
+        return any(heard)
+
+    def draft(self, draft: Draft) -> None:
+        """Give a piece of an answer to all that wait for it."""
+        for exchange in self._of(draft.correlation_id):
+            exchange.draft(draft)
+
+    def settle(self, correlation_id: str, reason: str) -> None:
+        """End all that wait for a message: no more answers will come."""
+        for exchange in self._of(correlation_id):
+            exchange.settle(reason)
+
+    def _of(self, correlation_id: str) -> tuple[HttpExchange, ...]:
+        return tuple(self._exchanges.get(correlation_id, ()))
+
+
+async def watch_client(receive: Receive, exchange: HttpExchange) -> None:
+    """End the exchange when its client closes the connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    exchange.hang_up()

@@ -1,8 +1,8 @@
-"""What operators and their programs ask: does it run, is it ready, its figures.
+"""Routes for operators: `/healthz`, `/readyz`, `/metrics` and `/actors`.
 
-`/healthz` says that the edge's loop runs; `/readyz` asks the kernel; `/metrics`
-gives Prometheus its text. None asks for a key: probes have none, and nothing there
-names a person or a conversation. `/actors`, the tree for `callboard tree`, does.
+`/healthz` says that the edge's loop runs, `/readyz` asks the kernel, `/metrics` gives
+Prometheus its text. Health and readiness need no key: probes have none, and nothing
+there names a person or a conversation. `/actors`, for `callboard tree`, needs one.
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ import msgspec
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from connectors.crossing import BridgeError
+from connectors.asyncio_bridge.crossing import BridgeError
 from connectors.web.errors import ApiError, refuse
 from runtime.errors import MisuseError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from connectors.bridge import Bridge
+    from connectors.asyncio_bridge.bridge import Bridge
 
 READY_TIMEOUT = 2.0
-"""Seconds the kernel may take to answer; a kernel that cannot is not ready."""
+"""Seconds the kernel may take to answer; then it counts as not ready."""
 
 
 def no_tree(_top: str, _past: str) -> bytes:
-    """Write that there is no actor."""
+    """Give an empty actor tree."""
     return b"{}"
 
 
 class Operations(msgspec.Struct, frozen=True):
-    """Where the answers to operators come from."""
+    """Gives the answers to operators."""
 
     render: Callable[[], bytes]
-    """Writes the figures; called on the edge's thread, must be quick."""
+    """Writes the metrics; called on the edge's thread, must be quick."""
 
     content_type: str
-    """What `render` writes, as Prometheus names it."""
+    """The media type of what `render` writes."""
 
     readiness: Callable[[], Awaitable[tuple[str, ...]]]
-    """Asks the kernel, in a trio task, why it is not ready; nothing means ready."""
+    """Gives the reasons why the kernel is not ready; empty: it is. In a trio task."""
 
     tree: Callable[[str, str], bytes] = no_tree
-    """Writes the actor tree as JSON: one branch, or behind a name in it; empty: all.
-    Called in a thread: with very many actors it takes its time. Raises `MisuseError`
-    if its first name means no actor, or several."""
+    """Writes the actor tree as JSON. Takes the name of a branch (empty: all), and the
+    name after which to go on. Called in a thread, as many actors take time. Raises
+    `MisuseError` if the branch is no actor, or several."""
 
 
 class Readiness(msgspec.Struct, frozen=True):
@@ -61,13 +61,12 @@ class Readiness(msgspec.Struct, frozen=True):
 def operation_routes(
     operations: Operations, bridge: Bridge, guard: Callable[[Request], Response | None]
 ) -> list[Route]:
-    """Give the three routes.
+    """Give the routes of health, readiness and metrics.
 
     Args:
-        operations: where the answers come from.
-        bridge: the way to the kernel.
-        guard: gives the refusal for who may not see the figures, or None. Health and
-            readiness are for whoever starts and watches this process.
+        operations: gives the answers.
+        bridge: leads to the kernel.
+        guard: gives the refusal for a request without access to the metrics, or None.
     """
 
     async def health(_request: Request) -> Response:
@@ -99,8 +98,8 @@ def tree_route(
     """Give the route for `callboard tree`; it names conversations, so it is guarded.
 
     Args:
-        operations: where the answer comes from.
-        guard: gives the refusal for who may not see it, or None.
+        operations: gives the answer.
+        guard: gives the refusal for a request without access, or None.
     """
 
     async def tree(request: Request) -> Response:
@@ -120,7 +119,7 @@ def tree_route(
 
 
 async def ask_readiness(operations: Operations, bridge: Bridge) -> tuple[str, ...]:
-    """Ask the kernel whether it is ready; silence is an answer, too."""
+    """Ask the kernel why it is not ready; no answer in time is a reason, too."""
     try:
         async with asyncio.timeout(READY_TIMEOUT):
             return await bridge.ask_kernel(operations.readiness)

@@ -1,11 +1,11 @@
-"""`POST /webhooks/<name>`: a signed request that starts agents' tasks.
+"""`POST /webhooks/<name>`: a signed request that starts tasks of agents.
 
 Runs on the edge's loop. The body is read within its limits, then its signature is
-checked, and only then anything is read of it. A name that nobody set is checked by a
-key that nobody knows: from outside it looks like a wrong signature.
+checked, and only then it is parsed. An unknown name is checked by a random key: from
+outside it looks like a wrong signature.
 
-Not done: shutting out an address after wrong signatures. Behind a proxy everybody has
-the same one, so a stranger could shut the sender out; and a key is not guessed.
+Not done: blocking an address after wrong signatures. Behind a proxy all senders have
+the same address, so a stranger could block the real one; and keys cannot be guessed.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from actors.ingress import RefusedAttempt
-from actors.messages import Address
-from actors.rules.webhook_signature import (
+from actors.messages.inbound import Address
+from actors.webhooks.messages import Trigger, Triggered
+from actors.webhooks.metrics import WebhookMetrics
+from actors.webhooks.signature import (
     SHORTEST_KEY,
     Keys,
     Reason,
@@ -30,26 +32,24 @@ from actors.rules.webhook_signature import (
     Scheme,
     verify,
 )
-from actors.rules.webhook_task import NoJsonError, Told, read, task_text
-from actors.triggering import Trigger, Triggered
-from actors.webhook_metrics import WebhookMetrics
-from connectors.web.bodies import Bodies
-from connectors.web.errors import EXPECTED_ERRORS, ApiError, refuse, translate
-from connectors.web.server import HttpSettings
-from runtime.clock import Clock
-from runtime.logs import EventLog
+from actors.webhooks.task import NoJsonError, WebhookPayload, read, task_text
+from connectors.web.errors import ApiError
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from connectors.web.request import RequestContext
 
 LOG = EventLog("webhooks")
 
 UNKNOWN = "(unknown)"
-"""What is counted for a name that is not in the settings."""
+"""The metric label of names that are not in the settings."""
 
 # Chosen: with 1 MiB of body each, as much memory as the whole program takes.
 MOST_AT_ONCE = 64
-"""Bodies of webhooks that are read at once; strangers' count, too."""
+"""Bodies of webhooks that are read at once, those of strangers included."""
 
 PING = "ping"
-"""GitHub's event that only tells that the webhook was made."""
+"""GitHub's event that only says that the webhook was set up."""
 
 TEXTS: dict[Reason, str] = {
     "bad_signature": "missing or wrong signature; nothing was taken",
@@ -60,7 +60,7 @@ TEXTS: dict[Reason, str] = {
 }
 
 
-class Door(msgspec.Struct, frozen=True, kw_only=True):
+class IncomingWebhook(msgspec.Struct, frozen=True, kw_only=True):
     """One webhook of the settings."""
 
     scheme: Scheme
@@ -86,58 +86,47 @@ class Door(msgspec.Struct, frozen=True, kw_only=True):
         return any(fnmatchcase(event, pattern) for pattern in self.events)
 
 
-class Doors(msgspec.Struct, frozen=True):
-    """All webhooks, and the way to whoever takes them in."""
+class IncomingWebhooks(msgspec.Struct, frozen=True):
+    """All webhooks, and the function that stores their deliveries."""
 
-    find: Callable[[], Mapping[str, Door]]
-    """Gives them by name, as the settings are now. Called on the edge's thread."""
+    find: Callable[[], Mapping[str, IncomingWebhook]]
+    """Gives webhooks by name, as the settings are now. Called on the edge's thread."""
 
     hand_in: Callable[[Trigger], Awaitable[Triggered]]
-    """Has a delivery stored; in a trio task."""
+    """Stores a delivery; in a trio task."""
 
     metrics: WebhookMetrics
 
 
-class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The body of the answer to a delivery that was taken."""
+class WebhookReceipt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The body of the answer to an accepted delivery."""
 
     id: str
-    """The sender's own id of it; empty if it gave none."""
+    """The sender's own id of the delivery; empty: it sent none."""
 
     messages: tuple[str, ...] = ()
-    """Ids of the tasks it started, as `callboard queue show` takes them."""
+    """Ids of the tasks that it started, for `callboard queue show`."""
 
     duplicate: bool = False
-    """Whether it had come before; these are the tasks of then."""
+    """Whether the delivery came before; `messages` are the tasks of then."""
 
     ignored: bool = False
-    """Whether no task is wanted for such an event."""
+    """Whether the settings want no task for such an event."""
 
 
-class Outside(msgspec.Struct, frozen=True):
-    """What requests need of the server around them."""
-
-    settings: HttpSettings
-    bodies: Bodies
-    clock: Clock
-    refuse: Callable[[RefusedAttempt], None]
-    hand_in: Callable[[Trigger], Awaitable[Triggered]]
-    """As of `Doors`, but from the edge's loop."""
-
-
-class WebhookDesk:
+class WebhookEndpoint:
     """The endpoint.
 
     Args:
         doors: the webhooks.
-        outside: what requests need of the server.
+        context: what requests need of the server.
     """
 
-    def __init__(self, doors: Doors, outside: Outside) -> None:
+    def __init__(self, doors: IncomingWebhooks, context: RequestContext) -> None:
         self._doors = doors
-        self._outside = outside
+        self._context = context
         self._reading = 0
-        # New with each start: what nobody can sign with.
+        # New with each start: nobody can sign with them.
         self._nobodys: Keys = (
             secrets.token_bytes(2 * SHORTEST_KEY),
             secrets.token_bytes(2 * SHORTEST_KEY),
@@ -156,10 +145,10 @@ class WebhookDesk:
             receipt = await self._take(request, name, door)
         except ClientDisconnect:
             self._doors.metrics.received(label, "gone")
-            return Response(status_code=400)  # nobody reads it
+            return Response(status_code=400)  # the client has gone
         except ApiError as error:
             self._doors.metrics.received(label, error.code)
-            return self._refuse(request, error)
+            return self._context.refuse(request, error)
         self._doors.metrics.received(label, outcome_of(receipt))
         return Response(
             msgspec.json.encode(receipt),
@@ -167,29 +156,31 @@ class WebhookDesk:
             media_type="application/json",
         )
 
-    async def _take(self, request: Request, name: str, door: Door | None) -> Receipt:
+    async def _take(
+        self, request: Request, name: str, door: IncomingWebhook | None
+    ) -> WebhookReceipt:
         if self._reading >= MOST_AT_ONCE:
             text = "too many webhooks at once; send it again later"
             raise ApiError(503, text, code="overloaded", retry_after=1.0)
         self._reading += 1
         try:
-            outside = self._outside
-            body = await outside.bodies.read(request, outside.settings)
+            context = self._context
+            body = await context.bodies.read(request, context.settings)
             return await self._understand(request, name, door, body)
         finally:
             self._reading -= 1
 
     async def _understand(
-        self, request: Request, name: str, door: Door | None, body: bytes
-    ) -> Receipt:
-        # In a thread, as hashing a MiB would keep all others waiting.
+        self, request: Request, name: str, door: IncomingWebhook | None, body: bytes
+    ) -> WebhookReceipt:
+        # In a thread: hashing a MiB would block the loop.
         found = await asyncio.to_thread(
             verify,
             "standard" if door is None else door.scheme,
             self._nobodys if door is None else door.keys,
             request.headers,
             body,
-            now=self._outside.clock.wall(),
+            now=self._context.clock.wall(),
             window=0.0 if door is None else door.window,
         )
         if door is None or isinstance(found, Rejected):
@@ -202,26 +193,16 @@ class WebhookDesk:
         shown_id = found.delivery or found.key
         if not door.wants(told.event):
             LOG.info("webhook ignored", webhook=name, what=told.event)
-            return Receipt(shown_id, ignored=True)
-        taken = await self._hand_in(trigger_of(name, door, told, found.key))
-        return Receipt(shown_id, taken.ids, duplicate=not taken.is_new)
-
-    async def _hand_in(self, trigger: Trigger) -> Triggered:
-        try:
-            return await self._outside.hand_in(trigger)
-        except EXPECTED_ERRORS as error:
-            raise translate(error) from error
-
-    def _refuse(self, request: Request, error: ApiError) -> Response:
-        if error.status == 401:
-            client = request.client
-            host = "" if client is None else client.host
-            self._outside.refuse(RefusedAttempt(error.code, host))
-        return refuse(request.scope, error)
+            return WebhookReceipt(shown_id, ignored=True)
+        trigger = trigger_of(name, door, told, found.key)
+        taken = await self._context.ask(self._doors.hand_in, trigger)
+        return WebhookReceipt(shown_id, taken.ids, duplicate=not taken.is_new)
 
 
-def trigger_of(name: str, door: Door, told: Told, key: str) -> Trigger:
-    """Say what is to be started."""
+def trigger_of(
+    name: str, door: IncomingWebhook, told: WebhookPayload, key: str
+) -> Trigger:
+    """Make the request to start a webhook's tasks."""
     return Trigger(
         webhook=name,
         key=key,
@@ -235,8 +216,8 @@ def trigger_of(name: str, door: Door, told: Told, key: str) -> Trigger:
     )
 
 
-def outcome_of(receipt: Receipt) -> str:
-    """Say in one word what became of a delivery."""
+def outcome_of(receipt: WebhookReceipt) -> str:
+    """Name the outcome of a delivery, as a metric label."""
     if receipt.ignored:
         return "ignored"
     return "duplicate" if receipt.duplicate else "accepted"

@@ -10,16 +10,18 @@ import pytest
 import trio
 
 from actors.errors import ModelBusyError, ModelRefusedError
-from connectors.memory_config import OllamaEmbedderConfig, OpenAIEmbedderConfig
-from connectors.models.hashing_embedder import HashingEmbedder
-from connectors.models.http_embedder import HttpEmbedder
+from connectors.config.embedders import OllamaEmbedderConfig, OpenAIEmbedderConfig
+from connectors.models.embedders.http import HttpEmbedder
+from connectors.models.embedders.local import HashingEmbedder
 from runtime.errors import SettingsError
 from runtime.secret import Secret
-from runtime.vectors import cosine, pack
-from tests.fakes.memory import FakeEmbedder
+from runtime.store.vectors import cosine, pack
+from tests.fakes.memory.memory import FakeEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from trio.testing import MockClock
 
     from actors.ports import Embedder
 
@@ -178,8 +180,9 @@ async def test_the_endpoint_is_sent_the_texts_and_the_settings(
     assert asked.dimensions == config.dimensions
 
 
-@pytest.mark.usefixtures("autojump_clock")
-async def test_a_slow_endpoint_is_busy_in_time() -> None:
+async def test_a_slow_endpoint_is_busy_in_time(autojump_clock: MockClock) -> None:
+    del autojump_clock
+
     async def respond(_: httpx.Request) -> httpx.Response:
         await trio.sleep_forever()
         raise AssertionError

@@ -9,18 +9,17 @@ import pytest
 import trio.testing
 
 from actors import names
-from actors.access_config import AccessConfig
-from actors.account import Account
-from actors.connector import Connector
-from actors.intake import ConnectorIngress
-from actors.rules.admission import policy
-from runtime.memory_store import MemoryStore
-from runtime.metrics import Metrics
-from tests.fakes.furnished import changed
-from tests.fakes.ingress import FakeIngress
-from tests.fakes.neighbours import make_services, probe, words
-from tests.fakes.noting import Noting
-from tests.puppet import virtual
+from actors.config.access import AccessConfig
+from actors.inbound.connector import Connector, ConnectorIngress
+from actors.people.access import policy
+from actors.transport import Account
+from runtime.store.memory import MemoryStore
+from runtime.telemetry.metrics import Metrics
+from tests.fakes.actors.neighbours import make_services, probe, words
+from tests.fakes.actors.noting import Noting
+from tests.fakes.chat.ingress import FakeIngress
+from tests.fakes.company.furnished import changed
+from tests.support.puppet import virtual
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

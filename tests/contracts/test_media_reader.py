@@ -8,17 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.errors import ModelBusyError
-from actors.messages import Attachment, Media
+from actors.messages.inbound import Attachment, Media
+from connectors.config.tools import MediaConfig
 from connectors.media.reader import Reader
-from connectors.tool_config import MediaConfig
-from tests.fakes.media import (
-    OGG,
-    PNG,
-    FakeDocuments,
-    FakeFetches,
-    FakeTranscriber,
-    pdf,
-)
+from tests.fakes.media import OGG, PNG, FakeDocuments, FakeFetches, FakeTranscriber, pdf
 
 Clock = trio.testing.MockClock
 

@@ -12,12 +12,18 @@ import trio
 import trio.testing
 
 from actors.errors import ModelBusyError, ModelRefusedError
-from actors.messages import Image, Line, ModelRequest, ToolCall, ToolSpec
-from connectors.models.script import Script, ScriptSettings
-from connectors.models.scripted import ScriptedModel
-from tests.fakes.dialects import MANNERS, Manner
-from tests.fakes.model_server import FakeProvider, Step
-from tests.fakes.sayings import PIXEL, Saying
+from actors.messages.inbound import (
+    Image,
+    ModelRequest,
+    ToolCall,
+    ToolSpec,
+    TranscriptLine,
+)
+from connectors.models.scripted.model import ScriptedModel
+from connectors.models.scripted.script import Script, ScriptSettings
+from tests.fakes.models.dialects import MANNERS, Manner
+from tests.fakes.models.sayings import PIXEL, Saying
+from tests.fakes.models.server import FakeProvider, Step
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -145,7 +151,7 @@ def asking(text: str, *tools: ToolSpec) -> ModelRequest:
         agent="anna",
         correlation_id="c",
         system="You are Anna.",
-        lines=(Line("user", text),),
+        lines=(TranscriptLine("user", text),),
         tools=tools,
     )
 
@@ -217,7 +223,10 @@ async def test_errors_say_what_they_are(rig: Rig) -> None:
 
 async def test_a_picture_keeps_nobody_from_answering(rig: Rig) -> None:
     picture = Image("image/png", PIXEL)
-    lines = (Line("user", "look", images=(picture,)), Line("user", "say I see"))
+    lines = (
+        TranscriptLine("user", "look", images=(picture,)),
+        TranscriptLine("user", "say I see"),
+    )
     request = msgspec.structs.replace(asking(""), lines=lines)
     assert (await rig.model.answer(request, deaf)).text == "I see"
 
@@ -225,11 +234,11 @@ async def test_a_picture_keeps_nobody_from_answering(rig: Rig) -> None:
 async def test_a_round_of_tools_can_be_followed_by_one_without(rig: Rig) -> None:
     calls = (ToolCall("a", "clock", b"{}"), ToolCall("b", "clock", b"{}"))
     lines = (
-        Line("user", "what time is it?"),
-        Line("assistant", "", tool_calls=calls),
-        Line("tool", "noon", tool_call_id="b"),
-        Line("tool", "", tool_call_id="a"),
-        Line("user", "say noon"),
+        TranscriptLine("user", "what time is it?"),
+        TranscriptLine("assistant", "", tool_calls=calls),
+        TranscriptLine("tool", "noon", tool_call_id="b"),
+        TranscriptLine("tool", "", tool_call_id="a"),
+        TranscriptLine("user", "say noon"),
     )
     request = msgspec.structs.replace(asking(""), lines=lines)
     assert (await rig.model.answer(request, deaf)).text == "noon"

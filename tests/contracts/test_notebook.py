@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from connectors.config_tools import SkillsConfig
-from connectors.notebook import FileNotebook
-from connectors.projects import Projects
+from connectors.config.mcp import SkillsConfig
+from connectors.files.notebook import FileNotebook
+from connectors.files.projects import Projects
 from connectors.skills.folder import read_folders
 from connectors.skills.lessons import Lessons
-from tests.fakes.notebook import FakeNotebook
+from tests.fakes.memory.notebook import FakeNotebook
 
 if TYPE_CHECKING:
     from pathlib import Path

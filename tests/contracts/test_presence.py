@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import trio
+import trio.testing
 
-from actors.deliveries import Delivery, Edit, Reaction, Typing
+from actors.config.presence import PresenceConfig
 from actors.errors import DeliveryRefusedError
-from tests.fakes.presence_stages import open_presence
+from actors.messages.deliveries import Delivery, Edit, Reaction, Typing
+from tests.fakes.chat.presence_stages import open_presence
+from tests.fakes.outbound.drafted import open_chat, reply
 
 if TYPE_CHECKING:
+    from actors.messages.deliveries import Abilities
     from actors.transport import Presence
-    from tests.fakes.presence_stages import PresenceStage
+    from tests.fakes.chat.presence_stages import PresenceStage
 
 EDITING = ["fake", "discord", "matrix", "page", "slack", "telegram"]
 ALL = pytest.mark.parametrize("name", EDITING)
@@ -173,3 +179,47 @@ async def test_who_changes_nothing_says_so_and_shows_no_drafts() -> None:
         with pytest.raises(DeliveryRefusedError):
             await presence_of(stage).edit(edit(stage, receipt, "Hello!", "e1"))
         assert await stage.read(receipt) == "Hello."
+
+
+QUICK = "It is 84."
+LONG = "The answer takes a while to write, and people see it grow. " * 8
+
+
+async def times_to_answer(clock: trio.testing.MockClock, can: Abilities) -> list[Any]:
+    """Measure with the usual settings how long complete answers wait, in seconds.
+
+    Gives for a quick answer its wait and the texts that people saw, then the wait of a
+    long one that grew for four seconds, and whether it was shown growing.
+    """
+    usual = PresenceConfig()
+    async with open_chat(clock, can, presence=usual) as chat:
+        chat.write(QUICK)
+        began = trio.current_time()
+        await chat.say(reply(QUICK))
+        found = [trio.current_time() - began, chat.screen.seen, chat.screen.hand.edits]
+    async with open_chat(clock, can, presence=usual) as chat:
+        for place in range(0, len(LONG), 12):
+            chat.write(LONG[place : place + 12])
+            await trio.sleep(0.1)
+        grew, began = bool(chat.screen.seen), trio.current_time()
+        await chat.say(reply(LONG.strip()))
+        assert chat.screen.seen == [LONG.strip()]
+        return [*found, trio.current_time() - began, grew]
+
+
+@ALL
+async def test_a_complete_answer_goes_out_at_the_pace_of_the_platform(
+    name: str,
+) -> None:
+    async with open_presence(name) as stage:
+        can = stage.transport.abilities
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    measure = partial(times_to_answer, clock, can)
+    quick, seen, edits, long, grew = await trio.to_thread.run_sync(
+        lambda: trio.run(measure, clock=clock)
+    )
+    assert seen == [QUICK]
+    assert can.has_free_drafts or not edits, "a quick answer is one message"
+    assert quick <= 0.3
+    assert long <= can.pace + 0.3
+    assert grew is not can.is_sparing

@@ -10,8 +10,8 @@ import pytest
 import trio
 
 from actors.errors import ModelBusyError, ModelRefusedError
-from connectors.models.speaking import OpenAISpeaker
-from connectors.tool_config import SpeakerConfig
+from connectors.config.tools import SpeakerConfig
+from connectors.models.audio.speech import OpenAISpeaker
 from runtime.secret import Secret
 from tests.fakes.media import FakeSpeaker
 

@@ -12,30 +12,35 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.collaboration_config import CollaborationConfig
-from actors.consulting import Collaborate, ConsultMany
-from actors.messages import Address, ToolCall, ToolContext
+from actors.collaboration.tools import Collaborate, ConsultMany
+from actors.config.collaboration import CollaborationConfig
+from actors.messages.inbound import Address, ToolCall, ToolContext
+from connectors.config.tools import WorkspaceConfig
 from connectors.fetch.messages import Fetched, FetchRequest
-from connectors.sandbox import landlock
-from connectors.sandbox.launching import LaunchingSandbox
+from connectors.sandbox.linux import landlock
 from connectors.sandbox.orders import Means
 from connectors.sandbox.plan import Standing
+from connectors.sandbox.process import LaunchingSandbox
 from connectors.sandbox.territory import Territory
-from connectors.tool_config import WorkspaceConfig
 from connectors.tools.calculate import CalculateTool
 from connectors.tools.clock import ClockTool
-from connectors.tools.files import Desks, ListFilesTool, ReadFileTool, WriteFileTool
-from connectors.tools.http_fetch import HttpFetchTool
-from connectors.tools.memory import memory_tools
 from connectors.tools.run_shell import RunShellTool
-from connectors.tools.searching import Hit
-from connectors.tools.sending import SendFileTool, WorkspaceEnclosures
-from connectors.tools.web_search import WebSearchTool
-from runtime.memory_store import MemoryStore
-from tests.fakes.colleagues import Agreeable
-from tests.fakes.company import TrioClock
-from tests.fakes.memory import FakeMemory
-from tests.fakes.sent_files import SentFiles
+from connectors.tools.web.engine import Hit
+from connectors.tools.web.http_fetch import HttpFetchTool
+from connectors.tools.web.web_search import WebSearchTool
+from connectors.tools.workspace.files import (
+    Desks,
+    ListFilesTool,
+    ReadFileTool,
+    WriteFileTool,
+)
+from connectors.tools.workspace.send_file import SendFileTool, WorkspaceEnclosures
+from runtime.store.memory import MemoryStore
+from tests.fakes.company.company import TrioClock
+from tests.fakes.company.minded import memory_tools
+from tests.fakes.memory.memory import FakeMemory
+from tests.fakes.tools.colleagues import Agreeable
+from tests.fakes.tools.sent_files import SentFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

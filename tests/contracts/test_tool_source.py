@@ -11,20 +11,19 @@ import pytest
 import trio
 
 from actors import names
-from actors.messages import Address, ToolContext
-from connectors.config_tools import McpServerConfig
-from connectors.mcp.figures import McpFigures
-from connectors.mcp.known import Known
-from connectors.mcp.source import McpSource
+from actors.messages.inbound import Address, ToolContext
+from connectors.config.mcp import McpServerConfig
+from connectors.mcp.metrics import McpFigures
+from connectors.mcp.source import Known, McpSource
 from connectors.mcp.tree import SERVERS, actor_of, server_spec
 from connectors.skills.folder import read_folders
 from connectors.skills.source import SkillSource
-from connectors.skills.using import Using
-from runtime.child import ChildSpec
-from runtime.metrics import Metrics
-from runtime.supervisor import Supervisor
+from connectors.skills.usage import Using
+from runtime.supervision.child import ChildSpec
+from runtime.supervision.supervisor import Supervisor
+from runtime.telemetry.metrics import Metrics
 from runtime.testing import Reports, open_test_system
-from tests.fakes.mcp_connection import FakeConnection
+from tests.fakes.mcp.connection import FakeConnection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

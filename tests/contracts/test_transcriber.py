@@ -9,8 +9,8 @@ import pytest
 import trio
 
 from actors.errors import ModelBusyError, ModelRefusedError
-from connectors.models.transcription import OpenAITranscriber
-from connectors.tool_config import TranscriberConfig
+from connectors.config.tools import TranscriberConfig
+from connectors.models.audio.transcription import OpenAITranscriber
 from runtime.secret import Secret
 from tests.fakes.media import OGG, FakeTranscriber
 

@@ -9,9 +9,9 @@ from msgspec import structs
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, OverloadedError
 from runtime.errors import StoreUnavailableError
 from tests.contracts.transports import ALL, PLATFORMS, answer, ask, draft, wait_until
+from tests.fakes.chat.stage_files import blobs_of, got
+from tests.fakes.chat.stages import open_stage
 from tests.fakes.media import PNG
-from tests.fakes.stage_files import blobs_of, got
-from tests.fakes.stages import open_stage
 
 
 @ALL

@@ -7,7 +7,7 @@ import trio
 
 from actors.errors import MessageRefusedError, OverloadedError
 from tests.contracts.transports import ALL, answer, ask, wait_until
-from tests.fakes.stages import open_stage
+from tests.fakes.chat.stages import open_stage
 
 LETTERS = [
     "grüß dich, Zoë",

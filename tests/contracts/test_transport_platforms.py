@@ -9,14 +9,14 @@ import pytest
 import trio
 
 from tests.contracts.transports import answer, ask, wait_until
-from tests.fakes.courier import bring
-from tests.fakes.platforms import CAT, PLATFORMS, Trouble, other_end
-from tests.fakes.stages import listen, open_stage
+from tests.fakes.chat.platforms import CAT, PLATFORMS, Trouble, other_end
+from tests.fakes.chat.stages import listen, open_stage
+from tests.fakes.outbound.courier import bring
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from tests.fakes.stages import Stage
+    from tests.fakes.chat.stages import Stage
 
 ALL = pytest.mark.parametrize("name", [*PLATFORMS])
 

@@ -6,11 +6,11 @@ import pytest
 import trio
 from msgspec import structs
 
-from actors.deliveries import Typing
-from actors.messages import Address
-from connectors.chat.limits import LIMITS
+from actors.messages.deliveries import Typing
+from actors.messages.inbound import Address
+from connectors.chat.platforms import platforms
 from tests.contracts.transports import ALL, answer, ask, said_or_refused, wait_until
-from tests.fakes.stages import open_stage
+from tests.fakes.chat.stages import open_stage
 
 WORDS = [
     "grüß dich, Zoë",
@@ -212,8 +212,8 @@ async def test_its_figures_fit_together(name: str) -> None:
         transport, abilities = stage.transport, stage.transport.abilities
         assert transport.presence is transport.presence
         assert abilities.per_minute >= 0
-        assert abilities.markup in {"", *LIMITS}
         assert not abilities.ends_typing or abilities.shows_typing
         assert abilities.typing_for >= 0
-        if name in LIMITS and name != "web":
-            assert abilities.max_part_chars == LIMITS[name].part
+        parts = {each.kind: each.limits.part for each in platforms()}
+        if parts.get(name):
+            assert abilities.max_part_chars == parts[name]

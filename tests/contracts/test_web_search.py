@@ -9,18 +9,18 @@ import msgspec
 import pytest
 import trio
 
-from connectors.fetch.fetch import Fetcher
-from connectors.tool_config import FetchConfig
-from connectors.tools.brave import BraveSearch
-from connectors.tools.searching import Hit, SearchError, door_of
-from connectors.tools.searxng import SearxngSearch
-from tests.fakes.web_site import open_site, response
+from connectors.config.tools import FetchConfig
+from connectors.fetch.fetcher import Fetcher
+from connectors.tools.web.brave import BraveSearch
+from connectors.tools.web.engine import Hit, SearchError, door_of
+from connectors.tools.web.searxng import SearxngSearch
+from tests.fakes.sites.site import open_site, response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from connectors.tools.searching import WebSearch
-    from tests.fakes.web_site import Site
+    from connectors.tools.web.engine import WebSearch
+    from tests.fakes.sites.site import Site
 
 KEY = "a-key-that-is-secret"
 Found = list[dict[str, object]]

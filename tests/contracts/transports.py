@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from actors.deliveries import Delivery, Draft
 from actors.errors import DeliveryRefusedError
+from actors.messages.deliveries import Delivery, Draft
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.messages import Inbound
-    from tests.fakes.stages import Stage
+    from actors.messages.inbound import Inbound
+    from tests.fakes.chat.stages import Stage
 
 PLATFORMS = (
-    *("discord", "matrix", "page", "slack", "telegram"),
+    *("discord", "matrix", "page", "postcard", "slack", "telegram"),
     *("web", "websocket", "whatsapp"),
 )
 TRANSPORTS = ("fake", "terminal", "room", "http", *PLATFORMS)

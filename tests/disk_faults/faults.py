@@ -19,8 +19,8 @@ import apsw
 import msgspec
 
 from runtime.errors import StoreUnavailableError
-from runtime.sqlite_file import SqliteFile, SqliteOptions
-from runtime.sqlite_store import SqliteStore
+from runtime.sqlite.file import SqliteFile, SqliteOptions
+from runtime.sqlite.store import SqliteStore
 from tests.disk_faults.workload import (
     Look,
     Reopen,
@@ -29,7 +29,7 @@ from tests.disk_faults.workload import (
     expect,
     take_picture,
 )
-from tests.fakes.faulty_disk import FaultyDisk, Operation
+from tests.fakes.store.faulty_disk import FaultyDisk, Operation
 
 if TYPE_CHECKING:
     from collections.abc import Generator

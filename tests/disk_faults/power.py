@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from runtime.sqlite_store import SqliteStore
+from runtime.sqlite.store import SqliteStore
 from tests.disk_faults.faults import (
     NAME,
     file_on,
@@ -23,8 +23,8 @@ from tests.disk_faults.faults import (
     refuse_damage,
 )
 from tests.disk_faults.workload import Reopen, carry_out, expect, take_picture
-from tests.fakes.faulty_disk import Written
-from tests.store_rows import accepting
+from tests.fakes.store.faulty_disk import Written
+from tests.support.store.rows import accepting
 
 if TYPE_CHECKING:
     from pathlib import Path

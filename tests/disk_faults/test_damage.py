@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runtime.errors import StoreError
-from runtime.rows import Commit
-from runtime.sqlite_file import SqliteFile, SqliteOptions
-from runtime.sqlite_store import SqliteStore
-from tests.store_rows import NOW, accepting, events
+from runtime.sqlite.file import SqliteFile, SqliteOptions
+from runtime.sqlite.store import SqliteStore
+from runtime.store.rows import Commit
+from tests.support.store.rows import NOW, accepting, events
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable

@@ -18,7 +18,7 @@ import pytest
 
 from tests.disk_faults.faults import FEW, ORDINARY, explore
 from tests.disk_faults.power import cut_everywhere, dice_with_seeds
-from tests.disk_faults.workload import RELAXED, STANDARD, WORKLOADS
+from tests.disk_faults.workload import CROWD, RELAXED, STANDARD, WORKLOADS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from tests.disk_faults.workload import Workload
 
 each_workload = pytest.mark.parametrize(
-    "workload", WORKLOADS, ids=lambda workload: workload.name
+    "workload",
+    [
+        pytest.param(each, id=each.name, marks=[pytest.mark.deep] * (each is not CROWD))
+        for each in WORKLOADS
+    ],
 )
 
 

@@ -18,16 +18,16 @@ import msgspec
 import trio
 
 from runtime.errors import StoreError
-from runtime.memory_store import MemoryStore
-from runtime.migrations import MIGRATIONS, Migration
-from runtime.rows import Commit, Receipt
-from tests.store_rows import NOW, accepting, enqueueing, events, settling, turn
+from runtime.sqlite.migrations import MIGRATIONS, Migration
+from runtime.store.memory import MemoryStore
+from runtime.store.rows import Commit, Receipt
+from tests.support.store.rows import NOW, accepting, enqueueing, events, settling, turn
 
 if TYPE_CHECKING:
     import apsw
 
-    from runtime.rows import Committed
-    from runtime.store import Store
+    from runtime.store.port import Store
+    from runtime.store.rows import Committed
 
 STREAMS = ("a", "b", "c", "d", "e", "f", "large")
 """Every stream that any workload writes to."""

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from connectors.fetch.errors import FetchRefusedError
-from connectors.fetch.messages import Fetched
-from connectors.media.documents import DocumentError
+from connectors.fetch.messages import Fetched, FetchRefusedError
 from connectors.media.extract import ExtractError, extract
+from connectors.media.reader import DocumentError
 
 if TYPE_CHECKING:
     from connectors.fetch.messages import FetchRequest

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import trio
 
-from actors.messages import Address, Inbound
-from actors.rules.schedule import Appointment
-from actors.schedule_rows import as_entry
-from connectors.office.appointments import all_rows, write
+from actors.messages.inbound import Address, Inbound
+from actors.schedule.appointments import Appointment
+from actors.schedule.rows import as_entry
+from connectors.admin.schedule import all_rows, write
 from runtime.clock import SystemClock
-from runtime.rows import Commit
-from runtime.sqlite_file import SqliteFile
-from runtime.sqlite_store import SqliteStore
+from runtime.sqlite.database import SqliteDatabase
+from runtime.sqlite.file import SqliteFile
+from runtime.sqlite.store import SqliteStore
+from runtime.store.rows import Commit
 from tests.kills import points
 from tests.kills.harness import UNSETTLED, Killing, Report
 from tests.kills.provider import open_provider
@@ -130,10 +131,12 @@ async def _come_to_rest(servers: Servers, nursery: trio.Nursery) -> bool:
 
 def pause_all(path: Path) -> bool:
     """Let rest what repeats; tell whether all rests, or is over."""
-    found = [row for row in all_rows(path) if not row.it.paused]
+    database = SqliteDatabase(path)
+    with database.inspect() as store:
+        found = [row for row in all_rows(store) if not row.it.paused]
     for row in found:
         if row.it.repeat:
-            write(path, row, msgspec.structs.replace(row.it, paused="by hand"))
+            write(database, row, msgspec.structs.replace(row.it, paused="by hand"))
     return not found
 
 
@@ -158,8 +161,9 @@ def judge_due(folder: Path) -> Verdict:
         if fired[f"ONCE{number:02}"] != 1:
             verdict.lost += 1
             verdict.faults.append(f"ONCE{number:02}: {fired[f'ONCE{number:02}']} times")
-    for row in all_rows(folder / DATABASE):
-        verdict.faults += _of_appointment(row.id, row.it, fired[row.id])
+    with SqliteDatabase(folder / DATABASE).inspect() as store:
+        for row in all_rows(store):
+            verdict.faults += _of_appointment(row.id, row.it, fired[row.id])
     return verdict
 
 

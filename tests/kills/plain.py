@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from actors.deliveries import Abilities
 from actors.errors import DeliveryBusyError, DeliveryUnknownError
-from actors.messages import Address, Inbound
-from connectors.app import open_app
-from connectors.commands.running import (
+from actors.messages.deliveries import Abilities
+from actors.messages.inbound import Address, Inbound
+from connectors.app.app import open_app
+from connectors.chat.platforms import serving
+from connectors.commands.common.running import (
     hearing_signals,
     loaded,
     private_files,
@@ -28,17 +29,17 @@ from connectors.commands.running import (
     wait_any,
 )
 from connectors.commands.serve import _announce
-from connectors.transports import serving
 from runtime.ids import IdSource
 from tests.kills.platform import Here, Say, Shown, ToBot, Took, Wrote, lines, send
 from tests.kills.victim import watch
 
 if TYPE_CHECKING:
-    from actors.deliveries import Delivery, Draft, Typing
+    from actors.messages.deliveries import Delivery, Draft, Typing
     from actors.transport import Ingress
-    from connectors.config import AppConfig
-    from connectors.transports import MakeTransport, Parts
-    from runtime.config import Settings
+    from connectors.chat.parts import TransportParts
+    from connectors.chat.platforms import MakeTransport
+    from connectors.config.app import AppConfig
+    from runtime.config.loader import Settings
 
 NAME = "plain"
 IN_DOUBT = re.compile(rb'deliveries\w*\{connector="plain",\w+="in_doubt"\} (\d+)')
@@ -55,7 +56,7 @@ class PlainTransport:
     abilities = Abilities()
     presence = None
 
-    def __init__(self, port: int, parts: Parts) -> None:
+    def __init__(self, port: int, parts: TransportParts) -> None:
         self._port = port
         self._render = parts.operations.render
         self._clock = parts.clock

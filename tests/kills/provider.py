@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from tests.fakes.model_server import chunked
-from tests.fakes.openai_server import (
-    END,
-    call_delta,
-    delta,
-    usage,
-)
+from tests.fakes.models.openai_server import END, call_delta, delta, usage
+from tests.fakes.models.server import chunked
 from tests.kills.points import TOOL_CALLS
 from tests.kills.wire import read_message
 

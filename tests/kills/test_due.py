@@ -21,6 +21,7 @@ def dice() -> random.Random:
     return random.Random(7)  # noqa: S311  repeatable, no secret
 
 
+@pytest.mark.deep
 async def test_each_slot_is_carried_out_once_whenever_the_server_dies(
     tmp_path: Path, dice: random.Random
 ) -> None:

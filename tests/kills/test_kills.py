@@ -38,6 +38,7 @@ def dice() -> random.Random:
     return random.Random(7)  # noqa: S311  repeatable, no secret
 
 
+@pytest.mark.deep
 async def test_whatever_is_acknowledged_is_answered_once_and_in_order(
     tmp_path: Path, dice: random.Random
 ) -> None:

@@ -26,6 +26,7 @@ def dice() -> random.Random:
     return random.Random(7)  # noqa: S311  repeatable, no secret
 
 
+@pytest.mark.deep
 async def test_only_what_died_unreceipted_is_said_twice_and_it_is_counted(
     tmp_path: Path, dice: random.Random
 ) -> None:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 import apsw
 
 from connectors.cli import main
-from tests.fakes.faulty_disk import FaultyDisk
+from tests.fakes.store.faulty_disk import FaultyDisk
 from tests.kills.points import COMMITS, SHUTDOWN, Commit, change_of
 
 if TYPE_CHECKING:
-    from tests.fakes.faulty_disk import Operation
+    from tests.fakes.store.faulty_disk import Operation
     from tests.kills.points import Change
 
 

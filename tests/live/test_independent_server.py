@@ -18,14 +18,14 @@ import msgspec
 import pytest
 
 from actors.errors import ModelBusyError, ModelError
-from actors.messages import Image, Line, ModelRequest, ToolSpec
-from tests.fakes.dialects import MANNERS, Manner
-from tests.fakes.sayings import KEY, PIXEL
+from actors.messages.inbound import Image, ModelRequest, ToolSpec, TranscriptLine
+from tests.fakes.models.dialects import MANNERS, Manner
+from tests.fakes.models.sayings import KEY, PIXEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from actors.messages import ModelAnswer
+    from actors.messages.inbound import ModelAnswer
 
 SERVER = Path(__file__).parents[2] / ".live/node_modules/.bin/llmock"
 PATHS = {"openai": "/v1", "anthropic": "/v1", "google": "/v1beta", "ollama": ""}
@@ -75,7 +75,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         process.terminate()
 
 
-def asking(*lines: Line, system: str = "") -> ModelRequest:
+def asking(*lines: TranscriptLine, system: str = "") -> ModelRequest:
     return ModelRequest(
         model="gpt-4o",
         agent="anna",
@@ -98,7 +98,7 @@ async def ask(manner: Manner, server: str, request: ModelRequest) -> ModelAnswer
 
 
 async def test_words_come_back(manner: Manner, server: str) -> None:
-    answer = await ask(manner, server, asking(Line("user", "hello")))
+    answer = await ask(manner, server, asking(TranscriptLine("user", "hello")))
     assert (answer.text, answer.stop_reason) == (GREETING, "end")
     if manner.dialect.name != "ollama":
         assert answer.request_id or manner.dialect.name == "google"
@@ -107,37 +107,37 @@ async def test_words_come_back(manner: Manner, server: str) -> None:
 async def test_a_tool_is_called_and_its_result_understood(
     manner: Manner, server: str
 ) -> None:
-    question = Line("user", "what time is it?")
+    question = TranscriptLine("user", "what time is it?")
     asked = await ask(manner, server, asking(question))
     (call,) = asked.tool_calls
     assert (call.name, asked.stop_reason) == ("clock", "tools")
     assert msgspec.json.decode(call.arguments) == {"timezone": "Asia/Tokyo"}
-    again = Line("assistant", asked.text, tool_calls=asked.tool_calls)
-    result = Line("tool", "It is noon in Tokyo.", tool_call_id=call.id)
+    again = TranscriptLine("assistant", asked.text, tool_calls=asked.tool_calls)
+    result = TranscriptLine("tool", "It is noon in Tokyo.", tool_call_id=call.id)
     answer = await ask(manner, server, asking(question, again, result))
     assert (answer.text, answer.tool_calls) == ("It is noon there.", ())
 
 
 async def test_the_system_prompt_is_found(manner: Manner, server: str) -> None:
-    asked = asking(Line("user", "who are you?"), system="You are Anna.")
+    asked = asking(TranscriptLine("user", "who are you?"), system="You are Anna.")
     assert (await ask(manner, server, asked)).text == "Anna."
 
 
 async def test_a_picture_is_taken(manner: Manner, server: str) -> None:
     picture = Image("image/png", PIXEL)
-    request = asking(Line("user", "hello", images=(picture,)))
+    request = asking(TranscriptLine("user", "hello", images=(picture,)))
     assert (await ask(manner, server, request)).text == GREETING
 
 
 async def test_its_errors_are_understood(manner: Manner, server: str) -> None:
     with pytest.raises(ModelBusyError, match="slow down") as caught:
-        await ask(manner, server, asking(Line("user", "too many")))
+        await ask(manner, server, asking(TranscriptLine("user", "too many")))
     assert (caught.value.kind, caught.value.retry_after) == ("rate", 1.0)
 
 
 async def test_what_it_does_not_expect_is_refused(manner: Manner, server: str) -> None:
     with pytest.raises(ModelError) as caught:
-        await ask(manner, server, asking(Line("user", "something else")))
+        await ask(manner, server, asking(TranscriptLine("user", "something else")))
     assert caught.value.kind in {"bad_request", "overload"}
 
 
@@ -158,7 +158,7 @@ async def test_its_chaos_is_told_for_what_it_is(
         (await control.post("/__aimock/chaos", json={fault: 1})).raise_for_status()
         try:
             with pytest.raises(ModelError) as caught:
-                await ask(manner, server, asking(Line("user", "hello")))
+                await ask(manner, server, asking(TranscriptLine("user", "hello")))
         finally:
             (await control.delete("/__aimock/chaos")).raise_for_status()
     assert caught.value.kind in kinds

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.bench_million import BENCHMARK
+from benchmarks.kernel.bench_million import BENCHMARK
 
 MOST_MEGABYTES = 2000
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from actors.metrics import LineMetrics
-from runtime.metrics import Metrics
+from runtime.telemetry.metrics import Metrics
 from runtime.testing import wait_settled
-from tests.puppet import Puppet, crash, supervise, virtual
+from tests.support.puppet import Puppet, crash, supervise, virtual
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
@@ -23,7 +23,7 @@ async def test_promtool_finds_nothing_to_say(autojump_clock: MockClock) -> None:
     assert promtool is not None, "apt-get install prometheus"
     metrics = Metrics()
     line = LineMetrics(metrics)
-    line.message("terminal", "replied")
+    line.messages.add(1, "terminal", "replied")
     line.commit(0.01, 2)
     async with virtual(autojump_clock) as system:
         metrics.watch(system)

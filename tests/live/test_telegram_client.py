@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from tests.bot_bed import GROUP, ZOE
-from tests.fakes.bot_api import FakeTelegram, refusal
-from tests.fakes.bot_server import on_a_socket
+from tests.fakes.telegram.api import FakeTelegram, refusal
+from tests.fakes.telegram.server import on_a_socket
 from tests.processes.running import ROOT
+from tests.support.chat.telegram_bed import GROUP, ZOE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.fakes.bot_chats import Chat
+    from tests.fakes.telegram.chats import Chat
 
 pytestmark = pytest.mark.live
 

@@ -14,10 +14,10 @@ import pytest
 import trio
 
 from connectors.chat.whatsapp import content, events
-from tests.fakes.graph import SECRET, VERSION, FakeGraph, sign
-from tests.fakes.graph_server import open_graph
+from tests.fakes.whatsapp.graph import SECRET, VERSION, FakeGraph, sign
+from tests.fakes.whatsapp.server import open_graph
 from tests.processes.running import ROOT
-from tests.whatsapp_bed import ANNA, ROY, TOKEN, ZOE
+from tests.support.chat.whatsapp_bed import ANNA, ROY, TOKEN, ZOE
 
 if TYPE_CHECKING:
     from pathlib import Path

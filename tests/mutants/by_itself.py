@@ -4,57 +4,57 @@ from __future__ import annotations
 
 from tests.mutants.mistake import Mutant
 
-STORY = ("tests/stories/test_autonomous.py",)
-RULES = ("tests/rules/test_decision.py",)
+STORY = ("tests/stories/schedule/test_autonomous.py",)
+RULES = ("tests/actors/schedule/test_decision.py",)
 
 BY_ITSELF = (
     Mutant(
         "an agent's own runs beside each other",
-        "actors/slots.py",
+        "actors/schedule/slots.py",
         '        if it.kind == "autonomous" and how == "done":\n',
         '        if it.kind == "autonomous" and how == "none":\n',
         STORY,
     ),
     Mutant(
         "a decision to act without a plan",
-        "actors/rules/decision.py",
+        "actors/schedule/decisions.py",
         "        if self.should_act and not any(",
         "        if not self.should_act and not any(",
         RULES,
     ),
     Mutant(
         "a run that keeps no tokens for its report",
-        "actors/rules/allowance.py",
+        "actors/turn/limits.py",
         "self.taken + 2 * self._expected > self.most",
         "self.taken + self._expected > self.most",
         (*RULES, *STORY),
     ),
     Mutant(
         "what deciding took is not counted",
-        "actors/autonomous.py",
+        "actors/turn/autonomy.py",
         "max(1, allowance.most - allowance.taken)",
         "max(1, allowance.most)",
         STORY,
     ),
     Mutant(
         "plans of long ago are carried out",
-        "actors/turn.py",
+        "actors/turn/turn.py",
         "> start.inbound.received_at + lasts\n",
         "> start.inbound.received_at + 1e9 + lasts\n",
         STORY,
     ),
     Mutant(
         "slots that end without an answer count as done",
-        "actors/slots.py",
+        "actors/schedule/slots.py",
         'if message.state != "replied" or message.reason in SUCCEEDED:',
         "if message.state:",
         STORY,
     ),
     Mutant(
         "a restart ends a pause",
-        "actors/rules/standing.py",
+        "actors/schedule/configured.py",
         "        paused=was.paused,\n",
         "",
-        (*STORY, "tests/rules/test_standing.py"),
+        (*STORY, "tests/actors/schedule/test_standing.py"),
     ),
 )

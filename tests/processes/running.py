@@ -154,7 +154,11 @@ class Server:
 def environment(extra: Mapping[str, str]) -> dict[str, str]:
     """Give what a process of ours is started with: this source, and no settings."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    return kept | {"PYTHONPATH": str(ROOT), "TERM": "xterm"} | dict(extra)
+    return (
+        kept
+        | {"PYTHONPATH": str(ROOT), "TERM": "xterm", "STATE_DIRECTORY": "."}
+        | dict(extra)
+    )
 
 
 def write_settings(

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import httpx
+import pytest
 import trio
 import trio.testing
 
@@ -105,6 +106,7 @@ async def talk(server: Server, number: int, enough: trio.Event) -> None:
         await say(server, "anna", "sum 6 * 7", f"chat{number}")
 
 
+@pytest.mark.deep
 async def test_a_copy_taken_under_load_is_put_back_whole(tmp_path: Path) -> None:
     enough = trio.Event()
     with served(tmp_path) as server:

@@ -76,7 +76,7 @@ MISTAKES = {
     "a database that is a folder": (
         '"callboard.db"',
         '"."',
-        "callboard: . is a folder; give a file in it a name",
+        "is a folder; give a file in it a name",
     ),
     "a database where nothing can be written": (
         '"callboard.db"',
@@ -169,8 +169,9 @@ def test_one_database_serves_one_process(tmp_path: Path) -> None:
         done = run("serve", folder=tmp_path)
         assert is_refusal(done), done
         assert done.err == (
-            "callboard: callboard.db is in use by another callboard (process"
-            f" {server.process.pid}); stop it, or give this one a database of its own\n"
+            f"callboard: {tmp_path}/callboard.db is in use by another callboard"
+            f" (process {server.process.pid}); stop it, or give this one a database of"
+            " its own\n"
         )
 
 

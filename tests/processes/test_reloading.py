@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import httpx
 import trio
 
-from tests.fakes.key_server import open_key_server
+from tests.fakes.models.key_server import open_key_server
 from tests.processes.running import PATIENCE, Finished, run, served, write_settings
 
 if TYPE_CHECKING:
@@ -199,16 +199,16 @@ def test_who_runs_with_another_database_than_is_saved_by_now_is_told_of(
         moved = text.replace('path = "callboard.db"', 'path = "off/other.db"')
         path.write_text(moved, encoding="utf-8")
         hint = f"process {server.process.pid}, which these settings started, runs with"
-        old = str(tmp_path / "callboard.db")
+        old, new = str(tmp_path / "callboard.db"), str(tmp_path / "off/other.db")
         differs = diff(tmp_path)
         assert differs.code == 2
-        assert "nobody runs with the database off/other.db, but " in differs.err
+        assert f"nobody runs with the database {new}, but " in differs.err
         assert f"{hint} the database {old}: perhaps" in differs.err
         queue = run("queue", "list", "--config", "callboard.toml", folder=tmp_path)
         assert queue.code == 1
         assert hint in queue.err
         assert f"name its database: --db {old}" in queue.err
-        assert "there is no database off/other.db" in queue.err
+        assert f"there is no database {new}" in queue.err
 
 
 def diff(folder: Path) -> Finished:

@@ -12,28 +12,28 @@ import trio
 from trio.testing import MockClock
 
 from actors import names
-from actors.messages import Address
+from actors.config.schedule import SchedulerConfig
+from actors.messages.inbound import Address
 from actors.protocol import Route
-from actors.rules.schedule import Appointment, CatchUp
-from actors.schedule_config import SchedulerConfig
-from actors.schedule_rows import KIND, as_entry, read
-from actors.scheduler import Scheduler
-from actors.scheduling import LookAgain
-from connectors.model_checks import find_zone
-from runtime.memory_store import MemoryStore
-from runtime.metrics import Metrics
-from runtime.rows import MAX_ROWS, Commit, Settle
+from actors.schedule.appointments import Appointment, CatchUp
+from actors.schedule.messages import AppointmentsChanged
+from actors.schedule.rows import KIND, as_entry, read
+from actors.schedule.scheduler import Scheduler
+from connectors.config.checks import find_zone
+from runtime.store.memory import MemoryStore
+from runtime.store.rows import MAX_ROWS, Commit, Settle
+from runtime.telemetry.metrics import Metrics
 from runtime.testing import open_test_system
-from tests.fakes.furnished import changed
-from tests.fakes.neighbours import make_services, of_kind, probe
-from tests.schedule_proofs.reference import Entry, Reference
+from tests.fakes.actors.neighbours import make_services, of_kind, probe
+from tests.fakes.company.furnished import changed
+from tests.schedule_proofs.reference import Entry, Reference, rounded
 from tests.schedule_proofs.times import DAY, all_times
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-    from runtime.ref import ActorRef
-    from runtime.rows import SettledState
+    from runtime.actor.ref import ActorRef
+    from runtime.store.rows import SettledState
 
 Deed = Literal["pass", "jump", "settle", "fail", "restart", "pause", "resume", "run"]
 
@@ -165,7 +165,7 @@ class JumpingClock:
         return trio.current_time()
 
     def wall(self) -> float:
-        return trio.current_time() + self.offset
+        return rounded(trio.current_time() + self.offset)
 
 
 class Bed:
@@ -272,7 +272,7 @@ class Bed:
                 it = change(it, next_due=it.rule(self._zone).next_after(now) or 0.0)
             it = change(it, paused="", failures=0)
         await self._put(act.name, it, row.version)
-        self._scheduler.tell(LookAgain())
+        self._scheduler.tell(AppointmentsChanged())
 
     async def _put(self, name: str, it: Appointment, expected: int | None) -> None:
         entry = as_entry(name, "person:fake/zoe", it, 7, expected)

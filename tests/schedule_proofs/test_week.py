@@ -17,28 +17,27 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from actors.config import AgentConfig
+from actors.config.agents import AgentConfig
 from actors.errors import ModelRefusedError
-from actors.messages import Address
-from actors.records import USAGE, UsageRecord
-from actors.rules.schedule import Appointment
-from actors.schedule_rows import KIND, as_entry, read
-from actors.slot_records import SLOT, SlotRecord
-from connectors.model_checks import find_zone
-from runtime.memory_store import MemoryStore
-from runtime.rows import MAX_ROWS, Commit
-from tests.fakes.accounts import Account, Pooled
-from tests.fakes.company import EPOCH, Says, open_company
-from tests.fakes.furnished import changed
+from actors.journal.records import USAGE, UsageRecord
+from actors.messages.inbound import Address
+from actors.schedule.appointments import Appointment
+from actors.schedule.rows import KIND, SLOT, SlotRecord, as_entry, read
+from connectors.config.checks import find_zone
+from runtime.store.memory import MemoryStore
+from runtime.store.rows import MAX_ROWS, Commit
+from tests.fakes.company.company import EPOCH, Says, open_company
+from tests.fakes.company.furnished import changed
+from tests.fakes.models.accounts import Account, Pooled
 from tests.schedule_proofs.edges import EDGES
 from tests.schedule_proofs.reference import Entry, Reference
 from tests.schedule_proofs.times import DAY, all_times
-from tests.simulation.clock import SimulatedClock
+from tests.simulation.edges.clock import SimulatedClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from actors.messages import ModelRequest
+    from actors.messages.inbound import ModelRequest
     from actors.services import Services
 
 NAMES = ("anna", "ben", "carl", "dora", "emil", "fay", "gus", "hanna", "ivan", "judy")
@@ -171,13 +170,17 @@ async def records(store: MemoryStore, kind: str, shape: type[Any]) -> list[Any]:
     return [(row, msgspec.json.decode(row.body, type=shape)) for row in found][::-1]
 
 
+pytestmark = pytest.mark.deep  # a week of 500 appointments takes half a minute
+
 Week = tuple[Team, Reference]
 
 
 @pytest.fixture(scope="module")
 def week() -> Week:
     """Live through the week once."""
-    agents = {name: AgentConfig(model="smart") for name in NAMES}
+    # So many lines that no conversation is summed up, which would cost further calls.
+    usual = AgentConfig(model="smart", max_history=5_000)
+    agents = dict.fromkeys(NAMES, usual)
     cast = Team(agents=agents, work=Wallet("work"), home=Wallet("home"))
     cast.store = PatientStore()
     logging.disable(logging.CRITICAL)

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.simulation.crew import again, be_quiet, outcomes
@@ -55,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     events: list[int] = []
     failed = tolerated = 0
     be_quiet()
-    for outcome in outcomes(seeds, options.jobs):
+    if options.traces is not None:
+        options.traces.mkdir(parents=True, exist_ok=True)
+    for outcome in outcomes(seeds, options.jobs, options.traces):
         events.append(outcome.events)
         tolerated += bool(outcome.tolerated)
         wrong = (*outcome.violations, *(outcome.tolerated if options.strict else ()))
@@ -86,6 +89,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="this one only, with its digest")
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="processes"
+    )
+    parser.add_argument(
+        "--traces",
+        type=Path,
+        metavar="FOLDER",
+        help="write the whole trace of each seed there, to compare two versions",
     )
     parser.add_argument(
         "--strict",

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.messages import Address
-from actors.rules.schedule import Appointment
-from actors.schedule_rows import KIND, as_entry, read
-from runtime.rows import Commit
-from tests.fakes.company import EPOCH
+from actors.messages.inbound import Address
+from actors.schedule.appointments import Appointment
+from actors.schedule.rows import KIND, as_entry, read
+from runtime.store.rows import Commit
+from tests.fakes.company.company import EPOCH
 from tests.simulation.rooms import EVERY as ROOMS_EVERY
 from tests.simulation.rooms import FIRST as ROOMS_FIRST
 from tests.simulation.workload import PLATFORMS, SENDERS, canary
@@ -26,9 +26,9 @@ from tests.simulation.workload import PLATFORMS, SENDERS, canary
 if TYPE_CHECKING:
     import random  # noqa: TID251  only dice that a seed made are used
 
-    from actors.messages import Inbound
-    from actors.rules.schedule import Kind
-    from runtime.entries import StoredEntry
+    from actors.messages.inbound import Inbound
+    from actors.schedule.appointments import Kind
+    from runtime.store.rows import StoredEntry
     from tests.simulation.world import World
 
 EVERY = 4

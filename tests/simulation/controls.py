@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.rules.routes import Binding, routing_table
-from actors.schedule_config import SchedulerConfig
-from runtime.rows import Committed
-from tests.fakes.furnished import changed
-from tests.simulation.disk import SimulatedStore
-from tests.simulation.edges import SimulatedModel
+from actors.config.schedule import SchedulerConfig
+from actors.rules.groups.routes import Binding, routing_table
+from runtime.store.rows import Committed
+from tests.fakes.company.furnished import changed
+from tests.simulation.edges.disk import SimulatedStore
+from tests.simulation.edges.edges import SimulatedModel
 from tests.simulation.faults import FaultClass
 from tests.simulation.world import Parts
 
 if TYPE_CHECKING:
-    from actors.company import Company
-    from actors.messages import ModelRequest
-    from runtime.rows import Commit, StoredDelivery, StoredMessage
-    from runtime.store import Done
+    from actors.messages.inbound import ModelRequest
+    from actors.tree import Company
+    from runtime.store.port import Done
+    from runtime.store.rows import Commit, StoredDelivery, StoredMessage
 
 
 class HastyStore(SimulatedStore):

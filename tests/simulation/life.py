@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Any, Literal
 import trio
 
 from actors import names
-from actors.listener import Listener
-from actors.supervisor import tree
-from runtime.kernel import ASK_TIMEOUT, Kernel
+from actors.inbound.listener import Listener
+from actors.tree import tree
+from runtime.actor.kernel import ASK_TIMEOUT, Kernel
 from runtime.system import ActorSystem
-from tests.fakes.company import bounce
-from tests.simulation.disk import SimulatedStore
-from tests.simulation.edges import ToolBugError
-from tests.simulation.verdicts import sizes
+from tests.fakes.company.company import bounce
+from tests.simulation.checks.verdicts import sizes
+from tests.simulation.edges.disk import SimulatedStore
+from tests.simulation.edges.edges import ToolBugError
 
 if TYPE_CHECKING:
     import random  # noqa: TID251  only dice that a seed made are used
     from collections.abc import Callable
 
-    from runtime.cell import Cell
-    from runtime.deadletters import DeadLetter
-    from tests.fakes.company import Cast
+    from runtime.actor.cell import Cell
+    from runtime.actor.dead_letters import DeadLetter
+    from tests.fakes.company.company import Cast
+    from tests.simulation.checks.verdicts import Sizes
     from tests.simulation.faults import Strike
     from tests.simulation.trace import Trace
-    from tests.simulation.verdicts import Sizes
 
 # Kinds of actors whose death takes others with them; struck by `kill` only.
 SUPERVISORS = ("Supervisor", "KeyedSupervisor")

@@ -1,7 +1,7 @@
 """The operator of a run: `callboard queue retry` and `drop` at random moments.
 
-Does to the rows in memory what `runtime.sqlite_mend` does to those in a file, beside a
-process that runs or does not.
+Does to the rows in memory what `runtime.sqlite.database` does to those in a file,
+beside a process that runs or does not.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from actors import answers, commits
-from actors.messages import Inbound
-from actors.redaction import Keep
-from runtime.rows import BY_HAND, Commit, Receipt, Settle
-from runtime.sqlite_mend import DROPPED
+from actors.journal import answers, commits
+from actors.messages.inbound import Inbound
+from actors.rules.text.audit_redaction import AuditRedaction
+from runtime.store.database import DROPPED
+from runtime.store.rows import BY_HAND, Commit, Receipt, Settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from runtime.rows import StoredDelivery, StoredMessage
+    from runtime.store.rows import StoredDelivery, StoredMessage
     from tests.simulation.world import World
 
 Order = tuple[str, "Callable[[], None]", bool]
@@ -102,7 +102,9 @@ class Operator:
         answer = answers.notice(inbound, TOLD, ("dropped", DROPPED), "dropped")
         answer = answers.with_new_ids(answer, world.cast.ids)
         self._tell_ledger(row.id, is_reopened=False)
-        self._commit(commits.as_unheard(answer, world.clock.wall(), Keep()))
+        self._commit(
+            commits.as_unanswered(answer, world.clock.wall(), AuditRedaction())
+        )
 
     def _say_again(self, row: StoredDelivery) -> None:
         reopened = msgspec.structs.replace(

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.collaboration_config import CollaborationConfig
-from actors.config import AgentConfig, LimitsConfig
-from actors.group_config import Activation, GroupConfig
-from actors.prompt_config import ContextConfig
-from actors.rules.keys import SessionScope
+from actors.config.agents import AgentConfig
+from actors.config.collaboration import CollaborationConfig
+from actors.config.groups import Activation, GroupConfig
+from actors.config.prompt import ContextConfig
+from actors.messages.keys import SessionScope
 from tests.simulation.workload import (
     AGENTS,
     PLATFORMS,
@@ -28,6 +28,8 @@ from tests.simulation.workload import (
 
 if TYPE_CHECKING:
     import random  # noqa: TID251  only dice that a seed made are used
+
+    from actors.config.limits import LimitsConfig
 
 
 # Chosen: a third; the rest of any thousand seeds means what it always meant.

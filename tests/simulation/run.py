@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import trio
 
-from tests.simulation.clock import SimulatedClock
+from tests.simulation.edges.clock import SimulatedClock
 from tests.simulation.trace import Violation
 from tests.simulation.world import Parts, World
 

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from trio.testing import MockClock
 
-from actors.slot_records import SLOT, SlotRecord
+from actors.schedule.rows import SLOT, SlotRecord
 from tests.simulation.appointments import has_appointments
 from tests.simulation.controls import CONTROLS
 from tests.simulation.rooms import CHATS, EVERY, FIRST, HABITS, plan_for
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 
-# Chosen: a few seconds; `.ci/run` plays a thousand, `python -m tests.simulation` more.
+# Chosen: ten seconds, of which the first tier takes three; CI plays a thousand besides.
 CHUNKS = 10
+CHUNKS_OF_THE_FIRST_TIER = 3
 SEEDS_OF_A_CHUNK = 8
 
 # Chosen: enough that each mistake has several chances to show.
@@ -64,7 +65,16 @@ def explain(outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        *range(CHUNKS_OF_THE_FIRST_TIER),
+        *(
+            pytest.param(chunk, marks=pytest.mark.deep)
+            for chunk in range(CHUNKS_OF_THE_FIRST_TIER, CHUNKS)
+        ),
+    ],
+)
 def test_every_invariant_holds_in_every_run(chunk: int) -> None:
     first = chunk * SEEDS_OF_A_CHUNK
     for seed in range(first, first + SEEDS_OF_A_CHUNK):
@@ -109,6 +119,7 @@ def test_rooms_are_as_large_as_they_may_be_and_as_small() -> None:
     assert habits == {*HABITS}
 
 
+@pytest.mark.deep
 def test_in_rooms_happens_what_is_judged_there() -> None:
     seen: Counter[str] = Counter()
 
@@ -129,6 +140,7 @@ def test_in_rooms_happens_what_is_judged_there() -> None:
     assert not wanted - {what for what, count in seen.items() if count > 5}, seen
 
 
+@pytest.mark.deep
 def test_with_appointments_happens_what_is_judged_there() -> None:
     seen: Counter[str] = Counter()
 
@@ -151,6 +163,7 @@ def test_different_seeds_give_different_runs() -> None:
     assert len({run_seed(seed).digest for seed in range(5)}) == 5
 
 
+@pytest.mark.deep
 def test_a_run_is_the_same_in_every_process() -> None:
     code = (
         "import logging; logging.disable(logging.CRITICAL);"
@@ -171,6 +184,7 @@ def test_a_run_is_the_same_in_every_process() -> None:
     assert printed == {f"{[run_seed(seed).digest for seed in (3, 11, 42)]}\n"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("mistake", CONTROLS)
 def test_a_deliberate_mistake_is_found(mistake: str) -> None:
     control = CONTROLS[mistake]
@@ -183,6 +197,7 @@ def test_a_deliberate_mistake_is_found(mistake: str) -> None:
     assert control.found_by in found
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("mistake", CONTROLS)
 def test_the_same_runs_without_the_mistake_are_right(mistake: str) -> None:
     control = CONTROLS[mistake]

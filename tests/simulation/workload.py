@@ -7,20 +7,25 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from actors.busy_config import BufferingConfig, WatchdogConfig
-from actors.collaboration_config import CollaborationConfig
-from actors.config import AgentConfig, LimitsConfig
-from actors.deliveries import Abilities
-from actors.group_config import GroupConfig
-from actors.prompt_config import ContextConfig
-from actors.rules.message_state import RetryPolicy
-from actors.rules.sending import OnUnknown
-from actors.session_config import CompactionConfig, SessionConfig
+from actors.config.agents import AgentConfig
+from actors.config.collaboration import CollaborationConfig
+from actors.config.groups import GroupConfig
+from actors.config.limits import LimitsConfig
+from actors.config.prompt import ContextConfig
+from actors.config.sessions import (
+    BufferingConfig,
+    CompactionConfig,
+    SessionConfig,
+    WatchdogConfig,
+)
+from actors.messages.deliveries import Abilities
+from actors.messages.state import RetryPolicy
+from actors.outbound.retry import OnUnknown
 
 if TYPE_CHECKING:
     import random  # noqa: TID251  only dice that a seed made are used
 
-    from actors.rules.keys import SessionScope
+    from actors.messages.keys import SessionScope
 
 AGENTS = ("anna", "ben", "carl", "dora", "emil", "fay", "gus", "hana")
 """All that there may be; but in rooms no more than the first four are."""

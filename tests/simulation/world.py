@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from actors.company import Company
 from actors.metrics import LineMetrics
-from actors.rules.routes import routing_table
+from actors.rules.groups.routes import routing_table
+from actors.tree import Company
 from runtime.ids import IdSource
-from tests.fakes.company import Cast, TrioClock
-from tests.fakes.summing import Notebook
-from tests.simulation import verdicts
+from tests.fakes.company.company import Cast, TrioClock
+from tests.fakes.models.summing import Notebook
 from tests.simulation.appointments import Appointments, has_appointments
 from tests.simulation.chaos import Chaos
-from tests.simulation.checkers import Checkers
-from tests.simulation.counting import CountingMetrics
-from tests.simulation.disk import Disk, SimulatedStore
-from tests.simulation.edges import LookupTool, SimulatedModel
+from tests.simulation.checks import verdicts
+from tests.simulation.checks.checkers import Checkers
+from tests.simulation.edges.counting import CountingMetrics
+from tests.simulation.edges.disk import Disk, SimulatedStore
+from tests.simulation.edges.edges import LookupTool, SimulatedModel
+from tests.simulation.edges.platform import SimulatedPlatform
 from tests.simulation.faults import Faults
 from tests.simulation.life import Life, SlipError
 from tests.simulation.operator import Operator
-from tests.simulation.platform import SimulatedPlatform
 from tests.simulation.rooms import plan_for
 from tests.simulation.trace import Trace
 from tests.simulation.workload import PLATFORMS

@@ -1,7 +1,7 @@
 """An actor as somebody writes it who knows only the public names.
 
 Never run by itself: both type checkers must accept every line, see `pyproject.toml`,
-and `tests/test_testing.py` runs `main` once.
+and `tests/runtime/test_testing.py` runs `main` once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One agent's bot, as the kernel knows it."""
+"""One agent's bot, as the trio side knows it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
-from connectors.blobs import seconds_for
+from connectors.chat.accounts import TYPING_TIMEOUT, AgentAccount
 from connectors.chat.discord.errors import FAULTS, read_error
-from connectors.chat.faults import BusyError, LostError, ShutOutError
+from connectors.chat.errors import BusyError, LostError
+from connectors.files.blobs import seconds_for
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from connectors.bridge import Bridge
-    from connectors.chat.discord.bot import Bot
-    from connectors.discord_config import DiscordAccountConfig
+    from connectors.asyncio_bridge.bridge import Bridge
+    from connectors.chat.discord.client import DiscordClient
+    from connectors.chat.discord.platform import DiscordAccountConfig
 
 T = TypeVar("T")
 
@@ -24,7 +25,7 @@ LEAVE_WITHIN = 3.0
 """Seconds that the gateway may take to say goodbye."""
 
 
-class DiscordAccount:
+class DiscordAccount(AgentAccount):
     """The bot of one agent, whether it runs or not.
 
     Args:
@@ -34,24 +35,17 @@ class DiscordAccount:
         timeout: seconds a request may take.
     """
 
+    kind = "bot"
+
     def __init__(
         self, agent: str, config: DiscordAccountConfig, bridge: Bridge, timeout: float
     ) -> None:
-        self.agent = agent
+        super().__init__(agent, "Discord")
         self.user = ""
         """Its own id; empty before it was ever let in."""
 
-        self.bot: Bot | None = None
+        self.bot: DiscordClient | None = None
         """What runs now."""
-
-        self.is_open = False
-        """Whether it listens, so that it may speak."""
-
-        self.refused = ""
-        """Why it is not let in; empty: nobody said that it is not."""
-
-        self.trouble = "it has not heard from Discord yet"
-        """Why it hears nothing now; empty: it does."""
 
         self.settled = trio.Event()
         """Set once it is known whether, and as whom, it is let in."""
@@ -61,7 +55,7 @@ class DiscordAccount:
         self._bridge = bridge
         self._timeout = timeout
 
-    async def run(self, bot: Bot) -> None:
+    async def run(self, bot: DiscordClient) -> None:
         """Follow the gateway until cancelled or until it ends.
 
         Raises:
@@ -77,7 +71,7 @@ class DiscordAccount:
             self.bot = None
             await self._end(bot)
 
-    async def _end(self, bot: Bot) -> None:
+    async def _end(self, bot: DiscordClient) -> None:
         """Close a bot's connections, whatever happens meanwhile."""
         with trio.CancelScope(shield=True), suppress(*FAULTS):
             with trio.move_on_after(LEAVE_WITHIN):
@@ -86,8 +80,10 @@ class DiscordAccount:
             with trio.move_on_after(LEAVE_WITHIN):
                 await self._bridge.call(bot.cut_on_edge)
 
-    async def ask(self, do: Callable[[Bot], Awaitable[T]], size: int = 0) -> T:
-        """Have the bot do something.
+    async def ask(
+        self, do: Callable[[DiscordClient], Awaitable[T]], size: int = 0
+    ) -> T:
+        """Run a request of the bot on the asyncio loop.
 
         Args:
             do: what.
@@ -110,7 +106,7 @@ class DiscordAccount:
                 raise read_error(error) from error
         raise LostError(f"not done after {within:g} s")
 
-    def shut_out(self, error: ShutOutError) -> None:
-        """Note that it is not let in."""
-        self.refused = self.trouble = str(error)
-        self.settled.set()
+    async def show_typing(self, channel: str, **_: object) -> None:
+        """Show for some seconds that it is writing; raises as `ask`."""
+        with trio.move_on_after(TYPING_TIMEOUT):
+            await self.ask(lambda bot: bot.show_typing(channel))

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from connectors.chat.discord.snowflakes import number
-from connectors.chat.faults import BusyError, LostError, RefusedError
-from connectors.chat.loose_json import text
-from connectors.chat.waits import Waits
-from runtime.logs import EventLog
+from connectors.chat.discord.events import number
+from connectors.chat.errors import BusyError, LostError, RefusedError
+from connectors.chat.lenient_json import text
+from connectors.chat.requests import Waits
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from connectors.chat.discord.account import DiscordAccount
-    from connectors.chat.discord.bot import Bot
-    from connectors.chat.discord.wire import Came, Channel
+    from connectors.chat.discord.client import DiscordClient
+    from connectors.chat.discord.events import Came, Channel
 
 LOG = EventLog("discord")
 
@@ -67,7 +67,7 @@ async def fetch(
 
 
 def id_of(came: Came) -> int:
-    """Give the id of a message; 0 if it has none."""
+    """Return the id of a message; 0 if it has none."""
     return number(text(came.message.get("id")))
 
 
@@ -88,5 +88,7 @@ async def _patiently(
         await trio.sleep(wait)
 
 
-async def _page(channel: Channel, before: int, size: int, bot: Bot) -> list[Came]:
+async def _page(
+    channel: Channel, before: int, size: int, bot: DiscordClient
+) -> list[Came]:
     return await bot.history(channel, before, size)

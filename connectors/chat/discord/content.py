@@ -9,16 +9,16 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from connectors.chat.discord.snowflakes import number
-from connectors.chat.limits import LIMITS
-from connectors.chat.markup.discord import Discord
-from connectors.chat.markup.rendering import rendered
+from connectors.chat.discord.events import number
+from connectors.chat.discord.markup import Discord
+from connectors.chat.discord.platform import PLATFORM
+from connectors.chat.markup.render import rendered
 
 if TYPE_CHECKING:
-    from actors.messages import SentFile
-    from connectors.chat.loose_json import Json
+    from actors.messages.inbound import SentFile
+    from connectors.chat.lenient_json import Json
 
-LIMIT = LIMITS["discord"]
+LIMIT = PLATFORM.limits
 DIALECT = Discord()
 
 NONCE_CHARS = 25

@@ -1,6 +1,6 @@
 """What an error of discord.py, or of what is beneath it, means; pure.
 
-The kinds are those of `connectors/chat/faults.py`.
+The kinds are those of `connectors/chat/errors.py`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 import aiohttp
 import discord
 
-from connectors.chat.faults import (
+from connectors.asyncio_bridge.crossing import BridgeError
+from connectors.chat.errors import (
     LONGEST_QUOTE,
     BusyError,
     LostError,
@@ -16,7 +17,6 @@ from connectors.chat.faults import (
     RefusedError,
     ShutOutError,
 )
-from connectors.crossing import BridgeError
 
 UNAUTHORIZED, FORBIDDEN, TOO_MANY, SERVER_FAULT = 401, 403, 429, 500
 
@@ -92,7 +92,7 @@ def lost(error: Exception) -> LostError:
 
 
 def read_refusal(error: discord.HTTPException) -> PlatformError:
-    """Say what an answer other than 2xx means."""
+    """Return the error that an answer other than 2xx means."""
     words = " ".join(error.text.split())[:LONGEST_QUOTE]
     said = f"HTTP {error.status}, {error.code}" + (f": {words}" if words else "")
     if error.status == UNAUTHORIZED:
@@ -106,6 +106,6 @@ def read_refusal(error: discord.HTTPException) -> PlatformError:
 
 
 def told(error: BaseException) -> str:
-    """Say what went wrong; some errors have no words."""
+    """Describe an error; some errors have no words."""
     words = " ".join(str(error).split())[:LONGEST_QUOTE]
     return f"{type(error).__name__}: {words}" if words else type(error).__name__

@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 import httpx
 import trio
 
-from actors.messages import Attachment
+from actors.messages.inbound import Attachment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable
 
-    from connectors.chat.discord.wire import File
+    from connectors.chat.discord.events import DiscordFile
 
 OK, SERVER_FAULT = 200, 500
 
@@ -28,7 +28,7 @@ BETWEEN = 1.0
 
 
 async def fetch_file(
-    file: File, places: Iterable[str], most: int
+    file: DiscordFile, places: Iterable[str], most: int
 ) -> tuple[Attachment | None, str]:
     """Fetch a file.
 
@@ -63,7 +63,7 @@ async def fetch_file(
 
 
 def is_within(url: str, places: Iterable[str]) -> bool:
-    """Tell whether an address is at one of some servers."""
+    """Return whether an address is at one of some servers."""
     try:
         asked = urlsplit(url)
         return any(

@@ -1,21 +1,30 @@
-"""What a dialect says about its platform's markup; `writing.py` does the rest."""
+"""What a dialect says about its platform's markup; `writer.py` does the rest.
+
+A mention calls nobody unless the connector allows it word by word: a model may have
+been talked into writing one. Slack and WhatsApp know no backslash: where two signs in
+one paragraph could be taken for a pair of marks, look-alikes are written instead.
+"""
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import msgspec
 
+from connectors.chat.markup.tree import Code, Inline, Text, WebLink
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from connectors.chat.markup.tree import Inline, Link, Mark
+    from connectors.chat.markup.tree import Mark, Piece
 
 JOINT = "\u200b"
 """A blank of no width: keeps apart what would mean something together."""
 
 
-class Line(msgspec.Struct, frozen=True):
+class MarkupLine(msgspec.Struct, frozen=True):
     """One line of what is written."""
 
     text: str
@@ -26,8 +35,8 @@ class Line(msgspec.Struct, frozen=True):
 class Dialect(Protocol):
     """The markup of one platform.
 
-    Implemented by `discord.py`, `slack.py`, `telegram.py`, `whatsapp.py`, `plain.py`;
-    all pass `tests/markup/test_dialects.py`.
+    Implemented by `plain.py` and by each platform's `markup.py`;
+    all pass `tests/connectors/chat/markup/test_dialects.py`.
     """
 
     marks: ClassVar[Mapping[Mark, tuple[str, str]]]
@@ -59,7 +68,7 @@ class Dialect(Protocol):
         """Write code inside a line."""
         ...
 
-    def link(self, link: Link) -> str:
+    def link(self, link: WebLink) -> str:
         """Write a link, without its marks."""
         ...
 
@@ -71,7 +80,7 @@ class Dialect(Protocol):
         """Give what stands before a heading; empty: it is written in bold."""
         ...
 
-    def quote(self, lines: list[Line], depth: int) -> list[Line]:
+    def quote(self, lines: list[MarkupLine], depth: int) -> list[MarkupLine]:
         """Write a quote.
 
         Args:
@@ -83,7 +92,7 @@ class Dialect(Protocol):
     def plain(self, text: str) -> str:
         """Write a whole text as it is, where nothing else is possible.
 
-        Never longer than `actors/rules/measures.py` says of the text.
+        Never longer than `actors/journal/splitting.py` says of the text.
         """
         ...
 
@@ -92,11 +101,85 @@ class Dialect(Protocol):
         ...
 
 
-def prefixed(lines: list[Line], prefix: str) -> list[Line]:
+def prefixed(lines: list[MarkupLine], prefix: str) -> list[MarkupLine]:
     """Put something before each line."""
-    return [Line(prefix + line.text, is_flush=True) for line in lines]
+    return [MarkupLine(prefix + line.text, is_flush=True) for line in lines]
 
 
 def utf16(text: str) -> int:
     """Count UTF-16 units; no lone surrogate is a mistake."""
     return len(text) + sum(letter > "\uffff" for letter in text)
+
+
+@cache
+def pattern_of(allowed: frozenset[str]) -> re.Pattern[str] | None:
+    """Give what finds the mentions that are allowed; None: there are none."""
+    if not allowed:
+        return None
+    longest_first = sorted(allowed, key=lambda each: (-len(each), each))
+    return re.compile("(" + "|".join(map(re.escape, longest_first)) + r")(?!\w)")
+
+
+def parted(text: str, allowed: frozenset[str]) -> list[str]:
+    """Part a text; every second piece is a mention that is allowed."""
+    pattern = pattern_of(allowed)
+    return [text] if pattern is None else pattern.split(text)
+
+
+LOOK_ALIKES = {
+    "*": "\N{ASTERISK OPERATOR}",
+    "_": "\N{MODIFIER LETTER LOW MACRON}",
+    "~": "\N{TILDE OPERATOR}",
+    "`": "\N{MODIFIER LETTER GRAVE ACCENT}",
+}
+
+
+def softened(inline: Inline, marks: Mapping[Mark, tuple[str, str]]) -> Inline:
+    """Take the meaning from signs that stand for themselves.
+
+    Args:
+        inline: a paragraph.
+        marks: what its own marks are written with.
+    """
+    signs = {
+        ord(sign): other
+        for sign, other in LOOK_ALIKES.items()
+        if sum(_count(piece, sign, marks) for piece in inline) > 1
+    }
+    return tuple(_without(piece, signs) for piece in inline) if signs else inline
+
+
+def without_ticks(code: str) -> str:
+    """Give code that does not end itself."""
+    return code.replace("`", LOOK_ALIKES["`"])
+
+
+def _count(piece: Piece, sign: str, marks: Mapping[Mark, tuple[str, str]]) -> int:
+    match piece:
+        case Text(text=text) | WebLink(text=text):
+            own = 2 * sum(marks.get(mark, ("",))[0] == sign for mark in piece.marks)
+            at = [index for index, letter in enumerate(text) if letter == sign]
+            return own + sum(_may_mark(text, index) for index in at)
+        case Code():
+            return 2 if sign == "`" else 0
+        case _:
+            return 0
+
+
+def _may_mark(text: str, at: int) -> bool:
+    before, after = text[at - 1 : at] if at else "", text[at + 1 : at + 2]
+    opens = not before.isalnum() and not after.isspace()
+    closes = not after.isalnum() and not before.isspace()
+    return opens or closes
+
+
+def _without(piece: Piece, signs: dict[int, str]) -> Piece:
+    if not isinstance(piece, Text | WebLink):
+        return piece
+    said = "".join(
+        signs[ord(letter)]
+        if ord(letter) in signs and _may_mark(piece.text, at)
+        else letter
+        for at, letter in enumerate(piece.text)
+    )
+    return msgspec.structs.replace(piece, text=said)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from connectors.chat.markup.dialect import Line, prefixed
+from connectors.chat.markup.dialect import MarkupLine, prefixed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from connectors.chat.markup.tree import Inline, Link, Mark
+    from connectors.chat.markup.tree import Inline, Mark, WebLink
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Plain:
         """Leave code as it is."""
         return text
 
-    def link(self, link: Link) -> str:
+    def link(self, link: WebLink) -> str:
         """Write the address out."""
         return link.href if link.is_bare else f"{link.text} ({link.href})"
 
@@ -49,7 +49,7 @@ class Plain:
         del level
         return ""
 
-    def quote(self, lines: list[Line], depth: int) -> list[Line]:
+    def quote(self, lines: list[MarkupLine], depth: int) -> list[MarkupLine]:
         """Write a bracket before each line."""
         del depth
         return prefixed(lines, "> ")

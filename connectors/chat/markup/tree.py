@@ -31,7 +31,7 @@ class Code(msgspec.Struct, frozen=True):
     marks: Marks = ()
 
 
-class Link(msgspec.Struct, frozen=True):
+class WebLink(msgspec.Struct, frozen=True):
     """A link to an address that may be followed: http, https or mailto."""
 
     text: str
@@ -50,7 +50,7 @@ class Break(msgspec.Struct, frozen=True):
     """A new line inside a paragraph."""
 
 
-Piece: TypeAlias = Text | Code | Link | Break
+Piece: TypeAlias = Text | Code | WebLink | Break
 Inline: TypeAlias = tuple[Piece, ...]
 
 

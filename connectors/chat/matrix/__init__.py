@@ -1,8 +1,8 @@
 """Matrix: several agents' accounts on one homeserver, in unencrypted rooms.
 
-Begin with `transport.py`. Pure are `wire`, `errors`, `room`, `events`, `content`,
-`markup` and `invites`; `homeserver` talks; `arrivals` brings in what people write,
-`account` and `syncing` keep one account in step with the server.
+Begin with `transport.py`; `api.py` talks to the homeserver, `listener.py` keeps one
+account in step with it, `inbound.py` brings in what people write, `rooms.py` knows who
+is where.
 
-Source of all wire facts: spec.matrix.org, client-server API, v1.11 and later.
+Source of all protocol facts: spec.matrix.org, client-server API, v1.11 and later.
 """

@@ -1,4 +1,4 @@
-"""One agent's account: how it is let in, and what it asks."""
+"""One agent's account: its login and its requests."""
 
 from __future__ import annotations
 
@@ -8,22 +8,28 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
-from connectors.chat.faults import BusyError, RefusedError, ShutOutError
-from connectors.chat.loose_json import Json, text
-from connectors.chat.matrix.homeserver import Call, path_of
+from connectors.chat.accounts import TYPING_TIMEOUT, AgentAccount
+from connectors.chat.errors import BusyError, RefusedError, ShutOutError
+from connectors.chat.lenient_json import Json, text
+from connectors.chat.matrix.api import MatrixCall, path_of
+from connectors.chat.matrix.platform import PLATFORM
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from connectors.chat.matrix.homeserver import Homeserver
-    from connectors.matrix_config import MatrixAccountConfig
+    from connectors.chat.matrix.api import Homeserver
+    from connectors.chat.matrix.platform import MatrixAccountConfig
 
 DEVICE_NAME = "Callboard"
+
+# Chosen: short, so that it does not stand for long should this process be killed.
+TYPING_FOR = PLATFORM.limits.typing_for
+"""Seconds after which the server stops showing it by itself."""
 
 T = TypeVar("T")
 
 
-class MatrixAccount:
+class MatrixAccount(AgentAccount):
     """The account of one agent.
 
     Args:
@@ -42,17 +48,8 @@ class MatrixAccount:
         connector: str,
         timeout: float,
     ) -> None:
-        self.agent = agent
+        super().__init__(agent, "its homeserver")
         self.user = config.user
-        self.is_open = False
-        """Whether it listens, so that it may speak."""
-
-        self.refused = ""
-        """Why it is not let in; empty: nobody said that it is not."""
-
-        self.trouble = "it has not heard from its homeserver yet"
-        """Why it hears nothing now; empty: it does."""
-
         self.timeout = timeout
         self._password = config.password
         token = config.access_token
@@ -64,8 +61,13 @@ class MatrixAccount:
         seed = f"{connector}/{config.user}".encode()
         self._device = f"CALLBOARD{hashlib.sha256(seed).hexdigest()[:10].upper()}"
 
+    @property
+    def label(self) -> str:
+        """What the log calls it."""
+        return self.user
+
     async def open(self) -> None:
-        """Be let in, and make sure as whom.
+        """Log in, and check as whom.
 
         Raises:
             ShutOutError: it is not let in.
@@ -73,7 +75,7 @@ class MatrixAccount:
             LostError: no whole answer came.
         """
         path = path_of("account", "whoami")
-        call = Call(method="GET", path=path, timeout=self.timeout)
+        call = MatrixCall(method="GET", path=path, timeout=self.timeout)
         try:
             known = text((await self.ask(call)).get("user_id"))
         except RefusedError as error:
@@ -81,11 +83,24 @@ class MatrixAccount:
         if known != self.user:
             raise ShutOutError(f"the token belongs to {known}, not to {self.user}")
 
-    async def ask(self, call: Call) -> Json:
+    async def ask(self, call: MatrixCall) -> Json:
         """Ask the homeserver; raises as `Homeserver.ask`."""
         return await self._let_in(partial(self._homeserver.ask, call))
 
-    async def fetch(self, call: Call) -> tuple[bytes, str]:
+    async def show_typing(self, room_id: str, *, is_typing: bool) -> None:
+        """Show in a room that it is writing, or no longer; raises as `ask`."""
+        body: Json = {"typing": is_typing}
+        if is_typing:
+            body["timeout"] = int(TYPING_FOR * 1000)
+        call = MatrixCall(
+            method="PUT",
+            path=path_of("rooms", room_id, "typing", self.user),
+            body=body,
+            timeout=TYPING_TIMEOUT,
+        )
+        await self.ask(call)
+
+    async def fetch(self, call: MatrixCall) -> tuple[bytes, str]:
         """Ask for bytes; raises as `Homeserver.ask`."""
         return await self._let_in(partial(self._homeserver.fetch, call))
 
@@ -106,7 +121,7 @@ class MatrixAccount:
                 return self._token
             if self._password is None:
                 raise BusyError("it is not logged in")
-            call = Call(
+            call = MatrixCall(
                 method="POST",
                 path=path_of("login"),
                 body={

@@ -1,4 +1,4 @@
-"""Fetches what a room's part of a batch left out."""
+"""Fetches the messages of a room that a batch left out."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from connectors.chat.faults import BusyError, LostError, RefusedError
-from connectors.chat.loose_json import Json, tables, text
-from connectors.chat.matrix.homeserver import Call, path_of
+from connectors.chat.errors import BusyError, LostError, RefusedError
+from connectors.chat.lenient_json import Json, tables, text
+from connectors.chat.matrix.api import MatrixCall, path_of
 
 if TYPE_CHECKING:
     from connectors.chat.matrix.account import MatrixAccount
-    from connectors.chat.matrix.room_patience import RoomPatience
+    from connectors.chat.matrix.rooms import RoomDeadlines
 
 PAGE = 100
 """Events of one request."""
@@ -22,8 +22,8 @@ TYPES = ["m.room.message", "m.room.encrypted", "m.room.redaction"]
 """What is fetched; how the room has changed meanwhile stands in the batch."""
 
 
-class Gap(msgspec.Struct, frozen=True):
-    """What lies between two batches."""
+class MatrixGap(msgspec.Struct, frozen=True):
+    """The gap in a room's messages between two batches."""
 
     room_id: str
     since: str
@@ -34,10 +34,10 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 async def fetch(
-    gap: Gap,
+    gap: MatrixGap,
     account: MatrixAccount,
     most: int,
-    patience: RoomPatience,
+    patience: RoomDeadlines,
 ) -> tuple[list[Json], bool]:
     """Fetch what lies in a gap.
 
@@ -68,7 +68,7 @@ async def fetch(
     return found[::-1], not token
 
 
-async def _page(gap: Gap, account: MatrixAccount, token: str, size: int) -> Json:
+async def _page(gap: MatrixGap, account: MatrixAccount, token: str, size: int) -> Json:
     query = {
         "dir": "b",
         "from": token,
@@ -77,5 +77,5 @@ async def _page(gap: Gap, account: MatrixAccount, token: str, size: int) -> Json
         "filter": msgspec.json.encode({"types": TYPES}).decode(),
     }
     path = path_of("rooms", gap.room_id, "messages")
-    call = Call(method="GET", path=path, query=query, timeout=account.timeout)
+    call = MatrixCall(method="GET", path=path, query=query, timeout=account.timeout)
     return await account.ask(call)

@@ -8,21 +8,31 @@ and a model could call a whole room.
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from connectors.chat.limits import LIMITS
-from connectors.chat.matrix.markup import as_html
+from connectors.chat.markup.render import rendered_html
+from connectors.chat.matrix.platform import PLATFORM
 
 if TYPE_CHECKING:
-    from actors.deliveries import Delivery
-    from actors.messages import SentFile
-    from connectors.chat.loose_json import Json
+    from actors.messages.deliveries import Delivery
+    from actors.messages.inbound import SentFile
+    from connectors.chat.lenient_json import Json
+
+PLAIN = re.compile(r"<p>[^<&]*</p>\s*")
+
+
+def as_html(text: str) -> str:
+    """Return the HTML of a text; empty if it looks the same without."""
+    html = rendered_html(text)
+    return "" if PLAIN.fullmatch(html) else html
+
 
 # In JSON a character can take 6 bytes: a message stays below the 65,536 bytes of an
 # event with what servers add.
-MOST_CHARS = LIMITS["matrix"].text
+MOST_CHARS = PLATFORM.limits.text
 
 MOST_BYTES = 60_000
 """Bytes of a content; the rest is the server's."""

@@ -1,14 +1,14 @@
 """What a homeserver's refusal means; pure.
 
-The kinds are those of `connectors/chat/faults.py`.
+The kinds are those of `connectors/chat/errors.py`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from connectors.chat import faults
-from connectors.chat.faults import (
+from connectors.chat import errors as faults
+from connectors.chat.errors import (
     LONGEST_ASKED,
     LONGEST_QUOTE,
     BusyError,
@@ -16,7 +16,7 @@ from connectors.chat.faults import (
     RefusedError,
     ShutOutError,
 )
-from connectors.chat.loose_json import Json, decode, text, whole
+from connectors.chat.lenient_json import Json, decode, text, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,7 @@ NOT_LET_IN = frozenset({"M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_DEACTIVATE
 
 
 def read_error(status: int, headers: Mapping[str, str], body: bytes) -> PlatformError:
-    """Say what an answer other than 200 means."""
+    """Return the error that an answer other than 200 means."""
     try:
         said = decode(body)
     except ValueError:
@@ -47,7 +47,7 @@ def read_error(status: int, headers: Mapping[str, str], body: bytes) -> Platform
 
 
 def wait_asked(said: Json, headers: Mapping[str, str]) -> float | None:
-    """Give the seconds that a server asks to wait; None if it does not say.
+    """Return the seconds that a server asks to wait; None if it does not say.
 
     No more than `LONGEST_ASKED`.
 

@@ -12,8 +12,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-from connectors.chat.loose_json import Json, table, text, texts, whole
-from connectors.chat.shown_name import shown_name
+from connectors.chat.inbound import shown_name
+from connectors.chat.lenient_json import Json, table, text, texts, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,8 +54,8 @@ FILES: dict[str, Literal["image", "audio", "document"]] = {
 }
 
 
-class File(msgspec.Struct, frozen=True):
-    """What came with a message, still on the homeserver."""
+class MatrixFile(msgspec.Struct, frozen=True):
+    """A file of a message, still on the homeserver."""
 
     kind: Literal["image", "audio", "document"]
     name: str
@@ -68,7 +68,7 @@ class File(msgspec.Struct, frozen=True):
     """Bytes, as its sender says; 0 if they do not."""
 
 
-class Spoken(msgspec.Struct, frozen=True, kw_only=True):
+class MatrixMessage(msgspec.Struct, frozen=True, kw_only=True):
     """One message of a person, or of another program."""
 
     event_id: str
@@ -83,7 +83,7 @@ class Spoken(msgspec.Struct, frozen=True, kw_only=True):
     """Agents, by name."""
 
     mentions_room: bool = False
-    file: File | None = None
+    file: MatrixFile | None = None
 
     @property
     def is_bot(self) -> bool:
@@ -91,13 +91,13 @@ class Spoken(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind == "m.notice"
 
 
-class Skipped(msgspec.Struct, frozen=True):
-    """No message for us."""
+class MatrixSkipped(msgspec.Struct, frozen=True):
+    """An event that is no message for us."""
 
     reason: Reason
 
 
-def read(event: Json, users: Mapping[str, str]) -> Spoken | Skipped:
+def read(event: Json, users: Mapping[str, str]) -> MatrixMessage | MatrixSkipped:
     """Say what an event is.
 
     Args:
@@ -106,16 +106,16 @@ def read(event: Json, users: Mapping[str, str]) -> Spoken | Skipped:
     """
     kind = event.get("type")
     if "state_key" in event:
-        return Skipped("state")
+        return MatrixSkipped("state")
     if kind != "m.room.message":
-        return Skipped(reason_of(kind))
+        return MatrixSkipped(reason_of(kind))
     event_id, sender = text(event.get("event_id")), text(event.get("sender"))
     if not (is_id(event_id, "$") and is_id(sender, "@")):
-        return Skipped("malformed")
+        return MatrixSkipped("malformed")
     content = table(event.get("content"))
     reason = left_out(content, sender, users)
     if reason is not None:
-        return Skipped(reason)
+        return MatrixSkipped(reason)
     return read_message(content, event_id, sender, users)
 
 
@@ -144,7 +144,7 @@ def reason_of(kind: object) -> Reason:
 
 
 def is_id(value: str, sigil: str) -> bool:
-    """Tell whether this is an id that can be stored, and asked for."""
+    """Return whether this is an id that can be stored, and asked for."""
     return (
         value.startswith(sigil)
         and 1 < len(value.encode()) <= LONGEST_ID
@@ -155,11 +155,11 @@ def is_id(value: str, sigil: str) -> bool:
 
 def read_message(
     content: Json, event_id: str, sender: str, users: Mapping[str, str]
-) -> Spoken | Skipped:
+) -> MatrixMessage | MatrixSkipped:
     """Read the content of an `m.room.message`."""
     kind, body = text(content.get("msgtype")), text(content.get("body"))
     if not kind or not isinstance(content.get("body"), str):
-        return Skipped("malformed")
+        return MatrixSkipped("malformed")
     thread, reply_to = relations(content)
     if reply_to:
         body = without_fallback(body)
@@ -169,11 +169,11 @@ def read_message(
     elif kind == "m.location":
         body = f"{body} {text(content.get('geo_uri'))}"
     elif kind not in {"m.text", "m.notice", "m.emote"}:
-        return Skipped("unknown")
+        return MatrixSkipped("unknown")
     if not body.strip() and file is None:
-        return Skipped("empty")
+        return MatrixSkipped("empty")
     mentioned, is_for_room = read_mentions(content, body)
-    return Spoken(
+    return MatrixMessage(
         event_id=event_id,
         sender=sender,
         kind=kind,
@@ -187,12 +187,12 @@ def read_message(
 
 
 def relation(content: Json) -> str:
-    """Give how this relates to another event."""
+    """Return how this relates to another event."""
     return text(table(content.get("m.relates_to")).get("rel_type"))
 
 
 def relations(content: Json) -> tuple[str, str]:
-    """Give the thread that a message belongs to, and what it replies to.
+    """Return the thread that a message belongs to, and what it replies to.
 
     In a thread, clients that know none are told to reply to its last message; that is
     no reply (`is_falling_back`).
@@ -223,7 +223,7 @@ def without_fallback(body: str) -> str:
 
 
 def read_mentions(content: Json, body: str) -> tuple[frozenset[str], bool]:
-    """Give the ids of those who are mentioned, and whether all in the room are.
+    """Return the ids of those who are mentioned, and whether all in the room are.
 
     Clients say so in `m.mentions`; older ones only write a link to the person, or the
     whole id.
@@ -237,14 +237,14 @@ def read_mentions(content: Json, body: str) -> tuple[frozenset[str], bool]:
     return frozenset((*pills, *WHOLE_ID.findall(body))), False
 
 
-def read_file(kind: str, content: Json) -> File | None:
+def read_file(kind: str, content: Json) -> MatrixFile | None:
     """Read where a file is; None: there is none."""
     if kind not in FILES:
         return None
     details = table(content.get("info"))
     place = MEDIA_URI.fullmatch(text(content.get("url")))
     name = text(content.get("filename")) or text(content.get("body"))
-    return File(
+    return MatrixFile(
         kind=FILES[kind],
         name=shown_name(name),
         media_type=shown_name(text(details.get("mimetype"))),
@@ -255,6 +255,6 @@ def read_file(kind: str, content: Json) -> File | None:
 
 
 def caption(content: Json, body: str) -> str:
-    """Give the words beside a file; its name is none of them."""
+    """Return the words beside a file; its name is none of them."""
     name = text(content.get("filename"))
     return body if name and name != body else ""

@@ -1,25 +1,27 @@
-"""Fetches what came with a message, because only the account may."""
+"""Files that come with messages, and those that agents send."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-import trio
-
-from actors.messages import Attachment
-from connectors.chat.faults import (
-    BusyError,
+from actors.messages.inbound import Attachment
+from actors.rules.text.limits import RecentMap
+from connectors.chat.errors import (
     LostError,
     PlatformError,
-    RefusedError,
     ShutOutError,
 )
-from connectors.chat.matrix.homeserver import Call, path_of
-from connectors.chat.waits import Waits
+from connectors.chat.lenient_json import text
+from connectors.chat.matrix.api import MatrixBody, MatrixCall, path_of
+from connectors.chat.requests import until_answered
+from connectors.files.blobs import bytes_of, seconds_for
 
 if TYPE_CHECKING:
+    from actors.messages.inbound import SentFile
     from connectors.chat.matrix.account import MatrixAccount
-    from connectors.chat.matrix.events import File
+    from connectors.chat.matrix.events import MatrixFile
+    from connectors.files.blobs import BlobFolder
 
 AUTHENTICATED = "/_matrix/client/v1/media/download"
 """Source: spec v1.11; what came before it (v3) asks for no token."""
@@ -31,7 +33,7 @@ TRIED_WITHIN = 20.0
 
 
 async def fetch_file(
-    file: File, account: MatrixAccount, most: int
+    file: MatrixFile, account: MatrixAccount, most: int
 ) -> tuple[Attachment | None, str]:
     """Fetch a file; a server that has too much to do is asked again for a while.
 
@@ -51,13 +53,14 @@ async def fetch_file(
     if file.size > most:
         return None, f"it is above {most} bytes"
     path = path_of(file.server, file.media_id).removeprefix("/_matrix/client/v3")
+    path = AUTHENTICATED + path
+    call = MatrixCall(method="GET", path=path, timeout=account.timeout, most=most)
     try:
-        content, media_type = await _fetch(AUTHENTICATED + path, account, most)
+        content, media_type = await until_answered(
+            partial(account.fetch, call), lambda _: None, TRIED_WITHIN
+        )
     except ShutOutError:
         raise
-    except RefusedError as error:
-        too_much = f"it is above {most} bytes"
-        return None, too_much if error.code == "TOO_MUCH" else str(error)
     except PlatformError as error:
         return None, str(error)
     return (
@@ -71,16 +74,45 @@ async def fetch_file(
     )
 
 
-async def _fetch(path: str, account: MatrixAccount, most: int) -> tuple[bytes, str]:
-    call = Call(method="GET", path=path, timeout=account.timeout, most=most)
-    until = trio.current_time() + TRIED_WITHIN
-    waits = Waits()
-    while True:
-        try:
-            return await account.fetch(call)
-        except (BusyError, LostError) as error:
-            asked = error.retry_after if isinstance(error, BusyError) else None
-            wait = waits.next(asked)
-            if trio.current_time() + wait > until:
-                raise
-        await trio.sleep(wait)
+PATH = "/_matrix/media/v3/upload"
+
+# Chosen: a delivery is tried again within minutes.
+MOST_KNOWN = 200
+"""Files of which it is remembered where they lie at the homeserver."""
+
+
+class MatrixUploads:
+    """Files that were uploaded to the homeserver recently.
+
+    Args:
+        blobs: has the bytes; None: nobody has.
+    """
+
+    def __init__(self, blobs: BlobFolder | None) -> None:
+        self._blobs = blobs
+        self._known: RecentMap[tuple[str, str, str], str] = RecentMap(MOST_KNOWN)
+
+    async def bring(self, file: SentFile, account: MatrixAccount) -> str:
+        """Return a file's `mxc` address, after it was brought there.
+
+        Raises:
+            DeliveryRefusedError: its bytes are gone.
+            PlatformError: as `Homeserver.ask`.
+        """
+        key = (account.user, file.digest, file.name)
+        if key in self._known:
+            return self._known[key]
+        path = bytes_of(self._blobs, file)
+        call = MatrixCall(
+            method="POST",
+            path=PATH,
+            query={"filename": file.name},
+            file=MatrixBody(path, file.media_type, file.size),
+            timeout=seconds_for(file.size, account.timeout),
+            silence=account.timeout,
+        )
+        address = text((await account.ask(call)).get("content_uri"))
+        if not address.startswith("mxc://"):
+            raise LostError("the homeserver says no address of the file")
+        self._known[key] = address
+        return address

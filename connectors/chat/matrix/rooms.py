@@ -1,24 +1,163 @@
-"""The rooms of all accounts, each asked for when something first happens there."""
+"""The rooms of all accounts: who is there, and how long one may hold up the others.
+
+A batch is done when all of its rooms are. A room that the server cannot tell of, while
+it answers all else, is given up for that batch; a server that is away is waited for,
+because then no room is better off, and what was said would be lost for nothing.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from connectors.chat.loose_json import tables
-from connectors.chat.matrix.homeserver import Call, path_of
-from connectors.chat.matrix.room import Room
+import msgspec
+import trio
+
+from connectors.chat.errors import BusyError, LostError
+from connectors.chat.inbound import shown_name
+from connectors.chat.lenient_json import Json, table, tables, text, texts, whole
+from connectors.chat.matrix.api import MatrixCall, path_of
+from connectors.chat.requests import until_answered
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from connectors.chat.errors import PlatformError
     from connectors.chat.matrix.account import MatrixAccount
+
+# Chosen: more than that is no conversation; of further members only numbers matter.
+MOST_MEMBERS = 10_000
+
+FIRST_WITH_CREATORS = 12
+"""The version of rooms from which on their creators stand above all levels."""
+
+ADMIN, MODERATOR = 100, 50
+"""Power levels, as all clients name them."""
+
+
+class Member(msgspec.Struct, frozen=True):
+    """Somebody who is in the room, or invited."""
+
+    name: str
+    is_in: bool
+
+
+class Room:
+    """One room, as its state events tell; feeding one twice does no harm."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.is_encrypted = False
+        self._members: dict[str, Member] = {}
+        self._is_crowded = False
+        self._levels: dict[str, int] = {}
+        self._usual_level = 0
+        self._creators = frozenset[str]()
+        """Who stands above all levels."""
+
+    def apply_all(self, events: Iterable[Json]) -> None:
+        """Take in state events, oldest first."""
+        for event in events:
+            self.apply(event)
+
+    def apply(self, event: Json) -> None:
+        """Take in one event; those that are no state change nothing."""
+        key = event.get("state_key")
+        if not isinstance(key, str):
+            return
+        content = table(event.get("content"))
+        match event.get("type"):
+            case "m.room.member":
+                self._take_member(key, content)
+            case "m.room.encryption":
+                self.is_encrypted = True  # it cannot be switched off
+            case "m.room.create":
+                self._creators = creators(event, content)
+            case "m.room.name":
+                self.name = shown_name(text(content.get("name")))
+            case "m.room.power_levels":
+                users = table(content.get("users"))
+                self._levels = {user: whole(users[user]) for user in users}
+                self._usual_level = whole(content.get("users_default"))
+            case _:
+                pass
+
+    def _take_member(self, user: str, content: Json) -> None:
+        membership = content.get("membership")
+        if membership not in {"join", "invite"}:
+            self._members.pop(user, None)
+        elif user in self._members or len(self._members) < MOST_MEMBERS:
+            name = shown_name(text(content.get("displayname")))
+            self._members[user] = Member(name or local_part(user), membership == "join")
+        else:
+            self._is_crowded = True
+
+    def note_joined(self, user: str) -> None:
+        """Note that one of our own accounts is here, crowded or not."""
+        known = self._members.get(user)
+        name = known.name if known is not None else local_part(user)
+        self._members[user] = Member(name, is_in=True)
+
+    def note_left(self, user: str) -> None:
+        """Note that one of our own accounts is no longer here."""
+        self._members.pop(user, None)
+
+    def is_in(self, user: str) -> bool:
+        """Return whether somebody is here."""
+        member = self._members.get(user)
+        return member is not None and member.is_in
+
+    def present(self, users: Mapping[str, str]) -> tuple[str, ...]:
+        """Return which of our agents are here, by name.
+
+        Args:
+            users: agents by the ids of their accounts.
+        """
+        return tuple(agent for user, agent in users.items() if self.is_in(user))
+
+    def is_direct(self, users: Mapping[str, str]) -> bool:
+        """Return whether one agent and one other are alone here, or invited."""
+        ours = sum(user in users for user in self._members)
+        return not self._is_crowded and ours == 1 and len(self._members) == 2
+
+    def name_of(self, user: str) -> str:
+        """Return how somebody is called here; nobody else's word for it."""
+        member = self._members.get(user)
+        return member.name if member is not None else local_part(user)
+
+    def roles_of(self, user: str) -> tuple[str, ...]:
+        """Return what somebody is here."""
+        level = self._levels.get(user, self._usual_level)
+        if level >= ADMIN or user in self._creators:
+            return ("admin",)
+        return ("moderator",) if level >= MODERATOR else ()
+
+
+def creators(event: Json, content: Json) -> frozenset[str]:
+    """Return who has every right in a room, whatever its levels say.
+
+    Source: spec, room version 12; before, creators had the level they were given.
+    """
+    version = text(content.get("room_version"))
+    is_number = version.isascii() and version.isdigit() and len(version) < 9
+    if not is_number or int(version) < FIRST_WITH_CREATORS:
+        return frozenset()
+    further = texts(content.get("additional_creators"))
+    return frozenset({text(event.get("sender")), *further})
+
+
+def local_part(user: str) -> str:
+    """Return `zoe` of `@zoe:example.org`."""
+    return user.removeprefix("@").partition(":")[0]
+
 
 # Chosen: rooms where something was said of late; a room that is forgotten is asked
 # for again.
 MOST_ROOMS = 2_000
 
 
-class Rooms:
-    """What is known of rooms; shared by the accounts.
+class MatrixRooms:
+    """All known rooms; the accounts share them.
 
     Args:
         most: rooms that are remembered.
@@ -29,7 +168,7 @@ class Rooms:
         self._rooms: OrderedDict[str, Room] = OrderedDict()
 
     async def get(self, room_id: str, account: MatrixAccount) -> Room:
-        """Give a room, asking by this account if nobody knows it.
+        """Return a room, asking by this account if nobody knows it.
 
         Raises:
             RefusedError: this account is not there.
@@ -40,7 +179,7 @@ class Rooms:
         room = self._rooms.get(room_id)
         if room is None:
             path = path_of("rooms", room_id, "state")
-            call = Call(method="GET", path=path, timeout=account.timeout)
+            call = MatrixCall(method="GET", path=path, timeout=account.timeout)
             state = tables((await account.ask(call)).get("chunk"))
             # Another account may have been quicker.
             room = self._rooms.get(room_id) or Room()
@@ -52,13 +191,83 @@ class Rooms:
         return room
 
     def note_left(self, room_id: str, user: str) -> None:
-        """Take in that one of our accounts is no longer in a room."""
+        """Note that one of our accounts is no longer in a room."""
         room = self._rooms.get(room_id)
         if room is not None:
             room.note_left(user)
 
     def note_joined(self, room_id: str, user: str) -> None:
-        """Take in that one of our accounts came into a room."""
+        """Note that one of our accounts came into a room."""
         room = self._rooms.get(room_id)
         if room is not None:
             room.note_joined(user)
+
+
+# Chosen: the restart of a server's worker takes less, and nobody in another room
+# believes for much longer that an answer will come.
+ROOM_WITHIN = 60.0
+"""Seconds that a question about a room is asked again and again."""
+
+MOST_STUCK = 1_000
+"""Rooms that are remembered to have been given up; the oldest is forgotten first."""
+
+T = TypeVar("T")
+
+
+class RoomDeadlines:
+    """Asks about rooms, and gives up one that the server cannot tell of.
+
+    Args:
+        account: who asks.
+        note: is told of each failure.
+    """
+
+    def __init__(
+        self, account: MatrixAccount, note: Callable[[PlatformError], object]
+    ) -> None:
+        self.note = note
+        self._account = account
+        self._stuck: dict[str, None] = {}
+
+    async def ask(self, room_id: str, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask until there is an answer, or the room is given up.
+
+        A room that was given up before is asked about once, until it answers again.
+
+        Args:
+            room_id: which room.
+            ask: asks once.
+
+        Raises:
+            BusyError: given up, for now.
+            LostError: given up, for now.
+            RefusedError: asking again cannot help.
+            ShutOutError: the account is not let in.
+        """
+        while True:
+            if room_id not in self._stuck:
+                with trio.move_on_after(ROOM_WITHIN):
+                    return await until_answered(ask, self.note)
+            if await self._is_well():
+                return await self._ask_once(room_id, ask)
+
+    async def _is_well(self) -> bool:
+        """Whether the server answers at all; if it does not, that is waited for."""
+        try:
+            await self._account.open()
+        except (BusyError, LostError) as error:
+            self.note(error)
+            await until_answered(self._account.open, self.note)
+            return False
+        return True
+
+    async def _ask_once(self, room_id: str, ask: Callable[[], Awaitable[T]]) -> T:
+        try:
+            answer = await ask()
+        except (BusyError, LostError):
+            self._stuck[room_id] = None
+            while len(self._stuck) > MOST_STUCK:
+                del self._stuck[next(iter(self._stuck))]
+            raise
+        self._stuck.pop(room_id, None)
+        return answer

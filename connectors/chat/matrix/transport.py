@@ -1,125 +1,111 @@
-"""Matrix as a place where people write: several agents' accounts on one homeserver.
+"""The transport of Matrix: several agents' accounts on one homeserver.
 
-Each account listens by itself (`listeners`), so that each is supervised by itself; a
-message that several of them hear is handed in by one. What an agent says goes out by
-its own account.
+Each account has its own listener, so that each is supervised by itself. If several of
+them hear a message, one submits it. An agent's answers go out by its own account.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
-import trio
 
-from actors.deliveries import Abilities
-from actors.delivering import spoken
-from actors.errors import DeliveryBusyError
-from connectors.chat.faults import translated
-from connectors.chat.limits import takes_files
+from actors.journal.outbox import spoken
+from actors.messages.deliveries import Abilities
+from connectors.chat.accounts import AccountsTransport, BackgroundTyping, prefixed
+from connectors.chat.bookmarks import ConnectorShelf, StoredBookmarks
+from connectors.chat.errors import translated
+from connectors.chat.inbound import SeenMessages
 from connectors.chat.matrix import content
-from connectors.chat.matrix.account import MatrixAccount
-from connectors.chat.matrix.figures import MatrixFigures
-from connectors.chat.matrix.homeserver import Homeserver
-from connectors.chat.matrix.invites import Policy
-from connectors.chat.matrix.presence import MatrixPresence, send
-from connectors.chat.matrix.quotes import Quotes
-from connectors.chat.matrix.rooms import Rooms
-from connectors.chat.matrix.shared import Shared
-from connectors.chat.matrix.speaking import Speakers, prefixed
-from connectors.chat.matrix.syncing import Syncing
-from connectors.chat.matrix.typist import TYPING_FOR, Typist
-from connectors.chat.matrix.uploads import Uploads
-from connectors.chat.seen import Seen
-from runtime.logs import EventLog
+from connectors.chat.matrix.account import TYPING_FOR, MatrixAccount
+from connectors.chat.matrix.api import Homeserver
+from connectors.chat.matrix.files import MatrixUploads
+from connectors.chat.matrix.inbound import Quotes
+from connectors.chat.matrix.listener import InvitePolicy, MatrixListener
+from connectors.chat.matrix.platform import PLATFORM
+from connectors.chat.matrix.rooms import MatrixRooms
+from connectors.chat.matrix.senders import MatrixPresence, MatrixSenders, send
+from connectors.chat.matrix.shared import METRICS, MatrixShared
+from connectors.chat.metrics import PlatformMetrics
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    import httpx
-
-    from actors.deliveries import Delivery, Draft, Typing
-    from actors.transport import Ingress, Listening
-    from connectors.blobs import BlobFolder
+    from actors.messages.deliveries import Delivery, Typing
     from connectors.chat.bookmarks import Bookmarks
-    from connectors.chat.matrix.figures import MatrixCounters
-    from connectors.chat.matrix.room import Room
-    from connectors.matrix_config import MatrixConfig
-    from runtime.clock import Clock
-    from runtime.ids import IdSource
+    from connectors.chat.matrix.platform import MatrixConfig
+    from connectors.chat.matrix.rooms import Room
+    from connectors.chat.parts import TransportParts
 
 LOG = EventLog("matrix")
 
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What the transport is given by the company."""
-
-    clock: Clock
-    ids: IdSource
-    counters: MatrixCounters
-    bookmarks: Bookmarks
-    owners: Iterable[str] = ()
-    """Each as `connector/sender id`."""
-
-    network: httpx.AsyncBaseTransport | None = None
-    """What carries the requests; None is the network."""
-
-    blobs: BlobFolder | None = None
-    """Has the bytes of files that agents send."""
+SYNCS = "matrix_sync"
+"""Kind of the rows that keep how far each account has read."""
 
 
-class MatrixTransport:
+class MatrixTransport(AccountsTransport[MatrixAccount, MatrixListener]):
     """The accounts on one homeserver; see the port.
 
     Args:
         name: of the connector, as in the settings.
         config: the homeserver and the accounts.
-        given: what the company gives.
+        parts: what the app gives.
+        bookmarks: keep how far each account has read.
     """
 
-    def __init__(self, name: str, config: MatrixConfig, given: Surroundings) -> None:
-        homeserver = Homeserver(config.homeserver, given.network)
-        self._accounts = {
+    def __init__(
+        self,
+        name: str,
+        config: MatrixConfig,
+        parts: TransportParts,
+        bookmarks: Bookmarks,
+    ) -> None:
+        homeserver = Homeserver(config.homeserver, parts.network)
+        accounts = {
             agent: MatrixAccount(
                 agent, account, homeserver, name, config.request_timeout
             )
             for agent, account in config.accounts.items()
         }
-        users = {each.user: agent for agent, each in self._accounts.items()}
+        users = {each.user: agent for agent, each in accounts.items()}
         mine = f"{name}/"
         owners = frozenset(
-            each.removeprefix(mine) for each in given.owners if each.startswith(mine)
+            each.removeprefix(mine) for each in parts.owners if each.startswith(mine)
         )
-        self._shared = Shared(
+        self._shared = MatrixShared(
             connector=name,
             config=config,
             users=users,
             homeserver=homeserver,
-            policy=Policy(config.invites, owners, config.invite_from),
-            rooms=Rooms(),
-            seen=Seen(),
+            policy=InvitePolicy(
+                config.invites,
+                owners,
+                config.invite_from,
+                config.takes_strangers,
+            ),
+            rooms=MatrixRooms(),
+            seen=SeenMessages(),
             quotes=Quotes(users),
-            bookmarks=given.bookmarks,
-            figures=MatrixFigures(given.counters, name),
-            clock=given.clock,
-            ids=given.ids,
+            bookmarks=bookmarks,
+            metrics=PlatformMetrics(parts.once(METRICS), name),
+            clock=parts.clock,
+            ids=parts.ids,
         )
-        self._typists = {
-            agent: Typist(account) for agent, account in self._accounts.items()
+        self._typing = {
+            agent: BackgroundTyping(account.show_typing, LOG, account.user)
+            for agent, account in accounts.items()
         }
-        self._speakers = Speakers(self._accounts, self._shared.rooms)
-        self._presence = MatrixPresence(self._speakers)
-        self._uploads = Uploads(given.blobs)
-        self._listeners = {
-            agent: Syncing(account, self._typists[agent], self._shared)
-            for agent, account in self._accounts.items()
+        self._senders = MatrixSenders(accounts, self._shared.rooms)
+        self.presence = MatrixPresence(self._senders)
+        self._uploads = MatrixUploads(parts.blobs)
+        listeners = {
+            agent: MatrixListener(account, self._typing[agent], self._shared)
+            for agent, account in accounts.items()
         }
+        super().__init__(LOG, accounts, listeners)
 
     @property
     def abilities(self) -> Abilities:
-        """What it can do: the server knows our ids, so that nothing is seen twice."""
+        """The abilities: the server knows our ids, so that nothing is seen twice."""
         config = self._shared.config
         return Abilities(
             is_idempotent=True,
@@ -130,39 +116,17 @@ class MatrixTransport:
             ends_typing=True,
             takes_back=True,
             draft_pace=config.draft_pace,
-            files=takes_files("matrix"),
+            is_sparing=True,
+            files=PLATFORM.takes_files,
         )
 
-    @property
-    def presence(self) -> MatrixPresence:
-        """How it edits and reacts."""
-        return self._presence
-
-    @property
-    def listeners(self) -> Mapping[str, Listening]:
-        """The accounts' listeners, by agent."""
-        return self._listeners
-
-    @property
-    def trouble(self) -> str:
-        """Why nobody is heard now; empty: one account at least hears its server."""
-        troubles = {agent: each.trouble for agent, each in self._accounts.items()}
-        if not all(troubles.values()):
-            return ""
-        return "; ".join(f"{agent}: {why}" for agent, why in troubles.items())
-
-    async def listen(self, ingress: Ingress) -> None:
-        """Follow all accounts until cancelled, or until none is let in."""
-        async with trio.open_nursery() as nursery:
-            for listener in self._listeners.values():
-                nursery.start_soon(listener.listen, ingress)
-
     async def deliver(self, delivery: Delivery) -> str:
-        """Say one message in its room; see the port."""
+        """Send one message to its room; see the port."""
         room_id = delivery.address.chat
-        account, room = await self._speakers.choose(delivery.agent, room_id)
+        account, room = await self._senders.choose(delivery.agent, room_id)
         said = msgspec.structs.replace(
-            delivery, text=prefixed(delivery.text, delivery.agent, account).rstrip()
+            delivery,
+            text=prefixed(delivery.text, delivery.agent, account.agent).rstrip(),
         )
         is_reply = delivery.part == 0 and not room.is_direct(self._shared.users)
         meant = self._meant(delivery, room) if is_reply else ()
@@ -180,35 +144,28 @@ class MatrixTransport:
         return event_id
 
     def _meant(self, delivery: Delivery, room: Room) -> tuple[str, ...]:
-        """Give who is called to an answer: whoever it answers, and nobody else."""
+        """Return who is called to an answer: whoever it answers, and nobody else."""
         room_id, quotes = delivery.address.chat, self._shared.quotes
         asker = quotes.sender_of(room_id, delivery.reply_to)
         is_wanted = asker not in self._shared.users and room.is_in(asker)
         return (asker,) if is_wanted and delivery.kind == "reply" else ()
 
-    async def look_up(self, delivery: Delivery) -> str | None:
-        """Refuse: nobody needs to ask; see the port.
-
-        Raises:
-            DeliveryBusyError: always; `abilities` says that it is not to be asked.
-        """
-        await trio.lowlevel.checkpoint()
-        raise DeliveryBusyError(f"{delivery.id} can simply be said again")
-
-    def show_draft(self, draft: Draft) -> None:
-        """Do nothing: drafts are shown by edits; see `presence`."""
-
     def show_typing(self, typing: Typing) -> None:
         """Show in the room that an agent is writing, or no longer."""
-        typist = self._typists.get(typing.agent)
-        if typist is None:
-            return  # nobody is seen to write for an agent without an account
-        if typing.is_over:
-            typist.stop(typing.address.chat)
-        else:
-            typist.show(typing.address.chat)
+        shown = self._typing.get(typing.agent)
+        if shown is not None:  # nobody is seen to write for an agent without one
+            shown.show(typing.address.chat, is_over=typing.is_over)
 
-    async def settle(self, correlation_id: str, reason: str) -> None:
-        """Do nothing: who waits for an answer was told by a message."""
-        await trio.lowlevel.checkpoint()
-        LOG.debug("settled", correlation_id=correlation_id, reason=reason)
+
+def make_transport(
+    name: str, config: MatrixConfig, parts: TransportParts
+) -> MatrixTransport:
+    """Make the transport of one homeserver's accounts.
+
+    Args:
+        name: of the connector.
+        config: its settings.
+        parts: what the app gives.
+    """
+    shelf = ConnectorShelf(parts.store, parts.clock, name)
+    return MatrixTransport(name, config, parts, StoredBookmarks(shelf, SYNCS))

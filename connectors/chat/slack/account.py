@@ -1,4 +1,4 @@
-"""One agent's app: how it is let in, and what it asks."""
+"""One agent's app: its login and its requests."""
 
 from __future__ import annotations
 
@@ -6,21 +6,28 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from connectors.blobs import seconds_for
-from connectors.chat.faults import BusyError, LostError, ShutOutError
-from connectors.chat.loose_json import Json, text
+from connectors.chat.accounts import AgentAccount
+from connectors.chat.errors import BusyError, LostError, RefusedError, ShutOutError
+from connectors.chat.lenient_json import Json, text
+from connectors.files.blobs import seconds_for
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from connectors.chat.slack.wire import Connection, Line
-    from connectors.slack_config import SlackAccountConfig
+    from connectors.chat.slack.api import SlackConnection, SlackLine
+    from connectors.chat.slack.platform import SlackAccountConfig
 
-STARTING = "it has not heard from Slack yet"
+LOG = EventLog("slack")
+
+STATUS = "is writing…"
+
+REST = 600.0
+"""Seconds for which no typing is shown after Slack refused it."""
 
 
-class SlackAccount:
+class SlackAccount(AgentAccount):
     """The app of one agent.
 
     Args:
@@ -29,8 +36,10 @@ class SlackAccount:
         timeout: seconds a request may take.
     """
 
+    kind = "app"
+
     def __init__(self, agent: str, config: SlackAccountConfig, timeout: float) -> None:
-        self.agent = agent
+        super().__init__(agent, "Slack")
         self.user = ""
         """The id of the app's user; empty until it was let in once."""
 
@@ -39,15 +48,6 @@ class SlackAccount:
 
         self.team = ""
         """The id of the workspace."""
-
-        self.is_open = False
-        """Whether it listens, so that it may speak."""
-
-        self.refused = ""
-        """Why it is not let in; empty: nobody said that it is not."""
-
-        self.trouble = STARTING
-        """Why it hears nothing now; empty: it does."""
 
         self.introduced = trio.Event()
         """Set when it has asked who it is, however that went."""
@@ -58,14 +58,36 @@ class SlackAccount:
         self._app_token = app_token.reveal().strip() if app_token is not None else ""
         self._token = config.bot_token.reveal().strip()
         self._timeout = timeout
-        self._line: Line | None = None
+        self._line: SlackLine | None = None
+        self._rests_until = 0.0
 
-    def use(self, line: Line | None) -> None:
+    async def show_typing(self, place: tuple[str, str], *, is_typing: bool) -> None:
+        """Show in an assistant's thread that it is writing; raises as `ask`.
+
+        Source: docs.slack.dev, "assistant.threads.setStatus": only in the threads of an
+        app that is an assistant; it ends with the answer, or after two minutes.
+
+        Args:
+            place: the channel and the thread.
+            is_typing: whether it is writing, or no longer.
+        """
+        if trio.current_time() < self._rests_until:
+            return
+        channel, thread = place
+        status = STATUS if is_typing else ""
+        body = {"channel_id": channel, "thread_ts": thread, "status": status}
+        try:
+            await self.ask("assistant.threads.setStatus", body)
+        except RefusedError as error:
+            LOG.debug("typing not shown", account=self.agent, why=str(error))
+            self._rests_until = trio.current_time() + REST
+
+    def use(self, line: SlackLine | None) -> None:
         """Take the way to Slack that is open now; None: there is none."""
         self._line = line
 
     async def open(self) -> None:
-        """Be let in, and learn as whom.
+        """Log in, and learn as whom.
 
         Raises:
             PlatformError: it is not, or not now.
@@ -82,7 +104,7 @@ class SlackAccount:
         """Call a method of the Web API by the app's token.
 
         Raises:
-            PlatformError: see `wire.Line.ask`.
+            PlatformError: see `api.SlackLine.ask`.
         """
         line = self._way()
         with trio.move_on_after(self._timeout):
@@ -111,14 +133,14 @@ class SlackAccount:
             return await line.put(url, path, within)
         raise LostError(f"the file was not there after {within:g} s")
 
-    async def connect(self) -> Connection:
+    async def connect(self) -> SlackConnection:
         """Open a connection of Socket Mode; raises as `ask`."""
         line = self._way()
         with trio.move_on_after(self._timeout):
             return await line.connect(self._app_token)
         raise LostError(f"no connection after {self._timeout:g} s")
 
-    def _way(self) -> Line:
+    def _way(self) -> SlackLine:
         if self._line is None:
             raise BusyError("no app listens now")
         return self._line

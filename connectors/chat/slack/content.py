@@ -1,4 +1,4 @@
-"""What is said to Slack; pure.
+"""What our apps send: the bodies of requests; pure.
 
 Nothing that an agent writes calls anybody, shows a page, or is anything but text.
 """
@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from connectors.chat.buttons import Button, buttons_of
-from connectors.chat.limits import LIMITS
-from connectors.chat.loose_json import Json, table, text
-from connectors.chat.markup.rendering import rendered
-from connectors.chat.markup.slack import Slack
-from connectors.chat.slack.moments import is_ts
+from connectors.chat.lenient_json import Json, table, text
+from connectors.chat.markup.buttons import Button, buttons_of
+from connectors.chat.markup.render import rendered
+from connectors.chat.slack.events import is_ts
+from connectors.chat.slack.markup import Slack
+from connectors.chat.slack.platform import PLATFORM
 
 if TYPE_CHECKING:
-    from actors.deliveries import Delivery
+    from actors.messages.deliveries import Delivery
 
-MOST = LIMITS["slack"].text
+MOST = PLATFORM.limits.text
 
 MOST_SECTION = 3_000
 """Characters of one block. A question that is longer has no buttons: its words name
@@ -100,7 +100,7 @@ def quiet() -> Json:
 
 
 def delivery_id(shown: Json) -> str:
-    """Give the id of the delivery that a message is; empty: it is none of ours."""
+    """Return the id of the delivery that a message is; empty: it is none of ours."""
     metadata = table(shown.get("metadata"))
     if metadata.get("event_type") != EVENT_TYPE:
         return ""

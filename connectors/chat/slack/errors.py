@@ -1,14 +1,13 @@
 """What a refusal of Slack's means; pure.
 
-The kinds are those of `connectors/chat/faults.py`, and a `GoneError`, which is a
-`LostError`: the way itself has ended, and another is to be opened.
+The kinds are those of `connectors/chat/errors.py`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from connectors.chat.faults import (
+from connectors.chat.errors import (
     BusyError,
     LostError,
     PlatformError,
@@ -16,7 +15,7 @@ from connectors.chat.faults import (
     ShutOutError,
     wait_asked,
 )
-from connectors.chat.loose_json import Json, text
+from connectors.chat.lenient_json import Json, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,10 +52,6 @@ BUSY = frozenset(
 # Source: "It's possible some aspect of the operation succeeded before the error was
 # raised" (chat.postMessage, of both).
 LOST = frozenset({"fatal_error", "internal_error", "request_timeout"})
-
-
-class GoneError(LostError):
-    """The loop that carries the requests has ended."""
 
 
 def read_error(status: int, headers: Mapping[str, str], said: Json) -> PlatformError:

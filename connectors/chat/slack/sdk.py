@@ -5,7 +5,7 @@ a request by itself: who asks knows whether that is safe, and how long to wait.
 
 Not used: slack_sdk's `SocketModeClient`. A connection that fails is asked for again by
 the same address, which Slack takes only once; its queue has no limit, and what goes
-wrong in it is only logged. Here the kernel follows the connection (`following.py`), and
+wrong in it is only logged. Here the kernel follows the connection (`listener.py`), and
 waits, gives up and reports as for every other platform.
 """
 
@@ -22,17 +22,23 @@ import trio
 from slack_sdk.errors import SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from connectors.chat.faults import BusyError, LostError, RefusedError, ShutOutError
-from connectors.chat.loose_json import Json, decode, table, text
-from connectors.chat.slack.errors import GoneError, read_error
-from connectors.crossing import BridgeError
+from connectors.asyncio_bridge.crossing import BridgeError
+from connectors.chat.errors import (
+    BusyError,
+    GoneError,
+    LostError,
+    RefusedError,
+    ShutOutError,
+)
+from connectors.chat.lenient_json import Json, decode, table, text
+from connectors.chat.slack.errors import read_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
     from pathlib import Path
     from typing import BinaryIO, TypeVar, TypeVarTuple
 
-    from connectors.bridge import Bridge
+    from connectors.asyncio_bridge.bridge import Bridge
 
     T = TypeVar("T")
     Ts = TypeVarTuple("Ts")
@@ -56,7 +62,7 @@ QUIET.propagate = False
 
 
 class SdkWire:
-    """Opens the way; see `Wire`.
+    """Opens ways to Slack; see `SlackWire`.
 
     Args:
         bridge: to the loop that slack_sdk lives on.
@@ -99,8 +105,8 @@ class SdkWire:
         return aiohttp.ClientSession(timeout=timeout, trust_env=False)
 
 
-class Answered(Protocol):
-    """What slack_sdk gives back."""
+class SdkAnswer(Protocol):
+    """An answer of slack_sdk."""
 
     @property
     def data(self) -> object:
@@ -113,18 +119,18 @@ class Answered(Protocol):
         ...
 
 
-class Client(Protocol):
-    """What is used of slack_sdk's client, with its types."""
+class SdkClient(Protocol):
+    """The methods of slack_sdk's client that we use, with their types."""
 
     async def api_call(
         self, api_method: str, *, data: dict[str, str], headers: dict[str, str]
-    ) -> Answered:
+    ) -> SdkAnswer:
         """Call a method."""
         ...
 
 
 class SdkLine:
-    """The way to Slack; see `Line`."""
+    """An open way to Slack; see `SlackLine`."""
 
     def __init__(
         self,
@@ -142,7 +148,7 @@ class SdkLine:
         )
         # Why: it would take the machine's settings for a proxy, as nothing else does.
         client.proxy = None
-        self._client = cast("Client", client)
+        self._client = cast("SdkClient", client)
 
     async def ask(self, method: str, token: str, body: Json) -> Json:
         """Call a method; see the port."""
@@ -225,7 +231,7 @@ class SdkLine:
         )
 
     def _is_slacks(self, url: str) -> bool:
-        """Tell whether a token may be shown to whoever has this address."""
+        """Return whether a token may be shown to whoever has this address."""
         there, ours = urlsplit(url), urlsplit(self._base_url)
         host = there.hostname or ""
         is_same = (there.scheme, there.netloc) == (ours.scheme, ours.netloc)
@@ -233,7 +239,7 @@ class SdkLine:
 
 
 class SdkConnection:
-    """A connection of Socket Mode; see `Connection`."""
+    """A connection of Socket Mode; see `SlackConnection`."""
 
     def __init__(self, bridge: Bridge, ws: aiohttp.ClientWebSocketResponse) -> None:
         self._bridge = bridge
@@ -299,10 +305,10 @@ def refusal(
 
 
 def told(error: Exception) -> str:
-    """Say what went wrong; no address, as those of connections are secret."""
+    """Describe an error; no address, as those of connections are secret."""
     return f"{type(error).__name__}: {errno_text(error)}".rstrip(": ")
 
 
 def errno_text(error: Exception) -> str:
-    """Give the system's own words for an error, if it has some."""
+    """Return the system's own words for an error, if it has some."""
     return (error.strerror or "") if isinstance(error, OSError) else ""

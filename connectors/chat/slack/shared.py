@@ -1,25 +1,26 @@
-"""What all apps of one workspace share."""
+"""What all apps of one workspace share: metrics, settings, and caches."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
-from connectors.chat.slack.events import Ours
+from connectors.chat.metrics import Family, PlatformCounters, PlatformMetrics
+from connectors.chat.slack.events import Ours, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from connectors.chat.bookmarks import Bookmarks
-    from connectors.chat.seen import Seen
+    from connectors.chat.inbound import SeenMessages
+    from connectors.chat.platform_calls import Gates
     from connectors.chat.slack.account import SlackAccount
-    from connectors.chat.slack.figures import SlackFigures
-    from connectors.chat.slack.people import People
-    from connectors.chat.slack.rooms import Rooms
-    from connectors.chat.slack.wire import Wire
-    from connectors.gates import Gates
-    from connectors.slack_config import SlackConfig
+    from connectors.chat.slack.api import SlackWire
+    from connectors.chat.slack.inbound import SlackPeople
+    from connectors.chat.slack.platform import SlackConfig
+    from connectors.chat.slack.senders import SlackChannels
     from runtime.clock import Clock
     from runtime.ids import IdSource
 
@@ -30,8 +31,8 @@ LONGEST_QUOTE = 2_000
 """Characters of each."""
 
 
-class Said:
-    """What our apps said of late.
+class SlackSent:
+    """Messages that our apps sent recently.
 
     Args:
         most: messages that are remembered.
@@ -51,22 +52,66 @@ class Said:
                 each.popitem(last=False)
 
     def receipt_of(self, delivery_id: str) -> str | None:
-        """Give the receipt of a delivery; None: it is not known."""
+        """Return the receipt of a delivery; None: it is not known."""
         return self._receipts.get(delivery_id)
 
     def others(self, delivery_id: str) -> frozenset[str]:
-        """Give the receipts of all deliveries but one."""
+        """Return the receipts of all deliveries but one."""
         known = self._receipts.items()
         return frozenset(receipt for each, receipt in known if each != delivery_id)
 
     def text_of(self, receipt: str) -> str:
-        """Give what a message of ours said; empty if it is not known."""
+        """Return what a message of ours said; empty if it is not known."""
         return self._texts.get(receipt, "")
 
 
+Outcome = (
+    Reason
+    | Literal[
+        "handed_in",
+        "seen",
+        "refused",
+        "lost",
+        "overflow",
+        "gone",
+        "media_left_out",
+    ]
+)
+"""The outcomes of events, beside the reasons to skip one. A message was stored
+(`handed_in`), refused by the company for good (`refused`), or not storable (`lost`).
+`seen`: another app submitted it, or it came again. `overflow`: too many waited, and
+Slack sends it again. `gone`: not even the channel's history has it any more. The HTTP
+server counts calls with a wrong signature."""
+
+METRICS = partial(
+    PlatformCounters,
+    events=Family(
+        "callboard_slack_events",
+        "What became of what Slack sent, by account (the agent's name).",
+        "outcome",
+    ),
+    heard=Family(
+        "callboard_slack_heard_timestamp_seconds",
+        "When an app last heard from Slack, in Unix seconds.",
+    ),
+    up=Family("callboard_slack_up", "1 while an app can hear Slack."),
+    reconnects=Family(
+        "callboard_slack_reconnects",
+        "Connections after the first: asked for by Slack, or after trouble.",
+        "why",
+    ),
+    gaps=Family(
+        "callboard_slack_gaps",
+        "Gaps in a channel's messages: filled, or left open.",
+        "outcome",
+    ),
+)
+"""Registers the metrics of all connectors of this platform."""
+
+
 @dataclass(frozen=True)
-class Shared:
-    """One workspace as this company sees it."""
+class SlackShared:
+    """All that the apps in one workspace share."""
 
     connector: str
     """The name of the connector, as in the settings."""
@@ -75,19 +120,19 @@ class Shared:
     accounts: Mapping[str, SlackAccount]
     """By agent, in the order of the settings."""
 
-    wire: Wire
-    rooms: Rooms
-    people: People
-    seen: Seen
+    wire: SlackWire
+    rooms: SlackChannels
+    people: SlackPeople
+    seen: SeenMessages
     bookmarks: Bookmarks
-    figures: SlackFigures
+    metrics: PlatformMetrics[Outcome]
     gates: Gates
     clock: Clock
     ids: IdSource
-    said: Said = field(default_factory=Said)
+    said: SlackSent = field(default_factory=SlackSent)
 
     def ours(self) -> Ours:
-        """Give by what our own apps are known, as far as they were let in."""
+        """Return by what our own apps are known, as far as they were let in."""
         known = [each for each in self.accounts.values() if each.user]
         return Ours(
             users={each.user: each.agent for each in known},

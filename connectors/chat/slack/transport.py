@@ -1,120 +1,114 @@
-"""Slack as a place where people write: several agents' apps in one workspace.
+"""The transport of Slack: several agents' apps in one workspace.
 
-Each app listens by itself (`listeners`), so that each is supervised by itself; a
-message that several of them hear is handed in by one. What an agent says goes out by
-its own app.
+Each app has its own listener, so that each is supervised by itself. If several of them
+hear a message, one submits it. An agent's answers go out by its own app.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
-from actors.deliveries import Abilities
 from actors.errors import DeliveryBusyError, DeliveryUnknownError
-from connectors.chat.faults import LostError, translated
-from connectors.chat.limits import LIMITS, takes_files
-from connectors.chat.loose_json import text
-from connectors.chat.seen import Seen
-from connectors.chat.slack import reconciling
+from actors.messages.deliveries import Abilities
+from connectors.chat.accounts import AccountsTransport, BackgroundTyping, prefixed
+from connectors.chat.bookmarks import ConnectorShelf, StoredBookmarks
+from connectors.chat.errors import LostError, translated
+from connectors.chat.inbound import SeenMessages
+from connectors.chat.lenient_json import text
+from connectors.chat.metrics import PlatformMetrics
+from connectors.chat.slack import senders as reconciling
 from connectors.chat.slack.account import SlackAccount
 from connectors.chat.slack.content import message
-from connectors.chat.slack.figures import SlackFigures
-from connectors.chat.slack.following import Following
-from connectors.chat.slack.moments import is_ts, message_id
-from connectors.chat.slack.people import People
-from connectors.chat.slack.presence import SlackPresence
-from connectors.chat.slack.rooms import Rooms
-from connectors.chat.slack.shared import Shared
-from connectors.chat.slack.speaking import Speakers, prefixed
-from connectors.chat.slack.typist import TYPING_FOR, Typist
-from connectors.chat.slack.uploads import Uploads
-from runtime.logs import EventLog
+from connectors.chat.slack.events import is_ts, message_id
+from connectors.chat.slack.files import SlackUploads
+from connectors.chat.slack.inbound import SlackPeople
+from connectors.chat.slack.listener import SlackListener
+from connectors.chat.slack.platform import PLATFORM
+from connectors.chat.slack.sdk import SdkWire
+from connectors.chat.slack.senders import SlackChannels, SlackPresence, SlackSenders
+from connectors.chat.slack.shared import METRICS, SlackShared
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from actors.deliveries import Delivery, Draft, Typing
-    from actors.transport import Ingress, Listening
-    from connectors.blobs import BlobFolder
+    from actors.messages.deliveries import Delivery, Typing
     from connectors.chat.bookmarks import Bookmarks
-    from connectors.chat.slack.figures import SlackCounters
-    from connectors.chat.slack.wire import Wire
-    from connectors.gates import Gates
-    from connectors.slack_config import SlackConfig
-    from runtime.clock import Clock
-    from runtime.ids import IdSource
+    from connectors.chat.parts import TransportParts
+    from connectors.chat.slack.api import SlackWire
+    from connectors.chat.slack.platform import SlackConfig
 
 LOG = EventLog("slack")
 
+TYPING_FOR = 100.0
+"""Seconds after which it is shown anew; Slack shows it for two minutes."""
 
-@dataclass(frozen=True)
-class Surroundings:
-    """What the transport is given by the company."""
-
-    clock: Clock
-    ids: IdSource
-    counters: SlackCounters
-    bookmarks: Bookmarks
-    gates: Gates
-    wire: Wire
-    blobs: BlobFolder | None = None
-    """Has the bytes of files that agents send."""
+MARKS = "slack_mark"
+"""Kind of the rows that keep up to where each app has read everything."""
 
 
-class SlackTransport:
+class SlackTransport(AccountsTransport[SlackAccount, SlackListener]):
     """The apps in one workspace; see the port.
 
     Args:
         name: of the connector, as in the settings.
         config: the workspace and the apps.
-        given: what the company gives.
+        parts: what the app gives.
+        bookmarks: keep up to where each app has read everything.
+        wire: leads to Slack.
     """
 
     needs_loop = True
     """slack_sdk lives on the asyncio loop."""
 
-    def __init__(self, name: str, config: SlackConfig, given: Surroundings) -> None:
-        self._accounts = {
+    def __init__(
+        self,
+        name: str,
+        config: SlackConfig,
+        parts: TransportParts,
+        bookmarks: Bookmarks,
+        wire: SlackWire,
+    ) -> None:
+        accounts = {
             agent: SlackAccount(agent, account, config.request_timeout)
             for agent, account in config.accounts.items()
         }
-        self._shared = Shared(
+        self._shared = SlackShared(
             connector=name,
             config=config,
-            accounts=self._accounts,
-            wire=given.wire,
-            rooms=Rooms(self._accounts),
-            people=People(given.clock),
-            seen=Seen(),
-            bookmarks=given.bookmarks,
-            figures=SlackFigures(given.counters, name),
-            gates=given.gates,
-            clock=given.clock,
-            ids=given.ids,
+            accounts=accounts,
+            wire=wire,
+            rooms=SlackChannels(accounts),
+            people=SlackPeople(parts.clock),
+            seen=SeenMessages(),
+            bookmarks=bookmarks,
+            metrics=PlatformMetrics(parts.once(METRICS), name),
+            gates=parts.gates,
+            clock=parts.clock,
+            ids=parts.ids,
         )
-        self._typists = {
-            agent: Typist(account) for agent, account in self._accounts.items()
+        self._typing = {
+            agent: BackgroundTyping(account.show_typing, LOG, agent)
+            for agent, account in accounts.items()
         }
-        self._speakers = Speakers(self._accounts, self._shared.rooms)
-        self._uploads = Uploads(given.blobs)
-        self._presence = SlackPresence(self._speakers)
-        self._listeners = {
-            agent: Following(account, self._typists[agent], self._shared)
-            for agent, account in self._accounts.items()
+        self._senders = SlackSenders(accounts, self._shared.rooms)
+        self._uploads = SlackUploads(parts.blobs)
+        self.presence = SlackPresence(self._senders)
+        listeners = {
+            agent: SlackListener(account, self._typing[agent], self._shared)
+            for agent, account in accounts.items()
         }
+        super().__init__(LOG, accounts, listeners)
 
     @property
     def abilities(self) -> Abilities:
-        """What it can do: what was said bears our id, and is found by it."""
+        """The abilities: what was said bears our id, and is found by it."""
         config = self._shared.config
         return Abilities(
             can_look_up=True,
-            max_part_chars=LIMITS["slack"].part,
-            markup="slack",
+            max_part_chars=PLATFORM.limits.part,
+            measure=PLATFORM.limits.measure,
             pace=config.pace,
             paces_threads=True,
             shows_typing=True,
@@ -122,42 +116,18 @@ class SlackTransport:
             ends_typing=True,
             takes_back=True,
             draft_pace=config.draft_pace,
-            files=takes_files("slack"),
+            files=PLATFORM.takes_files,
         )
 
-    @property
-    def presence(self) -> SlackPresence:
-        """How it edits and reacts."""
-        return self._presence
-
-    @property
-    def listeners(self) -> Mapping[str, Listening]:
-        """The apps' listeners, by agent."""
-        return self._listeners
-
-    @property
-    def trouble(self) -> str:
-        """Why nobody is heard now; empty: one app at least hears Slack."""
-        troubles = {agent: each.trouble for agent, each in self._accounts.items()}
-        if not all(troubles.values()):
-            return ""
-        return "; ".join(f"{agent}: {why}" for agent, why in troubles.items())
-
-    async def listen(self, ingress: Ingress) -> None:
-        """Follow all apps until cancelled, or until none is let in."""
-        async with trio.open_nursery() as nursery:
-            for listener in self._listeners.values():
-                nursery.start_soon(listener.listen, ingress)
-
     async def deliver(self, delivery: Delivery) -> str:
-        """Say one message in its channel; see the port."""
+        """Send one message to its channel; see the port."""
         channel = delivery.address.chat
-        account = self._speakers.choose(delivery.agent, channel)
+        account = self._senders.choose(delivery.agent, channel)
         known = self._shared.said.receipt_of(delivery.id)
         if known is not None:
             await trio.lowlevel.checkpoint()
             return known
-        words = prefixed(delivery.text, delivery.agent, account)
+        words = prefixed(delivery.text, delivery.agent, account.agent)
         file = delivery.file
         with translated():
             if file is None:
@@ -169,7 +139,7 @@ class SlackTransport:
 
     async def look_up(self, delivery: Delivery) -> str | None:
         """Look for words by the mark that they bear, for a file by what it is."""
-        account = self._speakers.choose(delivery.agent, delivery.address.chat)
+        account = self._senders.choose(delivery.agent, delivery.address.chat)
         try:
             with translated():
                 if delivery.file is not None:
@@ -180,19 +150,13 @@ class SlackTransport:
         except DeliveryUnknownError as error:
             raise DeliveryBusyError(str(error)) from error
 
-    def show_draft(self, draft: Draft) -> None:
-        """Do nothing: drafts are shown by edits; see `presence`."""
-
     def show_typing(self, typing: Typing) -> None:
         """Show in an assistant's thread that an agent is writing, or no longer."""
-        typist = self._typists.get(typing.agent)
-        if typist is not None:  # nobody is seen to write for an agent without an app
-            typist.show(typing.address, is_over=typing.is_over)
-
-    async def settle(self, correlation_id: str, reason: str) -> None:
-        """Do nothing: who waits for an answer was told by a message."""
-        await trio.lowlevel.checkpoint()
-        LOG.debug("settled", correlation_id=correlation_id, reason=reason)
+        shown, place = self._typing.get(typing.agent), typing.address
+        is_assistants = bool(place.thread) and place.chat.startswith("D")
+        # Nobody is seen to write for an agent without an app, nor anywhere else.
+        if shown is not None and is_assistants:
+            shown.show((place.chat, place.thread), is_over=typing.is_over)
 
 
 async def _say(delivery: Delivery, words: str, account: SlackAccount) -> str:
@@ -202,3 +166,20 @@ async def _say(delivery: Delivery, words: str, account: SlackAccount) -> str:
     if not is_ts(ts):
         raise LostError("Slack's answer names no message")
     return message_id(delivery.address.chat, ts)
+
+
+def make_transport(
+    name: str, config: SlackConfig, parts: TransportParts
+) -> SlackTransport:
+    """Make the transport of one workspace's apps.
+
+    Args:
+        name: of the connector.
+        config: its settings.
+        parts: what the app gives.
+    """
+    marks = StoredBookmarks(ConnectorShelf(parts.store, parts.clock, name), MARKS)
+    wire = SdkWire(
+        parts.bridge, config.base_url, config.request_timeout, config.ping_every
+    )
+    return SlackTransport(name, config, parts, marks, wire)

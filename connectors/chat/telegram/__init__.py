@@ -1,10 +1,9 @@
 """Telegram: a bot for each agent, over the Bot API.
 
-Begin with `transport.py`. Pure are `wire`, `errors`, `entities`, `updates`, `names` and
-`content`; what we send is written by `connectors/chat/markup/telegram.py`. `api` and
-`carrier` talk; `polling` asks for what is new, `hooked` has it brought; `listening`
-keeps one bot heard, `arrivals` and `handing` bring in what people write.
+Begin with `transport.py`; `api.py` talks to Telegram, `listener.py` asks for what is
+new, `webhooks.py` has it brought instead, `inbound.py` brings in what people write,
+`groups.py` knows which bots are where.
 
-Source of all wire facts: core.telegram.org/bots/api, and what its server and client
+Source of all protocol facts: core.telegram.org/bots/api, and what its server and client
 libraries do.
 """

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from connectors.chat.kept import Kept
+from connectors.chat.bookmarks import KeptRows
 
 if TYPE_CHECKING:
-    from connectors.chat.kept import Shelf
+    from connectors.chat.bookmarks import ConnectorShelf
 
 OFFSETS, MOVES = "telegram_offset", "telegram_moved"
 
@@ -23,11 +23,11 @@ KEPT_FOR = 24 * 3600.0
 """Seconds that Telegram keeps what was not confirmed. Source: "Getting updates"."""
 
 
-class Bookmarks(Protocol):
-    """Where a bot goes on after a restart."""
+class TelegramBookmarks(Protocol):
+    """Remembers where a bot continues reading after a restart."""
 
     async def read(self, bot: int) -> int:
-        """Give the number of the first update that was not taken; 0: not known."""
+        """Return the number of the first update that was not taken; 0: not known."""
         ...
 
     async def write(self, bot: int, offset: int) -> None:
@@ -35,7 +35,7 @@ class Bookmarks(Protocol):
         ...
 
     async def moved(self, chat: int) -> int:
-        """Give the id that a group had before it moved; 0: it did not."""
+        """Return the id that a group had before it moved; 0: it did not."""
         ...
 
     async def move(self, old: int, new: int) -> None:
@@ -57,20 +57,20 @@ class Move(msgspec.Struct, frozen=True):
     old: int
 
 
-class StoredBookmarks:
+class StoredTelegramBookmarks:
     """Keeps them in the database; see the port. All raise `StoreError`.
 
     Args:
         shelf: where the connector's rows lie.
     """
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: ConnectorShelf) -> None:
         self._clock = shelf.clock
-        self._offsets = Kept(shelf, OFFSETS, Offset)
-        self._moves = Kept(shelf, MOVES, Move)
+        self._offsets = KeptRows(shelf, OFFSETS, Offset)
+        self._moves = KeptRows(shelf, MOVES, Move)
 
     async def read(self, bot: int) -> int:
-        """Give how far a bot was heard; if it is not known, all is heard again."""
+        """Return how far a bot was heard; if it is not known, all is heard again."""
         found = await self._offsets.read(bot)
         if found is None:
             return 0
@@ -84,7 +84,7 @@ class StoredBookmarks:
         await self._offsets.write(bot, found, may_wait=True)
 
     async def moved(self, chat: int) -> int:
-        """Give what a group was called before; see the port."""
+        """Return what a group was called before; see the port."""
         found = await self._moves.read(chat)
         return 0 if found is None else found.old
 

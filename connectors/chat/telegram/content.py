@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from connectors.chat.buttons import buttons_of
-from connectors.chat.limits import LIMITS
+from connectors.chat.markup.buttons import buttons_of
 from connectors.chat.markup.dialect import utf16
-from connectors.chat.markup.rendering import rendered
-from connectors.chat.markup.telegram import Telegram
+from connectors.chat.markup.render import rendered
+from connectors.chat.telegram.markup import Telegram
+from connectors.chat.telegram.platform import PLATFORM
 
 if TYPE_CHECKING:
-    from actors.deliveries import Delivery
-    from actors.messages import SentFile
+    from actors.messages.deliveries import Delivery
+    from actors.messages.inbound import SentFile
 
-MOST = LIMITS["telegram"].text
+MOST = PLATFORM.limits.text
 """UTF-16 units of a message."""
 
-MOST_CAPTION = LIMITS["telegram"].caption
+MOST_CAPTION = PLATFORM.limits.caption
 
 Params = dict[str, object]
 

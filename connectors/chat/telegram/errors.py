@@ -1,6 +1,6 @@
 """What a refusal of the Bot API means; pure.
 
-The kinds are those of `connectors/chat/faults.py`, and two finer ones: of `BusyError`,
+The kinds are those of `connectors/chat/errors.py`, and two finer ones: of `BusyError`,
 `ConflictError`, and of `RefusedError`, `MovedError`.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from connectors.chat.faults import (
+from connectors.chat.errors import (
     LONGEST_ASKED,
     LONGEST_QUOTE,
     BusyError,
@@ -19,7 +19,7 @@ from connectors.chat.faults import (
 )
 
 if TYPE_CHECKING:
-    from connectors.chat.telegram.wire import Parameters
+    from connectors.chat.telegram.types import Parameters
 
 UNAUTHORIZED, NOT_FOUND, CONFLICT, TOO_MANY, SERVER_FAULT = 401, 404, 409, 429, 500
 

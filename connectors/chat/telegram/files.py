@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from actors.messages import Attachment
-from connectors.chat.faults import PlatformError, RefusedError, ShutOutError
-from connectors.chat.telegram.api import Call
-from connectors.chat.telegram.patience import patiently
-from connectors.chat.telegram.wire import FilePath
+from actors.messages.inbound import Attachment
+from connectors.chat.errors import PlatformError, RefusedError, ShutOutError
+from connectors.chat.requests import until_answered
+from connectors.chat.telegram.api import TelegramCall
+from connectors.chat.telegram.types import FilePath
 
 if TYPE_CHECKING:
-    from connectors.chat.telegram.bot import Bot
-    from connectors.chat.telegram.updates import Sent
+    from connectors.chat.telegram.account import TelegramAccount
+    from connectors.chat.telegram.events import TelegramAttachment
 
 # Chosen: a Telegram that is busy for a moment costs nobody a file, and one that is away
 # holds a message, and all that follows it in its chat, back for no longer than this.
@@ -21,7 +21,9 @@ TRIED_WITHIN = 20.0
 """Seconds after which no further try is begun; one try may take longer by itself."""
 
 
-async def fetch_file(file: Sent, bot: Bot, most: int) -> tuple[Attachment | None, str]:
+async def fetch_file(
+    file: TelegramAttachment, bot: TelegramAccount, most: int
+) -> tuple[Attachment | None, str]:
     """Fetch a file; a Telegram that has too much to do is asked again for a while.
 
     Args:
@@ -39,7 +41,7 @@ async def fetch_file(file: Sent, bot: Bot, most: int) -> tuple[Attachment | None
     if file.size > most:
         return None, too_much
     try:
-        content = await patiently(
+        content = await until_answered(
             partial(_fetch, file, bot, most), lambda _: None, TRIED_WITHIN
         )
     except ShutOutError:
@@ -58,9 +60,9 @@ async def fetch_file(file: Sent, bot: Bot, most: int) -> tuple[Attachment | None
     )
 
 
-async def _fetch(file: Sent, bot: Bot, most: int) -> bytes:
+async def _fetch(file: TelegramAttachment, bot: TelegramAccount, most: int) -> bytes:
     params = {"file_id": file.file_id}
-    call = Call(method="getFile", params=params, timeout=bot.timeout)
+    call = TelegramCall(method="getFile", params=params, timeout=bot.timeout)
     place = await bot.ask(call, FilePath)
     if not place.file_path:
         raise RefusedError("Telegram says no place of it")

@@ -1,5 +1,6 @@
 """The plain WebSocket: JSON frames, without any platform between people and agents.
 
-On trio from the socket up: there is no library here that needs another loop, and what
-a client does is tested on virtual time.
+Begin with `transport.py`; `session.py` serves one connection, `outbox.py` keeps answers
+for clients that come back. It runs on trio from the socket up: no library here needs
+another loop, and tests play whatever a client does on virtual time.
 """

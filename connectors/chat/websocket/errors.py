@@ -33,7 +33,7 @@ class FrameError(SocketError):
         self.retry_after = retry_after
 
 
-class RefusedError(FrameError):
+class ClientRefusedError(FrameError):
     """The client is let go after it is told.
 
     Args:
@@ -57,5 +57,5 @@ class RefusedError(FrameError):
         self.status = status
 
 
-class GoneError(SocketError):
+class ClientGoneError(SocketError):
     """The client has gone, or is let go; the text says why, in one bounded word."""

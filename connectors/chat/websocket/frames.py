@@ -1,4 +1,4 @@
-"""What stands in the frames, both ways; pure.
+"""The frames that client and server send each other; pure.
 
 In: `hello`, `message`, `ack`, `ping`. Out: `welcome`, `message`, `received`, `lost`,
 `draft`, `typing`, `settled`, `pong`, `error`. Whoever sends nothing but
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from connectors.chat.websocket.errors import FrameError
-from runtime.texts import why_no_json
+from runtime.store.text import why_no_json
 
 if TYPE_CHECKING:
-    from actors.deliveries import Draft, Typing
-    from connectors.chat.websocket.rows import Said
+    from actors.messages.deliveries import Draft, Typing
+    from connectors.chat.websocket.outbox import StoredAnswer
 
 CLIENT = re.compile(r"[A-Za-z0-9._~-]{16,128}", re.ASCII)
 """What clients may call themselves: as long as what nobody guesses."""
@@ -68,7 +68,7 @@ class Ack(msgspec.Struct, frozen=True, tag="ack"):
 
 
 class Ping(msgspec.Struct, frozen=True, tag="ping"):
-    """Is anybody there?"""
+    """A client asks whether the server is there."""
 
 
 Frame = Hello | Say | Ack | Ping
@@ -152,7 +152,7 @@ def welcome(client: str, chat: str, *, last: int, after: int, most: int) -> str:
     )
 
 
-def message(said: Said) -> str:
+def message(said: StoredAnswer) -> str:
     """Tell what was said."""
     told: dict[str, object] = {"content": said.text, "id": said.number}
     told |= {"agent": said.agent} if said.agent else {}

@@ -1,4 +1,4 @@
-"""The plain WebSocket as a place where people write; see the port.
+"""The transport of plain WebSockets; see the port.
 
 Each client is a conversation of its own. An answer is stored first, then told to
 whoever is connected, and to whoever comes back.
@@ -6,40 +6,38 @@ whoever is connected, and to whoever comes back.
 
 from __future__ import annotations
 
+import secrets
 import socket
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import trio
 from msgspec import structs
 
-from actors.deliveries import Abilities
+from actors.delegation.owed import Owed
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
-from actors.rules.owed import Owed
+from actors.messages.deliveries import Abilities
+from connectors.chat.server_transport import ServerTransport
 from connectors.chat.websocket import frames
-from connectors.chat.websocket.errors import GoneError, RefusedError
-from connectors.chat.websocket.figures import SocketFigures
-from connectors.chat.websocket.house import House
-from connectors.chat.websocket.kept import Kept
-from connectors.chat.websocket.reception import receive
-from connectors.chat.websocket.visit import Visit, let_go
-from connectors.chat.websocket.wire import Wire
-from connectors.model_checks import is_loopback
+from connectors.chat.websocket.connection import ClientConnection
+from connectors.chat.websocket.errors import ClientGoneError, ClientRefusedError
+from connectors.chat.websocket.outbox import SocketOutbox
+from connectors.chat.websocket.session import Visit, let_go, receive
+from connectors.chat.websocket.shared import SocketCounters, SocketMetrics, SocketShared
+from connectors.config.checks import is_loopback
 from runtime.errors import StoreError, StoreUnavailableError
-from runtime.logs import EventLog
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.deliveries import Delivery, Draft, Typing
+    from actors.messages.deliveries import Delivery, Draft, Typing
     from actors.transport import Ingress
-    from connectors.chat.websocket.figures import SocketCounters
-    from connectors.chat.websocket.reception import Guest
-    from connectors.websocket_config import WebSocketConfig
-    from runtime.clock import Clock
-    from runtime.ids import IdSource
-    from runtime.store import Store
+    from connectors.chat.parts import TransportParts
+    from connectors.chat.websocket.platform import WebSocketConfig
+    from connectors.chat.websocket.session import Guest
 
 LOG = EventLog("websocket")
 
@@ -51,19 +49,6 @@ MOST_NOTED = 4_096
 
 TIDY_EVERY, DAY = 3_600.0, 86_400.0
 RETRY_FULL = 30.0
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What the transport is given by the company."""
-
-    store: Store
-    clock: Clock
-    ids: IdSource
-    agents: Callable[[], tuple[str, ...]]
-    counters: SocketCounters
-    make_client: Callable[[], str]
-    """Makes an id that nobody can guess."""
 
 
 @dataclass
@@ -79,71 +64,49 @@ class Noted:
     """The deliveries that were counted: one may come again."""
 
 
-class WebSocketTransport:
+class WebSocketTransport(ServerTransport):
     """The server of one connector.
 
     Args:
         name: of the connector, as in the settings.
         config: its settings.
-        given: what the company gives.
+        parts: what the app gives.
+        make_client: makes an id that nobody can guess.
     """
 
+    scheme = "ws"
     presence = None
     """What was said stays as it was: a client need not know of edits. Drafts are frames
     of their own, for those who ask."""
 
-    def __init__(self, name: str, config: WebSocketConfig, given: Surroundings) -> None:
+    def __init__(
+        self,
+        name: str,
+        config: WebSocketConfig,
+        parts: TransportParts,
+        make_client: Callable[[], str] = secrets.token_urlsafe,
+    ) -> None:
+        super().__init__(partial(open_socket, name, config))
         self._name = name
         self._config = config
-        self._given = given
-        self.kept = Kept(given.store, given.clock, name, config.keep_messages)
-        self._figures = SocketFigures(given.counters, name)
+        self._parts = parts
+        self._make_client = make_client
+        self.kept = SocketOutbox(parts.store, parts.clock, name, config.keep_messages)
+        self._metrics = SocketMetrics(parts.once(SocketCounters), name)
         self._visits: dict[str, list[Visit]] = {}
         self._noted: OrderedDict[str, Noted] = OrderedDict()
         self._count = 0
         self._is_listening = False
-        self._reserved: socket.socket | None = None
-        self._bound = trio.Event()
-        self._address = ("", 0)
-
-    @property
-    def scheme(self) -> str:
-        """What its address begins with."""
-        return "ws"
 
     @property
     def abilities(self) -> Abilities:
-        """What it can do: an answer is kept once under one id."""
+        """The abilities: an answer is kept once under one id."""
         return Abilities(
             is_idempotent=True,
             counts_answers=True,
             shows_typing=True,
             ends_typing=True,
         )
-
-    def reserve(self) -> None:
-        """Take the address now, so that one that is taken stops the program's start.
-
-        Raises:
-            OSError: the address cannot be listened on.
-        """
-        self._reserved = open_socket(self._name, self._config)
-
-    def release(self) -> None:
-        """Give back what `reserve` took, if `listen` has not used it."""
-        if self._reserved is not None:
-            self._reserved.close()
-            self._reserved = None
-
-    @property
-    def is_reserved(self) -> bool:
-        """Whether its address is taken, and waits for `listen`."""
-        return self._reserved is not None
-
-    async def wait_listening(self) -> tuple[str, int]:
-        """Wait until clients can connect; gives host and port."""
-        await self._bound.wait()
-        return self._address
 
     async def listen(self, ingress: Ingress) -> None:
         """Serve until cancelled; then let everybody go.
@@ -152,27 +115,22 @@ class WebSocketTransport:
             OSError: the address cannot be listened on.
             StoreError: what there is cannot be read.
         """
-        sock = self._reserved or open_socket(self._name, self._config)
-        self._reserved = None
-        host, port = sock.getsockname()[:2]
-        listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
-        try:
+        shared = self.shared(ingress)
+
+        async def serve(stream: trio.SocketStream) -> None:
+            await self.serve(stream, shared, address_of(stream))
+
+        with self.listening() as sock:
+            listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
             await self.kept.load()
-            house = self.house(ingress)
             self._is_listening = True
-            self._address = (str(host), int(port))
-            self._bound.set()
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._tidy)
-
-                async def serve(stream: trio.SocketStream) -> None:
-                    await self.serve(stream, house, address_of(stream))
-
-                await trio.serve_listeners(serve, [listener])
-        finally:
-            self._is_listening = False
-            sock.close()
-            self._bound = trio.Event()
+            self.announce(sock)
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._tidy)
+                    await trio.serve_listeners(serve, [listener])
+            finally:
+                self._is_listening = False
 
     async def deliver(self, delivery: Delivery) -> str:
         """Keep an answer for its client, and tell it; see the port."""
@@ -196,15 +154,6 @@ class WebSocketTransport:
         self._count_answer(delivery)
         return str(said.number)
 
-    async def look_up(self, delivery: Delivery) -> str | None:
-        """Refuse: there is no need to ask; see the port.
-
-        Raises:
-            DeliveryBusyError: always; `abilities` says that it is not to be asked.
-        """
-        await trio.lowlevel.checkpoint()
-        raise DeliveryBusyError(f"{delivery.id} is simply said again")
-
     def show_draft(self, draft: Draft) -> None:
         """Show a piece of an answer to clients that ask for that."""
         for visit in self._of(draft.address.chat):
@@ -221,26 +170,26 @@ class WebSocketTransport:
         self._settle(correlation_id, reason)
 
     async def serve(
-        self, stream: trio.abc.Stream, house: House, where: str = ""
+        self, stream: trio.abc.Stream, shared: SocketShared, where: str = ""
     ) -> None:
         """Be there for one connection, until it ends.
 
         Args:
             stream: to the client.
-            house: what it comes to.
+            shared: what it comes to.
             where: its address, for the record of those who are not let in.
         """
         config = self._config
-        wire = Wire(stream, config.max_frame_bytes, config.stall_timeout)
+        wire = ClientConnection(stream, config.max_frame_bytes, config.stall_timeout)
         self._count += 1
         why = "refused"
         try:
-            guest = await self._let_in(wire, house, where)
-            why = await self._visit(wire, guest, house)
-        except RefusedError as error:
+            guest = await self._let_in(wire, shared, where)
+            why = await self._visit(wire, guest, shared)
+        except ClientRefusedError as error:
             why = error.code
             await let_go(wire, error)
-        except GoneError as error:
+        except ClientGoneError as error:
             why = str(error)
         except StoreError as error:
             why = "store"
@@ -250,31 +199,37 @@ class WebSocketTransport:
             LOG.fault("connection ended by a mistake in Callboard", error)
         finally:
             self._count -= 1
-            self._figures.end(why, wire.bytes_in, wire.bytes_out)
+            self._metrics.end(why, wire.bytes_in, wire.bytes_out)
             await wire.aclose()
 
-    async def _let_in(self, wire: Wire, house: House, where: str) -> Guest:
+    async def _let_in(
+        self, wire: ClientConnection, shared: SocketShared, where: str
+    ) -> Guest:
         most = self._config.max_connections
         if self._count > 2 * most:
-            raise GoneError("full")
+            raise ClientGoneError("full")
         if self._count > most:
             text, cure = f"{most} clients are connected", "try again later"
-            full = RefusedError("full", text, cure, status=503, retry_after=RETRY_FULL)
+            full = ClientRefusedError(
+                "full", text, cure, status=503, retry_after=RETRY_FULL
+            )
             with trio.move_on_after(self._config.hello_timeout):
                 await wire.hear_head()
             raise full
-        return await receive(wire, house, where)
+        return await receive(wire, shared, where)
 
-    async def _visit(self, wire: Wire, guest: Guest, house: House) -> str:
+    async def _visit(
+        self, wire: ClientConnection, guest: Guest, shared: SocketShared
+    ) -> str:
         hello = guest.hello
-        name = hello.client or house.make_client()
+        name = hello.client or shared.make_client()
         chat = frames.chat_of(name)
         await self._make_room(chat)
         is_passing = not guest.has_said_hello
         client = await self.kept.see(chat, is_passing=is_passing, claims=hello.after)
         cursor = hello.after if 0 <= hello.after <= client.last else client.has
         guest = structs.replace(guest, hello=structs.replace(hello, client=name))
-        visit = Visit(wire, guest, chat, house, cursor)
+        visit = Visit(wire, guest, chat, shared, cursor)
         here = self._visits.setdefault(chat, [])
         here.append(visit)
         if len(here) > self._config.max_per_client:
@@ -305,29 +260,31 @@ class WebSocketTransport:
             return
         if not await self.kept.make_room(self._is_here):
             text = f"{self._config.max_clients} clients are remembered"
-            raise RefusedError("full", text, "try again later", retry_after=RETRY_FULL)
+            raise ClientRefusedError(
+                "full", text, "try again later", retry_after=RETRY_FULL
+            )
 
     async def _tidy(self) -> None:
         while True:
             await trio.sleep(TIDY_EVERY)
-            before = self._given.clock.wall() - self._config.keep_days * DAY
+            before = self._parts.clock.wall() - self._config.keep_days * DAY
             try:
                 await self.kept.forget_old(before, self._is_here)
             except StoreError as error:
                 LOG.warning("old clients not forgotten yet", why=str(error))
 
-    def house(self, ingress: Ingress) -> House:
-        """Give what all visits share."""
-        given = self._given
-        return House(
+    def shared(self, ingress: Ingress) -> SocketShared:
+        """Return what all visits share."""
+        parts = self._parts
+        return SocketShared(
             connector=self._name,
             config=self._config,
-            clock=given.clock,
-            ids=given.ids,
+            clock=parts.clock,
+            ids=parts.ids,
             kept=self.kept,
-            figures=self._figures,
-            agents=given.agents,
-            make_client=given.make_client,
+            metrics=self._metrics,
+            agents=parts.agents,
+            make_client=self._make_client,
             ingress=ingress,
             note=self._note,
         )
@@ -359,7 +316,7 @@ class WebSocketTransport:
         return tuple(self._visits.get(chat, ()))
 
     def _show(self) -> None:
-        self._figures.show(sum(map(len, self._visits.values())))
+        self._metrics.show(sum(map(len, self._visits.values())))
 
 
 def address_of(stream: trio.SocketStream) -> str:
@@ -394,3 +351,16 @@ def open_socket(name: str, config: WebSocketConfig) -> socket.socket:
         text = f"cannot listen on {host}:{port}: {why}"
         cure = "end the other program or set another host or port"
         raise OSError(f"connectors.{name}: {text}; {cure}") from error
+
+
+def make_transport(
+    name: str, config: WebSocketConfig, parts: TransportParts
+) -> WebSocketTransport:
+    """Make the plain WebSocket of one connector.
+
+    Args:
+        name: of the connector.
+        config: its settings.
+        parts: what the app gives.
+    """
+    return WebSocketTransport(name, config, parts)

@@ -1,8 +1,8 @@
 """WhatsApp's Cloud API: agents with numbers of their own, for people one by one.
 
-Begin with `transport.py`. Pure are `errors`, `events`, `content` and `windows`; `graph`
-talks; `calls` takes what Meta's webhooks bring, `handing` takes their messages on.
+Begin with `transport.py`; `api.py` talks to Meta's Graph API, `webhooks.py` takes what
+Meta brings, `inbound.py` brings its messages in, `senders.py` sends answers.
 
-Source of all wire facts: Meta, "WhatsApp Business Platform, Cloud API", reference and
-webhooks; what was seen otherwise is said at its place.
+Source of all protocol facts: Meta, "WhatsApp Business Platform, Cloud API", reference
+and webhooks; what was seen otherwise is said at its place.
 """

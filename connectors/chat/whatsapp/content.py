@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from actors.messages import SentFile
-from connectors.chat.limits import LIMITS
-from connectors.chat.markup.rendering import rendered
-from connectors.chat.markup.whatsapp import WhatsApp
-from connectors.fetch.sniffing import TEXTS
+from actors.messages.inbound import SentFile
+from connectors.chat.markup.render import rendered
+from connectors.chat.whatsapp.markup import WhatsApp
+from connectors.chat.whatsapp.platform import PLATFORM
+from connectors.fetch.media_types import TEXTS
 
 if TYPE_CHECKING:
-    from connectors.chat.loose_json import Json
+    from connectors.chat.lenient_json import Json
 
-MOST = LIMITS["whatsapp"].text
-MOST_CAPTION = LIMITS["whatsapp"].caption
-MOST_IMAGE, MOST_CLIP = LIMITS["whatsapp"].image_bytes, LIMITS["whatsapp"].clip_bytes
+MOST = PLATFORM.limits.text
+MOST_CAPTION = PLATFORM.limits.caption
+MOST_IMAGE, MOST_CLIP = PLATFORM.limits.image_bytes, PLATFORM.limits.clip_bytes
 """Bytes."""
 
 Way = Literal["image", "audio", "video", "document"]
@@ -62,7 +62,7 @@ def chat_of(number: str, person: str) -> str:
 
 
 def parted(chat: str) -> tuple[str, str]:
-    """Give number and person of a chat.
+    """Return number and person of a chat.
 
     Raises:
         ValueError: it is no chat of ours.
@@ -143,7 +143,7 @@ def way_of(file: SentFile, words: str) -> Way:
 
 
 def type_of(file: SentFile) -> str:
-    """Give the type under which Meta takes a file, if it takes it at all."""
+    """Return the type under which Meta takes a file, if it takes it at all."""
     if file.media_type == "application/zip":
         suffix = file.name[-5:].lower()
         return OFFICE_FILES.get(suffix, file.media_type)

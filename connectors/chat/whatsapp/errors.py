@@ -1,6 +1,6 @@
 """What a refusal of the Graph API means; pure.
 
-The kinds are those of `connectors/chat/faults.py`, and two finer ones of
+The kinds are those of `connectors/chat/errors.py`, and two finer ones of
 `RefusedError`: `WindowError` and `MissingError`.
 
 Source: Meta, "Cloud API, error codes".
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from connectors.chat.faults import (
+from connectors.chat.errors import (
     LONGEST_QUOTE,
     BusyError,
     LostError,
@@ -19,7 +19,7 @@ from connectors.chat.faults import (
     ShutOutError,
     wait_asked,
 )
-from connectors.chat.loose_json import Json, decode, table, text, whole
+from connectors.chat.lenient_json import Json, decode, table, text, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,7 +106,7 @@ def explained(code: int) -> str:
 
 
 def read_error(status: int, headers: Mapping[str, str], body: bytes) -> PlatformError:
-    """Say what an answer other than 200 means."""
+    """Return the error that an answer other than 200 means."""
     try:
         said = table(decode(body).get("error"))
     except (ValueError, RecursionError):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from connectors.chat.loose_json import Json, decode, table, tables, text
-from connectors.chat.shown_name import shown_name
+from connectors.chat.inbound import shown_name
+from connectors.chat.lenient_json import Json, decode, table, tables, text
 from connectors.chat.whatsapp.content import PHONE, USER_ID, chat_of
 from connectors.chat.whatsapp.errors import WINDOW, told_of
 
@@ -54,8 +54,8 @@ STATES: dict[str, States] = {
 }
 
 
-class File(msgspec.Struct, frozen=True, kw_only=True):
-    """What came with a message; Meta has it."""
+class WhatsAppFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a message, still at Meta."""
 
     kind: Kind
     id: str
@@ -63,7 +63,7 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
     media_type: str
 
 
-class Heard(msgspec.Struct, frozen=True, kw_only=True):
+class WhatsAppMessage(msgspec.Struct, frozen=True, kw_only=True):
     """One message of a person."""
 
     id: str
@@ -84,7 +84,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
 
     reply_to: str = ""
     is_forwarded: bool = False
-    file: File | None = None
+    file: WhatsAppFile | None = None
 
     @property
     def chat(self) -> str:
@@ -112,23 +112,23 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         return self.code == WINDOW
 
 
-class Skipped(msgspec.Struct, frozen=True):
-    """No message for us."""
+class WhatsAppSkipped(msgspec.Struct, frozen=True):
+    """A change that is no message for us."""
 
     reason: Reason
     number: str
     id: str
 
 
-class News(msgspec.Struct, frozen=True):
+class WhatsAppNews(msgspec.Struct, frozen=True):
     """All that one webhook tells, in its order."""
 
-    heard: tuple[Heard, ...]
+    heard: tuple[WhatsAppMessage, ...]
     statuses: tuple[Status, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[WhatsAppSkipped, ...]
 
 
-def read_news(body: bytes, numbers: Mapping[str, str], now: float) -> News:
+def read_news(body: bytes, numbers: Mapping[str, str], now: float) -> WhatsAppNews:
     """Read a webhook; several messages of several numbers may stand in it.
 
     Args:
@@ -143,7 +143,7 @@ def read_news(body: bytes, numbers: Mapping[str, str], now: float) -> News:
         told = decode(body)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
-    found: list[Heard | Skipped] = []
+    found: list[WhatsAppMessage | WhatsAppSkipped] = []
     statuses: list[Status] = []
     for number, value in values(told):
         people = contacts(value)
@@ -152,15 +152,15 @@ def read_news(body: bytes, numbers: Mapping[str, str], now: float) -> News:
             for message in tables(value.get("messages"))
         ]
         statuses += [read_status(one, number) for one in tables(value.get("statuses"))]
-    return News(
-        tuple(each for each in found if isinstance(each, Heard)),
+    return WhatsAppNews(
+        tuple(each for each in found if isinstance(each, WhatsAppMessage)),
         tuple(each for each in statuses if each.id),
-        tuple(each for each in found if isinstance(each, Skipped)),
+        tuple(each for each in found if isinstance(each, WhatsAppSkipped)),
     )
 
 
 def values(told: Json) -> Iterator[tuple[str, Json]]:
-    """Give number and content of each change that is about messages."""
+    """Return number and content of each change that is about messages."""
     for entry in tables(told.get("entry")):
         for change in tables(entry.get("changes")):
             if change.get("field") == "messages":
@@ -169,7 +169,7 @@ def values(told: Json) -> Iterator[tuple[str, Json]]:
 
 
 def contacts(value: Json) -> dict[str, Json]:
-    """Give what is told of people, by each of their ids."""
+    """Return what is told of people, by each of their ids."""
     found: dict[str, Json] = {}
     for contact in tables(value.get("contacts")):
         for field in ("wa_id", "user_id"):
@@ -180,19 +180,21 @@ def contacts(value: Json) -> dict[str, Json]:
 
 
 def judged(
-    message: Heard | Skipped, numbers: Mapping[str, str], now: float
-) -> Heard | Skipped:
+    message: WhatsAppMessage | WhatsAppSkipped, numbers: Mapping[str, str], now: float
+) -> WhatsAppMessage | WhatsAppSkipped:
     """Leave out what is not ours, or comes far too late."""
-    if isinstance(message, Heard):
+    if isinstance(message, WhatsAppMessage):
         if message.number not in numbers:
-            return Skipped("foreign_number", message.number, message.id)
+            return WhatsAppSkipped("foreign_number", message.number, message.id)
         if now - message.at > OLDEST:
-            return Skipped("stale", message.number, message.id)
+            return WhatsAppSkipped("stale", message.number, message.id)
         return msgspec.structs.replace(message, at=min(message.at, now))
     return message
 
 
-def read(message: Json, number: str, people: Mapping[str, Json]) -> Heard | Skipped:
+def read(
+    message: Json, number: str, people: Mapping[str, Json]
+) -> WhatsAppMessage | WhatsAppSkipped:
     """Say what a message is.
 
     Args:
@@ -208,14 +210,14 @@ def read(message: Json, number: str, people: Mapping[str, Json]) -> Heard | Skip
     sender = user or text(contact.get("user_id")) or phone or text(contact.get("wa_id"))
     if kind in {"reaction", "system"}:
         reason: Reason = "reaction" if kind == "reaction" else "system"
-        return Skipped(reason, number, message_id[:LONGEST_ID])
+        return WhatsAppSkipped(reason, number, message_id[:LONGEST_ID])
     is_sender = USER_ID.fullmatch(sender) or PHONE.fullmatch(sender)
     if not (is_sender and is_id(message_id) and kind):
-        return Skipped("malformed", number, message_id[:LONGEST_ID])
+        return WhatsAppSkipped("malformed", number, message_id[:LONGEST_ID])
     content = table(message.get(kind))
     context = table(message.get("context"))
     name = shown_name(text(table(contact.get("profile")).get("name")))
-    return Heard(
+    return WhatsAppMessage(
         id=message_id,
         number=number,
         sender=sender,
@@ -231,7 +233,7 @@ def read(message: Json, number: str, people: Mapping[str, Json]) -> Heard | Skip
 
 
 def is_id(value: str) -> bool:
-    """Tell whether this is an id that can be stored, and answered to."""
+    """Return whether this is an id that can be stored, and answered to."""
     return 0 < len(value) <= LONGEST_ID and value.isprintable() and " " not in value
 
 
@@ -243,7 +245,7 @@ def seconds(value: object) -> float:
 
 
 def words_of(kind: str, message: Json, content: Json) -> str:
-    """Give the words of a message, or what stands for them."""
+    """Return the words of a message, or what stands for them."""
     field = "caption" if kind in FILES else PLAIN.get(kind)
     if field is not None:
         return text(content.get(field))
@@ -259,7 +261,7 @@ def words_of(kind: str, message: Json, content: Json) -> str:
 
 
 def answer_of(content: Json) -> str:
-    """Give what was chosen of buttons or a list."""
+    """Return what was chosen of buttons or a list."""
     for field in ("button_reply", "list_reply"):
         title = text(table(content.get(field)).get("title"))
         if title:
@@ -284,11 +286,11 @@ def person_of(contact: Json) -> str:
     return ", ".join(part for part in (name, *phones) if part)
 
 
-def read_file(kind: str, content: Json) -> File | None:
-    """Give the file of a message; None: it has none."""
+def read_file(kind: str, content: Json) -> WhatsAppFile | None:
+    """Return the file of a message; None: it has none."""
     if kind not in FILES:
         return None
-    return File(
+    return WhatsAppFile(
         kind=FILES[kind],
         id=text(content.get("id")),
         name=shown_name(text(content.get("filename"))),

@@ -1,6 +1,14 @@
 """The ElizaOS messaging API: programs and pages that speak it talk to agents here.
 
-A superset: the official shapes of @elizaos/server 1.7.2, and what its own client sends
-and that server refuses. Spoken of as in that API: a *channel* is a chat, a *server* a
-group of channels, a *participant* whoever is in a channel, by UUID.
+It accepts the shapes of @elizaos/server 1.7.2, and those that only its client sends. In
+the words of that API a *channel* is a chat, a *server* a group of channels, and a
+*participant* a person or agent in a channel, by UUID. Begin with `app.py`, which puts
+services and routes together, and `transport.py`, the kernel's side.
 """
+
+__all__ = [
+    "ids",
+    "messages",
+    "platform",
+    "services",
+]

@@ -1,7 +1,7 @@
 """Errors as clients of the ElizaOS API read them: always an object, never a text.
 
-The official client shows a text in `error` as "Unknown error", so that every refusal
-here has code, message and, where there is more to say, details.
+The official client shows a text in `error` as "Unknown error". So every error here is
+an object with code, message and, for a wrong field, details.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from connectors.web.errors import ApiError, error_headers, log_refusal
 if TYPE_CHECKING:
     from starlette.types import Scope
 
-    from connectors.web.eliza.shapes import Json
+    from connectors.web.eliza.messages import Json
 
 OFFICIAL = {
     "invalid_api_key": "UNAUTHORIZED",
     "overloaded": "SERVICE_OVERLOADED",
     "not_admitted": "FORBIDDEN",
 }
-"""Codes that the API has a word of its own for; others are written in capitals."""
+"""Codes that have another name in this API; the others are written in capitals."""
 
 
 def refuse(
@@ -40,7 +40,7 @@ def refuse(
 
 
 def error_shown(error: ApiError) -> Json:
-    """Show an error; who read the old text of a missing key finds that beside it."""
+    """Show an error; for a missing key, older clients read `message`."""
     shown: Json = {"success": False, "error": fields_of(error)}
     if error.status == 401:
         shown["message"] = error.text
@@ -57,21 +57,21 @@ def fields_of(error: ApiError) -> Json:
 
 
 def missing(what: str, name: str) -> ApiError:
-    """Make the error for a thing that there is not."""
+    """Make the error for a thing that does not exist."""
     text = f"{what} {name} does not exist"
     return ApiError(404, text, code=f"{what.replace(' ', '_')}_not_found")
 
 
 def wrong(text: str, field: str = "") -> ApiError:
-    """Make the error for a request that says what cannot be."""
+    """Make the error for a request with a wrong field."""
     return ApiError(400, text, code="validation_error", param=field or None)
 
 
 def forbidden(text: str) -> ApiError:
-    """Make the error for what this key may not do."""
+    """Make the error for something that this key may not do."""
     return ApiError(403, text, code="forbidden")
 
 
 def full(text: str) -> ApiError:
-    """Make the error for a limit of the settings that is reached."""
+    """Make the error for a limit of the settings."""
     return ApiError(429, text, code="limit_reached", may_repeat=False)

@@ -1,54 +1,62 @@
-"""Who may ask, and for what: keys, their scopes and their channels; pure."""
+"""Access: API keys with their scopes and channels, and rate limits; pure.
+
+Rate limits have fixed windows, as in the official server: a client's first request
+begins one. The number of clients is bounded, so that strangers cannot fill the memory.
+"""
 
 from __future__ import annotations
 
+import math
+from collections import OrderedDict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.rules.globs import Globs, globs
+from actors.rules.text.globs import Globs, globs
 from connectors.web.eliza.errors import forbidden
+from connectors.web.eliza.platform import Scope
 from connectors.web.errors import ApiError
-from connectors.web_config import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from connectors.web.eliza.shapes import Channel
-    from connectors.web_config import WebConfig
+    from connectors.web.eliza.messages import ElizaChannel
+    from connectors.web.eliza.platform import WebConfig
     from runtime.secret import Secret
+
 
 EVERYTHING: frozenset[Scope] = frozenset({"read", "write", "manage", "act", "operate"})
 
 
-class Caller(msgspec.Struct, frozen=True):
-    """Whoever has shown a key, or needs none."""
+class ApiCaller(msgspec.Struct, frozen=True):
+    """The holder of a key, or anybody where no key is needed."""
 
     name: str
-    """Of the key, in the settings; empty: the one that may do everything."""
+    """The key's name in the settings; empty: the key that may do everything."""
 
     scopes: frozenset[Scope] = EVERYTHING
     entity: str = ""
-    """Whom alone it speaks for; empty: for anybody."""
+    """The only id it may speak for; empty: any."""
 
     channels: Globs = globs(("*",))
 
-    def may_enter(self, channel: Channel) -> bool:
+    def may_enter(self, channel: ElizaChannel) -> bool:
         """Whether it may see a channel."""
         is_in = not self.entity or self.entity in channel.participants
         return is_in and bool(self.channels.fit(channel.id))
 
     @property
     def sees_all(self) -> bool:
-        """Whether nothing is kept from it."""
+        """Whether it may see all channels."""
         return not self.entity and any(way == "*" for way, _ in self.channels.patterns)
 
     def may_know(self, entity: str) -> bool:
-        """Whether it may see what somebody told in private, wherever that was."""
+        """Whether it may see what somebody told in private, in any channel."""
         return self.entity == entity if self.entity else self.sees_all
 
     def need(self, scope: Scope) -> None:
-        """Check that it may do something of a kind.
+        """Check that it has a scope.
 
         Raises:
             ApiError: 403.
@@ -57,10 +65,10 @@ class Caller(msgspec.Struct, frozen=True):
             raise forbidden(f"this key lacks the scope {scope!r}; use another key")
 
     def speaker(self, claimed: str) -> str:
-        """Say in whose name it speaks.
+        """Give the id it speaks for.
 
         Args:
-            claimed: who it says that it is; empty: it does not say.
+            claimed: the id in the request; empty: none.
 
         Raises:
             ApiError: 403: it may not speak for them.
@@ -72,8 +80,8 @@ class Caller(msgspec.Struct, frozen=True):
         return self.entity
 
 
-NOBODY = Caller("", frozenset())
-"""Who has shown no key, where nobody need show one."""
+NOBODY = ApiCaller("", frozenset())
+"""A caller without a key, on a route that needs none."""
 
 
 class Keys:
@@ -84,11 +92,11 @@ class Keys:
     """
 
     def __init__(self, config: WebConfig) -> None:
-        self._keys: list[tuple[Secret, Caller]] = []
+        self._keys: list[tuple[Secret, ApiCaller]] = []
         if config.api_key is not None:
-            self._keys.append((config.api_key, Caller("")))
+            self._keys.append((config.api_key, ApiCaller("")))
         for name, each in config.keys.items():
-            caller = Caller(
+            caller = ApiCaller(
                 name,
                 frozenset(each.scopes),
                 each.entity.lower(),
@@ -98,18 +106,18 @@ class Keys:
 
     @property
     def are_needed(self) -> bool:
-        """Whether anybody must show a key."""
+        """Whether requests need a key."""
         return bool(self._keys)
 
-    def caller(self, offered: str) -> Caller | None:
-        """Give who has shown a key; None: it is none.
+    def caller(self, offered: str) -> ApiCaller | None:
+        """Give the caller with this key; None: it is unknown.
 
-        All keys are compared, so that the time tells nothing.
+        All keys are compared, so that the duration reveals nothing.
         """
         found = [caller for key, caller in self._keys if key.matches(offered)]
         if found:
             return found[0]
-        return None if self.are_needed else Caller("")
+        return None if self.are_needed else ApiCaller("")
 
 
 def offered_key(headers: Iterable[tuple[str, str]]) -> str:
@@ -125,6 +133,60 @@ def offered_key(headers: Iterable[tuple[str, str]]) -> str:
 
 
 def not_let_in() -> ApiError:
-    """Make the error for who has shown no key that is one."""
+    """Make the error for a missing or wrong key."""
     text = "API key required: send the header X-API-KEY with a key of this server"
     return ApiError(401, text, code="invalid_api_key")
+
+
+MOST_CLIENTS = 10_000
+"""Clients remembered; of more, the one with the oldest window is dropped."""
+
+
+@dataclass
+class RateWindow:
+    """The requests of one client in its current window."""
+
+    ends_at: float
+    """Seconds, on the caller's clock."""
+
+    count: int = 0
+
+
+class RateLimit:
+    """A limit on the requests of each client.
+
+    Args:
+        limit: requests allowed in a window; 0: any number.
+        seconds: length of the window.
+    """
+
+    def __init__(self, limit: int, seconds: float) -> None:
+        self.limit = limit
+        self._seconds = seconds
+        self._clients: OrderedDict[str, RateWindow] = OrderedDict()
+
+    def count(self, client: str, now: float) -> RateWindow:
+        """Count a request, and give the client's window."""
+        spent = self._clients.get(client)
+        if spent is None or spent.ends_at <= now:
+            self._clients.pop(client, None)
+            spent = self._clients[client] = RateWindow(now + self._seconds)
+            if len(self._clients) > MOST_CLIENTS:
+                self._clients.popitem(last=False)
+        spent.count += 1
+        return spent
+
+    def is_over(self, spent: RateWindow) -> bool:
+        """Whether a client has exceeded the limit."""
+        return 0 < self.limit < spent.count
+
+    def headers(self, spent: RateWindow, now: float) -> dict[str, str]:
+        """Give the headers of the draft standard (`RateLimit-*`)."""
+        if not self.limit:
+            return {}
+        return {
+            "RateLimit-Limit": str(self.limit),
+            "RateLimit-Remaining": str(max(0, self.limit - spent.count)),
+            "RateLimit-Reset": str(max(0, math.ceil(spent.ends_at - now))),
+            "RateLimit-Policy": f"{self.limit};w={self._seconds:.0f}",
+        }

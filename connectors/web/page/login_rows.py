@@ -1,7 +1,7 @@
-"""Links for logging in, and browsers that are logged in, as rows of the database; pure.
+"""Login links and browser sessions, as rows of the database; pure.
 
-Of a link and of a cookie only the hash is kept: whoever reads the database, or a copy
-of it, gets in with neither.
+Only hashes of links and cookies are stored: nobody can log in with a copy of the
+database.
 """
 
 from __future__ import annotations
@@ -12,34 +12,24 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from actors.people_rows import part_of
-from runtime.entries import Entry
+from actors.people.rows import part_of
+from runtime.store.rows import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from runtime.entries import StoredEntry
+    from runtime.store.rows import StoredEntry
 
 LINK = "page_login"
 SESSION = "page_session"
 
 TOKEN_BYTES = 32
 MOST_LINKS = 20
-"""Links that hold at once; of more, the first made is forgotten."""
+"""Links valid at once; of more, the oldest is deleted."""
 
 
-class Link(msgspec.Struct, frozen=True):
-    """A link for logging in."""
-
-    person: str
-    until: float
-    """Unix seconds."""
-
-    made_at: float
-
-
-class Session(msgspec.Struct, frozen=True):
-    """A browser that is logged in."""
+class LoginLink(msgspec.Struct, frozen=True):
+    """A link that logs a browser in, once."""
 
     person: str
     until: float
@@ -48,38 +38,51 @@ class Session(msgspec.Struct, frozen=True):
     made_at: float
 
 
-Kept = TypeVar("Kept", Link, Session)
+class BrowserSession(msgspec.Struct, frozen=True):
+    """A logged-in browser."""
+
+    person: str
+    until: float
+    """Unix seconds."""
+
+    made_at: float
+
+
+Kept = TypeVar("Kept", LoginLink, BrowserSession)
 
 
 def new_token(random: bytes) -> str:
-    """Write random bytes so that they can stand in an address or a cookie."""
+    """Write random bytes as text for a path or a cookie."""
     return base64.urlsafe_b64encode(random).decode().rstrip("=")
 
 
 def row_id(connector: str, token: str) -> str:
-    """Name the row of a token; who has the name cannot find the token."""
+    """Give the row id of a token: its hash."""
     digest = hashlib.sha256(f"{connector}/{token}".encode()).hexdigest()
     return f"{connector}/{digest}"
 
 
 def csrf_of(cookie: str) -> str:
-    """Make what forms of a session must carry: only its own pages know it.
+    """Give the token that forms of a session must carry (CSRF).
 
-    It follows from the cookie, which scripts cannot read, and cannot be turned back.
+    It is a hash of the cookie, which scripts cannot read.
     """
     return hashlib.sha256(f"csrf/{cookie}".encode()).hexdigest()[:32]
 
 
-def entry(
-    kind: str, name: str, row: Link | Session | None, expected: int | None = None
+def login_entry(
+    kind: str,
+    name: str,
+    row: LoginLink | BrowserSession | None,
+    expected: int | None = None,
 ) -> Entry:
-    """Make the row that is kept, or forgotten (None).
+    """Make the entry that writes a row, or deletes it (None).
 
     Args:
         kind: `LINK` or `SESSION`.
         name: by `row_id`.
-        row: what is kept.
-        expected: the version it must have; 0: there is none yet.
+        row: the new content.
+        expected: the version it must have; 0: it must not exist.
     """
     connector = name.partition("/")[0]
     return Entry(
@@ -92,10 +95,10 @@ def entry(
     )
 
 
-def read(entry: StoredEntry, shape: type[Kept]) -> Kept | None:
-    """Read a row; None: another release wrote it, and nobody gets in by it."""
+def read_login(row: StoredEntry, shape: type[Kept]) -> Kept | None:
+    """Read a row; None: another release wrote it, and it is not valid."""
     try:
-        return msgspec.json.decode(entry.body, type=shape)
+        return msgspec.json.decode(row.body, type=shape)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
@@ -103,22 +106,22 @@ def read(entry: StoredEntry, shape: type[Kept]) -> Kept | None:
 def surplus(
     entries: Iterable[StoredEntry], shape: type[Kept], now: float, most: int
 ) -> list[Entry]:
-    """Say which rows are to go: those that hold no more, and the oldest beyond `most`.
+    """Make the entries that delete expired rows, and the oldest beyond `most`.
 
     Args:
-        entries: all of one kind and connector.
-        shape: what they are.
+        entries: all rows of one kind and connector.
+        shape: their type.
         now: Unix seconds.
-        most: how many may stay.
+        most: rows that may stay.
     """
     gone: list[StoredEntry] = []
     holding: list[tuple[float, StoredEntry]] = []
     for each in entries:
-        row = read(each, shape)
+        row = read_login(each, shape)
         if row is None or row.until <= now:
             gone.append(each)
         else:
             holding.append((row.made_at, each))
     holding.sort(key=lambda pair: pair[0])
     gone += [each for _, each in holding[: max(0, len(holding) - most)]]
-    return [entry(each.kind, each.id, None) for each in gone]
+    return [login_entry(each.kind, each.id, None) for each in gone]

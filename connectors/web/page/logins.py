@@ -1,7 +1,8 @@
-"""Who is logged in; the kernel's side, in front of the rows of `login_rows.py`.
+"""Logging in by a link, once, and out; the rows are in `login_rows.py`.
 
-Asked at every request, so that a browser that was logged out, or a link that was used
-elsewhere, is out at once.
+The kernel's side checks the session at every request, so that logging out works at
+once. Opening a link does not use it up, as chats fetch links for previews: only the
+button on that page does.
 """
 
 from __future__ import annotations
@@ -9,51 +10,59 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+from starlette.responses import RedirectResponse
 
+from connectors.web.errors import ApiError
+from connectors.web.page.guard import cookie
 from connectors.web.page.login_rows import (
     LINK,
     SESSION,
     TOKEN_BYTES,
-    Link,
-    Session,
-    entry,
+    BrowserSession,
+    LoginLink,
+    login_entry,
     new_token,
-    read,
+    read_login,
     row_id,
     surplus,
 )
 from runtime.errors import SequenceConflictError
-from runtime.rows import Commit
+from runtime.store.rows import Commit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from connectors.page_config import PageConfig
+    from starlette.responses import Response
+    from starlette.routing import BaseRoute
+
+    from connectors.web.page.platform import PageConfig
+    from connectors.web.page.request import PageRoutes, PageVisit
     from runtime.clock import Clock
-    from runtime.entries import Entry
-    from runtime.store import Store
+    from runtime.store.port import Store
+    from runtime.store.rows import Entry
+
 
 PAGE = 1000
 
 
 class LoggedIn(msgspec.Struct, frozen=True):
-    """A browser that has just been logged in."""
+    """A browser that was just logged in."""
 
     person: str
     cookie: str
     seconds: int
-    """For how long."""
+    """How long the session lasts."""
 
 
 class Logins:
-    """The links and the sessions of one connector.
+    """The login links and sessions of one connector; on the kernel's side.
 
     Args:
         connector: its name.
         config: its settings.
         store: the database.
         clock: gives Unix seconds.
-        random_bytes: gives so many that nobody can guess.
+        random_bytes: gives that many unguessable bytes.
     """
 
     def __init__(
@@ -71,24 +80,24 @@ class Logins:
         self._random_bytes = random_bytes
 
     async def enter(self, token: str) -> LoggedIn | None:
-        """Use a link up, and log a browser in; None: the link does not hold.
+        """Use a link up, and log a browser in; None: the link is not valid.
 
-        Of several who use it at the same moment, one gets in.
+        If several browsers use it at the same moment, one gets in.
 
         Raises:
-            StoreError: the disk fails; the link still holds.
+            StoreError: the disk fails; the link stays valid.
         """
         name, now = row_id(self._connector, token), self._clock.wall()
         found = await self._store.entry(LINK, name)
-        link = None if found is None else read(found, Link)
+        link = None if found is None else read_login(found, LoginLink)
         if found is None or link is None or not self._holds(link, now):
             return None
         cookie = new_token(self._random_bytes(TOKEN_BYTES))
         seconds = self._config.session_hours * 3600
-        session = Session(link.person, now + seconds, now)
+        session = BrowserSession(link.person, now + seconds, now)
         entries = (
-            entry(LINK, name, None, found.version),
-            entry(SESSION, row_id(self._connector, cookie), session, 0),
+            login_entry(LINK, name, None, found.version),
+            login_entry(SESSION, row_id(self._connector, cookie), session, 0),
             *await self._too_many(now),
         )
         try:
@@ -97,14 +106,14 @@ class Logins:
             return None
         return LoggedIn(link.person, cookie, int(seconds))
 
-    async def find(self, cookie: str) -> Session | None:
-        """Say who has a cookie; None: nobody (any more).
+    async def find(self, cookie: str) -> BrowserSession | None:
+        """Find the session of a cookie; None: none, or expired.
 
         Raises:
             StoreError: the disk fails.
         """
         found = await self._store.entry(SESSION, row_id(self._connector, cookie))
-        session = None if found is None else read(found, Session)
+        session = None if found is None else read_login(found, BrowserSession)
         if session is None or not self._holds(session, self._clock.wall()):
             return None
         return session
@@ -113,28 +122,132 @@ class Logins:
         """Log a browser out.
 
         Raises:
-            StoreError: the disk fails; it is still logged in.
+            StoreError: the disk fails; the browser is still logged in.
         """
-        gone = entry(SESSION, row_id(self._connector, cookie), None)
+        gone = login_entry(SESSION, row_id(self._connector, cookie), None)
         await self._store.commit(Commit(at=self._clock.wall(), entries=(gone,)))
 
     async def count(self) -> int:
-        """Count the browsers that are logged in, and forget those that were.
+        """Count the logged-in browsers, and delete expired sessions.
 
         Raises:
             StoreError: the disk fails.
         """
         now = self._clock.wall()
         rows = await self._store.entries(SESSION, self._connector, "", PAGE)
-        gone = surplus(rows, Session, now, self._config.max_sessions)
+        gone = surplus(rows, BrowserSession, now, self._config.max_sessions)
         if gone:
             await self._store.commit(Commit(at=now, entries=tuple(gone)))
         return len(rows) - len(gone)
 
-    def _holds(self, row: Link | Session, now: float) -> bool:
-        # Whoever the settings do not name any more is out.
+    def _holds(self, row: LoginLink | BrowserSession, now: float) -> bool:
+        # A person who is removed from the settings is logged out.
         return row.until > now and row.person in self._config.people
 
     async def _too_many(self, now: float) -> tuple[Entry, ...]:
         rows = await self._store.entries(SESSION, self._connector, "", PAGE)
-        return tuple(surplus(rows, Session, now, self._config.max_sessions - 1))
+        return tuple(surplus(rows, BrowserSession, now, self._config.max_sessions - 1))
+
+
+MOST_CLIENTS = 1_000
+"""Clients remembered; of more, the oldest is dropped."""
+
+
+class Tries:
+    """Counts failed logins, by client; pure.
+
+    Args:
+        limit: failures of one client before it is told to wait.
+        seconds: how long failures count, from the first on.
+    """
+
+    def __init__(self, limit: int, seconds: float) -> None:
+        self._limit = limit
+        self._seconds = seconds
+        self._clients: dict[str, tuple[float, int]] = {}
+        """By client: the end of its window, and its failures."""
+
+    def wait(self, client: str, now: float) -> float:
+        """Give the seconds that a client must wait; 0: none.
+
+        Args:
+            client: its address.
+            now: seconds, on the caller's clock.
+        """
+        ends_at, count = self._clients.get(client, (now, 0))
+        return max(0.0, ends_at - now) if count >= self._limit else 0.0
+
+    def failed(self, client: str, now: float) -> None:
+        """Count a failure."""
+        ends_at, count = self._clients.pop(client, (0.0, 0))
+        if ends_at <= now:
+            ends_at, count = now + self._seconds, 0
+        self._clients[client] = (ends_at, count + 1)
+        if len(self._clients) > MOST_CLIENTS:
+            del self._clients[next(iter(self._clients))]
+
+
+MOST_TOKEN = 64
+
+USED = (
+    "this link does not hold: it was used, is too old, or was never made;"
+    " run `callboard login` for another one"
+)
+
+
+class LoginRoutes:
+    """The routes for logging in and out; on the edge's loop."""
+
+    def routes(self, routes: PageRoutes) -> list[BaseRoute]:
+        """Give them."""
+        return [
+            routes.open("GET", "/login", self._explain),
+            routes.open("GET", "/login/{token}", self._offer),
+            routes.open("POST", "/login", self._enter),
+            routes.closed("POST", "/logout", self._leave),
+        ]
+
+    async def _explain(self, visit: PageVisit) -> Response:
+        if visit.session is not None:
+            return RedirectResponse("/", status_code=303)
+        return visit.page("login.html", {"token": ""})
+
+    async def _offer(self, visit: PageVisit) -> Response:
+        token = str(visit.request.path_params["token"])
+        return visit.page("login.html", {"token": token[:MOST_TOKEN]})
+
+    async def _enter(self, visit: PageVisit) -> Response:
+        front, token = visit.front, visit.form.get("token", "")
+        entered = None
+        if 0 < len(token) <= MOST_TOKEN:
+            entered = await visit.ask(front.logins.enter, token)
+        if entered is None:
+            raise self._failed(visit)
+        front.metrics.logged_in()
+        front.metrics.sessions(await visit.ask(front.logins.count))
+        response = RedirectResponse("/", status_code=303)
+        header = cookie(front.config, entered.cookie, entered.seconds)
+        response.headers["set-cookie"] = header
+        return response
+
+    def _failed(self, visit: PageVisit) -> ApiError:
+        """Count a failed login, and make its error.
+
+        A valid link logs in even while its client must wait: behind a proxy all
+        browsers have the same address, and links cannot be guessed.
+        """
+        tries, now = visit.front.tries, visit.front.clock.monotonic()
+        wait = tries.wait(visit.client, now)
+        tries.failed(visit.client, now)
+        if wait > 0:
+            text = "too many links that do not hold; wait some minutes"
+            return ApiError(429, text, code="too_many_logins", retry_after=wait)
+        return ApiError(403, USED, code="bad_link")
+
+    async def _leave(self, visit: PageVisit) -> Response:
+        front = visit.front
+        await visit.ask(front.logins.leave, visit.cookie)
+        front.metrics.sessions(await visit.ask(front.logins.count))
+        response = RedirectResponse("/login", status_code=303)
+        response.headers["set-cookie"] = cookie(front.config, "", 0)
+        return response

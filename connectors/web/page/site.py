@@ -1,80 +1,67 @@
-"""Puts the page's routes together; imported at the first request.
+"""Puts the routes of the page together; imported at the first request.
 
-Unknown addresses and bugs get a page, too; all stands behind the `Shield`.
+Errors and unknown paths get a page, too. All routes are behind the `Shield`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
-from actors.ingress import RefusedAttempt
+from actors.transport import RefusedAttempt
 from connectors.web.errors import ApiError
 from connectors.web.operations import operation_routes
-from connectors.web.page.chat_routes import ChatRoutes
-from connectors.web.page.file_routes import FileRoutes
-from connectors.web.page.front import Routes, Visit, refusal
-from connectors.web.page.login_routes import LoginRoutes
-from connectors.web.page.saying import drawn_with
-from connectors.web.page.shield import Shield
-from connectors.web.page.static_routes import StaticRoutes
-from connectors.web.page.streams import Streams
-from connectors.web.page.view_routes import ViewRoutes
+from connectors.web.page.chat.files import FileRoutes
+from connectors.web.page.chat.messages import message_values
+from connectors.web.page.chat.routes import ChatRoutes
+from connectors.web.page.event_stream import EventStreams
+from connectors.web.page.guard import Shield
+from connectors.web.page.logins import LoginRoutes
+from connectors.web.page.request import PageRoutes, PageVisit, refusal
+from connectors.web.page.views.routes import ViewRoutes
+from connectors.web.server import make_app
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from starlette.requests import Request
-    from starlette.responses import Response
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp
 
-    from connectors.web.operations import Operations
-    from connectors.web.page.chat import Chat
-    from connectors.web.page.front import Front
-    from connectors.web.page.messages import Message
-    from connectors.web.page.views import Inside, View
+    from connectors.chat.parts import TransportParts
+    from connectors.web.page.chat.hub import ChatParts
+    from connectors.web.page.chat.messages import PageMessage
+    from connectors.web.page.request import PageContext
+    from connectors.web.page.views.base import View
 
 
-class Given(Protocol):
-    """What the company gives."""
-
-    @property
-    def operations(self) -> Operations:
-        """What `/readyz` shows."""
-        ...
-
-    @property
-    def inside(self) -> Callable[[], Inside]:
-        """What views look at."""
-        ...
-
-    @property
-    def views(self) -> Callable[[], tuple[View, ...]]:
-        """Gives all views."""
-        ...
-
-
-async def make_site(front: Front, chat: Chat, given: Given) -> ASGIApp:
+async def make_site(
+    front: PageContext,
+    chat: ChatParts,
+    parts: TransportParts,
+    all_views: Callable[[], tuple[View, ...]],
+) -> ASGIApp:
     """Make the application.
 
     Args:
         front: what every request needs.
-        chat: what the chat is made of.
-        given: what the company gives.
+        chat: the parts of the chat.
+        parts: what the app gives.
+        all_views: gives the operators' views.
     """
-    routes, inside = Routes(front), given.inside()
-    views = await asyncio.to_thread(given.views)  # it imports them
+    routes, inside = PageRoutes(front), parts.inside()
+    views = await asyncio.to_thread(all_views)  # this imports them
     files = await StaticRoutes.load()
-    streams = Streams(front.config.max_streams, front.figures)
+    streams = EventStreams(front.config.max_streams, front.metrics)
     front.pages.give({"views": views, "file": files.address})
 
-    def draw(message: Message, is_writing: bool) -> str:  # noqa: FBT001  as in the hub
-        values = drawn_with(message, chat.blobs, is_writing=is_writing)
+    def draw(message: PageMessage, is_writing: bool) -> str:  # noqa: FBT001  as in the hub
+        values = message_values(message, chat.blobs, is_writing=is_writing)
         return front.pages.draw("message.html", values)
 
     chat.hub.draw = draw
@@ -84,32 +71,79 @@ async def make_site(front: Front, chat: Chat, given: Given) -> ASGIApp:
         *ChatRoutes(chat, streams).routes(routes),
         *FileRoutes(chat).routes(routes),
     ]
-    # For `callboard doctor`, and whoever watches the process; the figures are not.
-    found += operation_routes(given.operations, front.bridge, nobody)[:2]
+    # Health and readiness only, for `callboard doctor` and monitors; no metrics.
+    found += operation_routes(parts.operations, front.bridge, nobody)[:2]
     for view in views:
         found += ViewRoutes(view, inside, streams).routes(routes)
 
-    async def on_http_error(request: Request, error: Exception) -> Response:
-        status = error.status_code if isinstance(error, HTTPException) else 500
+    def answer(request: Request, error: ApiError, _headers: dict[str, str]) -> Response:
+        return refusal(PageVisit(request, front), error)
+
+    def unknown(request: Request, status: int) -> ApiError:
         text = f"{request.method} {request.url.path}: {HTTPStatus(status).phrase}"
-        return refusal(Visit(request, front), ApiError(status, text, code="http_error"))
+        return ApiError(status, text, code="http_error")
 
-    async def on_bug(request: Request, _error: Exception) -> Response:
-        text = "something is wrong on the server; its log says what"
-        return refusal(Visit(request, front), ApiError(500, text, code="internal"))
-
-    app = Starlette(
-        routes=found,
-        exception_handlers={HTTPException: on_http_error, Exception: on_bug},
-    )
-    app.router.redirect_slashes = False
+    app = make_app(found, answer, unknown, bug_code="internal")
 
     def refused(reason: str) -> None:
-        front.figures.refused(reason)
-        front.refused(RefusedAttempt(reason))
+        front.metrics.refused(reason)
+        front.record_attempt(RefusedAttempt(reason))
 
     return Shield(app, front.config, refused)
 
 
 def nobody(_request: Request) -> None:
-    """Refuse nobody: health and readiness are for whoever asks from this machine."""
+    """Refuse nobody: health and readiness need no login."""
+
+
+STATIC_FOLDER = Path(__file__).parent / "static"
+
+TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+FOR_EVER = "public, max-age=31536000, immutable"
+"""For static files: their paths contain their hash, so a new version has a new path."""
+
+
+class StaticRoutes:
+    """The static files of the page, all in memory: they are few, and small."""
+
+    def __init__(self) -> None:
+        self._files = {
+            each.name: (each.read_bytes(), TYPES[each.suffix])
+            for each in STATIC_FOLDER.iterdir()
+            if each.suffix in TYPES
+        }
+        self._prints = {
+            name: hashlib.sha256(content).hexdigest()[:12]
+            for name, (content, _) in self._files.items()
+        }
+
+    @classmethod
+    async def load(cls) -> StaticRoutes:
+        """Read all files, in a thread."""
+        return await asyncio.to_thread(cls)
+
+    def address(self, name: str) -> str:
+        """Give the path of a file; templates call it as `file(name)`.
+
+        Raises:
+            KeyError: there is no such file.
+        """
+        return f"/static/{self._prints[name]}/{name}"
+
+    def routes(self, routes: PageRoutes) -> list[BaseRoute]:
+        """Give the route."""
+        return [routes.open("GET", "/static/{print}/{name}", self._give)]
+
+    async def _give(self, visit: PageVisit) -> Response:
+        name = str(visit.request.path_params["name"])
+        found = self._files.get(name)
+        if found is None or self._prints[name] != visit.request.path_params["print"]:
+            raise ApiError(404, f"there is no file {name!r}", code="not_found")
+        content, media_type = found
+        headers = {"cache-control": FOR_EVER}
+        return Response(content, headers=headers, media_type=media_type)

@@ -1,7 +1,7 @@
-"""The web page as a place where people write; see the port.
+"""The web page as a transport; the kernel's side.
 
-The kernel's side: what was said is kept here, requests live on the edge's loop and ask
-for it. What draws pages is imported when somebody asks for the first one.
+Messages and logins belong to this side; requests run on the edge's loop and ask for
+them. The routes and Jinja2 are imported at the first request.
 """
 
 from __future__ import annotations
@@ -10,52 +10,47 @@ import asyncio
 import contextlib
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import contextmanager
+from functools import partial
+from secrets import token_bytes
 from typing import TYPE_CHECKING, cast
 
 import trio
 
-from actors.deliveries import Abilities
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
-from connectors.blobs import bytes_of
-from connectors.chat.limits import takes_files
-from connectors.crossing import BridgeError
-from connectors.web.page.chat import Chat
-from connectors.web.page.chat_log import ChatLog
-from connectors.web.page.front import Front
-from connectors.web.page.hub import Hub
-from connectors.web.page.places import place_of
-from connectors.web.page.presence import PagePresence
-from connectors.web.page.rendering import FOLDER, Pages
-from connectors.web.page.shelf import all_views
-from connectors.web.page.talk import Talk
-from connectors.web.page.tidying import forget_old, tidy
-from connectors.web.page.tries import Tries
-from connectors.web.page.troubles import told_as_busy
+from actors.messages.deliveries import Abilities
+from connectors.asyncio_bridge.crossing import BridgeError
+from connectors.chat.server_transport import ServerTransport
+from connectors.files.blobs import bytes_of
+from connectors.web.history import ConnectorStore, tidy_for_ever
+from connectors.web.page.chat.chats import all_chats, find_chat
+from connectors.web.page.chat.hub import ChatParts, TabHub
+from connectors.web.page.chat.messages import page_history
+from connectors.web.page.chat.service import PageChats
+from connectors.web.page.logins import Logins, Tries
+from connectors.web.page.metrics import PageCounters, PageMetrics
+from connectors.web.page.platform import PLATFORM
+from connectors.web.page.request import FOLDER, PageContext, PageRenderer
+from connectors.web.page.views import all_views
 from connectors.web.server import HttpSettings, open_socket, serve
-from runtime.errors import StoreError
+from runtime.errors import CorruptError, StoreError
 from runtime.ids import IdSource
-from runtime.logs import EventLog
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Generator
     from pathlib import Path
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from actors.deliveries import Delivery, Draft, Typing
+    from actors.messages.deliveries import Delivery, Edit, Reaction, Typing
     from actors.transport import Ingress
-    from connectors.blobs import BlobFolder
-    from connectors.bridge import Bridge
-    from connectors.page_config import PageConfig
-    from connectors.web.operations import Operations
-    from connectors.web.page.figures import PageFigures
-    from connectors.web.page.logins import Logins
-    from connectors.web.page.talk import News, Writes
-    from connectors.web.page.views import Inside, View
-    from runtime.clock import Clock
-    from runtime.store import Store
+    from connectors.chat.parts import TransportParts
+    from connectors.web.page.chat.service import MessageChanged, WritingChanged
+    from connectors.web.page.platform import PageConfig
+    from connectors.web.page.views.base import View
+
 
 LOG = EventLog("page")
 
@@ -65,63 +60,55 @@ MOST_CHARS = 12_000
 TYPING_FOR = 10.0
 DRAFT_PACE = 0.3
 
+TIDY_EVERY = 600.0
+"""Seconds between two rounds that delete old messages."""
+
 MOST_TRIES = 10
 TRIES_FOR = 600.0
-"""Links of one client that may not hold, in so many seconds."""
+"""Seconds in which a client may try `MOST_TRIES` invalid links."""
 
 
-@dataclass(frozen=True)
-class Surroundings:
-    """What the transport is given by the company."""
-
-    bridge: Bridge
-    store: Store
-    clock: Clock
-    agents: Callable[[], tuple[str, ...]]
-    """Names those that people can speak to now; called from both sides."""
-
-    figures: PageFigures
-    logins: Logins
-    operations: Operations
-    inside: Callable[[], Inside]
-    views: Callable[[], tuple[View, ...]] = all_views
-    """Called at the first request."""
-
-    templates: Path = FOLDER
-    blobs: BlobFolder | None = None
-    """Has the bytes of files that agents send."""
-
-
-class PageTransport:
+class PageTransport(ServerTransport):
     """The page; see the port.
 
     Args:
         name: of the connector, as in the settings.
         config: its settings.
-        given: what the company gives.
+        parts: what the app gives.
+        views: gives the operators' views; called at the first request.
+        templates: the folder of the pages' templates.
     """
 
-    def __init__(self, name: str, config: PageConfig, given: Surroundings) -> None:
-        self._config = config
-        self._given = given
-        self._settings = settings_of(name, config)
-        log = ChatLog(given.store, given.clock, name)
-        ids = IdSource(given.clock)
-        self.talk = Talk(name, log, given.clock, ids, self._tell)
-        self._presence = PagePresence(self.talk)
-        self._hub: Hub | None = None
-        """Only touched on the edge's thread."""
+    advice = "log in by a link of: callboard login"
 
-        self._reserved: socket.socket | None = None
-        self._bound = trio.Event()
-        self._address = ("", 0)
+    def __init__(
+        self,
+        name: str,
+        config: PageConfig,
+        parts: TransportParts,
+        views: Callable[[], tuple[View, ...]] = all_views,
+        templates: Path = FOLDER,
+    ) -> None:
+        self._config = config
+        self._parts = parts
+        self._views = views
+        self._templates = templates
+        self._metrics = PageMetrics(parts.once(PageCounters), name)
+        self._logins = Logins(name, config, parts.store, parts.clock, token_bytes)
+        self._settings = settings_of(name, config)
+        super().__init__(partial(open_socket, self._settings))
+        history = page_history(ConnectorStore(parts.store, parts.clock, name))
+        ids = IdSource(parts.clock)
+        self.talk = PageChats(name, history, parts.clock, ids, self._tell)
+        self._presence = PagePresence(self.talk)
+        self._hub: TabHub | None = None
+        """Only touched on the edge's thread."""
 
     @property
     def abilities(self) -> Abilities:
-        """What it can do: an answer is kept once under one id, and grows in its place.
+        """An answer is stored once under one id; its drafts are shown by edits.
 
-        Parts of so many characters, so that one that grows is not drawn at length
-        again and again.
+        Parts are short, as each edit renders the whole part again.
         """
         return Abilities(
             is_idempotent=True,
@@ -130,144 +117,100 @@ class PageTransport:
             typing_for=TYPING_FOR,
             ends_typing=True,
             draft_pace=DRAFT_PACE,
+            has_free_drafts=True,
             takes_back=True,
-            files=takes_files("web"),
+            files=PLATFORM.takes_files,
         )
 
     @property
     def presence(self) -> PagePresence:
-        """How it edits and reacts."""
+        """Edits messages and sets reactions."""
         return self._presence
 
-    @property
-    def advice(self) -> str:
-        """What whoever starts the server should know of it."""
-        return "log in by a link of: callboard login"
-
-    def reserve(self) -> None:
-        """Take the address now, so that one that is taken stops the program's start.
-
-        Raises:
-            ListenError: the address cannot be listened on.
-        """
-        self._reserved = open_socket(self._settings)
-
-    def release(self) -> None:
-        """Give back what `reserve` took, if `listen` has not used it."""
-        if self._reserved is not None:
-            self._reserved.close()
-            self._reserved = None
-
-    @property
-    def is_reserved(self) -> bool:
-        """Whether its address is taken, and waits for `listen`."""
-        return self._reserved is not None
-
-    async def wait_listening(self) -> tuple[str, int]:
-        """Wait until browsers can connect; gives host and port."""
-        await self._bound.wait()
-        return self._address
-
     async def listen(self, ingress: Ingress) -> None:
-        """Serve until cancelled; then end what is open and close the port.
+        """Serve until cancelled; then end all streams and close the port.
 
         Raises:
             ListenError: the address cannot be listened on.
             BridgeClosedError: the edge's loop is not running or died.
-            StoreError: what there is cannot be read.
+            StoreError: the sessions cannot be read.
         """
-        sock = self._reserved or open_socket(self._settings)
-        self._reserved = None
-        try:
-            given = self._given
-            given.figures.sessions(await given.logins.count())
+        with self.listening() as sock:
+            self._metrics.sessions(await self._logins.count())
             self.talk.ingress = ingress
-            host, port = sock.getsockname()[:2]
-            self._address = (str(host), int(port))
-            self._bound.set()
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(tidy, self.tidy)
-                await given.bridge.call(self._serve, ingress, sock)
-                nursery.cancel_scope.cancel()
-        finally:
-            self.talk.ingress = None
-            sock.close()
-            self._bound = trio.Event()
+            self.announce(sock)
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(tidy_for_ever, self.tidy, TIDY_EVERY, LOG)
+                    await self._parts.bridge.call(self._serve, ingress, sock)
+                    nursery.cancel_scope.cancel()
+            finally:
+                self.talk.ingress = None
 
     async def tidy(self) -> int:
-        """Forget what is older, or more, than the settings keep; count the messages.
+        """Delete messages that are older, or more, than the settings keep; count them.
 
         Raises:
             StoreError: the disk fails; the next time goes on.
         """
-        given = self._given
-        given.figures.sessions(await given.logins.count())
-        return await forget_old(self.talk, self._config, given.agents())
+        config = self._config
+        self._metrics.sessions(await self._logins.count())
+        chats = all_chats(config, self._parts.agents())
+        history = self.talk.history
+        return await history.tidy(chats, config.keep_days, config.keep_messages)
 
     async def deliver(self, delivery: Delivery) -> str:
-        """Say an answer in its chat; see the port."""
+        """Store an answer in its chat and announce it; see the port."""
         with told_as_busy(self.talk):
             chat = delivery.address.chat
-            if place_of(chat, self._config) is None:
+            if find_chat(chat, self._config) is None:
                 raise DeliveryRefusedError(f"there is no chat {chat!r} on the page")
             if delivery.file is not None:
-                bytes_of(self._given.blobs, delivery.file)
+                bytes_of(self._parts.blobs, delivery.file)
             return await self.talk.deliver(delivery)
 
-    async def look_up(self, delivery: Delivery) -> str | None:
-        """Refuse: there is no need to ask; see the port.
-
-        Raises:
-            DeliveryBusyError: always; `abilities` says that it is not to be asked.
-        """
-        await trio.lowlevel.checkpoint()
-        raise DeliveryBusyError(f"{delivery.id} is simply said again")
-
-    def show_draft(self, draft: Draft) -> None:
-        """Do nothing: drafts are shown by edits; see the port."""
-
     def show_typing(self, typing: Typing) -> None:
-        """Show that somebody writes, or has stopped."""
+        """Show that an agent is typing, or has stopped."""
         self.talk.typing(typing)
 
     async def settle(self, correlation_id: str, reason: str) -> None:
-        """Show nothing as being written any more that answers a message."""
+        """Show the answers to a message as complete."""
         del reason
         try:
             await self.talk.settle(correlation_id)
         except StoreError as error:
             LOG.warning("answer goes on being shown as unfinished", why=str(error))
 
-    def _tell(self, news: News | Writes) -> None:
-        """Tell the tabs; on the kernel's side."""
-        # What cannot cross is not lost: the next that can shows tabs what they missed.
+    def _tell(self, news: MessageChanged | WritingChanged) -> None:
+        """Send a change to the tabs; on the kernel's side."""
+        # A change that cannot cross is not lost: the next one makes tabs read it.
         with contextlib.suppress(BridgeError):
-            self._given.bridge.post_edge(self._tell_edge, news)
+            self._parts.bridge.post_edge(self._tell_edge, news)
 
-    def _tell_edge(self, news: News | Writes) -> None:
+    def _tell_edge(self, news: MessageChanged | WritingChanged) -> None:
         if self._hub is not None:
             self._hub.tell(news)
 
     async def _serve(self, ingress: Ingress, sock: socket.socket) -> None:
-        given = self._given
-        hub = self._hub = Hub()
-        chat = Chat(self.talk, given.agents, hub, given.blobs)
-        front = Front(
+        parts = self._parts
+        hub = self._hub = TabHub()
+        chat = ChatParts(self.talk, parts.agents, hub, parts.blobs)
+        front = PageContext(
             config=self._config,
             settings=self._settings,
-            logins=given.logins,
-            bridge=given.bridge,
-            pages=Pages(given.templates),
-            clock=given.clock,
-            figures=given.figures,
+            logins=self._logins,
+            bridge=parts.bridge,
+            pages=PageRenderer(self._templates),
+            clock=parts.clock,
+            metrics=self._metrics,
             tries=Tries(MOST_TRIES, TRIES_FOR),
-            refused=ingress.refuse,
+            record_attempt=ingress.refuse,
         )
 
         async def make() -> ASGIApp:
             module = await asyncio.to_thread(importlib.import_module, SITE)
             make_site = cast("MakeSite", module.make_site)
-            return await make_site(front, chat, given)
+            return await make_site(front, chat, parts, self._views)
 
         try:
             await serve(Lazy(make), sock, self._settings, front.stopping.set)
@@ -276,7 +219,7 @@ class PageTransport:
 
 
 class Lazy:
-    """An application that is made when it is asked for the first time.
+    """An application that is made at its first request.
 
     Args:
         make: makes it.
@@ -294,7 +237,10 @@ class Lazy:
         await app(scope, receive, send)
 
 
-MakeSite = Callable[[Front, Chat, Surroundings], "Awaitable[ASGIApp]"]
+MakeSite = Callable[
+    [PageContext, ChatParts, "TransportParts", "Callable[[], tuple[View, ...]]"],
+    "Awaitable[ASGIApp]",
+]
 
 
 def settings_of(name: str, config: PageConfig) -> HttpSettings:
@@ -308,3 +254,57 @@ def settings_of(name: str, config: PageConfig) -> HttpSettings:
         body_timeout=config.body_timeout,
         max_connections=config.max_connections,
     )
+
+
+def make_transport(
+    name: str, config: PageConfig, parts: TransportParts
+) -> PageTransport:
+    """Make the page of one connector.
+
+    Args:
+        name: of the connector.
+        config: its settings.
+        parts: what the app gives.
+    """
+    return PageTransport(name, config, parts)
+
+
+@contextmanager
+def told_as_busy(talk: PageChats) -> Generator[None]:
+    """Translate errors of the store into those of deliveries.
+
+    Raises:
+        DeliveryBusyError: the page is not listening, or the disk fails.
+        DeliveryRefusedError: the row is damaged.
+    """
+    if talk.ingress is None:
+        raise DeliveryBusyError("the page is not listening")
+    try:
+        yield
+    except CorruptError as error:
+        raise DeliveryRefusedError(str(error)) from error
+    except StoreError as error:
+        raise DeliveryBusyError(str(error)) from error
+
+
+class PagePresence:
+    """Edits and reactions on one page; see the port.
+
+    Args:
+        talk: its messages.
+    """
+
+    def __init__(self, talk: PageChats) -> None:
+        self._talk = talk
+
+    async def edit(self, edit: Edit) -> None:
+        """Change the text of a message; see the port."""
+        with told_as_busy(self._talk):
+            if not await self._talk.edit(edit):
+                raise DeliveryRefusedError(f"there is no message {edit.receipt}")
+
+    async def react(self, reaction: Reaction) -> None:
+        """Set a reaction at a message; see the port."""
+        with told_as_busy(self._talk):
+            if not await self._talk.react(reaction):
+                raise DeliveryRefusedError(f"there is no message {reaction.message}")

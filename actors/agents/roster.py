@@ -1,0 +1,208 @@
+"""All agents: those of the settings, and those made since.
+
+A `Team` never changes; another takes its place. The roster itself is written by `staff`
+alone, and read by whatever starts anew: a branch of the tree, a turn, a conversation
+that wakes, the router. Who is up already is told by messages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from actors.agents import hired
+from actors.agents.hired import HiringTerms
+from actors.agents.persona import Persona
+from actors.rules.groups.routes import RoutingTable, group_of, with_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from actors.agents.hired import HiredAgent
+    from actors.agents.rows import StaffRows
+    from actors.config.agents import AgentConfig
+    from actors.rules.groups.routes import GroupBehaviour
+
+CONDUCTING = """\
+You lead these agents, and may make others, and change those that were made:
+[CREATE_AGENT]
+name: short-name
+description: one line for the others
+prompt: what it is told about itself
+[/CREATE_AGENT]
+[UPDATE_AGENT:short-name] with the lines that change [/UPDATE_AGENT]
+Further lines may be: model (one of: {models}), tools (of: {tools}; none unless you say
+so) and delegates, with commas between the names. Somebody whom you all work for is kept
+with [CREATE_CLIENT]: name, email, phone, notes. Do none of this unless a person asks
+for it. Made until now: {made}."""
+"""What a conductor is told of its tags."""
+
+
+@dataclass(frozen=True)
+class HiringParts:
+    """What agents are made from."""
+
+    terms: HiringTerms = field(default_factory=HiringTerms)
+    make: Callable[[str, AgentConfig], Persona] = Persona
+    """Looks up what settings name: tools, the time zone."""
+
+
+@dataclass(frozen=True)
+class ConfiguredStaff:
+    """The agents of the settings."""
+
+    personas: tuple[Persona, ...]
+    routes: RoutingTable
+    hiring: HiringParts = field(default_factory=HiringParts)
+    """What agents are made from that conductors make."""
+
+
+@dataclass(frozen=True)
+class Team:
+    """All agents at one moment."""
+
+    personas: Mapping[str, Persona]
+    """Also of those that only finish what they have begun."""
+
+    table: RoutingTable
+    """Names those that people can speak to."""
+
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Agents that were made and cannot run, with the reason."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name those that people can speak to."""
+        return tuple(self.table.agents.values())
+
+    @property
+    def leaving(self) -> frozenset[str]:
+        """Name those that only finish what they have begun."""
+        return frozenset(self.personas).difference(self.names)
+
+
+def make_team(
+    settled: ConfiguredStaff, rows: StaffRows, before: Mapping[str, Persona]
+) -> Team:
+    """Put together who works here.
+
+    Args:
+        settled: what the settings say.
+        rows: agents that were made, and who is at rest.
+        before: personas until now: who has left still has to finish.
+    """
+    routes, hiring = settled.routes, settled.hiring
+    own = {persona.name: persona for persona in settled.personas}
+    here = {name: each for name, each in own.items() if name not in rows.at_rest}
+    active = {
+        name: stored.agent
+        for name, stored in rows.agents.items()
+        if stored.agent.is_active and name not in own
+    }
+    known = {*here, *active}
+    left_out = dict.fromkeys(own.keys() & rows.agents.keys(), "the settings have one")
+    made: dict[str, Persona] = {}
+    for name, agent in active.items():
+        config = hired.settings_of(agent, hiring.terms, known)
+        if config is None:
+            left_out[name] = f"there is no model {agent.model!r} that it may have"
+        else:
+            made[name] = hiring.make(name, config)
+    present = here | made
+    table = RoutingTable(
+        agents={name.casefold(): name for name in present},
+        bindings=tuple(x for x in routes.bindings if x.binding.agent in present),
+        default_agent=routes.default_agent if routes.default_agent in present else "",
+    )
+    table = with_groups(table, groups_of(present))
+    about = {name: each.config.description for name, each in present.items()}
+    agents = {name: rows.agents[name].agent for name in made}
+    personas = {
+        name: replace(
+            introduced(each, about, agents, hiring.terms), silent=silent_of(present)
+        )
+        for name, each in present.items()
+    }
+    return Team({**before, **personas}, table, left_out)
+
+
+def groups_of(personas: Mapping[str, Persona]) -> dict[str, GroupBehaviour]:
+    """Say how each agent behaves in groups."""
+    return {
+        name: group_of(each.config.groups, each.config.description)
+        for name, each in personas.items()
+    }
+
+
+def silent_of(personas: Mapping[str, Persona]) -> frozenset[str]:
+    """Name the agents that answer nothing in groups."""
+    return frozenset(
+        name
+        for name, each in personas.items()
+        if each.config.groups.activation == "never"
+    )
+
+
+def introduced(
+    persona: Persona,
+    about: Mapping[str, str],
+    made: Mapping[str, HiredAgent],
+    terms: HiringTerms,
+) -> Persona:
+    """Tell an agent who the others are.
+
+    Args:
+        persona: the agent.
+        about: all agents, with what to come to each for.
+        made: those of them that conductors made: any conductor may hand them work.
+        terms: what they may have.
+    """
+    leads = persona.config.is_conductor and persona.name not in made
+    others = (*persona.config.delegates, *(made if leads else ()))
+    colleagues = {x: about[x] for x in others if x in about and x != persona.name}
+    conducting = ""
+    if leads and terms.hiring.who != "nobody":
+        conducting = CONDUCTING.format(
+            models=", ".join(terms.models_for(persona.name)) or "none",
+            tools=", ".join(terms.granted) or "none",
+            made=", ".join(made) or "nobody yet",
+        )
+    return replace(
+        persona,
+        colleagues=colleagues,
+        everybody=tuple(about),
+        conducting=conducting,
+    )
+
+
+class Roster:
+    """The present team.
+
+    Args:
+        settled: what the settings say.
+    """
+
+    def __init__(self, settled: ConfiguredStaff) -> None:
+        self.settled = settled
+        """Replaced by `staff` alone, when the settings have changed."""
+
+        personas = {each.name: each for each in settled.personas}
+        silent = silent_of(personas)
+        personas = {x: replace(each, silent=silent) for x, each in personas.items()}
+        self.team = Team(personas, with_groups(settled.routes, groups_of(personas)))
+        """Replaced by `staff` alone."""
+
+    def persona(self, name: str) -> Persona:
+        """Give an agent as it is now; one that has left as it was."""
+        return self.team.personas[name]
+
+
+def is_alike(one: Persona, other: Persona) -> bool:
+    """Whether two personas are the same but for objects that were looked up anew."""
+    return (
+        one.config == other.config
+        and one.everybody == other.everybody
+        and one.silent == other.silent
+        and dict(one.colleagues) == dict(other.colleagues)
+        and one.conducting == other.conducting
+    )

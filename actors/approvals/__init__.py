@@ -1,0 +1,13 @@
+"""Which tool calls need a person's leave, who may give it, and what proves a call.
+
+Turns ask `permissions` before each call; `board` keeps the open questions of all
+conversations, and sessions read answers by `rules`. `receipts` are what is stored of a
+finished call. All but the board are pure; begin with `permissions`.
+"""
+
+__all__ = [
+    "board",
+    "permissions",
+    "receipts",
+    "rules",
+]

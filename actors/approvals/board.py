@@ -1,0 +1,190 @@
+"""All tool calls that wait for an approval, over all conversations.
+
+Shared by the actors that hear people: a question of one agent may be answered in
+a conversation of another one, in the same chat. Kept in memory alone: a turn that
+waited when the process ended asks again. To be used on the kernel thread only.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors.approvals import rules
+from actors.messages import commands
+from actors.messages.keys import account_of
+from runtime.actor.ref import ActorRef
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from actors.approvals.rules import ApprovalRefused, ApprovalRuling, OpenApproval
+    from actors.messages.inbound import Address, Inbound
+
+# Chosen: ten times the turns that run at once; each of them waits for at most a few.
+MOST_OPEN = 1000
+
+
+class OpenQuestion(msgspec.Struct, frozen=True):
+    """An approval question that is open."""
+
+    posted: rules.PostedApproval
+    session: ActorRef
+    question: str
+    """The delivery by which people are asked."""
+
+
+class ApprovalBoard:
+    """All open approval questions, and the session that waits for each answer."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, OpenQuestion] = {}
+
+    @property
+    def ids(self) -> Collection[str]:
+        """The ids in use."""
+        return self._open.keys()
+
+    @property
+    def open(self) -> tuple[OpenApproval, ...]:
+        """The calls that wait, oldest first."""
+        return tuple(each.posted.approval for each in self._open.values())
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more questions are taken."""
+        return len(self._open) >= MOST_OPEN
+
+    def here(self, address: Address) -> tuple[OpenApproval, ...]:
+        """Give the questions that stand in a chat, in whatever thread."""
+        open_ = (each.posted.approval for each in self._open.values())
+        return tuple(each for each in open_ if rules.is_there(each, address))
+
+    def put(self, approval: OpenApproval, session: ActorRef, question: str) -> None:
+        """Put a question up.
+
+        Args:
+            approval: what waits.
+            session: who waits.
+            question: the id of the delivery by which people are asked.
+        """
+        posted = rules.PostedApproval(approval)
+        self._open[approval.id] = OpenQuestion(posted, session, question)
+
+    def note_shown(self, question: str, at: float) -> None:
+        """Learn that a delivery stands in its chat; nothing happens if it asks nothing.
+
+        Args:
+            question: the id of the delivery.
+            at: monotonic seconds.
+        """
+        for approval_id, each in self._open.items():
+            if each.question == question and math.isinf(each.posted.shown_at):
+                posted = rules.PostedApproval(each.posted.approval, at)
+                self._open[approval_id] = OpenQuestion(posted, each.session, question)
+                return
+
+    def has(self, approval: OpenApproval) -> bool:
+        """Whether nobody has decided about a call."""
+        known = self._open.get(approval.id)
+        return known is not None and known.posted.approval == approval
+
+    def take(self, approval: OpenApproval) -> ActorRef | None:
+        """Take a question down, and no other that has its id by now.
+
+        Returns:
+            Who waited for the answer; None if it had been taken down before.
+        """
+        known = self._open.get(approval.id)
+        if known is None or known.posted.approval != approval:
+            return None
+        del self._open[approval.id]
+        return known.session
+
+    def agent_waiting_for(
+        self, inbound: Inbound, arrived_at: float, terms: rules.ApprovalTerms
+    ) -> str:
+        """Name the agent that waits for this very word about a tool; mostly nobody.
+
+        Args:
+            inbound: what was written.
+            arrived_at: as for `rule`.
+            terms: as for `rule`.
+        """
+        is_another = inbound.chain.agents or inbound.occasion or inbound.changed_by
+        if is_another or not self._open:
+            return ""
+        command = commands.parse_command(inbound.text)
+        if not isinstance(command, commands.Words | commands.Decision):
+            return ""
+        decision = command if isinstance(command, commands.Decision) else None
+        # A bystander's "ok" is heard by whoever would hear it otherwise.
+        ruling = self.rule(inbound, decision, arrived_at, terms)
+        if isinstance(ruling, rules.ApprovalRuling):
+            return ruling.approval.agent
+        return "" if ruling is None else ruling.agent
+
+    def rule(
+        self,
+        inbound: Inbound,
+        decision: commands.Decision | None,
+        arrived_at: float,
+        terms: rules.ApprovalTerms,
+    ) -> ApprovalRuling | ApprovalRefused | None:
+        """Say what a message decides; None if it is ordinary words.
+
+        Args:
+            inbound: what was written.
+            decision: what its command says; None for plain words.
+            arrived_at: when it came in, in monotonic seconds of this process; 0 if it
+                came before.
+            terms: whose word counts, and from when on.
+        """
+        word = rules.plain_word(inbound.text)
+        if decision is None and word is None:
+            return None
+        who = account_of(inbound)
+        about = self._about(inbound, decision, arrived_at, terms)
+        if about is None or isinstance(about, rules.ApprovalRefused):
+            return about
+        if decision is None:
+            return rules.ApprovalRuling(about, bool(word))
+        if not terms.admits(about, who):
+            text = f"You may not decide about {about.id}."
+            return rules.ApprovalRefused("not_allowed", text, about.agent)
+        return rules.ApprovalRuling(about, decision.is_approved, decision.is_lasting)
+
+    def _about(
+        self,
+        inbound: Inbound,
+        decision: commands.Decision | None,
+        arrived_at: float,
+        terms: rules.ApprovalTerms,
+    ) -> OpenApproval | ApprovalRefused | None:
+        """Find the question that is answered."""
+        if decision is not None and decision.approval_id:
+            approval = self._named(decision.approval_id, inbound)
+            return approval or _unknown(decision.approval_id)
+        here = self._at(inbound.address)
+        who = account_of(inbound)
+        if decision is None and not any(terms.admits(x.approval, who) for x in here):
+            return None  # a bystander's "ok" is no answer, and none of our business
+        meant = rules.one_meant(here, arrived_at, terms.plain_after)
+        is_word = decision is None or meant is not None
+        return meant if is_word else _unknown("that this could mean")
+
+    def _named(self, approval_id: str, inbound: Inbound) -> OpenApproval | None:
+        known = self._open.get(approval_id)
+        if known is None or not rules.is_there(known.posted.approval, inbound.address):
+            return None
+        return known.posted.approval
+
+    def _at(self, address: Address) -> list[rules.PostedApproval]:
+        standing = (each.posted for each in self._open.values())
+        return [each for each in standing if each.approval.address == address]
+
+
+def _unknown(which: str) -> ApprovalRefused:
+    return rules.ApprovalRefused("unknown", f"No request {which} is open in this chat.")

@@ -1,0 +1,144 @@
+"""Commands about the person who gives them: account, links, language."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors import names
+from actors.commands.context import CommandReply, Unanswered
+from actors.people.identity import Person, connector_of
+from actors.people.lookup import (
+    ChangePerson,
+    LinkAccounts,
+    LinkCode,
+    Linked,
+    ShowCode,
+    TypeCode,
+    UnlinkAccount,
+)
+from actors.rules.text import languages
+
+if TYPE_CHECKING:
+    from actors.commands.context import CommandRequest
+    from actors.rules.text.translations import Translate
+
+NOT_LINKED = {
+    "unknown": "This code is not known, or no longer. Ask for a new one with /link.",
+    "own": "Type this code on your other account, not here.",
+    "too_many": "Too many wrong codes. Please wait a quarter of an hour.",
+    "nothing": "There was nothing to change.",
+}
+PRIVATE = "Please write this to me in a direct chat: a code is for your eyes only."
+
+
+async def start(asked: CommandRequest) -> CommandReply:
+    """Greet somebody."""
+    say, persona = asked.say, asked.persona
+    text = say("Hello {name}, I am {agent}. Just write to me; /help lists commands.")
+    about = f"\n{persona.config.description}" if persona.config.description else ""
+    name = asked.inbound.sender_name or asked.person.name
+    return CommandReply(text.format(name=name, agent=persona.name) + about)
+
+
+async def language(asked: CommandRequest) -> CommandReply:
+    """Show or choose the language somebody is spoken to in."""
+    say, word = asked.say, asked.rest
+    if not word:
+        own = languages.NAMES.get(asked.person.language, asked.person.language)
+        known = ", ".join(f"{code} ({name})" for code, name in languages.NAMES.items())
+        text = say("Your language: {language}. /language CODE chooses another: {known}")
+        return CommandReply(text.format(language=own or "?", known=known))
+    code = "" if word == "auto" else languages.code_of(word)
+    if not code and word != "auto":
+        known = ", ".join(languages.NAMES)
+        text = say("I do not know the language '{word}'; known: {known}")
+        return CommandReply(text.format(word=word, known=known))
+    await asked.ask(names.PEOPLE, ChangePerson(asked.account, language=code))
+    if not code:
+        return CommandReply(say("I will find out again which language you write in."))
+    say = asked.services.voices.speak(code)
+    text = say("From now on I speak {language} with you.")
+    return CommandReply(text.format(language=languages.NAMES[code]))
+
+
+async def whoami(asked: CommandRequest) -> CommandReply:
+    """Show as whom somebody is known."""
+    say, person = asked.say, asked.person
+    lines = [say("You are {account} here.").format(account=asked.account)]
+    if not asked.inbound.is_direct:
+        return CommandReply(lines[0])  # nobody else's business
+    if person.aliases:
+        accounts = ", ".join(person.accounts)
+        lines.append(say("Your accounts: {accounts}").format(accounts=accounts))
+    if person.model:
+        lines.append(say("Your model: {model}").format(model=person.model))
+    if person.language:
+        own = languages.NAMES.get(person.language, person.language)
+        lines.append(say("Your language: {language}").format(language=own))
+    if asked.is_owner:
+        lines.append(say("You run this company."))
+    return CommandReply("\n".join([*lines, *proposed(person, say)]))
+
+
+def proposed(person: Person, say: Translate) -> list[str]:
+    """Say where somebody of a like name writes; never who."""
+    where = sorted({connector_of(each) for each in person.proposals})
+    if not where:
+        return []
+    text = say(
+        "Somebody of a name like yours writes on {where}. If that is you, /link there"
+        " shows a code to type here."
+    )
+    return [text.format(where=", ".join(where))]
+
+
+async def link(asked: CommandRequest) -> CommandReply:
+    """Show a code, take one, or do as an owner says."""
+    say, words = asked.say, asked.rest.split()
+    if len(words) == 2 and all("/" in word for word in words):
+        if not asked.is_owner:
+            return CommandReply(say("Only an owner links the accounts of others."))
+        wanted = LinkAccounts(words[0], words[1], asked.account)
+        return linked(asked, await asked.ask(names.PEOPLE, wanted))
+    if not asked.inbound.is_direct:
+        return CommandReply(say(PRIVATE))
+    if words:
+        typed = TypeCode(asked.account, asked.rest)
+        return linked(asked, await asked.ask(names.PEOPLE, typed))
+    made = await asked.ask(names.PEOPLE, ShowCode(asked.account))
+    if not isinstance(made, LinkCode):
+        raise Unanswered
+    text = say(
+        "Type this on your other account, in a direct chat, within {minutes} minutes:"
+        " /link {code}\nWhoever types it is taken for you, so show it to nobody."
+    )
+    minutes = round(made.seconds / 60)
+    lines = [text.format(minutes=minutes, code=made.code)]
+    return CommandReply("\n".join([*lines, *proposed(asked.person, say)]))
+
+
+async def unlink(asked: CommandRequest) -> CommandReply:
+    """Take an account away: one of one's own, or any by an owner's word."""
+    say, wanted = asked.say, asked.rest or asked.account
+    if wanted not in (asked.account, *asked.person.accounts) and not asked.is_owner:
+        return CommandReply(
+            say("{account} is none of your accounts.").format(account=wanted)
+        )
+    message = UnlinkAccount(wanted, asked.account)
+    outcome = await asked.ask(names.PEOPLE, message)
+    if isinstance(outcome, Linked) and outcome.outcome == "done":
+        text = say("{account} is an account of its own again.")
+        return CommandReply(text.format(account=wanted))
+    return linked(asked, outcome)
+
+
+def linked(asked: CommandRequest, outcome: object) -> CommandReply:
+    """Say what came of linking."""
+    if not isinstance(outcome, Linked):
+        raise Unanswered
+    if outcome.person is None:
+        return CommandReply(asked.say(NOT_LINKED[outcome.outcome]))
+    text = asked.say(
+        "These accounts are one person's now: {accounts}. /unlink takes that back."
+    )
+    return CommandReply(text.format(accounts=", ".join(outcome.person.accounts)))

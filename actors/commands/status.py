@@ -1,0 +1,158 @@
+"""Commands that report: agents, skills, tasks, and the state of the conversation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors import names
+from actors.agents.messages import ListStaff, StaffList
+from actors.commands.context import CommandReply, Unanswered
+from actors.memory import scopes
+from actors.messages.commands import as_command
+from actors.messages.inbound import Inbound
+from actors.messages.keys import account_of
+from actors.rules.text.durations import spoken
+from actors.schedule.rows import listed
+
+if TYPE_CHECKING:
+    from actors.commands.context import CommandRequest
+    from actors.messages.busy_policies import BusyPolicy
+    from actors.messages.progress import Pace
+    from runtime.store.rows import StoredMessage
+
+PAGE = 1000
+
+MOST_SHOWN = 10
+"""Lines of one list; of more, the number is told."""
+
+SHOWN = 80
+"""Characters shown of a message."""
+
+
+POLICIES: dict[BusyPolicy, str] = {
+    "serial": "What comes meanwhile is answered one after the other.",
+    "followup": "What comes meanwhile is answered together afterwards.",
+    "interrupt": "What comes meanwhile interrupts the answer to you.",
+    "steer": "What comes meanwhile is taken into the answer to you.",
+}
+"""What `/status` says of each busy policy."""
+
+PACES: dict[Pace, str] = {
+    "long-running": "The present answer takes long.",
+    "stalled": "The present answer has stalled: nothing has come for a while.",
+    "stuck": "The present answer is stuck, and is being cancelled.",
+}
+"""What it says of an answer that does not get on."""
+
+
+async def who(asked: CommandRequest) -> CommandReply:
+    """List the agents, and what they do."""
+    say, here = asked.say, asked.persona.name
+    lines = [say("Agents here:")]
+    found = await asked.ask(names.STAFF, ListStaff())
+    if not isinstance(found, StaffList):
+        raise Unanswered
+    for name, about in found.agents.items():
+        mark = say(" (this is me)") if name == here else ""
+        lines.append(f"@{name}{mark}{f': {about}' if about else ''}")
+    return CommandReply("\n".join(lines))
+
+
+async def skills(asked: CommandRequest) -> CommandReply:
+    """List the skills of this agent, as commands."""
+    names = asked.persona.skills
+    if not names:
+        return CommandReply(asked.say("I have no skills here."))
+    lines = [asked.say("My skills; what follows the command is what I shall do:")]
+    return CommandReply(
+        "\n".join([*lines, *(f"/{as_command(each)}" for each in names)])
+    )
+
+
+async def status(asked: CommandRequest) -> CommandReply:
+    """Show the model, the conversation's counters, and how long all this runs."""
+    say, standing, services = asked.say, asked.standing, asked.services
+    model = asked.person.model or asked.persona.config.model
+    counted = standing.counted
+    up = services.clock.monotonic() - services.started_at
+    lines = [
+        say("Agent: {agent}, model: {model}").format(
+            agent=asked.persona.name, model=model
+        ),
+        say("This conversation: {count} messages, about {tokens} tokens").format(
+            count=counted.message_count, tokens=counted.tokens
+        ),
+        say("Running for {span}.").format(span=spoken(up, say)),
+    ]
+    if standing.waiting:
+        text = say("Waiting behind the present answer: {count}")
+        lines.append(text.format(count=standing.waiting))
+    elif standing.is_busy:
+        lines.append(say("I am writing an answer."))
+    if standing.is_busy and standing.pace != "running":
+        lines.append(say(PACES[standing.pace]))
+    lines.append(say(POLICIES[standing.policy]))
+    return CommandReply("\n".join(lines))
+
+
+async def tasks(asked: CommandRequest) -> CommandReply:
+    """Show what is done here, what waits for leave, and what is to come."""
+    say, inbound = asked.say, asked.inbound
+    lines: list[str] = []
+    for each in asked.services.board.here(inbound.address):
+        text = say("{agent} waits for leave to run `{tool}`: /approve {id}")
+        lines.append(text.format(agent=each.agent, tool=each.tool, id=each.id))
+    for row, task in await open_here(asked):
+        if task.chain.agents and account_of(task) == asked.account:
+            source, target = (*task.chain.agents[-2:],)[-2:]
+            text = say("{target} works for {source}: {task}")
+            if row.state == "accepted":
+                text = say("{target} is to work for {source}: {task}")
+            shown = shortened(task.text)
+            lines.append(text.format(target=target, source=source, task=shown))
+    services, is_direct = asked.services, inbound.is_direct
+    scope = scopes.writing(inbound.address, asked.person.id, is_direct=is_direct)
+    lines += await listed(services.store, scope, services.find_zone)
+    if not lines:
+        return CommandReply(say("Nothing is being done for you here."))
+    return CommandReply("\n".join(bounded(asked, lines)))
+
+
+async def open_here(asked: CommandRequest) -> list[tuple[StoredMessage, Inbound]]:
+    """Read the messages of this chat that are not settled, the oldest first."""
+    address = asked.inbound.address
+    stream = f"{address.connector}/{address.chat}"
+    found: list[tuple[StoredMessage, Inbound]] = []
+    after = 0
+    while True:
+        rows = await asked.services.store.unsettled(after, PAGE)
+        for row in rows:
+            after = row.number
+            if row.stream == stream and (inbound := read(row)) is not None:
+                found.append((row, inbound))
+        if len(rows) < PAGE:
+            return found
+
+
+def read(row: StoredMessage) -> Inbound | None:
+    """Read a message; one of another release may not be readable."""
+    try:
+        return msgspec.json.decode(row.body, type=Inbound)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def bounded(asked: CommandRequest, lines: list[str]) -> list[str]:
+    """Show only the first of many lines, and how many more there are."""
+    if len(lines) <= MOST_SHOWN:
+        return lines
+    more = asked.say("… and {count} more").format(count=len(lines) - MOST_SHOWN)
+    return [*lines[:MOST_SHOWN], more]
+
+
+def shortened(text: str) -> str:
+    """Show the beginning of a text, in one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else f"{line[: SHOWN - 1]}…"

@@ -1,0 +1,75 @@
+"""Settings of access: who may write, and to which agents.
+
+Only types, bounds and defaults; `connectors/settings/checks/access.py` checks what must
+fit together. In every pattern `*` matches anything and `?` one character. An id matches
+itself, whatever characters it has.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+People = Literal["listed", "pairing", "anyone"]
+
+
+class AccessConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Who may write through one connector; by default only the owners."""
+
+    people: People = "listed"
+    """Who may write in direct chats beside owners: listed people; also people whom an
+    owner admits by a pairing code; or everyone.
+    """
+
+    allowed: tuple[str, ...] = ()
+    """Listed people: the platform's ids, or patterns."""
+
+    allowed_roles: tuple[str, ...] = ()
+    """Listed roles on the platform, such as `admin`; patterns."""
+
+    denied: tuple[str, ...] = ()
+    """People who may never write, whatever else is set; owners always may."""
+
+    groups: Literal["handle", "drop"] = "handle"
+    """Whether messages in groups are accepted at all."""
+
+    allowed_chats: tuple[str, ...] = ("*",)
+    """Groups whose messages are accepted: the platform's ids of chats, or patterns."""
+
+    group_people: Literal["admitted", "everyone"] = "admitted"
+    """Who may write in groups: people who may write in direct chats, or everyone."""
+
+    code_for: Annotated[float, Meta(ge=60, le=86_400)] = 600.0
+    """Seconds for which a pairing code is valid."""
+
+    max_codes: Annotated[int, Meta(ge=1, le=1_000)] = 20
+    """Most valid codes at once; further strangers get no code."""
+
+    code_again_after: Annotated[float, Meta(ge=30, le=86_400)] = 300.0
+    """Seconds after which a stranger who keeps writing gets the code again."""
+
+    codes_per_minute: Annotated[int, Meta(ge=1, le=600)] = 10
+    """Most codes that are sent per minute, to all strangers together."""
+
+
+class AgentAccessConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Who may use which agent. The first matching rule decides."""
+
+    may_use: bool
+    """Whether matching people may use the agent."""
+
+    agent: str = "*"
+    """Name of the agent."""
+
+    connector: str = "*"
+    """Name of the connector."""
+
+    chat: str = "*"
+    """The platform's id of the chat."""
+
+    sender: str = "*"
+    """The platform's id of the person."""
+
+    role: str = "*"
+    """The person's role on the platform; `*` also matches people without a role."""

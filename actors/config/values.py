@@ -1,0 +1,22 @@
+"""Types of values that several settings share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+Name = Annotated[
+    str,
+    Meta(
+        pattern="^[a-z][a-z0-9_-]{0,31}$",
+        description="a small letter, then up to 31 small letters, digits, - or _",
+    ),
+]
+"""Name of an agent, model or connector in the settings."""
+
+
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+
+
+Count = Annotated[int, Meta(ge=1)]

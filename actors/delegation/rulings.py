@@ -1,0 +1,118 @@
+"""Asks whether agents may speak to each other, before a model is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from actors import names
+from actors.delegation import loop_guard
+from actors.delegation.messages import MayWork
+from actors.delegation.pairs import PairExchange, PairRuling
+from actors.rules.groups.addressing import heard_by, may_speak
+from actors.rules.markers import parser as markers
+from runtime.actor.ref import UNANSWERED
+from runtime.errors import KernelError
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from actors.agents.persona import Persona
+    from actors.messages.inbound import Inbound
+    from actors.protocol import Finished
+    from actors.services import Services
+    from runtime.actor.actor import Actor
+
+LOG = EventLog("turn")
+
+# Chosen: it looks something up in memory.
+RULED_WITHIN = 5.0
+"""Seconds until nobody may, since nobody says so."""
+
+UNRULED = PairRuling("unruled")
+
+
+async def rule(
+    turn: Actor, wanted: tuple[PairExchange, ...], inbound: Inbound
+) -> tuple[PairRuling, ...]:
+    """Ask about some exchanges; in doubt, none may be.
+
+    Args:
+        turn: on whose behalf.
+        wanted: who is to speak to whom.
+        inbound: the message that is being answered.
+    """
+    if not wanted:
+        return ()
+    found = turn.find(names.COLLABORATION)
+    if found is not None:
+        try:
+            asked = found.ask(MayWork(wanted), timeout=RULED_WITHIN)
+            return cast("tuple[PairRuling, ...]", await asked)
+        except (*UNANSWERED, KernelError) as error:
+            LOG.warning(
+                "nobody ruled on agents' words",
+                correlation_id=inbound.correlation_id,
+                why=str(error),
+            )
+    return tuple(UNRULED for _ in wanted)
+
+
+def exchange(inbound: Inbound, source: str, target: str, key: str) -> PairExchange:
+    """Say that one agent is to speak to another because of a message.
+
+    Args:
+        inbound: what the source answers.
+        source: who wants to speak.
+        target: to whom.
+        key: what tells it from all others that come of the message.
+    """
+    is_persons = not (inbound.chain.agents or inbound.occasion or inbound.is_bot)
+    address = inbound.address
+    return PairExchange(
+        chat=f"{address.connector}/{address.chat}",
+        source=source,
+        target=target,
+        key=f"{inbound.id}?{key}",
+        begun_by=inbound.id if is_persons else "",
+    )
+
+
+async def kept_apart(
+    finished: Finished,
+    inbound: Inbound,
+    persona: Persona,
+    services: Services,
+    turn: Actor,
+) -> tuple[str, ...]:
+    """Name the agents that an answer would reach, and that it may not reach now.
+
+    Args:
+        finished: the answer: whom it hands work to, and whose names it calls.
+        inbound: what it answers.
+        persona: whose answer it is.
+        services: settings.
+        turn: on whose behalf.
+    """
+    parsed = markers.parse(finished.text, "assistant", persona.egress)
+    asked = [x.agent for x in (*finished.delegations, *parsed.delegations)]
+    limits = persona.delegation_limits(services.limits.max_hops)
+    now = services.clock.wall()
+    verdicts = [
+        loop_guard.may_delegate(inbound.chain, persona.name, each, limits, now)
+        for each in dict.fromkeys(asked)
+    ]
+    open_to = heard_by(
+        parsed, inbound, persona, services.collaboration, services.agent_access
+    )
+    if may_speak(inbound.chain, services.collaboration, now) != "ok":
+        open_to = ()  # else they would be counted, and not be heard
+    reached = [
+        x.target for x in verdicts if isinstance(x, loop_guard.DelegationAllowed)
+    ]
+    targets = tuple(dict.fromkeys((*reached, *open_to)))
+    wanted = tuple(exchange(inbound, persona.name, x, x) for x in targets)
+    rulings = await rule(turn, wanted, inbound)
+    return tuple(
+        target
+        for target, ruling in zip(targets, rulings, strict=True)
+        if not ruling.is_allowed
+    )

@@ -1,0 +1,9 @@
+"""Hooks: the operator's own code, asked about messages on their way.
+
+`book.py` says at which points hooks are asked, and what; `chain.py` what they may
+answer; `asker.py` is the actor that asks all hooks about one message; `health.py`
+skips hooks that keep failing. The router, sessions and turns ask; `connectors/hooks`
+runs the code. Begin with `book.py`.
+"""
+
+__all__ = ["asker", "book", "chain", "health", "outgoing"]

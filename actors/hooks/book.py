@@ -1,0 +1,186 @@
+"""Which hooks are asked at which points of a message's way, and what they are told.
+
+`message_received`: after the message is stored, and its platform has been told so, and
+before any agent hears it (the router). Only its chat waits. The result is stored with
+the message before it goes on, so a hook that hangs or a process that dies loses
+nothing, and no message is decided twice. Not asked about `/stop`, delegated tasks and
+scheduled messages.
+
+`message_heard`: when one agent is about to be asked (its session), by hooks of its
+skills. A hook may answer the message itself; then no model is asked. Only that
+conversation waits. Commands are not asked about.
+
+`message_sending`: when an answer is complete and sanitised, before it is stored (the
+session). What the hooks return is stored, remembered and sent. An answer that a hook
+might hold back shows no drafts and no tool progress. The runtime's own sentences are
+not asked about.
+
+`turn_finished`: hooks are told, not asked, once the turn is stored; at most once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors.hooks.chain import Event, HooksOutcome, HookSpec
+from actors.messages.commands import Stop, parse_command
+
+if TYPE_CHECKING:
+    from actors.messages.inbound import Inbound
+
+LOST_AFTER = 10.0
+"""Seconds after the timeouts of all its hooks at which a question counts as lost."""
+
+
+class HookFile(msgspec.Struct, frozen=True):
+    """A file that came with a message, without its content."""
+
+    kind: str
+    name: str
+    media_type: str
+
+
+class HookSubject(msgspec.Struct, frozen=True, kw_only=True):
+    """What a hook is told of a message beside its text; it cannot change any of it."""
+
+    id: str
+    """The message's id; the same if it is asked about again after a crash."""
+
+    correlation_id: str
+    connector: str
+    chat: str
+    thread: str = ""
+    sender_id: str = ""
+    sender_name: str = ""
+    is_direct: bool = True
+    agent: str = ""
+    """The agent that answers, or that an incoming message names; empty: none."""
+
+    files: tuple[HookFile, ...] = ()
+
+
+class FinishedTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """What a hook is told of a finished turn."""
+
+    state: str
+    """`replied`, `dropped`, `cancelled` or `dead`."""
+
+    reason: str
+    seconds: float
+    rounds: int
+    input_tokens: int
+    output_tokens: int
+    cost: float
+    model: str
+
+
+class AskHooks(msgspec.Struct, frozen=True, kw_only=True):
+    """To a new asker: ask these hooks."""
+
+    key: str
+    event: Event
+    hooks: tuple[HookSpec, ...]
+    about: HookSubject
+    text: str
+    most: int
+    """Most characters of a text that a hook makes."""
+
+    back: str
+    """Name of the actor that waits for `HooksAnswered`."""
+
+
+class HooksAnswered(msgspec.Struct, frozen=True):
+    """To the asking actor: the result of asking the hooks."""
+
+    key: str
+    passed: HooksOutcome
+
+
+class AskHook(msgspec.Struct, frozen=True, kw_only=True):
+    """To one hook, asked. It answers with a `Verdict` or an error."""
+
+    event: Event
+    about: HookSubject
+    text: str
+
+
+class TellHook(msgspec.Struct, frozen=True, kw_only=True):
+    """To one hook: a turn is finished."""
+
+    about: HookSubject
+    text: str
+    """The answer's text."""
+
+    ended: FinishedTurn
+
+
+class HookBook(msgspec.Struct, frozen=True):
+    """All hooks of the settings, in the order in which they are asked."""
+
+    specs: tuple[HookSpec, ...] = ()
+
+    def receiving(self, inbound: Inbound) -> tuple[HookSpec, ...]:
+        """Choose the hooks that are asked about an incoming message."""
+        if not self.specs or inbound.is_hooked or inbound.copy_of:
+            return ()
+        if inbound.chain.agents or inbound.occasion:
+            return ()
+        if isinstance(parse_command(inbound.text), Stop):
+            return ()
+        return self._of("message_received", inbound.address.connector)
+
+    def hearing(self, inbound: Inbound, agent: str) -> tuple[HookSpec, ...]:
+        """Choose the hooks that may answer a message in an agent's place."""
+        if not self.specs or inbound.chain.agents or inbound.occasion:
+            return ()
+        return self._of("message_heard", inbound.address.connector, agent)
+
+    def sending(self, connector: str, agent: str) -> tuple[HookSpec, ...]:
+        """Choose the hooks that are asked about an agent's answer."""
+        return self._of("message_sending", connector, agent)
+
+    def finished(self, connector: str, agent: str) -> tuple[HookSpec, ...]:
+        """Choose the hooks that are told of a finished turn."""
+        return self._of("turn_finished", connector, agent)
+
+    def unshown(self, inbound: Inbound, agent: str) -> Inbound:
+        """Show no drafts of an answer that a hook may hold back."""
+        if not self.sending(inbound.address.connector, agent):
+            return inbound
+        return msgspec.structs.replace(inbound, wants_drafts=False)
+
+    def _of(
+        self, event: Event, connector: str, agent: str = ""
+    ) -> tuple[HookSpec, ...]:
+        return tuple(x for x in self.specs if x.concerns(event, connector, agent))
+
+
+def about(inbound: Inbound, agent: str) -> HookSubject:
+    """Describe a message to a hook.
+
+    Args:
+        inbound: the message, or the one that is answered.
+        agent: the agent that answers; empty: none yet.
+    """
+    address = inbound.address
+    return HookSubject(
+        id=inbound.id,
+        correlation_id=inbound.correlation_id,
+        connector=address.connector,
+        chat=address.chat,
+        thread=address.thread,
+        sender_id=inbound.sender_id,
+        sender_name=inbound.sender_name,
+        is_direct=inbound.is_direct,
+        agent=agent or inbound.agent,
+        files=tuple(
+            HookFile(x.kind, x.name, x.media_type) for x in inbound.attachments
+        ),
+    )
+
+
+def patience(hooks: tuple[HookSpec, ...]) -> float:
+    """Give the seconds after which these hooks will never answer."""
+    return sum(each.timeout for each in hooks) + LOST_AFTER

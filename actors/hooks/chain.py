@@ -1,0 +1,172 @@
+"""What a hook may answer, and the result of asking several; pure.
+
+A hook is the operator's own code. It may let a text pass, replace it, or hold it back
+with a reason; it never learns where the text goes. Hooks are asked in order, each reads
+the text that the one before left, and the first that holds it back is the last asked.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from actors.rules.text.cleaning import one_line
+
+Event = Literal["message_received", "message_heard", "message_sending", "turn_finished"]
+
+Action = Literal["continue", "change", "cancel", "consume"]
+
+Trouble = Literal["timeout", "busy", "down", "paused", "wrong", "failed", "lost"]
+"""Why a hook gave no verdict: timeout; too many questions waiting; its program does not
+run; it is skipped because it failed too often; its answer is no verdict; it raised
+or reported an error; unknown."""
+
+MOST_SENT = 20_000
+"""Most characters of an answer that a hook made; the rest is cut."""
+
+LONGEST_REASON = 300
+CUT = "…"
+
+BROKEN = "something that checks messages first does not work; please try again later"
+"""The reason that people read where a failing hook holds a text back."""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What one hook answers about a text."""
+
+    action: Action = "continue"
+    text: str = ""
+    """With `change`: the new text. With `consume`: the answer; may be empty."""
+
+    reason: str = ""
+    """With `cancel`: the reason, for the person who waits for an answer."""
+
+
+class HookSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One hook, as the settings describe it."""
+
+    name: str
+    events: tuple[Event, ...]
+    connectors: tuple[str, ...] = ()
+    """Only texts from and to these; empty: all."""
+
+    agents: tuple[str, ...] = ()
+    """Only texts of these agents; empty: all."""
+
+    timeout: float = 5.0
+    """Most seconds it may take."""
+
+    is_closed: bool = False
+    """Whether a text is held back if the hook fails; else it passes unchanged."""
+
+    def concerns(self, event: Event, connector: str, agent: str = "") -> bool:
+        """Whether the hook is asked.
+
+        Args:
+            event: about what.
+            connector: where the text comes from, or goes to.
+            agent: whose text it is; empty: no agent's yet.
+        """
+        is_there = not self.connectors or connector in self.connectors
+        is_theirs = not (agent and self.agents) or agent in self.agents
+        return event in self.events and is_there and is_theirs
+
+
+class HooksOutcome(msgspec.Struct, frozen=True):
+    """The result of asking all hooks."""
+
+    text: str
+    changed_by: tuple[str, ...] = ()
+    """Names of hooks that changed the text, in order."""
+
+    consumed_by: str = ""
+    """The hook that answers the message itself, with `text`; empty: none."""
+
+    cancelled_by: str = ""
+    """The hook that holds the text back; empty: none."""
+
+    reason: str = ""
+    """The reason, for the person who waits for an answer; may be empty."""
+
+
+class HookChain:
+    """The state while hooks are asked one after the other.
+
+    Args:
+        text: the text.
+        most: most characters of a text that a hook makes.
+    """
+
+    def __init__(self, text: str, most: int) -> None:
+        self._most = most
+        self.passed = HooksOutcome(text)
+        """The result so far."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no further hook is to be asked."""
+        return bool(self.passed.cancelled_by or self.passed.consumed_by)
+
+    def take(self, hook: HookSpec, verdict: Verdict) -> None:
+        """Apply a hook's verdict; see `checked`."""
+        passed = self.passed
+        if verdict.action == "cancel":
+            self._cancel(hook, verdict.reason)
+        elif verdict.action == "consume":
+            self.passed = msgspec.structs.replace(
+                passed, text=bounded(verdict.text, self._most), consumed_by=hook.name
+            )
+        elif verdict.action == "change" and verdict.text != passed.text:
+            self.passed = msgspec.structs.replace(
+                passed,
+                text=bounded(verdict.text, self._most),
+                changed_by=(*passed.changed_by, hook.name),
+            )
+
+    def fail(self, hook: HookSpec) -> None:
+        """Go on after a hook that gave no verdict."""
+        if hook.is_closed:
+            self._cancel(hook, BROKEN)
+
+    def _cancel(self, hook: HookSpec, reason: str) -> None:
+        self.passed = msgspec.structs.replace(
+            self.passed,
+            cancelled_by=hook.name,
+            reason=one_line(reason, LONGEST_REASON) if reason.strip() else "",
+        )
+
+
+def unasked(hooks: tuple[HookSpec, ...], text: str) -> HooksOutcome:
+    """Give the result for a text if no hook can be asked."""
+    chain = HookChain(text, len(text))
+    for hook in hooks:
+        if not chain.is_over:
+            chain.fail(hook)
+    return chain.passed
+
+
+def checked(verdict: Verdict, event: Event) -> str:
+    """Say what is wrong with a verdict; empty: nothing.
+
+    Args:
+        verdict: a hook's answer.
+        event: about what it was asked.
+    """
+    is_heard, action = event == "message_heard", verdict.action
+    if action != "continue" and is_heard != (action == "consume"):
+        may = "continue or consume" if is_heard else "continue, change or cancel"
+        return f"it says {action}; about {event} it may say {may}"
+    if verdict.action == "change" and not verdict.text.strip():
+        return "it changes the words to none; say cancel instead"
+    if verdict.action in {"continue", "cancel"} and verdict.text:
+        return f"it says {verdict.action}, and other words at the same time"
+    if verdict.action != "cancel" and verdict.reason:
+        return f"it says {verdict.action}, and why it holds the words back"
+    return ""
+
+
+def bounded(text: str, most: int) -> str:
+    """Cut a text, and replace lone surrogates, which no store takes."""
+    whole = text[: most + 1].encode(errors="replace").decode()
+    return whole if len(whole) <= most else whole[: most - 1] + CUT

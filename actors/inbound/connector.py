@@ -1,0 +1,462 @@
+"""The connector: one actor for each account, through which all messages come and go.
+
+A message that comes in is stored before it is routed; a delivery that goes out is
+handed to the courier of its chat. `ConnectorIngress` is the side that the transport
+holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from actors import names
+from actors.errors import MessageRefusedError, OverloadedError, StoppingError
+from actors.journal import commits, records
+from actors.journal.unsettled import COUNT_AGAIN, COUNT_EVERY, OpenMessages, unanswered
+from actors.messages import priority
+from actors.messages.deliveries import Delivery
+from actors.messages.inbound import Inbound
+from actors.people import admission as gatekeeper
+from actors.people import lookup as knowing
+from actors.people.owners import note_owner
+from actors.protocol import (
+    Deliver,
+    Delivered,
+    DrainOutbox,
+    MessageSettled,
+    Receive,
+    RecordRefusal,
+    Route,
+    RouteUnanswered,
+    ShowDraft,
+    ShowTyping,
+    StopAccepting,
+    Undelivered,
+)
+from actors.rules.text import secrets
+from actors.transport import CheckSender, Earlier, RefusedAttempt
+from runtime.actor.actor import Actor
+from runtime.actor.mailbox import MailboxConfig
+from runtime.actor.messages import Keyed
+from runtime.actor.ref import UNANSWERED
+from runtime.actor.reply import Reply
+from runtime.errors import (
+    DuplicateError,
+    MailboxFullError,
+    StoreError,
+    StoreUnavailableError,
+)
+from runtime.store.rows import BY_HAND, Commit, Committed, StoredDelivery
+from runtime.telemetry.logs import EventLog, Quoted
+
+if TYPE_CHECKING:
+    from actors.messages.inbound import Address
+    from actors.services import Services
+    from runtime.actor.ref import ActorRef
+    from runtime.store.port import Store
+
+
+class ConnectorIngress:
+    """The transport's side of a connector; see `actors.transport.Ingress`.
+
+    Args:
+        connector: the connector actor.
+        store: knows what was accepted earlier.
+    """
+
+    def __init__(self, connector: ActorRef, store: Store) -> None:
+        self._connector = connector
+        self._store = store
+
+    async def is_admitted(self, inbound: Inbound) -> bool:
+        """Tell whether a person may write; see the port."""
+        return await self._ask(CheckSender(inbound))
+
+    async def accept(self, inbound: Inbound) -> bool:
+        """Store a message; see the port."""
+        return await self._ask(Receive(inbound))
+
+    async def _ask(self, question: CheckSender | Receive) -> bool:
+        try:
+            return bool(await self._connector.ask(question))
+        except MailboxFullError as error:
+            raise OverloadedError(
+                "too many messages at once; try again in a moment"
+            ) from error
+        except UNANSWERED as error:
+            raise OverloadedError(
+                "the message was not confirmed; try again in a moment"
+            ) from error
+
+    async def earlier(self, connector: str, platform_id: str) -> Earlier | None:
+        """Tell what became of a message; see the port."""
+        found = await self._store.answered(connector, platform_id)
+        if found is None:
+            return None
+        row = found.message
+        is_settled = row.state not in {"accepted", "running"}
+        said = (read_delivery(each) for each in found.deliveries)
+        return Earlier(
+            inbound=msgspec.json.decode(row.body, type=Inbound),
+            outcome=f"{row.state}:{row.reason}" if is_settled else "",
+            deliveries=tuple(each for each in said if each is not None),
+        )
+
+    def refuse(self, attempt: RefusedAttempt) -> None:
+        """Record a refused attempt; see the port."""
+        # A full mailbox makes it a dead letter, which is counted.
+        with contextlib.suppress(MailboxFullError, *UNANSWERED):
+            self._connector.tell(RecordRefusal(attempt))
+
+
+def read_delivery(row: StoredDelivery) -> Delivery | None:
+    """Decode an outbox row; None if it cannot be read."""
+    try:
+        return msgspec.json.decode(row.body, type=Delivery)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        # Left as it is: a later release may read it, and it delays no other.
+        LOG.fault("delivery cannot be read", error, delivery=row.id)
+        return None
+
+
+LOG = EventLog("connector")
+
+# Chosen: messages that are being stored at once; a group commit takes a thousand.
+MOST_STORING = PAGE = 1000
+
+STOPPING = "Callboard is being stopped; try again in a moment"
+
+# Chosen: one a second fills no disk; further ones are only counted.
+MOST_REFUSALS = 60
+"""Most refused attempts that are recorded in a minute."""
+
+# Chosen: long enough for a transport or a disk to come back, short enough for people.
+SWEEP_EVERY = 30.0
+"""Seconds between looks for stored deliveries that were never handed over: the actor
+that stored them may have been killed before it could."""
+
+LOST_AFTER = 2400.0
+"""Seconds after which a courier has reported or never will; above its deadline."""
+
+DRAIN_AGAIN = 15.0
+"""Seconds until the outbox is read again for deliveries that were lost on the way."""
+
+
+class DrainDue(msgspec.Struct, frozen=True):
+    """A note to itself: read the outbox for deliveries that were lost on the way."""
+
+
+class CountOpen(msgspec.Struct, frozen=True):
+    """A note to itself: count the unanswered messages anew."""
+
+
+class Accepting(msgspec.Struct, frozen=True):
+    """A note to itself: the outcome of an inbound message's commit."""
+
+    inbound: Inbound
+    reply: Reply | None
+    began_at: float
+    outcome: Committed | Exception
+
+    @property
+    def number(self) -> int:
+        """Its number in the inbox; 0 if it has none."""
+        outcome = self.outcome
+        return outcome.accepted[0] if isinstance(outcome, Committed) else 0
+
+
+class Connector(Actor):
+    """Stores what people write before anything else happens; has answers delivered.
+
+    Takes: `Receive` and `CheckSender` (asked), `Deliver`, `ShowDraft`, `Delivered`,
+        `MessageSettled`, `Undelivered`.
+    Sends: `Route` to the router; everything outbound to the courier of its chat.
+    Keeps: the deliveries under way, so that none is sent twice; the unanswered
+        messages, counted in the store.
+    Fails: never by a message; restarted, it reads the outbox.
+    Ends: with the system.
+    """
+
+    mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=20_000)
+
+    def __init__(
+        self, name: str, services: Services, *, paces_threads: bool = False
+    ) -> None:
+        super().__init__()
+        self._name = name
+        self._paces_threads = paces_threads
+        self._services = services
+        self._storing = 0
+        self._under_way: dict[str, float] = {}
+        """Deliveries that a courier has, and since when, in monotonic seconds."""
+
+        self._is_drain_due = False
+        self._is_closed = False
+        self._open = OpenMessages(lambda: services.limits.max_open)
+        self._refusals: deque[float] = deque(maxlen=MOST_REFUSALS)
+
+    def on_start(self) -> None:
+        """Look for messages and deliveries that an earlier process left."""
+        # Why a note: it comes before any message, and a failing disk fails no start.
+        self.note(CountOpen())
+        self.every(COUNT_EVERY, CountOpen())
+        self.note(DrainOutbox())
+        self.every(SWEEP_EVERY, DrainOutbox())
+
+    def on_failure(self, *_: object, **__: object) -> None:
+        """Have the router find messages that were stored and not handed to it."""
+        self.tell(names.ROUTER, RouteUnanswered())
+
+    def on_receive(self, message: object) -> object:
+        """Take a message in, or hand one out."""
+        match message:
+            case Receive(inbound=inbound):
+                return self._receive(inbound)
+            case CheckSender(inbound=inbound):
+                return self._is_admitted(inbound)
+            case Accepting():
+                self._accepted(message)
+            case Deliver():
+                self._deliver(message)
+            case ShowDraft(draft=shown) | ShowTyping(typing=shown):
+                self._to_courier(shown.address, message)
+            case MessageSettled(inbound=inbound):
+                self._open.discard(inbound.correlation_id)
+                self._to_courier(inbound.address, message)
+            case CountOpen():
+                return self._count_open()
+            case _:
+                return self._on_outbox(message)
+        return None
+
+    def _on_outbox(self, message: object) -> object:
+        """Handle the outcome of a delivery, or read the outbox."""
+        match message:
+            case Delivered(delivery_id=delivery_id):
+                self._under_way.pop(delivery_id, None)
+            case Undelivered(delivery_id=delivery_id):
+                self._under_way.pop(delivery_id, None)
+                self._drain_later()
+            case RecordRefusal(attempt=attempt):
+                self._refuse(attempt)
+            case StopAccepting():
+                self._is_closed = True
+            case DrainDue():
+                self._is_drain_due = False
+                return self._drain_outbox()
+            case DrainOutbox():
+                return self._drain_outbox()
+            case _:
+                return super().on_receive(message)
+        return None
+
+    # --- in -----------------------------------------------------------------------
+
+    def _is_admitted(self, inbound: Inbound) -> bool:
+        """Tell whether a message would be taken in; nothing is kept or counted.
+
+        Raises:
+            OverloadedError: the people that owners have let in are not read yet.
+            StoppingError: the runtime is about to end.
+        """
+        if self._is_closed:
+            raise StoppingError(STOPPING)
+        return gatekeeper.is_admitted(inbound, self._services)
+
+    def _receive(self, inbound: Inbound) -> bool | None:
+        """Store a message; the asker is answered when it is durable.
+
+        Returns:
+            False if the sender is not let in: nothing is kept, and the platform may be
+            acknowledged. Else the answer comes later.
+
+        Raises:
+            OverloadedError: too many messages are being stored, or unanswered.
+            StoppingError: the runtime is about to end.
+            SenderRefusedError: the sender is not let in, and waits for an answer.
+            MessageRefusedError: the message is too long.
+        """
+        if self._is_closed:
+            self._services.metrics.messages.add(1, self._name, "stopping")
+            raise StoppingError(STOPPING)
+        decision = gatekeeper.decide(inbound, self._services)
+        attempt = gatekeeper.turn_away(self, inbound, decision)
+        if attempt is not None:
+            self._refuse(attempt)
+            gatekeeper.refuse_aloud(decision)
+            return False
+        self._store(inbound)
+        return None
+
+    def _store(self, inbound: Inbound) -> None:
+        services = self._services
+        began_at = services.clock.monotonic()
+        if self._storing >= MOST_STORING or self._open.is_full:
+            services.metrics.messages.add(1, self._name, "overloaded")
+            raise OverloadedError("too many messages at once; try again in a moment")
+        if len(inbound.text) > services.limits.max_message_chars:
+            services.metrics.messages.add(1, self._name, "too_long")
+            most = services.limits.max_message_chars
+            raise MessageRefusedError(
+                f"the message has {len(inbound.text)} characters, {most} are allowed;"
+                " shorten it"
+            )
+        self._storing += 1
+        reply = self.defer_reply()
+        now = services.clock.wall()
+        rank = priority.of_person(self._name, inbound.sender_id, services.owners)
+        if rank != inbound.priority:
+            inbound = msgspec.structs.replace(inbound, priority=rank)
+        commit = Commit(at=now, accepts=(commits.as_accept(inbound, now),))
+        note, tell = self.note, self.tell
+
+        def done(outcome: Committed | Exception) -> None:
+            accepting = Accepting(inbound, reply, began_at, outcome)
+            note(accepting)
+            # Why here: this actor may be killed before it gets the note, and later
+            # messages of the chat must not be answered before this one.
+            if isinstance(outcome, Committed):
+                tell(names.ROUTER, Route(inbound, accepting.number, began_at))
+
+        services.store.submit(commit, done)
+
+    def _accepted(self, accepting: Accepting) -> None:
+        """Answer the transport; the message is on its way if it is new."""
+        # Why not below 0: commits of an earlier incarnation report here, too.
+        self._storing = max(0, self._storing - 1)
+        outcome, reply = accepting.outcome, accepting.reply
+        is_new = isinstance(outcome, Committed)
+        if isinstance(outcome, Exception) and not isinstance(outcome, DuplicateError):
+            self._services.metrics.messages.add(1, self._name, "not_stored")
+            if reply is not None:
+                reply.offer_error(outcome)
+            return
+        if reply is not None:
+            reply.offer(is_new)
+        if is_new:
+            self._note_accepted(accepting)
+        else:
+            self._services.metrics.messages.add(1, self._name, "duplicate")
+
+    def _note_accepted(self, accepting: Accepting) -> None:
+        inbound = accepting.inbound
+        self._open.add(inbound.correlation_id)
+        services = self._services
+        knowing.introduce(self, services, inbound)
+        note_owner(self, services, inbound)
+        seconds = services.clock.monotonic() - accepting.began_at
+        services.metrics.stages.observe(seconds, "accept")
+        services.metrics.messages.add(1, self._name, "accepted")
+        LOG.info(
+            "message received",
+            correlation_id=inbound.correlation_id,
+            channel=self._name,
+            chat=inbound.address.chat,
+            sender=inbound.sender_name,
+            text=Quoted(secrets.excerpt(inbound.text)),
+        )
+
+    async def _count_open(self) -> None:
+        """Count the unanswered messages: a restart makes room for nobody."""
+        try:
+            found = await unanswered(self._services.store, self._name)
+        except StoreError as error:
+            LOG.warning("not counted yet", connector=self._name, why=str(error))
+            self.after(COUNT_AGAIN, CountOpen())
+        else:
+            # Messages stored since the read report later, by the notes in the mailbox.
+            self._open.count_anew(found)
+
+    def _refuse(self, attempt: RefusedAttempt) -> None:
+        """Record that a sender was not let in, unless too many were recorded lately."""
+        services, now = self._services, self._services.clock.monotonic()
+        services.metrics.messages.add(1, self._name, "unauthorised")
+        services.metrics.refusals.add(1, self._name, attempt.reason)
+        is_flood = len(self._refusals) == MOST_REFUSALS and self._refusals[0] > now - 60
+        if is_flood:
+            return  # counted
+        self._refusals.append(now)
+        LOG.info(
+            "message refused",
+            channel=self._name,
+            chat=attempt.chat,
+            sender=attempt.sender_id,
+            reason=attempt.reason,
+        )
+        body = records.AuditRecord(
+            channel=self._name,
+            chat=attempt.chat,
+            sender_id=attempt.sender_id,
+            sender_name="",
+            status="unauthorised",
+            reason=attempt.reason,
+        )
+        row = records.audit_row(services.ids.new(), body, services.keep)
+        commit = Commit(at=services.clock.wall(), records=(row,))
+        services.store.submit(commit, _note_refusal)
+
+    # --- out ----------------------------------------------------------------------
+
+    def _deliver(self, message: Deliver) -> None:
+        delivery = message.delivery
+        if delivery.is_root:
+            self._open.discard(delivery.correlation_id)
+        if delivery.id in self._under_way:
+            return
+        now = self._under_way[delivery.id] = self._services.clock.monotonic()
+        message = msgspec.structs.replace(message, handed_at=now)
+        if not self._to_courier(delivery.address, message):
+            self._under_way.pop(delivery.id, None)
+            self._drain_later()
+
+    def _forget_lost(self) -> None:
+        """Forget deliveries whose courier was given up before it could report."""
+        before = self._services.clock.monotonic() - LOST_AFTER
+        for delivery_id in [key for key, at in self._under_way.items() if at < before]:
+            del self._under_way[delivery_id]
+
+    async def _drain_outbox(self) -> None:
+        self._forget_lost()
+        after = 0
+        while True:
+            try:
+                rows = await self._services.store.undelivered(self._name, after, PAGE)
+            except StoreUnavailableError as error:
+                LOG.warning("outbox not read yet", connector=self._name, why=str(error))
+                self._drain_later()
+                return
+            for row in rows:
+                after = row.number
+                delivery = read_delivery(row)
+                if delivery is not None:
+                    self._deliver(read_deliver(delivery, row))
+            if len(rows) < PAGE:
+                return
+
+    def _drain_later(self) -> None:
+        """Read the outbox again soon, once for all deliveries that wait for it."""
+        if not self._is_drain_due:
+            self._is_drain_due = True
+            self.after(DRAIN_AGAIN, DrainDue())
+
+    def _to_courier(self, address: Address, message: object) -> bool:
+        thread = "" if self._paces_threads else address.thread
+        key = f"{address.chat}/{thread}"
+        return self.tell(names.couriers(self._name), Keyed(key, message))
+
+
+def read_deliver(delivery: Delivery, row: StoredDelivery) -> Deliver:
+    """Make the message that hands a stored delivery over."""
+    is_by_hand = row.state == "pending" and row.receipt == BY_HAND
+    return Deliver(
+        delivery, row.attempts, row.state == "sending", is_by_hand, is_again=True
+    )
+
+
+def _note_refusal(outcome: object) -> None:
+    if isinstance(outcome, Exception):
+        LOG.warning("refused attempt not on record", why=str(outcome))

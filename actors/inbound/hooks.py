@@ -1,0 +1,186 @@
+"""Asks hooks about incoming messages before any agent hears them.
+
+The router's own part. What the hooks answered is stored with the message before it goes
+on, so no message is asked about twice. When too many messages wait, further ones count
+as if their hooks had failed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors import names
+from actors.hooks.book import AskHooks, HooksAnswered, about, patience
+from actors.hooks.chain import HooksOutcome, unasked
+from actors.inbound.unrouted import dismissal, tell_dismissed
+from actors.journal import commits
+from actors.journal import notices as telling
+from actors.journal.answers import Answer
+from actors.journal.unsettled import UnroutedMessage
+from actors.protocol import DrainOutbox
+from runtime.actor.committer import Committer
+from runtime.actor.messages import Keyed
+from runtime.store.rows import Amend, Commit, Committed, Entry
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from actors.messages.inbound import Inbound
+    from actors.services import Services
+    from runtime.actor.actor import Actor
+
+LOG = EventLog("router")
+
+# Chosen: one actor each, a few kilobytes. More is a flood, or a hook that hangs for
+# longer than people wait.
+MOST_OPEN = 1_000
+
+HELD_BACK = "⚠️ This message was not taken in: {reason}"
+HELD_BACK_SILENTLY = "⚠️ This message was not taken in."
+
+
+class HooksStored(msgspec.Struct, frozen=True):
+    """A note to the router: the outcome of storing what hooks made of a message."""
+
+    message: UnroutedMessage
+    """The message with the changed text."""
+
+    answer: Answer | None
+    """The answer to a message that is held back; else None."""
+
+    outcome: Committed | Exception
+    told: tuple[Entry, ...]
+    """Rows that tell other programs of it."""
+
+
+class InboundHooks:
+    """The messages that hooks are asked about.
+
+    Args:
+        router: told what hooks answered, and when that is stored.
+        services: the hooks; store, clock, counts.
+    """
+
+    def __init__(self, router: Actor, services: Services) -> None:
+        self._router = router
+        self._services = services
+        self._committer = Committer(services.store)
+        self._open: dict[str, UnroutedMessage] = {}
+        """By message id, until the hooks' answer is stored."""
+
+    def is_open(self, inbound: Inbound) -> bool:
+        """Whether hooks are asked about a message, or their answer is being stored."""
+        return inbound.id in self._open
+
+    def ask(self, message: UnroutedMessage) -> bool:
+        """Have hooks asked about a message; False if there are none to ask."""
+        inbound, past, services = message.inbound, message.past, self._services
+        if past.attempts or past.was_running:
+            return False  # a session had it before there were hooks
+        hooks = services.hooks.receiving(inbound)
+        if not hooks:
+            return False
+        is_flood = len(self._open) >= MOST_OPEN
+        self._open[inbound.id] = message
+        lost = HooksAnswered(inbound.id, unasked(hooks, inbound.text))
+        asked = AskHooks(
+            key=inbound.id,
+            event="message_received",
+            hooks=hooks,
+            about=about(inbound, ""),
+            text=inbound.text,
+            most=services.limits.max_message_chars,
+            back=names.ROUTER,
+        )
+        if is_flood or not self._router.tell(
+            names.HOOK_QUESTIONS, Keyed(services.ids.new(), asked)
+        ):
+            LOG.warning("hooks not asked", correlation_id=inbound.correlation_id)
+            self._router.note(lost)
+        else:
+            self._router.after(patience(hooks), lost)
+        return True
+
+    def take(
+        self, reply: HooksAnswered | HooksStored
+    ) -> UnroutedMessage | Inbound | None:
+        """Take the hooks' answer, or the outcome of storing it.
+
+        Returns:
+            The message, which goes on; or its old form, if it is settled; None: not
+            yet.
+        """
+        if isinstance(reply, HooksStored):
+            return self._stored(reply)
+        message = self._open.get(reply.key)
+        # An answer that comes while its message is being stored is late.
+        if message is not None and not message.inbound.is_hooked:
+            self._decided(message, reply.passed)
+        return None
+
+    def _decided(self, message: UnroutedMessage, passed: HooksOutcome) -> None:
+        inbound, services = message.inbound, self._services
+        connector = inbound.address.connector
+        text = passed.text if passed.changed_by and not passed.cancelled_by else ""
+        inbound = msgspec.structs.replace(
+            inbound,
+            is_hooked=True,
+            text=text or inbound.text,
+            changed_by=passed.changed_by[-1] if text else "",
+        )
+        message = msgspec.structs.replace(message, inbound=inbound)
+        self._open[inbound.id] = message
+        answer: Answer | None = None
+        if passed.cancelled_by:
+            services.metrics.messages.add(1, connector, "hook_cancelled")
+            reason = passed.reason
+            said = HELD_BACK.format(reason=reason) if reason else HELD_BACK_SILENTLY
+            answer = dismissal(inbound, "hook", said, services)
+            LOG.info(
+                "message held back by a hook",
+                correlation_id=inbound.correlation_id,
+                hook=passed.cancelled_by,
+                why=reason,
+            )
+        elif text:
+            services.metrics.messages.add(1, connector, "hook_changed")
+            LOG.info(
+                "message changed by a hook",
+                correlation_id=inbound.correlation_id,
+                hook=", ".join(passed.changed_by),
+            )
+        self._store(message, answer)
+
+    def _store(self, message: UnroutedMessage, answer: Answer | None) -> None:
+        services, router = self._services, self._router
+        told = () if answer is None else telling.of_unanswered(answer, services)
+        amend = Amend(message.inbound.id, msgspec.json.encode(message.inbound))
+
+        def make() -> Commit:
+            now = services.clock.wall()
+            commit = Commit(at=now)
+            if answer is not None:
+                commit = commits.as_unanswered(answer, now, services.keep, told)
+            return msgspec.structs.replace(commit, amends=(amend,))
+
+        self._committer.submit(
+            router,
+            make,
+            lambda outcome: router.note(HooksStored(message, answer, outcome, told)),
+            "what hooks said",
+        )
+
+    def _stored(self, stored: HooksStored) -> UnroutedMessage | Inbound | None:
+        outcome, inbound = stored.outcome, stored.message.inbound
+        self._open.pop(inbound.id, None)
+        if isinstance(outcome, Exception):
+            # Somebody has settled it, as by hand; send what was stored then.
+            LOG.warning("message was settled meanwhile", correlation_id=inbound.id)
+            self._router.tell(names.connector(inbound.address.connector), DrainOutbox())
+            return inbound
+        telling.wake_notifiers(self._router.find, stored.told)
+        if stored.answer is not None:
+            tell_dismissed(self._router, stored.answer, self._services)
+            return inbound
+        return stored.message

@@ -1,0 +1,200 @@
+"""Messages that were accepted and never settled: found in the store, routed again.
+
+The router's own part. It decides when and in which order they are routed; the router
+routes them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors import names
+from actors.inbound.backlog import Backlog, LateArrivals
+from actors.journal import commits
+from actors.journal.unsettled import place, read_back, read_open, tell_found
+from actors.protocol import DrainOutbox, RouteUnanswered, StopDelegated
+from runtime.errors import StoreUnavailableError
+from runtime.store.rows import StoredMessage
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from collections.abc import Set as AbstractSet
+
+    from actors.inbound.backlog import BacklogItem, Routable
+    from actors.inbound.hearing import Audience
+    from actors.journal.unsettled import UnroutedMessage
+    from actors.services import Services
+    from runtime.actor.actor import Actor
+
+LOG = EventLog("router")
+
+SWEEP_EVERY = 60.0
+"""Seconds between looks for messages that were stored and never routed: their
+connector or session may have been killed before it could tell the router. A message
+that is being handled is known there and is not handled twice."""
+
+# Chosen: an agent starts its sessions right after itself.
+RECOVER_AFTER = 1.0
+"""Seconds between a request for unanswered messages and routing them."""
+
+# Chosen: a thousand a second. Waking ten thousand conversations at once keeps the
+# process from answering anybody, and from reporting that it is ready, for seconds.
+ROUTED_AT_ONCE = 100
+"""Recovered messages that are routed in one go."""
+
+ROUTE_EVERY = 0.1
+"""Seconds between two goes."""
+
+
+class RecoveryDue(msgspec.Struct, frozen=True):
+    """A note to the router: route unanswered messages; the asker is up by now."""
+
+
+class SweepDue(msgspec.Struct, frozen=True):
+    """A note to the router: look for stored messages that were never routed."""
+
+
+class RouteNext(msgspec.Struct, frozen=True):
+    """A note to the router: route the next recovered messages."""
+
+
+class Recovery:
+    """The unsettled messages of the store that are still to be routed.
+
+    The methods return what is to be routed now, in this order. A new message waits
+    behind the old ones of its chat, which are then routed at once, so that nobody waits
+    for other chats.
+
+    Args:
+        router: sets timers and tells the connectors.
+        connectors: names of those that run; messages of others are left alone.
+        hearing: forgets decisions about messages that are settled.
+        services: the store.
+    """
+
+    def __init__(
+        self,
+        router: Actor,
+        connectors: AbstractSet[str],
+        hearing: Audience,
+        services: Services,
+    ) -> None:
+        self._router = router
+        self._connectors = connectors
+        self._hearing = hearing
+        self._store = services.store
+        self._is_due = False
+        self._is_routing = False
+        self._backlog: Backlog[BacklogItem] = Backlog()
+        """Rows are read when they are routed, so that the first need not wait."""
+
+        self._late = LateArrivals()
+
+    async def begin(self) -> Iterator[Routable]:
+        """Find what an earlier process left unsettled.
+
+        Raises:
+            StoreError: the disk fails.
+        """
+        self._router.every(SWEEP_EVERY, SweepDue())
+        tell_found(await self._find(), self._connectors)
+        return self._next()
+
+    async def take(
+        self, message: RouteUnanswered | RecoveryDue | SweepDue | RouteNext
+    ) -> Iterable[Routable]:
+        """Go on when an actor asks for it, or when a timer fires."""
+        match message:
+            case RouteNext():
+                self._is_routing = False
+                return self._next()
+            case RecoveryDue():
+                return await self._recover()
+            case SweepDue() if not self._is_due:  # else a look is due anyway
+                return await self._recover()
+            case RouteUnanswered() if not self._is_due:
+                self._recover_later()
+                # Why now: new messages must wait behind the old ones of their chat.
+                await self._look()
+            case _:
+                pass
+        return ()
+
+    def arrive(self, message: UnroutedMessage) -> Iterable[Routable]:
+        """Route a new message, behind the old ones of its chat."""
+        chat = commits.chat_stream(message.inbound)
+        is_left = chat in self._backlog or chat in self._late
+        if is_left and self._is_due:  # its session may not be up yet
+            self._late.add(chat, message)
+            return ()
+        if is_left:
+            self._backlog.add(chat, message)
+            return self._hurry(chat)
+        return (message,)
+
+    def stop(self, stop: StopDelegated) -> None:
+        """Let a stop apply also to what waits in its chat."""
+        self._late.stop(commits.chat_stream(stop.by), stop)
+
+    def _recover_later(self) -> None:
+        """Give the actor that asked time to start; several requests count as one."""
+        self._is_due = True
+        self._router.after(RECOVER_AFTER, RecoveryDue())
+
+    async def _recover(self) -> Iterable[Routable]:
+        self._is_due = False
+        # First: stored answers are sent before anything else in their chat.
+        for name in self._connectors:
+            self._router.tell(names.connector(name), DrainOutbox())
+        if not await self._look():
+            self._recover_later()
+            return ()
+        late, self._late = self._late, LateArrivals()
+        hurried = [each for chat in late.chats for each in self._hurry(chat)]
+        return (*hurried, *self._next())
+
+    async def _look(self) -> bool:
+        """Read what is not settled; False: the disk fails."""
+        try:
+            await self._find()
+        except StoreUnavailableError as error:
+            LOG.warning("messages not taken up yet", why=str(error))
+            return False
+        return True
+
+    async def _find(self) -> Counter[str]:
+        """Read what is not settled; count it by connector."""
+        rows = await read_open(self._store)
+        self._hearing.sweep(min((row.at for row in rows), default=math.inf))
+        mine = [row for row in rows if row.connector in self._connectors]
+        self._hearing.allotted.forget_all_but({row.id for row in mine})
+        # Copies for further agents stand where their original stands. What an earlier
+        # look found and is not routed yet is among them.
+        mine.sort(key=place)
+        self._backlog.refill(
+            (row.stream, each) for row in mine for each in self._late.put_in(row)
+        )
+        return Counter(row.connector for row in rows)
+
+    def _hurry(self, chat: str) -> Iterator[Routable]:
+        return _read(self._backlog.hurry(chat, ROUTED_AT_ONCE))
+
+    def _next(self) -> Iterator[Routable]:
+        """Give the next messages, and set the timer for the rest."""
+        if self._is_routing:
+            return iter(())
+        taken = self._backlog.take(ROUTED_AT_ONCE)
+        if self._backlog:
+            self._is_routing = True
+            self._router.after(ROUTE_EVERY, RouteNext())
+        return _read(taken)
+
+
+def _read(items: Iterable[BacklogItem]) -> Iterator[Routable]:
+    for item in items:
+        yield from read_back(item) if isinstance(item, StoredMessage) else (item,)

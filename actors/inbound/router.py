@@ -1,0 +1,356 @@
+"""The router: decides which agents hear a message, and hands it to their sessions.
+
+The actor holds a part for each thing that may take time or must be remembered, and
+carries out what they return. A chat whose message waits for the disk, for hooks, or for
+a model that is asked whom the words are for, is held: what comes next stands in its
+line, so that all agents hear everything in one order. Only a `/stop` waits for neither
+hook nor model.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from actors import names
+from actors.agents.messages import ReplaceTable
+from actors.hooks.book import HooksAnswered
+from actors.inbound.backlog import Routable
+from actors.inbound.copies import Copies, CopiesStored, to_be_heard, without_copies
+from actors.inbound.hearing import Audience
+from actors.inbound.hooks import HooksStored, InboundHooks
+from actors.inbound.recovery import Recovery, RecoveryDue, RouteNext, SweepDue
+from actors.inbound.relevance import RelevanceChecks
+from actors.inbound.relevance_checker import RelevanceChecked
+from actors.inbound.stop import Stops
+from actors.inbound.unrouted import DropStored, UnroutedMessages
+from actors.journal import commits
+from actors.journal.unsettled import UnroutedMessage
+from actors.messages.inbound import Inbound
+from actors.messages.keys import session_key
+from actors.people import admission
+from actors.protocol import Hear, Replied, Route, RouteUnanswered, StopDelegated
+from actors.rules.groups.activation import GroupVerdict
+from actors.rules.groups.routes import Routed, Unrouted
+from actors.session.stop import is_same_asker, stop_command, stop_for_room
+from runtime.actor.actor import Actor
+from runtime.actor.committer import RETRY_EVERY
+from runtime.actor.mailbox import MailboxConfig
+from runtime.actor.messages import Keyed
+from runtime.errors import StoreUnavailableError
+from runtime.supervision.keyed import KeyGivenUp
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from collections.abc import Set as AbstractSet
+
+    from actors.rules.groups.assignments import StickyRoutes
+    from actors.rules.groups.routes import Outcome
+    from actors.services import Services
+
+LOG = EventLog("router")
+
+
+class FindCopies(msgspec.Struct, frozen=True):
+    """A note to itself: find the copies of a message that an earlier process made."""
+
+    message: UnroutedMessage
+
+
+class ReplaceDue(msgspec.Struct, frozen=True):
+    """A note to itself: the disk may be able to give the open messages now."""
+
+
+class ChatLine(msgspec.Struct):
+    """A chat with a message that is not decided yet."""
+
+    first: Inbound
+    """The message that is being decided."""
+
+    behind: list[Routable]
+    """What came after it, in order."""
+
+
+class Router(Actor):
+    """Hands each message to the sessions of the agents that hear it.
+
+    Takes: `Route`, from connectors and, for what agents hand on, from sessions;
+        `Replied` and `StopDelegated` from sessions; `RouteUnanswered` from whoever was
+        restarted; `ReplaceTable` from `staff`; the answers of hooks and of relevance
+        checkers.
+    Sends: `Hear` and `StopDelegated` to sessions; `Deliver` or `MessageSettled` about
+        messages that nobody hears.
+    Keeps: its table, whom agents answered lately, what waits behind a message that is
+        not decided yet, and what was left unanswered until all of it is routed.
+    Fails: never by a message.
+    Ends: with the system. When it starts, it routes again what was accepted and
+        never settled.
+
+    Args:
+        allotted: which agents there are, and which chats are whose.
+        connectors: names of those that run.
+        services: clock, store, counts, rights.
+    """
+
+    mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=100_000)
+
+    def __init__(
+        self, allotted: StickyRoutes, connectors: AbstractSet[str], services: Services
+    ) -> None:
+        super().__init__()
+        self._allotted = allotted
+        self._services = services
+        self._hearing = Audience(allotted, services)
+        self._recovery = Recovery(self, connectors, self._hearing, services)
+        self._hooks = InboundHooks(self, services)
+        self._checks = RelevanceChecks(self, services)
+        self._copies = Copies(self, services)
+        self._unrouted = UnroutedMessages(self, services)
+        self._stops = Stops(self, allotted, services)
+        self._newest: ReplaceTable | None = None
+        self._lines: dict[str, ChatLine] = {}
+        """By chat. No more than the connectors have open."""
+
+    async def on_start(self) -> None:
+        """Route again what an earlier process accepted and did not settle."""
+        await self._hearing.read()
+        self._route_all(await self._recovery.begin())
+
+    def on_receive(self, message: object) -> object:
+        """Route, or go on with a message that waited."""
+        match message:
+            case Route(inbound=inbound, number=number, arrived_at=at):
+                new = UnroutedMessage(inbound, number, arrived_at=at)
+                self._route_all(self._recovery.arrive(new))
+            case StopDelegated():
+                self._stop_caused(message)
+            case Replied():
+                self._hearing.answered(message)
+            case RouteUnanswered() | RecoveryDue() | SweepDue() | RouteNext():
+                return self._recover(message)
+            case ReplaceTable() | ReplaceDue():
+                return self._replace_table(message)
+            case _:
+                return self._go_on(message)
+        return None
+
+    def _go_on(self, message: object) -> object:
+        """Go on with a message that waited."""
+        match message:
+            case FindCopies(message=found):
+                return self._find_copies(found)
+            case RelevanceChecked():
+                self._checked(message)
+            case KeyGivenUp(key=key):
+                self._checked(RelevanceChecked(key, "failed"))
+            case HooksAnswered() | HooksStored():
+                self._hooked(message)
+            case CopiesStored():
+                self._copied(message)
+            case DropStored():
+                self._unrouted.stored(message)
+            case _:
+                return super().on_receive(message)
+        return None
+
+    async def _recover(
+        self, message: RouteUnanswered | RecoveryDue | SweepDue | RouteNext
+    ) -> None:
+        self._route_all(await self._recovery.take(message))
+
+    async def _replace_table(self, message: ReplaceTable | ReplaceDue) -> None:
+        """Route new messages by another table; what an agent has stays with it."""
+        if isinstance(message, ReplaceTable):
+            self._newest = message
+        if self._newest is None:
+            return
+        try:
+            await self._hearing.replace(self._newest)
+        except StoreUnavailableError as error:
+            LOG.warning("agents not taken over yet", why=str(error))
+            self.after(RETRY_EVERY, ReplaceDue())
+        else:
+            self._newest = None
+
+    # --- the line of a chat -----------------------------------------------------------
+
+    def _route_all(self, items: Iterable[Routable]) -> None:
+        for each in items:
+            if isinstance(each, StopDelegated):
+                self._stop_caused(each)
+            else:
+                self._route(each)
+
+    def _route(self, message: UnroutedMessage) -> None:
+        inbound = message.inbound
+        if self._is_asked(inbound):
+            return  # the sweep found it again while a hook or a model is asked
+        line = self._lines.get(commits.chat_stream(inbound))
+        if line is not None:
+            self._line_up(message, line)
+        elif self._hooks.ask(message):
+            self._hold(inbound)
+        else:
+            self._begin(message)
+
+    def _is_asked(self, inbound: Inbound) -> bool:
+        """Whether a model or a hook is asked about a message, which takes seconds."""
+        return self._checks.is_open(inbound) or self._hooks.is_open(inbound)
+
+    def _hold(self, inbound: Inbound) -> None:
+        """Let what comes next in a chat wait, so that all hear it in one order."""
+        stream = commits.chat_stream(inbound)
+        if stream not in self._lines:
+            self._lines[stream] = ChatLine(inbound, [])
+
+    def _release(self, inbound: Inbound) -> None:
+        """Go on with a chat, if it was held."""
+        self._stops.in_room(inbound)
+        line = self._lines.pop(commits.chat_stream(inbound), None)
+        if line is not None:
+            self._route_all(line.behind)
+
+    def _line_up(self, message: UnroutedMessage, line: ChatLine) -> None:
+        """Let a message wait; what has to be asked about it is asked meanwhile."""
+        if self._is_asked(line.first) and self._stops_now(message, line):
+            return
+        line.behind.append(message)
+        # Hooks may change its text, so that another agent is meant.
+        is_open = self._services.hooks.receiving(message.inbound)
+        is_foreseen = not (is_open or self._agent_asking(message))
+        heard = self._hearing.foresee(message) if is_foreseen else None
+        if heard is not None:
+            self._checks.ask_ahead(message, heard, self._allotted.table)
+
+    def _stop_caused(self, stop: StopDelegated) -> None:
+        """Tell a chat's awake conversations, behind what they are still to hear."""
+        self._recovery.stop(stop)
+        line = self._lines.get(commits.chat_stream(stop.by))
+        if line is not None:
+            line.behind.append(stop)
+            if not self._is_asked(line.first):
+                return
+        self._stops.tell_awake(stop)
+
+    def _stops_now(self, message: UnroutedMessage, line: ChatLine) -> bool:
+        """Have a `/stop` end at once what runs; give whether that is all it does.
+
+        If its sender has something in line, it also keeps its place: what they wrote
+        before it must not begin after it.
+        """
+        inbound = message.inbound
+        command = stop_command(inbound)
+        if command is None or self._hearing.must_look_back(message):
+            return False
+        waiting = [x.inbound for x in line.behind if isinstance(x, UnroutedMessage)]
+        is_theirs = any(is_same_asker(each, inbound) for each in (line.first, *waiting))
+        if stop_for_room(inbound) is not None and (is_theirs or command.is_all):
+            self._stops.in_room(inbound)
+            return False
+        outcome = self._hearing.decide(message)
+        if isinstance(outcome, GroupVerdict):
+            return False
+        outcome = admission.permitted(outcome, inbound, self._services)
+        agents = outcome.agents if isinstance(outcome, Routed) else ()
+        if is_theirs or command.is_all or len(agents) > 1:
+            self._stops.at_once(inbound, agents)
+            return False
+        for agent in agents:
+            self._hear(message, agent)
+        if isinstance(outcome, Unrouted):
+            self._unrouted.drop(inbound, outcome.reason, outcome.text)
+        self._stops.in_room(inbound)
+        return True
+
+    # --- one message ------------------------------------------------------------------
+
+    def _begin(self, message: UnroutedMessage) -> None:
+        """Decide who hears a message that hooks have passed."""
+        inbound = message.inbound
+        if asking := self._agent_asking(message):
+            self._hear(message, asking)
+            self._release(inbound)
+        elif self._hearing.must_look_back(message):
+            self._hold(inbound)
+            self.note(FindCopies(message))
+        else:
+            self._decide(message)
+
+    def _agent_asking(self, message: UnroutedMessage) -> str:
+        """Name the agent whose question for approval this answers; empty: none.
+
+        In a group that needs no mention, and no other agent is to hear it.
+        """
+        board, terms = self._services.board, self._services.terms
+        return board.agent_waiting_for(message.inbound, message.arrived_at, terms)
+
+    def _hooked(self, message: HooksAnswered | HooksStored) -> None:
+        """Go on with a message that hooks were asked about."""
+        match self._hooks.take(message):
+            case UnroutedMessage() as passed:
+                self._begin(passed)
+            case Inbound() as settled:
+                self._release(settled)
+            case None:
+                pass
+
+    async def _find_copies(self, message: UnroutedMessage) -> None:
+        """Decide about a message that an earlier process may have decided about."""
+        # Why all agents: reply windows and relevance differ from what they were then.
+        agents = dict.fromkeys(message.inbound.present or self._allotted.agents)
+        try:
+            message = await self._copies.find(message, agents)
+        except StoreUnavailableError as error:
+            LOG.warning("copies not looked for yet", why=str(error))
+            self.after(RETRY_EVERY, FindCopies(message))
+        else:
+            self._decide(message)
+
+    def _decide(
+        self, message: UnroutedMessage, checked: dict[str, bool] | None = None
+    ) -> None:
+        outcome = self._hearing.decide(message, checked)
+        if isinstance(outcome, GroupVerdict):
+            self._hold(message.inbound)
+            table, known = self._allotted.table, checked or {}
+            checked = self._checks.ask(message, outcome, table, known)
+            if checked is not None:
+                self._decide(message, checked)
+        else:
+            self._checks.forget(message.inbound)
+            self._carry_out(message, outcome)
+
+    def _checked(self, checked: RelevanceChecked) -> None:
+        """Go on with a message that a model was asked about."""
+        found = self._checks.take(checked)
+        if found is not None:
+            self._decide(*found)
+
+    def _carry_out(self, message: UnroutedMessage, outcome: Outcome) -> None:
+        """Have those hear it who are to hear it, and go on with its chat."""
+        inbound, copied = message.inbound, message.copied
+        outcome = admission.permitted(outcome, inbound, self._services)
+        if isinstance(outcome, Unrouted):
+            self._unrouted.drop(inbound, outcome.reason, outcome.text)
+        elif len(agents := [x for x in outcome.agents if x not in copied]) > 1:
+            self._hold(inbound)
+            self._copies.store(message, tuple(agents))
+            return  # the chat goes on when the copies are stored
+        elif agents:
+            self._hear(without_copies(message), agents[0])
+        else:
+            self._unrouted.drop(inbound, "copied", "")
+        self._release(inbound)
+
+    def _copied(self, stored: CopiesStored) -> None:
+        for each in to_be_heard(stored):
+            self._hear(each, each.inbound.agent)
+        self._release(stored.copies[0])
+
+    def _hear(self, message: UnroutedMessage, agent: str) -> None:
+        inbound = message.inbound
+        key = session_key(inbound, agent, self._services.sessions.session_scope)
+        hear = Hear(inbound, message.past, message.arrived_at)
+        self.tell(names.sessions(agent), Keyed(key.text, hear))

@@ -1,0 +1,211 @@
+"""Makes rows and commits from messages, answers and deliveries; pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors.journal import notices as telling
+from actors.journal import records
+from actors.journal.events import as_journal
+from actors.journal.history import AlsoAsked, Deferred, Exchanged
+from actors.journal.outbox import spoken
+from actors.messages.keys import chat_partition, parse_key
+from runtime.store.rows import Accept, Commit, Defer, Enqueue, Settle
+
+if TYPE_CHECKING:
+    from actors.journal.answers import Answer, Aside, CombinedMessage
+    from actors.journal.history import Event, History
+    from actors.messages import state as message_state
+    from actors.messages.deliveries import Delivery
+    from actors.messages.inbound import Inbound
+    from actors.rules.text.audit_redaction import AuditRedaction
+    from actors.services import Services
+    from runtime.store.rows import Entry
+
+
+def as_exchange(answer: Answer, history: History, services: Services) -> Commit:
+    """Make the commit of an answer, and of everything that follows from it.
+
+    Args:
+        answer: a session's answer.
+        history: knows the journal's last event, and the counters.
+        services: the time, and what the audit keeps.
+    """
+    now = services.clock.wall()
+    journal = as_journal(as_events(answer), history, now, services.keep)
+    rest = as_commit(answer, now)
+    return msgspec.structs.replace(
+        rest,
+        appends=journal.appends,
+        snapshots=journal.snapshots,
+        records=(*journal.records, *rest.records),
+        entries=(
+            *rest.entries,
+            *telling.of_answer(answer, parse_key(history.stream).agent, services),
+        ),
+    )
+
+
+def as_events(answer: Answer) -> tuple[Event, ...]:
+    """Give the events of a session's journal that an answer makes."""
+    ends = () if answer.ends is None else (answer.ends,)
+    return (as_event(answer), *ends)
+
+
+def as_event(answer: Answer) -> Exchanged | Deferred:
+    """Give the event of a session's journal for the answer itself."""
+    inbound = answer.inbound
+    if answer.put_off is not None:
+        said = spoken(answer.deliveries[:1])
+        return Deferred(
+            inbound_id=inbound.id,
+            sender_id=inbound.sender_id,
+            reason=answer.settled[1],
+            text=said,
+            due_at=answer.put_off.due_at,
+            run=answer.run,
+            occasion=inbound.occasion,
+        )
+    said = spoken(answer.deliveries)
+    return Exchanged(
+        inbound_id=inbound.id,
+        lines=answer.lines,
+        sender_id=inbound.sender_id,
+        sender_name=inbound.sender_name,
+        asked="" if answer.lines and not answer.also else inbound.text,
+        said="" if answer.lines else said,
+        state=answer.settled[0],
+        reason=answer.settled[1],
+        run=answer.run,
+        resume=answer.resume,
+        is_group=not inbound.is_direct,
+        also=tuple(as_asked(each) for each in answer.also),
+        policy=answer.carried.policy,
+        occasion=inbound.occasion,
+    )
+
+
+def as_asked(joint: CombinedMessage) -> AlsoAsked:
+    """Describe a further message that an answer is to."""
+    inbound = joint.inbound
+    return AlsoAsked(
+        inbound.id, inbound.text, inbound.sender_id, inbound.sender_name, joint.how
+    )
+
+
+def as_commit(answer: Answer, now: float) -> Commit:
+    """Make the commit of what an answer changes in inbox and outbox.
+
+    Args:
+        answer: the answer.
+        now: Unix seconds.
+    """
+    inbound, put_off = answer.inbound, answer.put_off
+    part = part_of(inbound)
+    state, reason = answer.settled
+    later: tuple[Defer, ...] = ()
+    settles = [Settle(inbound.id, state, reason)]
+    if put_off is not None:
+        # All are postponed together, or one of them would be begun alone.
+        all_ = (inbound, *(each.inbound for each in answer.also))
+        later, settles = tuple(as_defer(x, put_off, reason) for x in all_), []
+    elif answer.also:
+        settles += [
+            Settle(x.inbound.id, state, x.how if reason == "ok" else reason)
+            for x in answer.also
+        ]
+    return Commit(
+        at=now,
+        accepts=tuple(as_accept(each, now) for each in answer.handed),
+        defers=later,
+        deliveries=tuple(as_enqueue(each, part) for each in answer.deliveries),
+        records=answer.carried.records,
+        entries=answer.carried.entries,
+        facts=(*answer.remembered, *answer.carried.facts),
+        settles=tuple(settles),
+    )
+
+
+def as_aside(aside: Aside, now: float) -> Commit:
+    """Make the commit of a notice beside an answer.
+
+    Args:
+        aside: the notice.
+        now: Unix seconds.
+    """
+    address = aside.delivery.address
+    part = chat_partition(address.connector, address.chat)
+    return Commit(at=now, deliveries=(as_enqueue(aside.delivery, part),))
+
+
+def as_unanswered(
+    answer: Answer, now: float, keep: AuditRedaction, told: tuple[Entry, ...] = ()
+) -> Commit:
+    """Make the commit of a message that no session answers, with an audit record.
+
+    Args:
+        answer: settles the message.
+        now: Unix seconds.
+        keep: says what the audit keeps.
+        told: rows that tell other programs.
+    """
+    inbound = answer.inbound
+    said = spoken(answer.deliveries)
+    body = records.AuditRecord(
+        channel=inbound.address.connector,
+        chat=inbound.address.chat,
+        sender_id=inbound.sender_id,
+        sender_name=inbound.sender_name,
+        agent=inbound.agent,
+        input=inbound.text,
+        output=said,
+        status=answer.settled[0],
+        reason=answer.settled[1],
+    )
+    row = records.audit_row(inbound.id, body, keep)
+    commit = as_commit(answer, now)
+    return msgspec.structs.replace(commit, records=(row,), entries=told)
+
+
+def as_defer(inbound: Inbound, put_off: message_state.Postpone, reason: str) -> Defer:
+    """Make the row that postpones a message."""
+    return Defer(inbound.id, put_off.attempts, put_off.due_at, reason)
+
+
+def as_accept(inbound: Inbound, now: float) -> Accept:
+    """Make the inbox row of a message."""
+    stream = chat_stream(inbound)
+    return Accept(
+        id=inbound.id,
+        connector=inbound.address.connector,
+        platform_id=inbound.platform_id,
+        part=part_of(inbound),
+        stream=stream,
+        body=msgspec.json.encode(inbound),
+        at=now,
+        priority=inbound.priority,
+    )
+
+
+def as_enqueue(delivery: Delivery, part: int) -> Enqueue:
+    """Make the outbox row of a delivery."""
+    return Enqueue(
+        delivery_id=delivery.id,
+        connector=delivery.address.connector,
+        chat=delivery.address.chat,
+        correlation_id=delivery.correlation_id,
+        part=part,
+        body=msgspec.json.encode(delivery),
+    )
+
+
+def chat_stream(inbound: Inbound) -> str:
+    """Name the chat of a message, for people who read the tables."""
+    return f"{inbound.address.connector}/{inbound.address.chat}"
+
+
+def part_of(inbound: Inbound) -> int:
+    """Give the partition of all rows that a message causes."""
+    return chat_partition(inbound.address.connector, inbound.address.chat)

@@ -1,0 +1,205 @@
+"""The actor of one agent's memory: turns ask it, sessions store notes through it.
+
+Answers many at once: each question is a recollection of its own, so that a slow
+embedder or disk keeps nobody else waiting. What may be read is named by every
+question; `runtime/store/facts.py` has no way round that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from actors import names
+from actors.errors import ChatError, OverloadedError
+from actors.memory.daily_log import WriteLogEntry
+from actors.memory.embedding import Embed
+from actors.memory.messages import (
+    FactsUsed,
+    NotesStored,
+    Recall,
+    RecalledFacts,
+    ReviewNotes,
+    SearchMemory,
+)
+from actors.memory.recall import ForgetExpired, StartWork, WorkDone
+from actors.memory.scopes import EmptyScopes, ReadStarted
+from runtime.actor.actor import Actor
+from runtime.actor.mailbox import MailboxConfig
+from runtime.actor.messages import Keyed
+from runtime.actor.reply import Reply
+from runtime.store.facts import SaveFact, UseFacts
+from runtime.store.rows import Commit
+from runtime.supervision.keyed import KeyGivenUp
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from actors.memory.kit import MemoryKit
+    from actors.memory.messages import Fact
+    from actors.services import Services
+    from runtime.store.facts import FactChange
+    from runtime.store.rows import Committed
+
+LOG = EventLog("memory")
+
+# Chosen: twice as long as a recollection may take; by then nobody waits for it.
+FORGOTTEN_AFTER = 240.0
+"""Seconds until it counts no more: its end was not heard of, as when those who answer
+were restarted together."""
+
+MOST_OPEN = 1_000
+"""Questions answered at once; one more is refused."""
+
+NOTE_USE_AFTER = 60.0
+"""Seconds until it is written down that a fact was of use, with others by then."""
+
+MOST_USED = 2_000
+"""Facts of use after which that is written down at once."""
+
+
+class StoreUse(msgspec.Struct, frozen=True):
+    """A note to itself: store which facts were shown to a model."""
+
+
+class OpenRecall(msgspec.Struct, frozen=True):
+    """One question to the memory whose answer is not complete yet."""
+
+    reply: Reply | None
+    began_at: float
+    """Seconds on the clock that never goes back."""
+
+    look: ReadStarted
+
+
+class Memory(Actor):
+    """What one agent remembers.
+
+    Takes: `Recall`, `ReviewNotes`, `SearchMemory`, asked; `NotesStored`, `FactsUsed`,
+        told; `WorkDone`, `KeyGivenUp` about a recollection.
+    Sends: `StartWork` to new recollections; `Embed` to the embedding; `WriteLogEntry`
+        to the scribe; which facts were of use to the store.
+    Keeps: who waits for which recollection, what was of use of late, and of whom
+        nothing is known: they are answered at once.
+    Fails: never by a recollection that breaks; its asker is told. Restarted, it
+        forgets who waits, and their own deadlines end the waiting.
+    Ends: with the system.
+    """
+
+    mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=10_000)
+
+    def __init__(self, agent: str, kit: MemoryKit, services: Services) -> None:
+        super().__init__()
+        self._agent = agent
+        self._kit = kit
+        self._services = services
+        self._open: dict[str, OpenRecall] = {}
+        self._blanks = EmptyScopes()
+        self._used: dict[str, dict[str, None]] = {}
+        """By scope: ids."""
+
+    def on_start(self) -> None:
+        """Look for what has expired, now and every now and then."""
+        self.every(self._kit.config.sweep_every, ForgetExpired())
+        self.note(ForgetExpired())
+
+    def on_receive(self, message: object) -> None:
+        """Hand a question on, or take in what has happened."""
+        match message:
+            case Recall() | ReviewNotes() | SearchMemory() | ForgetExpired():
+                self._begin(message)
+            case WorkDone(key=key, blank=blank):
+                done = self._open.pop(key, None)
+                if done is not None:
+                    self._blanks.found(blank, done.look)
+            case KeyGivenUp(key=key, reason=reason):
+                self._answer_for(key, reason)
+            case NotesStored(changes=changes):
+                self._take_in(changes)
+            case FactsUsed(facts=facts):
+                self._see_used(facts)
+            case StoreUse():
+                self._note_use()
+            case _:
+                super().on_receive(message)
+
+    def on_stop(self) -> None:
+        """Write down what was of use."""
+        self._note_use()
+
+    def _begin(
+        self, asked: Recall | ReviewNotes | SearchMemory | ForgetExpired
+    ) -> None:
+        reply, now = self.defer_reply(), self._services.clock.monotonic()
+        if isinstance(asked, Recall) and self._blanks.cover(asked.scopes, now):
+            self._kit.metrics.recall(self._agent, "ok", 0.0)
+            if reply is not None:
+                reply.offer(RecalledFacts())
+            return
+        if len(self._open) >= MOST_OPEN:
+            since = now - FORGOTTEN_AFTER
+            self._open = {k: x for k, x in self._open.items() if x.began_at > since}
+        if len(self._open) >= MOST_OPEN:
+            text = f"the memory of {self._agent} is asked too much at once; try again"
+            self._refuse(reply, text)
+            return
+        key = self._services.ids.new()
+        self._open[key] = OpenRecall(reply, now, self._blanks.look(now))
+        work = Keyed(key, StartWork(key, asked, reply))
+        if not self.tell(names.recollections(self._agent), work):
+            self._open.pop(key)
+            self._refuse(
+                reply, f"the memory of {self._agent} is not running; try again"
+            )
+
+    def _refuse(self, reply: Reply | None, text: str) -> None:
+        if reply is not None:
+            reply.offer_error(OverloadedError(text))
+
+    def _answer_for(self, key: str, reason: str) -> None:
+        given_up = self._open.pop(key, None)
+        if given_up is not None and given_up.reply is not None:
+            given_up.reply.offer_error(
+                ChatError(f"the memory of {self._agent} broke: {reason}")
+            )
+
+    def _take_in(self, changes: tuple[FactChange, ...]) -> None:
+        saved = [change for change in changes if isinstance(change, SaveFact)]
+        if saved:
+            self._blanks.wrote([row.scope for row in saved])
+        if self._kit.embedder is not None and any(row.wants_vector for row in saved):
+            self.tell(names.embedding(self._agent), Embed())
+        if self._kit.log_book is None:
+            return
+        at = self._services.clock.wall()
+        for row in saved:
+            entry = WriteLogEntry(at, row.text)
+            if row.kind == "log" and not self.tell(names.scribe(self._agent), entry):
+                self._kit.metrics.log(self._agent, "dropped")
+
+    def _see_used(self, facts: tuple[Fact, ...]) -> None:
+        if facts and not self._used:
+            self.after(NOTE_USE_AFTER, StoreUse())
+        for fact in facts:
+            self._used.setdefault(fact.scope, {})[fact.id] = None
+        if sum(map(len, self._used.values())) >= MOST_USED:
+            self._note_use()
+
+    def _note_use(self) -> None:
+        used, self._used = self._used, {}
+        changes: list[FactChange] = [
+            UseFacts(agent=self._agent, scopes=(scope,), ids=tuple(ids))
+            for scope, ids in used.items()
+        ]
+        if changes:
+            at = self._services.clock.wall()
+            commit = Commit(at=at, facts=tuple(changes))
+            self._services.store.submit(commit, self._noted)
+
+    def _noted(self, outcome: Committed | Exception) -> None:
+        if isinstance(outcome, Exception):
+            LOG.warning(
+                "not noted which facts were of use",
+                agent=self._agent,
+                why=str(outcome),
+            )

@@ -1,0 +1,373 @@
+"""The recall worker: reads what is always known, and what fits the question.
+
+One thing that a memory is asked, done while others are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+import trio
+
+from actors import names
+from actors.errors import ModelError
+from actors.memory.forgetting import mark_of
+from actors.memory.messages import (
+    Fact,
+    Recall,
+    RecalledFacts,
+    ReviewedNotes,
+    ReviewNotes,
+    SearchMemory,
+)
+from actors.memory.needs import needs
+from actors.memory.ranking import DAY, STICKY, RankingQuery, chosen, ranked, shortened
+from actors.memory.review import NoteReview
+from actors.rules.text.similarity import question_words, without_speaker
+from runtime.actor.actor import Actor
+from runtime.actor.reply import Reply
+from runtime.errors import MisuseError, StoreError
+from runtime.store.facts import (
+    FactListing,
+    FactSearch,
+    Found,
+    StoredFact,
+    refuse_nameless,
+)
+from runtime.telemetry.logs import EventLog, Quoted
+
+if TYPE_CHECKING:
+    from actors.memory.kit import MemoryKit
+    from actors.memory.messages import FactKind
+    from actors.memory.needs import Need
+    from actors.memory.ranking import RankedFact
+    from actors.services import Services
+    from runtime.store.facts import Facts
+
+
+LOG = EventLog("memory")
+
+SEARCHED = ("fact", "summary", "log")
+MOST_FOUND = 30
+"""Facts looked at for one question, by words and again by meaning."""
+
+MOST_PROFILE = 50
+"""Facts of who somebody is that are shown."""
+
+MOST_LOGS = 20
+"""Entries of daily logs that are shown."""
+
+EMBEDDING_SHARE = 0.5
+"""Of the time there is, what the question's vector may take; then words must do."""
+
+
+class FactReader:
+    """Reads the facts of one agent.
+
+    Args:
+        agent: which.
+        facts: where it is kept.
+        kit: settings and embedder.
+    """
+
+    def __init__(self, agent: str, facts: Facts, kit: MemoryKit) -> None:
+        self._agent = agent
+        self._facts = facts
+        self._kit = kit
+        self._missed: list[str] = []
+        self.is_blank = False
+        """Whether the last recall found that nothing is known at all."""
+
+    async def recall(self, asked: Recall) -> tuple[RecalledFacts, str]:
+        """Answer in time, with what there is by then.
+
+        Returns:
+            The answer, and one bounded word: `ok`, `late` or `failed`.
+
+        Raises:
+            MisuseError: it is not said whose memory is meant.
+        """
+        refuse_nameless(self._agent, asked.scopes)
+        config = self._kit.config
+        within = asked.within or config.recall_timeout
+        wanted = asked.needs
+        if wanted is None:
+            wanted = needs(asked.question, is_gated=config.keyword_gates)
+        found: dict[str, tuple[Fact, ...]] = {}
+        outcome = "ok"
+        with trio.move_on_after(within) as scope:
+            try:
+                await self._read(asked, wanted, found, within)
+            except StoreError as error:
+                outcome = "failed"
+                self._missed.append(str(error))
+        if scope.cancelled_caught:
+            outcome = "late"
+            self._missed.append(f"not all was read within {within:g} s")
+        missed = "; ".join(self._missed)
+        if missed:
+            LOG.warning("recall incomplete", agent=self._agent, why=Quoted(missed))
+        return self._whole(found, missed), outcome
+
+    @staticmethod
+    def _whole(found: dict[str, tuple[Fact, ...]], missed: str) -> RecalledFacts:
+        shown = {
+            fact.id for name in ("sticky", "profile") for fact in found.get(name, ())
+        }
+        shown |= {fact.id for fact in found.get("summaries", ())}
+        relevant = found.get("relevant", ())
+        found["relevant"] = tuple(fact for fact in relevant if fact.id not in shown)
+        return RecalledFacts(missed=missed, **found)
+
+    async def look_up(self, asked: SearchMemory) -> tuple[Fact, ...]:
+        """Give what has to do with a question, the best first."""
+        found, question = await self._search(
+            asked.question, asked.scopes, asked.now, self._kit.config.recall_timeout
+        )
+        scored = ranked(found, question, self._kit.config)[: asked.limit]
+        most = self._kit.config.content_chars
+        return tuple([fact_of(shortened(each, most)) for each in scored])
+
+    async def _read(
+        self,
+        asked: Recall,
+        wanted: frozenset[Need],
+        found: dict[str, tuple[Fact, ...]],
+        within: float,
+    ) -> None:
+        """Read all that is listed in one go, then what the question is about."""
+        listings = self._listings(asked, wanted)
+        gave = await self._facts.lists(tuple(listings.values()))
+        self.is_blank = gave.is_blank
+        for name, rows in zip(listings, gave.lists, strict=True):
+            found[name] = tuple([plain(row) for row in rows])
+        since = yesterday(asked.now)
+        logs = found["logs"][::-1]
+        found["logs"] = tuple([log for log in logs if log.created_at >= since])
+        if "recall" in wanted and self._kit.config.inject_limit and not self.is_blank:
+            await self._relevant(asked, found, within)
+
+    def _listings(
+        self, asked: Recall, wanted: frozenset[Need]
+    ) -> dict[str, FactListing]:
+        """Say what needs no question, by its name in the answer."""
+        config = self._kit.config
+        lists: list[tuple[str, int, FactKind, str]] = [
+            ("sticky", config.sticky, "fact", STICKY),
+            ("profile", MOST_PROFILE, "fact", "profile"),
+            ("states", config.states, "state", ""),
+            ("lessons", config.lessons, "lesson", ""),
+            ("logs", MOST_LOGS, "log", ""),
+        ]
+        if "outcomes" in wanted:
+            lists.append(("outcomes", config.outcomes, "outcome", ""))
+        if "summaries" in wanted:
+            lists.append(("summaries", config.summaries, "summary", ""))
+        return {
+            name: FactListing(
+                agent=self._agent,
+                scopes=asked.scopes,
+                kinds=(kind,),
+                categories=(category,) if category else (),
+                now=asked.now,
+                limit=limit,
+            )
+            for name, limit, kind, category in lists
+            if limit
+        }
+
+    async def _relevant(
+        self, asked: Recall, found: dict[str, tuple[Fact, ...]], within: float
+    ) -> None:
+        config = self._kit.config
+        question = without_speaker(asked.question).strip()
+        if len(question) < config.min_question_chars:
+            return
+        rows, ranking = await self._search(question, asked.scopes, asked.now, within)
+        scored = chosen(rows, ranking, config)
+        found["relevant"] = tuple([fact_of(each) for each in scored])
+
+    async def _search(
+        self, text: str, scopes: tuple[str, ...], now: float, within: float
+    ) -> tuple[Found, RankingQuery]:
+        words = question_words(without_speaker(text))
+        asked = RankingQuery(words, scopes, now, yesterday(now))
+        vector = await self._vector(text, within * EMBEDDING_SHARE)
+        if not (words or vector):
+            return Found((), 0, ()), asked
+        embedder = self._kit.embedder
+        search = FactSearch(
+            agent=self._agent,
+            scopes=scopes,
+            kinds=SEARCHED,
+            words=words,
+            space=embedder.space if embedder is not None else "",
+            vector=vector,
+            now=now,
+            limit=MOST_FOUND,
+        )
+        return await self._facts.search(search), asked
+
+    async def _vector(self, text: str, within: float) -> bytes:
+        """Give the vector of a question; none if it is not to be had in time."""
+        embedder = self._kit.embedder
+        if embedder is None:
+            return b""
+        try:
+            with trio.move_on_after(within):
+                (vector,) = await embedder.embed((text,))
+                return vector if any(vector) else b""
+        except ModelError as error:
+            self._missed.append(f"searched by words only: {error}")
+        else:
+            self._missed.append(f"searched by words only: no vector in {within:g} s")
+        return b""
+
+
+def yesterday(now: float) -> float:
+    """Give the Unix seconds at which yesterday began, in UTC."""
+    return now - now % DAY - DAY
+
+
+def plain(row: StoredFact) -> Fact:
+    """Give a fact as it is told to others."""
+    return Fact(
+        id=row.id,
+        scope=row.scope,
+        kind=row.kind,
+        category=row.category,
+        key=row.key,
+        text=row.text,
+        created_at=row.created_at,
+        provenance=row.provenance,
+    )
+
+
+def fact_of(each: RankedFact) -> Fact:
+    """Give a fact with its score."""
+    row = each.fact
+    return Fact(
+        id=row.id,
+        scope=row.scope,
+        kind=row.kind,
+        category=row.category,
+        key=row.key,
+        text=row.text,
+        score=each.score,
+        created_at=row.created_at,
+        provenance=row.provenance,
+    )
+
+
+PRUNE_LIMIT = 1000
+"""Facts forgotten at once because their time is over."""
+
+
+class ForgetExpired(msgspec.Struct, frozen=True):
+    """A note of a memory to itself: forget expired facts and count the others."""
+
+
+class StartWork(msgspec.Struct, frozen=True):
+    """To a new recall worker: do this, and answer."""
+
+    key: str
+    asked: Recall | ReviewNotes | SearchMemory | ForgetExpired
+    reply: Reply | None = None
+
+
+class WorkDone(msgspec.Struct, frozen=True):
+    """To a memory: this recall worker has ended."""
+
+    key: str
+    blank: tuple[str, ...] = ()
+    """Scopes in which it found nothing at all."""
+
+
+class Recollection(Actor):
+    """A recall worker: does one thing for an agent's memory, then ends.
+
+    Takes: `StartWork`, once.
+    Sends: the answer; `WorkDone` to the memory.
+    Keeps: nothing.
+    Fails: on a bug; the memory answers in its place.
+    Ends: with its answer.
+    """
+
+    deadline: ClassVar[float | None] = 120.0
+
+    def __init__(self, agent: str, kit: MemoryKit, services: Services) -> None:
+        super().__init__()
+        self._agent = agent
+        self._kit = kit
+        self._services = services
+        self._blank: tuple[str, ...] = ()
+
+    async def on_receive(self, message: object) -> None:
+        """Do it."""
+        if not isinstance(message, StartWork):
+            super().on_receive(message)
+            return
+        reply = message.reply or Reply()
+        try:
+            reply.offer(await self._answer(message.asked))
+        except (StoreError, MisuseError) as error:
+            reply.offer_error(error)
+            LOG.warning("memory cannot be read", agent=self._agent, why=str(error))
+        self.tell(names.memory(self._agent), WorkDone(message.key, self._blank))
+        self.stop()
+
+    async def _answer(
+        self, asked: Recall | ReviewNotes | SearchMemory | ForgetExpired
+    ) -> object:
+        recalling = FactReader(self._agent, self._services.store.facts, self._kit)
+        match asked:
+            case Recall():
+                clock = self._services.clock
+                began = clock.monotonic()
+                recalled, outcome = await recalling.recall(asked)
+                took = clock.monotonic() - began
+                self._kit.metrics.recall(self._agent, outcome, took)
+                if recalling.is_blank:
+                    self._blank = asked.scopes
+                return recalled
+            case SearchMemory():
+                return await recalling.look_up(asked)
+            case ReviewNotes():
+                return await self._consider(asked)
+            case ForgetExpired():
+                await self._sweep()
+                return None
+
+    async def _consider(self, asked: ReviewNotes) -> ReviewedNotes:
+        services = self._services
+        considering = NoteReview(
+            self._agent,
+            services.store.facts,
+            self._kit.config,
+            services.ids,
+            services.redact,
+        )
+        source = asked.source
+        mark = ""
+        if source.as_of:
+            whose = (source.scope, *source.readable)
+            mark = await mark_of(services.store, self._agent, whose)
+        considered = await considering.consider(asked, mark)
+        for note, result in zip(asked.notes, considered.results, strict=True):
+            outcome = f"refused:{result.reason}" if result.reason else result.outcome
+            self._kit.metrics.note(self._agent, type(note).__name__, outcome)
+        return considered
+
+    async def _sweep(self) -> None:
+        services = self._services
+        facts, now = services.store.facts, services.sure_clock.wall()
+        while pruned := await facts.prune(now, PRUNE_LIMIT):
+            self._kit.metrics.expired(pruned)
+        counted: dict[tuple[str, str], int] = {}
+        for (kind, category), count in (await facts.counts(self._agent)).items():
+            # Domains of lessons and outcomes are anybody's words: no label.
+            label = (kind, category if kind == "fact" else "")
+            counted[label] = counted.get(label, 0) + count
+        for (kind, category), count in counted.items():
+            self._kit.metrics.facts(self._agent, kind, category, count)

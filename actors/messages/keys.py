@@ -1,0 +1,112 @@
+"""Session keys: which conversation a message belongs to.
+
+Pure. A session's key decides who shares a history with whom, so two conversations must
+never get the same key. Chat ids may hold any character.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+if TYPE_CHECKING:
+    from actors.messages.inbound import Inbound
+
+
+SessionScope = Literal["chat", "sender"]
+"""In groups: one session for the whole chat and thread, or one for each sender."""
+
+PARTITIONS = 256
+
+_FIELDS = (5, 6)
+_ESCAPED = re.compile(r"(?:[^~/]|~0|~1)*")
+
+
+class SessionKey(msgspec.Struct, frozen=True):
+    """The parts that identify one conversation."""
+
+    agent: str
+    connector: str
+    chat: str
+    thread: str = ""
+    sender: str = ""
+    """Empty when all senders of the chat share the session."""
+
+    lane: str = ""
+    """See `Inbound.lane`; left out of the text when empty."""
+
+    @property
+    def text(self) -> str:
+        """The key in one line; different keys have different texts."""
+        parts = msgspec.structs.astuple(self)
+        return "/".join(map(_escape, parts if self.lane else parts[:-1]))
+
+
+def session_key(inbound: Inbound, agent: str, scope: SessionScope) -> SessionKey:
+    """Return the session of `agent` that a message belongs to.
+
+    Args:
+        inbound: the message.
+        agent: the agent that hears it.
+        scope: matters only in groups; direct chats always have one session per sender.
+    """
+    by_sender = inbound.is_direct or scope == "sender"
+    return SessionKey(
+        agent=agent,
+        connector=inbound.address.connector,
+        chat=inbound.address.chat,
+        thread=inbound.address.thread,
+        sender=inbound.sender_id if by_sender else "",
+        lane=inbound.lane,
+    )
+
+
+def parse_key(text: str) -> SessionKey:
+    """Parse the text of a session key.
+
+    Raises:
+        ValueError: `text` is not the text of a session key.
+    """
+    parts = text.split("/")
+    is_whole = len(parts) in _FIELDS and (len(parts) == _FIELDS[0] or parts[-1])
+    if not (is_whole and all(map(_ESCAPED.fullmatch, parts))):
+        raise ValueError(
+            f"{text!r} is not a session key; expected"
+            " agent/connector/chat/thread/sender, perhaps with /lane, and ~1 for /"
+            " and ~0 for ~"
+        )
+    return SessionKey(*map(_unescape, parts))
+
+
+@lru_cache(maxsize=1024)
+def partition(text: str) -> int:
+    """Return the partition, 0 to 255, of a key's text; it never changes.
+
+    Durable rows carry it, so the function must never change.
+    """
+    # Why: SHA-256 and not Python's hash, which differs from process to process; and
+    # not a faster one, because every SQL engine can compute this one too.
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()[0]
+
+
+def chat_partition(connector: str, chat: str) -> int:
+    """Return the partition of all rows of a chat, which move between nodes together."""
+    return partition(f"{connector}/{chat}")
+
+
+# Source: RFC 6901 (JSON Pointer) 3 and 4, including the order of replacements.
+def _escape(part: str) -> str:
+    return part.replace("~", "~0").replace("/", "~1")
+
+
+def _unescape(part: str) -> str:
+    return part.replace("~1", "/").replace("~0", "~")
+
+
+def account_of(inbound: Inbound) -> str:
+    """Return the account of the message's sender, as `connector/sender_id`."""
+    return f"{inbound.address.connector}/{inbound.sender_id}"

@@ -1,0 +1,402 @@
+"""The actor that chooses an account for each model call, within the budgets."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+import trio
+
+from actors.models.budget import Amount, Budget, SoftLimitReached, Spender, refusal
+from actors.models.catalogue import NO_PRICES, Catalogue
+from actors.models.messages import (
+    CallEnded,
+    CallLater,
+    CancelReserve,
+    ListedModel,
+    ListModels,
+    ModelList,
+    OverBudget,
+    ReplaceCatalogue,
+    Reserve,
+    Reserved,
+    Ruling,
+    RunResumed,
+    UselessAccounts,
+)
+from actors.models.pool import NEVER, Backend, BackendQuery, NoBackend, Pool
+from actors.models.spending import RunSpent, Spending, remember
+from actors.ports import Model
+from runtime.actor.actor import Actor
+from runtime.actor.mailbox import MailboxConfig
+from runtime.actor.messages import Terminated
+from runtime.actor.ref import ActorRef
+from runtime.errors import StoreError
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from actors.errors import ModelFault
+    from actors.services import Services
+
+LOG = EventLog("models")
+
+# Chosen: seconds until the ledger is read again after the disk refused.
+READ_AGAIN = 2.0
+
+# Chosen: seconds until a call is asked for again that would be over budget if all that
+# is under way cost what it may; most calls are over by then.
+HELD_WAIT = 2.0
+
+# Chosen: how often the cool-downs shown in the metrics are brought up to date, while
+# there are any.
+LOOK_EVERY = 10.0
+
+# Chosen: nobody is told where to ask meanwhile; closing waits for no server.
+CLOSE_WITHIN = 1.0
+
+
+class Reservation(msgspec.Struct, frozen=True):
+    """Tokens and dollars set aside for one call until it ends."""
+
+    turn: ActorRef
+    backend: Backend
+    who: Spender
+    estimate: Amount
+    client: Model
+    is_void: bool = False
+    """Whether other settings hold now, for which it says nothing."""
+
+
+class AccountsHandover(msgspec.Struct, frozen=True):
+    """What a restarted actor takes over: catalogue, cool-downs, reservations."""
+
+    catalogue: Catalogue
+    leaving: tuple[Model, ...]
+    pool: Pool
+    held: dict[int, Reservation]
+    runs: OrderedDict[str, RunSpent]
+    number: int
+
+
+class ReadLedger(msgspec.Struct, frozen=True):
+    """A note to itself: try again to read the ledger after a failed read."""
+
+
+class UpdateCoolDownMetrics(msgspec.Struct, frozen=True):
+    """A note to itself: show in the metrics which backends still cool down."""
+
+
+class Accounts(Actor):
+    """Chooses the account for each model call, or says why none may be made.
+
+    Takes: `Reserve` (asked), `CancelReserve`, `CallEnded`, `RunResumed` from turns;
+        `Terminated` about them; `ReplaceCatalogue` (asked) when settings have changed.
+    Sends: nothing but answers.
+    Keeps: the clients of all accounts, cool-downs, reservations, and what was spent,
+        which it adds up from the ledger when it starts.
+    Fails: never by these messages; what does not stand in the ledger goes to its next
+        incarnation.
+    Ends: with the system; closes the clients.
+    """
+
+    # Chosen: one message for each turn under way, and for each call that ended.
+    mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=100_000)
+
+    def __init__(self, services: Services, catalogue: Catalogue) -> None:
+        super().__init__()
+        self._services = services
+        self._catalogue = catalogue
+        self._leaving: list[Model] = []
+        """Clients of earlier settings, which calls under way still have."""
+
+        self._pool = Pool(catalogue.offers, catalogue.preferences)
+        self._purse = Spending(services, catalogue)
+        self._held: dict[int, Reservation] = {}
+        self._turns: dict[ActorRef, set[int]] = {}
+        self._number = 0
+        self._warned: OrderedDict[str, None] = OrderedDict()
+        self._is_to_look = False
+        """Whether a `UpdateCoolDownMetrics` is on its way; none is while nothing
+        cools."""
+
+    def on_start(self) -> object:
+        """Add up what was spent in the present day and month."""
+        self._show_cool_downs()
+        return None if self._purse.is_ready else self._read_ledger()
+
+    def on_failure(self, *_: object, **__: object) -> None:
+        """Hand on what does not stand in the ledger."""
+        kept = AccountsHandover(
+            self._catalogue,
+            tuple(self._leaving),
+            self._pool,
+            self._held,
+            self._purse.runs,
+            self._number,
+        )
+        self.requeue(kept)
+
+    async def on_stop(self) -> None:
+        """Close all clients: the turns have ended."""
+        await close((*self._leaving, *self._catalogue.clients.values()))
+
+    def on_receive(self, message: object) -> object:
+        """Rule on a call, or learn how one ended."""
+        match message:
+            case Reserve():
+                return self._reserve(message)
+            case CallEnded():
+                self._ended(message)
+                return self._close_unused()
+            case RunResumed(was_run=was_run, run=run, who=who, spent=spent):
+                self._purse.recall(was_run, run, who, spent)
+            case Terminated(ref=ref):
+                return self._release_all(self._turns.pop(ref, set()))
+            case CancelReserve(turn=turn):
+                return self._release_all(self._turns.get(turn, set()))
+            case _:
+                return self._on_note(message)
+        return None
+
+    def _on_note(self, message: object) -> object:
+        match message:
+            case ListModels():
+                offers = self._catalogue.offers.values()
+                listed = (ListedModel(o.name, o.model, o.accounts) for o in offers)
+                return ModelList(tuple(listed))
+            case UselessAccounts():
+                out = self._pool.out
+                return tuple(sorted(out)) if out >= {*self._catalogue.clients} else ()
+            case ReplaceCatalogue():
+                return self._replace(message)
+            case AccountsHandover():
+                return self._take_over(message)
+            case ReadLedger():
+                return self._read_ledger()
+            case UpdateCoolDownMetrics():
+                self._is_to_look = False
+                self._show_cool_downs()
+            case _:
+                super().on_receive(message)
+        return None
+
+    # --- a call begins ---------------------------------------------------------------
+
+    def _reserve(self, asked: Reserve) -> Ruling:
+        if not self._purse.is_ready:
+            return CallLater(READ_AGAIN)
+        verdict = self._purse.verdict(asked.who)
+        if verdict.stop is not None:
+            return self._refuse(asked.who, verdict.stop, verdict.until)
+        if verdict.is_held:
+            self._services.metrics.budgets.add(1, "held")
+            return CallLater(HELD_WAIT, is_held=True)
+        self._warn(verdict.softened)
+        return self._choose(asked, verdict.downgrade_to)
+
+    def _refuse(self, who: Spender, budget: Budget, until: float) -> OverBudget:
+        self._services.metrics.budgets.add(1, "stop")
+        LOG.warning(
+            "budget used up",
+            scope=budget.scope,
+            agent=who.agent,
+            user=who.user,
+        )
+        return OverBudget(refusal(budget, until, self._catalogue.zone))
+
+    def _warn(self, softened: tuple[SoftLimitReached, ...]) -> None:
+        """Say once in each period that a soft limit is reached."""
+        for each in softened:
+            mark = f"{each.budget} {each.key} {each.period}"
+            if mark not in self._warned:
+                remember(self._warned, mark, None)
+                self._services.metrics.budgets.add(1, "soft")
+                LOG.warning(
+                    "soft budget reached", scope=each.budget.scope, who=each.key
+                )
+
+    def _choose(self, asked: Reserve, downgrade_to: str) -> Ruling:
+        metrics = self._services.metrics
+        now = self._services.clock.monotonic()
+        model = asked.model if self._pool.has(asked.model) else asked.otherwise
+        if not self._pool.has(model):  # it was there when the turn began
+            model = self._services.agent_models.get(asked.who.agent, model)
+        if downgrade_to and downgrade_to != model:
+            metrics.budgets.add(1, "downgrade")
+            model = downgrade_to
+        if not self._pool.has(model):
+            return CallLater(NEVER)
+        wanted = BackendQuery(
+            model=model,
+            needs_tools=asked.needs_tools,
+            needs_images=asked.needs_images,
+            tried=asked.tried,
+        )
+        chosen = self._pool.choose(wanted, now)
+        if isinstance(chosen, NoBackend):
+            metrics.fallbacks.add(1, wanted.model, "none")
+            return CallLater(max(0.0, chosen.at - now))
+        if chosen.model != wanted.model:
+            metrics.fallbacks.add(1, wanted.model, chosen.model)
+        self._number += 1
+        estimate = asked.estimate
+        tokens = estimate.input_tokens + estimate.output_tokens
+        amount = Amount(self._catalogue.cost(chosen.model, estimate), tokens)
+        self._pool.begin(chosen, now)
+        catalogue = self._catalogue
+        client = catalogue.clients[chosen.account]
+        self._hold(
+            self._number, Reservation(asked.turn, chosen, asked.who, amount, client)
+        )
+        offer = catalogue.offers[chosen.model]
+        prices = catalogue.prices.get(chosen.model, NO_PRICES)
+        return Reserved(self._number, chosen, client, offer, prices)
+
+    def _hold(self, number: int, held: Reservation) -> None:
+        self._held[number] = held
+        self._purse.hold(number, held.who, held.estimate)
+        if held.turn not in self._turns:
+            self._turns[held.turn] = set()
+            self.watch(held.turn)
+        self._turns[held.turn].add(number)
+
+    def _release_all(self, numbers: set[int]) -> object:
+        for number in tuple(numbers):
+            self._release(number)
+        return self._close_unused()
+
+    def _release(self, number: int) -> None:
+        """Give a reservation back; nothing happens the second time."""
+        held = self._held.pop(number, None)
+        if held is None:
+            return
+        self._purse.free(number)
+        if not held.is_void:
+            self._pool.end(held.backend)
+        if held.turn in self._turns:
+            self._turns[held.turn].discard(number)
+
+    # --- a call ended ----------------------------------------------------------------
+
+    def _ended(self, ended: CallEnded) -> None:
+        held = self._held.get(ended.number)
+        self._release(ended.number)
+        backend, outcome = ended.backend, ended.outcome
+        metrics = self._services.metrics
+        metrics.account_calls.add(1, backend.account, backend.model, outcome)
+        if ended.spent is not None:
+            self._purse.enter(ended.run, ended.who, (ended.spent,))
+            metrics.cost(backend.model, ended.spent.cost)
+        is_void = held.is_void if held else not self._catalogue.has(backend)
+        if is_void:
+            LOG.info("call of earlier settings ended", outcome=outcome)
+        elif outcome == "ok":
+            self._pool.succeeded(backend)
+        elif outcome != "cancelled":
+            self._failed(ended, outcome)
+        self._show_cool_downs()
+
+    def _failed(self, ended: CallEnded, outcome: ModelFault) -> None:
+        backend = ended.backend
+        now = self._services.clock.monotonic()
+        was_out = backend.account in self._pool.out
+        self._pool.failed(backend, outcome, ended.retry_after, now)
+        if outcome != "auth":
+            LOG.info(
+                "model call failed",
+                account=backend.account,
+                model=backend.model,
+                outcome=outcome,
+                free_in=round(max(0.0, self._pool.free_at(backend) - now), 1),
+            )
+        else:
+            # An error the first time, since nobody but the operator can mend it.
+            (LOG.info if was_out else LOG.error)(
+                "account not let in: check its key",
+                account=backend.account,
+                model=backend.model,
+                asked_again_in=round(self._pool.free_at(backend) - now, 1),
+            )
+
+    # --- the settings change ---------------------------------------------------------
+
+    async def _replace(self, message: ReplaceCatalogue) -> None:
+        """Go on with other models, accounts and budgets."""
+        old, new = self._catalogue, message.catalogue
+        self._catalogue = new
+        self._leaving += old.clients.values()
+        self._pool.reoffer(new.offers, new.preferences, message.renewed)
+        for number, held in self._held.items():
+            is_other = held.backend.account in message.renewed
+            if is_other or not new.has(held.backend):
+                self._held[number] = msgspec.structs.replace(held, is_void=True)
+        if (old.budgets, old.zone) != (new.budgets, new.zone):
+            self._purse = self._fresh_purse(self._purse)
+            self._hold_back()
+            if not self._purse.is_ready:
+                await self._read_ledger()
+        self._show_cool_downs()
+        await close(self._unused())
+
+    def _close_unused(self) -> object:
+        return close(self._unused()) if self._leaving else None
+
+    def _unused(self) -> list[Model]:
+        """Take out the clients of earlier settings whose last call has ended."""
+        used = {id(held.client) for held in self._held.values()}
+        unused = [each for each in self._leaving if id(each) not in used]
+        self._leaving = [each for each in self._leaving if id(each) in used]
+        return unused
+
+    # --- what outlives it ------------------------------------------------------------
+
+    async def _read_ledger(self) -> None:
+        try:
+            await self._purse.read()
+        except (StoreError, msgspec.DecodeError) as error:
+            LOG.warning("ledger not read; no model is asked", why=str(error))
+            self._purse = self._fresh_purse(self._purse)
+            self.after(READ_AGAIN, ReadLedger())
+        self._hold_back()
+
+    def _fresh_purse(self, before: Spending) -> Spending:
+        return Spending(self._services, self._catalogue, before.runs)
+
+    def _hold_back(self) -> None:
+        for number, held in self._held.items():
+            self._purse.free(number)
+            self._purse.hold(number, held.who, held.estimate)
+
+    def _take_over(self, kept: AccountsHandover) -> object:
+        """Go on where the last incarnation failed."""
+        self._catalogue = kept.catalogue
+        self._leaving = list(kept.leaving)
+        self._pool = kept.pool
+        self._number = max(self._number, kept.number)
+        self._purse = Spending(self._services, kept.catalogue, kept.runs)
+        for number, held in kept.held.items():
+            self._hold(number, held)
+        self._show_cool_downs()
+        return None if self._purse.is_ready else self._read_ledger()
+
+    def _show_cool_downs(self) -> None:
+        now = self._services.clock.monotonic()
+        metrics = self._services.metrics
+        cooling = len(self._pool.cooling(now))
+        metrics.cool_downs(cooling, len(self._pool.out))
+        if cooling and not self._is_to_look:
+            self._is_to_look = True
+            self.after(LOOK_EVERY, UpdateCoolDownMetrics())
+
+
+async def close(clients: Iterable[Model]) -> None:
+    """Close clients, all within a moment."""
+    with trio.move_on_after(CLOSE_WITHIN) as scope:
+        async with trio.open_nursery() as nursery:
+            for client in clients:
+                nursery.start_soon(client.aclose)
+    if scope.cancelled_caught:
+        LOG.warning("connections to a provider not closed in time", within=CLOSE_WITHIN)

@@ -1,0 +1,267 @@
+"""Budgets per agent, per person and in all, for each day or month.
+
+Pure. A call may begin while less than the hard limit is spent. What its kind may cost
+is held back until it is over, so that many at once do not all count on the same rest:
+together they overshoot by no more than the calls under way (RELIABILITY I11).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import tzinfo
+
+Scope = Literal["all", "agent", "user"]
+Period = Literal["day", "month"]
+
+# Chosen: people whose spending is kept apart in one budget; all others share one sum,
+# so that they spend too little rather than too much.
+MOST_KEYS = 50_000
+OTHERS = "(others)"
+
+
+class Amount(msgspec.Struct, frozen=True):
+    """Tokens and dollars that were spent."""
+
+    usd: float = 0.0
+    tokens: int = 0
+    """Read and written."""
+
+    def __add__(self, other: Amount) -> Amount:
+        """Add up two amounts."""
+        return Amount(self.usd + other.usd, self.tokens + other.tokens)
+
+    def __sub__(self, other: Amount) -> Amount:
+        """Take one amount from another."""
+        return Amount(self.usd - other.usd, self.tokens - other.tokens)
+
+
+NOTHING = Amount()
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """A limit in tokens, in dollars, or both; an empty one is never reached."""
+
+    usd: float | None = None
+    tokens: int | None = None
+
+    def is_reached(self, amount: Amount) -> bool:
+        """Tell whether an amount uses it up."""
+        over_usd = self.usd is not None and amount.usd >= self.usd
+        return over_usd or (self.tokens is not None and amount.tokens >= self.tokens)
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """One budget of the settings: whose spending it limits, and for how long."""
+
+    scope: Scope
+    period: Period
+    who: str = "*"
+    """Which agents or people; `*` stands for anything. Each has a sum of its own."""
+
+    soft: Limit = Limit()
+    hard: Limit = Limit()
+    downgrade_to: str = ""
+    """The model to ask once the soft limit is reached; empty: only warn."""
+
+
+class Spender(msgspec.Struct, frozen=True):
+    """The agent and the person whose budgets a call counts against."""
+
+    agent: str
+    user: str
+    """`connector/sender id`."""
+
+
+class SoftLimitReached(msgspec.Struct, frozen=True):
+    """A soft limit that has been reached: people are warned, models may change."""
+
+    budget: Budget
+    key: str
+    """Whose sum."""
+
+    period: tuple[int, ...]
+    """In which year, month and perhaps day."""
+
+
+class BudgetCheck(msgspec.Struct, frozen=True):
+    """Whether a call may begin, and what the budgets say of it."""
+
+    stop: Budget | None = None
+    """The budget whose hard limit is used up."""
+
+    until: float = 0.0
+    """With `stop`: when its next period begins, in Unix seconds."""
+
+    is_held: bool = False
+    """Whether it would be used up if what is held back were spent: ask again soon."""
+
+    downgrade_to: str = ""
+    """The model to ask instead; empty: the one that is wanted."""
+
+    softened: tuple[SoftLimitReached, ...] = ()
+
+
+class BudgetUsage:
+    """What was spent under one budget in its present period."""
+
+    __slots__ = ("budget", "held", "period", "spent")
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.period: tuple[int, ...] = ()
+        self.spent: dict[str, Amount] = {}
+        self.held: dict[str, Amount] = {}
+
+    def key(self, who: Spender) -> str | None:
+        """Name the sum that this is part of; None: the budget does not concern it."""
+        budget = self.budget
+        if budget.scope == "all":
+            return "all"
+        name = who.agent if budget.scope == "agent" else who.user
+        if not fnmatchcase(name, budget.who):
+            return None
+        is_full = len(self.spent) >= MOST_KEYS and name not in self.spent
+        return OTHERS if is_full else name
+
+    def turn_to(self, period: tuple[int, ...]) -> None:
+        """Begin anew in a new period; a clock that was set back changes nothing."""
+        if period > self.period:
+            self.period = period
+            self.spent.clear()
+
+
+class Budgets:
+    """All budgets, and what was spent under each.
+
+    Args:
+        budgets: as the settings name them.
+        zone: where a day begins at midnight.
+    """
+
+    def __init__(self, budgets: tuple[Budget, ...], zone: tzinfo) -> None:
+        self._zone = zone
+        self._sums = [BudgetUsage(each) for each in budgets]
+        self._holds: dict[int, list[tuple[BudgetUsage, str, Amount]]] = {}
+
+    def enter(self, who: Spender, amount: Amount, at: float) -> None:
+        """Count what was spent.
+
+        Args:
+            who: on whose account.
+            amount: how much.
+            at: when, in Unix seconds; of an earlier period it is left out.
+        """
+        for sums in self._sums:
+            period = self._period(sums.budget, at)
+            sums.turn_to(period)
+            key = sums.key(who)
+            if key is not None and period == sums.period:
+                sums.spent[key] = sums.spent.get(key, NOTHING) + amount
+
+    def hold(self, number: int, who: Spender, amount: Amount) -> None:
+        """Hold back what a call may cost, until `free`."""
+        held: list[tuple[BudgetUsage, str, Amount]] = []
+        for sums in self._sums:
+            key = sums.key(who)
+            if key is not None:
+                sums.held[key] = sums.held.get(key, NOTHING) + amount
+                held.append((sums, key, amount))
+        self._holds[number] = held
+
+    def free(self, number: int) -> None:
+        """Hold nothing back any more for a call; nothing happens the second time."""
+        for sums, key, amount in self._holds.pop(number, ()):
+            left = sums.held.get(key, NOTHING) - amount
+            if left.tokens > 0 or left.usd > 1e-12:
+                sums.held[key] = left
+            else:
+                sums.held.pop(key, None)
+
+    def verdict(self, who: Spender, now: float) -> BudgetCheck:
+        """Say whether a call may begin, and which model it should ask.
+
+        Args:
+            who: on whose account.
+            now: Unix seconds.
+        """
+        is_held = False
+        softened: list[SoftLimitReached] = []
+        for sums in self._sums:
+            budget = sums.budget
+            sums.turn_to(self._period(budget, now))
+            key = sums.key(who)
+            if key is None:
+                continue
+            spent = sums.spent.get(key, NOTHING)
+            with_held = spent + sums.held.get(key, NOTHING)
+            if budget.hard.is_reached(spent):
+                return BudgetCheck(stop=budget, until=self._next(budget, now))
+            is_held = is_held or budget.hard.is_reached(with_held)
+            if budget.soft.is_reached(with_held):
+                softened.append(SoftLimitReached(budget, key, sums.period))
+        named = [each.budget.downgrade_to for each in softened]
+        return BudgetCheck(
+            is_held=is_held,
+            downgrade_to=next(filter(None, named), ""),
+            softened=tuple(softened),
+        )
+
+    def spent(self, now: float) -> Iterator[tuple[Budget, str, Amount]]:
+        """Give what was spent under each budget, for all who spent something."""
+        for sums in self._sums:
+            sums.turn_to(self._period(sums.budget, now))
+            for key in sorted(sums.spent):
+                yield sums.budget, key, sums.spent[key]
+
+    def since(self, now: float) -> float:
+        """Give the beginning of the longest period that is under way.
+
+        Args:
+            now: Unix seconds.
+        """
+        starts = [
+            self._start(self._period(sums.budget, now), now) for sums in self._sums
+        ]
+        return min(starts, default=now)
+
+    def _period(self, budget: Budget, at: float) -> tuple[int, ...]:
+        day = datetime.fromtimestamp(at, self._zone)
+        whole = (day.year, day.month, day.day)
+        return whole if budget.period == "day" else whole[:2]
+
+    def _start(self, period: tuple[int, ...], now: float) -> float:
+        year, month, day = (*period, 1)[:3]
+        start = datetime(year, month, day, tzinfo=self._zone).timestamp()
+        return min(start, now)
+
+    def _next(self, budget: Budget, now: float) -> float:
+        today = datetime.fromtimestamp(now, self._zone)
+        first = today.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+        if budget.period == "month":
+            first = first.replace(day=1) + timedelta(days=32)
+            return first.replace(day=1).timestamp()
+        return (first + timedelta(days=1)).timestamp()
+
+
+def refusal(budget: Budget, until: float, zone: tzinfo) -> str:
+    """Tell a person that a budget is used up.
+
+    Args:
+        budget: which one.
+        until: Unix seconds at which its next period begins.
+        zone: in which that time is written.
+    """
+    whose = {"user": "Your budget", "agent": "My budget", "all": "The budget"}
+    period = "today" if budget.period == "day" else "this month"
+    then = datetime.fromtimestamp(until, zone).strftime("%Y-%m-%d %H:%M %Z")
+    return (
+        f"\N{WARNING SIGN}\N{VARIATION SELECTOR-16} {whose[budget.scope]} for {period}"
+        f" is used up. Please ask again after {then}."
+    )

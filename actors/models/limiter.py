@@ -1,0 +1,325 @@
+"""The actor that grants permits: how many turns run at once, and which is next.
+
+Each model has permits of its own, so that one that hangs holds up nobody who asks
+another. Within a model connectors take turns, and within a connector its people, so
+that nobody who asks much keeps others waiting; and one person never holds all permits.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+import trio
+
+from actors.protocol import AcquirePermit, PermitGranted, ReleasePermit
+from runtime.actor.actor import Actor
+from runtime.actor.mailbox import MailboxConfig
+from runtime.actor.ref import ActorRef
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from runtime.telemetry.metrics import Gauge
+
+# Chosen: sessions give their permits back themselves; this is for those that were
+# killed with their whole branch of the tree, or ended while their turn still ran.
+LOOK_EVERY = 5.0
+
+# Chosen: of four permits one is left to others; of less than four, none.
+MOST_OF_ONE = 0.75
+"""Share of a model's permits that one person may hold."""
+
+# Chosen: longer than a model needs for its first words, and than most turns take.
+STUCK_AFTER = 120.0
+"""Seconds in which a model gave no permit back, while turns wait for one, after which
+it counts as stuck."""
+
+LOG = EventLog("limiter")
+
+
+class HeldPermit(msgspec.Struct, frozen=True):
+    """A permit that a session has."""
+
+    session: ActorRef
+    model: str = ""
+    sender: tuple[str, str] = ("", "")
+
+
+class PermitHandover(msgspec.Struct, frozen=True):
+    """What a restarted limiter takes over: who holds a permit."""
+
+    holders: dict[str, HeldPermit]
+
+
+class IsWorking(msgspec.Struct, frozen=True):
+    """Asked: does a session whose key begins like this run a turn, or wait for one?"""
+
+    prefix: str
+
+
+class StuckModels(msgspec.Struct, frozen=True):
+    """Asked: which models are stuck, if no other model is at work? Else none."""
+
+
+class CheckPermitHolders(msgspec.Struct, frozen=True):
+    """A note to itself: free the permits of sessions that no longer live."""
+
+
+Waiting = OrderedDict[str, AcquirePermit]
+"""By holder, in the order asked."""
+
+
+class PermitQueue:
+    """The sessions that wait for a permit of one model; pure.
+
+    The most urgent priority goes first. Within it go turns that are under way, then
+    connectors take turns, then the people of a connector; one person's turns go in the
+    order asked.
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[str, AcquirePermit] = {}
+        self._under_way: dict[int, Waiting] = {}
+        self._lines: dict[int, OrderedDict[str, OrderedDict[str, Waiting]]] = {}
+
+    def __len__(self) -> int:
+        """Count the sessions that wait."""
+        return len(self._asked)
+
+    def asked(self) -> list[AcquirePermit]:
+        """Give all requests, in the order in which they came."""
+        return list(self._asked.values())
+
+    def add(self, asked: AcquirePermit) -> None:
+        """Take a request in; its holder has no other."""
+        self._asked[asked.holder] = asked
+        if asked.is_under_way:
+            self._under_way.setdefault(asked.priority, OrderedDict())[asked.holder] = (
+                asked
+            )
+            return
+        connector, person = asked.sender
+        connectors = self._lines.setdefault(asked.priority, OrderedDict())
+        people = connectors.setdefault(connector, OrderedDict())
+        people.setdefault(person, OrderedDict())[asked.holder] = asked
+
+    def remove(self, holder: str) -> None:
+        """Forget a request; without one, nothing happens."""
+        asked = self._asked.pop(holder, None)
+        if asked is None:
+            return
+        if asked.is_under_way:
+            queue = self._under_way[asked.priority]
+            del queue[holder]
+            if not queue:
+                del self._under_way[asked.priority]
+            return
+        connector, person = asked.sender
+        connectors = self._lines[asked.priority]
+        people = connectors[connector]
+        del people[person][holder]
+        if not people[person]:
+            del people[person]
+        if not people:
+            del connectors[connector]
+        if not connectors:
+            del self._lines[asked.priority]
+
+    def take(self, may: Callable[[AcquirePermit], bool]) -> AcquirePermit | None:
+        """Take the next request of a sender who may have a permit; None: there is none.
+
+        Its connector, and its sender among those of the connector, come last then.
+        """
+        for priority in sorted({*self._under_way, *self._lines}):
+            asked = self._next(priority, may)
+            if asked is not None:
+                self.remove(asked.holder)
+                self._move_back(asked)
+                return asked
+        return None
+
+    def _next(
+        self, priority: int, may: Callable[[AcquirePermit], bool]
+    ) -> AcquirePermit | None:
+        if priority in self._under_way:
+            # It held a permit before, so it may have one again.
+            return next(iter(self._under_way[priority].values()))
+        lines = self._lines[priority]
+        for people in lines.values():
+            for waiting in people.values():
+                asked = next(iter(waiting.values()))
+                if may(asked):
+                    return asked
+        return None
+
+    def _move_back(self, asked: AcquirePermit) -> None:
+        connector, person = asked.sender
+        connectors = self._lines.get(asked.priority, OrderedDict())
+        if connector in connectors:
+            connectors.move_to_end(connector)
+            if person in connectors[connector]:
+                connectors[connector].move_to_end(person)
+
+
+class Limiter(Actor):
+    """Grants permits to sessions: the most urgent first, fairly among senders.
+
+    Takes: `AcquirePermit`, `ReleasePermit`, `IsWorking` and `StuckModels` (asked).
+    Sends: `PermitGranted` to the session whose turn it is.
+    Keeps: who holds a permit and who waits for one.
+    Fails: never by these messages; what it keeps goes to its next incarnation.
+    Ends: with the system.
+
+    Args:
+        most: turns at once of one model; called each time if it may change.
+        waiting: shows how many turns wait, by model.
+    """
+
+    # Chosen: one message for each session awake, and its release.
+    mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=100_000)
+
+    def __init__(
+        self, most: int | Callable[[], int], waiting: Gauge | None = None
+    ) -> None:
+        super().__init__()
+        self._most = most if callable(most) else lambda: most
+        self._shown = waiting
+        self._holders: dict[str, HeldPermit] = {}
+        self._held: dict[str, dict[str, HeldPermit]] = {}
+        """The same by model."""
+
+        self._queues: dict[str, PermitQueue] = {}
+        self._moved_at: dict[str, float] = {}
+        """By model with turns that wait: when it last gave a permit back, in
+        `trio.current_time()` seconds, or the first of them began to wait."""
+
+        self._known_stuck: frozenset[str] = frozenset()
+        self._is_to_look = False
+        """Whether a `CheckPermitHolders` is on its way; only while somebody holds a
+        permit."""
+
+    def on_failure(self, *_: object, **__: object) -> None:
+        """Hand on who holds a permit and who waits, in their order."""
+        for queue in self._queues.values():
+            for asked in reversed(queue.asked()):
+                self.requeue(asked)
+        self.requeue(PermitHandover(dict(self._holders)))
+
+    def on_receive(self, message: object) -> object:
+        """Grant, queue or take back."""
+        match message:
+            case IsWorking(prefix=prefix):
+                return self._is_at_work(prefix)
+            case StuckModels():
+                stuck = self._stuck()
+                return stuck if {*stuck} >= {*self._held} else ()
+            case AcquirePermit():
+                self._leave(message.holder)
+                self._queues.setdefault(message.model, PermitQueue()).add(message)
+                self._moved_at.setdefault(message.model, trio.current_time())
+                self._grant(message.model)
+            case ReleasePermit(holder=holder):
+                self._leave(holder)
+            case PermitHandover(holders=holders):
+                for holder, held in holders.items():
+                    self._hold(holder, held)
+            case CheckPermitHolders():
+                self._is_to_look = False
+                self._take_back()
+                self._tell_of_stuck()
+            case _:
+                return super().on_receive(message)
+        self._look_later()
+        return None
+
+    def _is_at_work(self, prefix: str) -> bool:
+        waiting = (each.holder for q in self._queues.values() for each in q.asked())
+        return any(name.startswith(prefix) for name in (*self._holders, *waiting))
+
+    def _stuck(self) -> tuple[str, ...]:
+        # Why all: a person who waits for turns of their own keeps nobody else waiting.
+        before, most = trio.current_time() - STUCK_AFTER, self._most()
+        return tuple(
+            name
+            for name, at in self._moved_at.items()
+            if at <= before and len(self._held.get(name, ())) >= most
+        )
+
+    def _tell_of_stuck(self) -> None:
+        """Write once of each model that is stuck."""
+        stuck = self._stuck()
+        for model in stuck:
+            if model not in self._known_stuck:
+                turns, waiting = len(self._held.get(model, ())), self._queues[model]
+                LOG.warning(
+                    "model keeps all its turns waiting",
+                    model=model,
+                    turns=turns,
+                    waiting=len(waiting),
+                    seconds=STUCK_AFTER,
+                )
+        self._known_stuck = frozenset(stuck)
+
+    def _hold(self, holder: str, held: HeldPermit) -> None:
+        self._holders[holder] = held
+        self._held.setdefault(held.model, {})[holder] = held
+
+    def _grant(self, model: str) -> None:
+        queue = self._queues.get(model)
+        while queue and len(self._held.get(model, ())) < self._most():
+            asked = queue.take(self._may_hold)
+            if asked is None:
+                break  # whoever waits holds their share already
+            self._hold(asked.holder, HeldPermit(asked.session, model, asked.sender))
+            if not self.tell(asked.session, PermitGranted(asked.turn_id)):
+                self._drop(asked.holder)
+        if not queue:
+            self._queues.pop(model, None)
+            self._moved_at.pop(model, None)
+        if self._shown is not None:
+            self._shown.set(len(queue or ()), model)
+
+    def _may_hold(self, asked: AcquirePermit) -> bool:
+        """Whether one person may have one more permit of a model."""
+        held = self._held.get(asked.model, {}).values()
+        if not any(asked.sender):
+            return True
+        own = sum(each.sender == asked.sender for each in held)
+        return own < max(self._most() * MOST_OF_ONE, 1)
+
+    def _look_later(self) -> None:
+        if self._holders and not self._is_to_look:
+            self._is_to_look = True
+            self.after(LOOK_EVERY, CheckPermitHolders())
+
+    def _take_back(self) -> None:
+        """Take back the permits of sessions that were killed and could not say so."""
+        for holder, held in tuple(self._holders.items()):
+            if not held.session.is_alive():
+                self._leave(holder)
+        for model in tuple(self._queues):
+            self._grant(model)  # the settings may allow more now
+
+    def _leave(self, holder: str) -> None:
+        """Take back what a session holds or waits for, and grant what is free then."""
+        for model, queue in tuple(self._queues.items()):
+            queue.remove(holder)
+            if not queue:
+                self._grant(model)
+        held = self._drop(holder)
+        if held is not None:
+            if held.model in self._moved_at:
+                self._moved_at[held.model] = trio.current_time()
+            self._grant(held.model)
+
+    def _drop(self, holder: str) -> HeldPermit | None:
+        held = self._holders.pop(holder, None)
+        if held is not None:
+            of_model = self._held[held.model]
+            del of_model[holder]
+            if not of_model:
+                del self._held[held.model]
+        return held

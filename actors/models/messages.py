@@ -1,0 +1,169 @@
+"""Messages between turns and the accounts about one model call."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from actors.errors import ModelFault
+from actors.messages.inbound import Usage
+from actors.messages.usage import Spent
+from actors.models.budget import Spender
+from actors.models.catalogue import Catalogue
+from actors.models.pool import Backend, ModelOffer
+from actors.models.prices import Prices
+from actors.ports import Model
+from runtime.actor.ref import ActorRef
+
+Outcome = Literal["ok", "cancelled"] | ModelFault
+"""How a call ended; `cancelled`: nobody waits for it any more, or it broke."""
+
+
+class Reserve(msgspec.Struct, frozen=True, kw_only=True):
+    """To the accounts, asked: a call is to be made; answered by a `Ruling`."""
+
+    turn: ActorRef
+    """Who makes it; with its end the reservation is void."""
+
+    run: str
+    """The ledger row in which the call will stand."""
+
+    who: Spender
+    model: str
+    """Which of `[models.<name>]` is wanted."""
+
+    otherwise: str = ""
+    """Which instead, if the settings have that one no more: the agent's own."""
+
+    needs_tools: bool = False
+    needs_images: bool = False
+    estimate: Usage = Usage()
+    """What it may take, to be held back from the budgets."""
+
+    tried: frozenset[Backend] = frozenset()
+    """Not these: they were asked already in this round."""
+
+
+class CancelReserve(msgspec.Struct, frozen=True):
+    """To the accounts: a turn no longer waits for an answer to its `Reserve`."""
+
+    turn: ActorRef
+    """Makes one call at a time, so whatever is reserved for it is not wanted."""
+
+
+class Reserved(msgspec.Struct, frozen=True):
+    """The call may be made, with the settings of this moment."""
+
+    number: int
+    backend: Backend
+    client: Model
+    """Whom to ask; open until the call has ended or the turn is over."""
+
+    offer: ModelOffer
+    prices: Prices
+
+    def spent(self, usage: Usage, *, is_reckoned: bool = False) -> Spent:
+        """Write down what the call took."""
+        return Spent(
+            provider=self.backend.model,
+            model=self.offer.model,
+            account=self.backend.account,
+            usage=usage,
+            cost=self.prices.cost(usage),
+            prices=self.prices.version,
+            is_reckoned=is_reckoned,
+        )
+
+
+class CallLater(msgspec.Struct, frozen=True):
+    """No account can take the call now."""
+
+    seconds: float
+    """Until one may; infinite if none will before the settings are mended."""
+
+    is_held: bool = False
+    """Whether it only waits for what calls under way will have cost."""
+
+
+class OverBudget(msgspec.Struct, frozen=True):
+    """A hard limit is reached; no call may be made before the next period begins."""
+
+    text: str
+    """For the person who asked."""
+
+
+Ruling = Reserved | CallLater | OverBudget
+
+
+class CallEnded(msgspec.Struct, frozen=True, kw_only=True):
+    """To the accounts: a reserved call has ended."""
+
+    number: int
+    backend: Backend
+    who: Spender
+    run: str
+    outcome: Outcome
+    spent: Spent | None = None
+    """What it took, as far as the provider said."""
+
+    retry_after: float | None = None
+    """Seconds the provider asked to be left alone."""
+
+
+class RunResumed(msgspec.Struct, frozen=True):
+    """To the accounts: a turn continues after an earlier attempt was cut off.
+
+    That one's ledger row was never written; this one's will tell of both.
+    """
+
+    was_run: str
+    """The earlier attempt's row."""
+
+    run: str
+    who: Spender
+    spent: tuple[Spent, ...]
+    """What the earlier attempt had spent."""
+
+
+class ReplaceCatalogue(msgspec.Struct, frozen=True):
+    """To the accounts, asked: use these settings; answered once they are in use.
+
+    Calls under way end with the clients they have, which are closed after the last.
+    """
+
+    catalogue: Catalogue
+    """Belongs to the accounts from now on: they close its clients."""
+
+    renewed: frozenset[str] = frozenset()
+    """Accounts that are others now, though their names stayed: what was learnt of them
+    says nothing any more."""
+
+
+class ListModels(msgspec.Struct, frozen=True):
+    """To the accounts, asked: list the models; answered by a `ModelList`."""
+
+
+class UselessAccounts(msgspec.Struct, frozen=True):
+    """To the accounts, asked: which did not take their keys, if that is all of them?
+
+    Answered by their names; none, if any account may still answer.
+    """
+
+
+class ListedModel(msgspec.Struct, frozen=True):
+    """One model, as people are shown it."""
+
+    name: str
+    """Which of `[models.<name>]`."""
+
+    model: str
+    """The provider's name of it."""
+
+    accounts: tuple[str, ...]
+
+
+class ModelList(msgspec.Struct, frozen=True):
+    """All models of the settings, in their order."""
+
+    models: tuple[ListedModel, ...]

@@ -1,0 +1,162 @@
+"""The keeper: watches the store's health, prunes old rows, notices outside changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from actors import names
+from actors.agents.messages import ReadStaff
+from actors.agents.rows import CHANGE
+from actors.journal.records import AUDIT
+from actors.people.guests import ReadGuests
+from actors.people.lookup import ForgetPeople
+from actors.protocol import DrainOutbox, RouteUnanswered
+from actors.schedule.messages import AppointmentsChanged
+from actors.schedule.rows import SLOT
+from actors.webhooks.messages import SendNotices
+from runtime.actor.actor import Actor
+from runtime.errors import CorruptError, StoreError
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from actors.journal.clock import SureClock
+    from runtime.store.port import Store
+
+LOG = EventLog("store")
+
+# Chosen: the longest redelivery of any platform is seven days; one more to be safe.
+KEEP_DEDUP = 8 * 86_400.0
+PRUNE_EVERY = 3600.0
+PRUNE_LIMIT = 1000
+LOOK_EVERY = 2.0
+
+
+class Prune(msgspec.Struct, frozen=True):
+    """A note to itself: delete old rows."""
+
+
+class CheckStore(msgspec.Struct, frozen=True):
+    """A note to itself: look for outside changes, and whether the disk works again."""
+
+
+class Keeper(Actor):
+    """Looks after the store, which is opened before the tree and closed after it.
+
+    Takes: nothing.
+    Sends: `ForgetPeople` to `people`; when another program, such as `callboard queue
+        retry`, has changed the store: `ReadGuests` to `pairing`, `ReadStaff` to
+        `staff`, `RouteUnanswered` to the router, `AppointmentsChanged` to the scheduler
+        and `DrainOutbox` to the connectors.
+    Keeps: nothing.
+    Fails: never by a disk that fails; readiness shows that.
+    Ends: with the system, after everything that writes.
+
+    Args:
+        store: the store.
+        clock: gives the time that has surely passed; looked after here, too.
+        audit_keep: gives the seconds that audit records are kept; None: for ever.
+        slots_keep: the same for records of appointments' runs.
+        connectors: gives the names of all connectors, as they are now.
+        webhooks: gives the names of all outgoing webhooks.
+    """
+
+    deadline: ClassVar[float | None] = 120.0
+
+    def __init__(
+        self,
+        store: Store,
+        clock: SureClock,
+        *,
+        audit_keep: Callable[[], float] | None = None,
+        slots_keep: Callable[[], float] | None = None,
+        connectors: Collection[str] = (),
+        webhooks: Collection[str] = (),
+    ) -> None:
+        super().__init__()
+        self._store = store
+        self._clock = clock
+        kinds = {AUDIT: audit_keep, CHANGE: audit_keep, SLOT: slots_keep}
+        self._keeps = {kind: keep for kind, keep in kinds.items() if keep is not None}
+        """By kind, gives the seconds that records are kept; other kinds are kept for
+        ever."""
+
+        self._connectors = connectors
+        self._webhooks = webhooks
+
+    async def on_start(self) -> None:
+        """Begin to look after the store."""
+        try:
+            await self._clock.load(self._store)  # before anything is deleted by age
+        except StoreError as error:
+            LOG.warning("not known how the clock went on", why=str(error))
+        self.every(PRUNE_EVERY, Prune())
+        self.every(LOOK_EVERY, CheckStore())
+        self.note(CheckStore())  # changes count from now on
+
+    def on_receive(self, message: object) -> object:
+        """Do one of the regular jobs."""
+        match message:
+            case Prune():
+                return self._prune()
+            case CheckStore():
+                return self._look() if self._store.healthy else self._probe()
+            case _:
+                return super().on_receive(message)
+
+    async def _prune(self) -> None:
+        try:
+            await self._clock.look(self._store)
+            now = self._clock.wall()
+            await self._prune_settled(now - KEEP_DEDUP)
+            for kind, keep in self._keeps.items():
+                await self._prune_records(kind, now - keep())
+        except StoreError as error:
+            LOG.warning("old rows not removed", why=str(error))
+
+    async def _prune_settled(self, before: float) -> None:
+        while True:
+            pruned = await self._store.prune(before, PRUNE_LIMIT)
+            if not (pruned.inbox or pruned.outbox):
+                return
+
+    async def _prune_records(self, kind: str, before: float) -> None:
+        while True:
+            pruned = await self._store.prune_records(kind, before, PRUNE_LIMIT)
+            if pruned < PRUNE_LIMIT:
+                return
+
+    async def _look(self) -> None:
+        try:
+            was_changed = await self._store.was_changed_outside()
+        except StoreError as error:
+            LOG.warning("changes from outside not looked for", why=str(error))
+            return
+        if was_changed:
+            LOG.info("another program changed the store")
+            self._pass_on(names.PEOPLE, ForgetPeople())
+            self._pass_on(names.PAIRING, ReadGuests())
+            self._pass_on(names.STAFF, ReadStaff())
+            self._pass_on(names.ROUTER, RouteUnanswered())
+            self._pass_on(names.SCHEDULER, AppointmentsChanged())
+            for webhook in self._webhooks:
+                self._pass_on(names.notifier(webhook), SendNotices())
+            for connector in self._connectors:
+                self._pass_on(names.connector(connector), DrainOutbox())
+
+    def _pass_on(self, name: str, message: object) -> None:
+        if self.find(name) is not None:  # else it reads the store when it starts
+            self.tell(name, message)
+
+    async def _probe(self) -> None:
+        try:
+            await self._store.probe()
+        except CorruptError:
+            pass  # final, and told where it was found
+        except StoreError as error:
+            LOG.warning("the store is not well", why=str(error))
+        else:
+            LOG.info("the store is well again")

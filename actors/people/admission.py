@@ -1,0 +1,89 @@
+"""Asks who may write, for connectors, and who may use an agent, after routing.
+
+The rules are in `access.py` and `actors/rules/groups/access.py`. Messages of refused
+senders are never stored, logged or passed on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors import names
+from actors.errors import OverloadedError, SenderRefusedError
+from actors.messages.keys import account_of
+from actors.people.access import Admit, OfferPairing, admit
+from actors.people.guests import StrangerWrote
+from actors.rules.groups import access as agent_access
+from actors.rules.groups.routes import Routed, Unrouted
+from actors.transport import RefusedAttempt
+
+if TYPE_CHECKING:
+    from actors.messages.inbound import Inbound
+    from actors.people.access import Decision
+    from actors.rules.groups.routes import Outcome
+    from actors.services import Services
+    from runtime.actor.actor import Actor
+
+PAIRING = "pairing"
+"""The reason on record where a stranger may ask to be let in."""
+
+NOT_LET_IN = "you may not write here; ask whoever runs this to let you in"
+
+
+def decide(inbound: Inbound, services: Services) -> Decision:
+    """Decide whether a message is taken in.
+
+    Raises:
+        OverloadedError: whom owners have let in is not known yet; try again.
+    """
+    account = services.account(inbound.address.connector)
+    if account.policy is None:
+        return admit(inbound, None)
+    decision = admit(
+        inbound,
+        account.policy,
+        is_paired=account_of(inbound) in services.guests,
+        waits=account.abilities.counts_answers,
+    )
+    if not (isinstance(decision, Admit) or services.guests.is_read):
+        raise OverloadedError("this is starting; try again in a moment")
+    return decision
+
+
+def is_admitted(inbound: Inbound, services: Services) -> bool:
+    """Tell whether a message would be taken in; raises as `decide`."""
+    return isinstance(decide(inbound, services), Admit)
+
+
+def turn_away(
+    actor: Actor, inbound: Inbound, decision: Decision
+) -> RefusedAttempt | None:
+    """Give what is put on record of who is not let in; None: they are.
+
+    A stranger who may ask to be let in is handed on without their words.
+    """
+    if isinstance(decision, Admit):
+        return None
+    if isinstance(decision, OfferPairing):
+        account, address = account_of(inbound), inbound.address
+        actor.tell(names.PAIRING, StrangerWrote(account, inbound.sender_name, address))
+    reason = PAIRING if isinstance(decision, OfferPairing) else decision.reason
+    return RefusedAttempt(reason, inbound.sender_id, inbound.address.chat)
+
+
+def refuse_aloud(decision: Decision) -> None:
+    """Tell who waits for an answer that they are not let in.
+
+    Raises:
+        SenderRefusedError: they wait.
+    """
+    if not isinstance(decision, Admit | OfferPairing) and decision.is_told:
+        raise SenderRefusedError(NOT_LET_IN)
+
+
+def permitted(outcome: Outcome, inbound: Inbound, services: Services) -> Outcome:
+    """Remove the agents that the sender of a message may not use."""
+    left = agent_access.permitted(outcome, inbound, services.agent_access)
+    if isinstance(left, Unrouted) and isinstance(outcome, Routed):
+        services.metrics.refusals.add(1, inbound.address.connector, left.reason)
+    return left

@@ -1,0 +1,154 @@
+"""How people are stored: one entry for each person, one for each further account.
+
+`person` by the id of an account, listed by how its name begins; `alias` by account,
+with the id of the person it belongs to. Linking and unlinking are put on record in the
+audit, in the same commit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors.journal import records
+from actors.messages.keys import chat_partition
+from actors.people.identity import Person, bucket
+from runtime.store.rows import Commit, Entry, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from actors.people.identity import PeopleChange
+    from actors.rules.text.audit_redaction import AuditRedaction
+    from runtime.store.port import Entries
+    from runtime.store.rows import StoredEntry
+
+PERSON = "person"
+ALIAS = "alias"
+
+
+class PersonRow(msgspec.Struct, frozen=True):
+    """A person with the version of the row that was read; 0: no row yet."""
+
+    person: Person
+    version: int = 0
+
+
+async def whose(store: Entries, account: str) -> str:
+    """Give the id of the person that an account belongs to: mostly its own.
+
+    Raises:
+        StoreError: the disk fails.
+    """
+    row = await store.entry(ALIAS, account)
+    return account if row is None else row.body.decode()
+
+
+async def read(store: Entries, account: str) -> PersonRow:
+    """Read who is behind an account; a stranger has a name for nothing else.
+
+    Raises:
+        StoreError: the disk fails.
+    """
+    return await own(store, await whose(store, account))
+
+
+async def own(store: Entries, person_id: str) -> PersonRow:
+    """Read a person's own row, whoever that account is linked with.
+
+    Raises:
+        StoreError: the disk fails.
+    """
+    row = await store.entry(PERSON, person_id)
+    if row is None:
+        return PersonRow(Person(person_id))
+    return PersonRow(decoded(row), row.version)
+
+
+async def alike(store: Entries, name: str, most: int) -> tuple[Person, ...]:
+    """Read people whose names begin as this one does.
+
+    Raises:
+        StoreError: the disk fails.
+    """
+    rows = await store.entries(PERSON, bucket(name), limit=most)
+    return tuple(map(decoded, rows))
+
+
+def decoded(row: StoredEntry) -> Person:
+    """Read a row; one of another release that cannot be read is a stranger's."""
+    try:
+        return msgspec.json.decode(row.body, type=Person)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return Person(row.id)
+
+
+def as_entry(person: Person, version: int) -> Entry:
+    """Write a person down, if nobody else did since that version."""
+    return Entry(
+        kind=PERSON,
+        id=person.id,
+        owner=bucket(person.name),
+        part=part_of(person.id),
+        body=msgspec.json.encode(person),
+        expected=version,
+    )
+
+
+def as_commit(
+    change: PeopleChange,
+    versions: Mapping[str, int],
+    at: float,
+    told: tuple[Record, ...],
+) -> Commit:
+    """Write down that people are linked, or no longer.
+
+    Args:
+        change: what is to be written.
+        versions: of the rows that were read, by person; 0 if there was none.
+        at: Unix seconds.
+        told: what the audit says of it.
+    """
+    people = [as_entry(each, versions.get(each.id, 0)) for each in change.people]
+    aliases = [
+        Entry(
+            kind=ALIAS,
+            id=account,
+            owner=person_id,
+            part=part_of(account),
+            body=person_id.encode() if person_id else None,
+        )
+        for account, person_id in change.whose.items()
+    ]
+    return Commit(at=at, entries=(*people, *aliases), records=told)
+
+
+def as_told(
+    record_id: str, account: str, outcome: str, why: str, keep: AuditRedaction
+) -> Record:
+    """Put a linking or unlinking on record.
+
+    Args:
+        record_id: a new one.
+        account: which one was linked or unlinked.
+        outcome: `linked` or `unlinked`.
+        why: with whom, and by whose word.
+        keep: says what the audit keeps.
+    """
+    connector, _, sender = account.partition("/")
+    body = records.AuditRecord(
+        channel=connector,
+        chat="",
+        sender_id=sender,
+        sender_name="",
+        status=outcome,
+        reason=why,
+    )
+    return records.audit_row(record_id, body, keep)
+
+
+def part_of(account: str) -> int:
+    """Give the partition of an account's rows."""
+    connector, _, sender = account.partition("/")
+    return chat_partition(connector, sender)

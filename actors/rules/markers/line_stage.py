@@ -1,0 +1,399 @@
+"""Second stage of the sanitiser: removes line markers from streamed text. Pure.
+
+It gets the text that the first stage left. Text is held back only at the beginning and
+the end of a line, until it is clear that the line is no marker, no tool call in JSON
+and no control word. Lines of code are unchanged, unless a code block holds nothing but
+markers: models wrap them so.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, assert_never
+
+from actors.rules.markers import control_words, line_shapes, narration
+from actors.rules.markers import json_calls as tool_json
+from actors.rules.markers.stage import MOST_FENCED, Block, Fence, Kind, ShownText
+from actors.rules.text.measure import closes, fence_of
+
+MOST = 4_200
+"""Longest line, in characters, that can be a marker; a longer one is text or
+dropped.
+"""
+
+Mode = Literal["line", "words", "swallow", "object", "code"]
+
+
+class LineStage:
+    """Removes line markers, JSON tool calls and control words.
+
+    However a text is split into pieces, the results of `take` add up to the same, and
+    the time is linear in its length.
+
+    Args:
+        blocks: receives what was removed; None records nothing.
+        hides_narration: whether lines are removed in which a model announces a lookup.
+    """
+
+    def __init__(
+        self, blocks: list[Block] | None = None, *, hides_narration: bool = False
+    ) -> None:
+        self._blocks = blocks
+        self._hides_narration = hides_narration
+        self._mode: Mode = "line"
+        self._text = ""  # not decided on before `_at`, decided
+        self._at: int = 0
+        self._end: int = 0  # of `_text`, in the whole text
+        self._passed: int = (
+            0  # of what came, all in all, up to the beginning of `_text`
+        )
+        self._no_object_before: int = 0  # counted likewise
+        self._object = tool_json.ObjectEnd()
+        self._looked: int = 0  # how far the line's end was looked for
+        self._is_over = False
+        self._is_fresh = True  # whether the next letter begins a word
+        self._last = "\n"
+        self._fence: Fence | None = None
+        self._code = ""  # with what the code block began that shows now
+        self._is_code_line_new = False
+        self._shown = ShownText(blocks)
+
+    # --- what the first stage asks ----------------------------------------------
+
+    @property
+    def is_quoted(self) -> bool:
+        """Whether the text is in code now."""
+        return bool(self._code) or self._fence is not None or self._last == "`"
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether a piece without line breaks may pass unchanged."""
+        return self._mode == "words" and not self._text and self._shown.is_quiet
+
+    @property
+    def begins_word(self) -> bool:
+        """Whether the next character begins a word."""
+        return self._is_fresh
+
+    def skip(self, length: int, last: str) -> None:
+        """Note plain text that passed; `last` is its end. Only if `is_quiet`."""
+        self._passed += length
+        self._end += length
+        self._last = last[-1]
+        self._is_fresh = last[-1] in control_words.BLANKS
+        self._shown.skip(last)
+
+    def took(self, kind: Kind) -> None:
+        """Take notice that the first stage removed a tag here."""
+        if self._fence is not None:
+            self._fence.has_lost = True
+        if kind == "tool_call" and not self._text.strip():
+            self._shown.drop_narration()
+
+    # --- the text ---------------------------------------------------------------
+
+    def feed(self, text: str, end: int) -> None:
+        """Take the next piece.
+
+        Args:
+            text: text that the first stage left.
+            end: its end offset in the whole text.
+        """
+        self._text += text
+        self._end = end
+        self._last = text[-1:] or self._last
+        self._run()
+
+    def finish(self) -> None:
+        """End the text. Call it once."""
+        self._is_over = True
+        self._run()
+        if self._fence is not None:
+            self._end_fence(self._fence, "")
+        self._shown.finish()
+
+    def take(self) -> str:
+        """Return the text to show so far."""
+        return self._shown.take()
+
+    def _run(self) -> None:
+        while self._at < len(self._text) and self._step():
+            pass
+        self._passed += self._at
+        self._text = self._text[self._at :]
+        self._at = 0
+
+    def _step(self) -> bool:
+        """Process more text; False if the next piece must come first."""
+        match self._mode:
+            case "line":
+                return self._begin_line()
+            case "words":
+                return self._go_on()
+            case "object":
+                return self._read_object()
+            case "code":
+                return self._read_code()
+            case "swallow":
+                return self._swallow()
+            case _:
+                assert_never(self._mode)
+
+    # --- at the beginning of a line ----------------------------------------------
+
+    def _begin_line(self) -> bool:
+        head = self._text[self._at : self._at + line_shapes.LOOK]
+        is_whole = self._is_over or len(head) == line_shapes.LOOK
+        shape = line_shapes.shape_of(
+            head, is_whole=is_whole, hides_narration=self._hides_narration
+        )
+        if shape == "undecided":
+            return False
+        if shape == "object" and self._passed + self._at >= self._no_object_before:
+            self._object, self._mode = tool_json.ObjectEnd(), "object"
+            return True
+        if shape in {"line", "narration"}:
+            return self._read_line(MOST if shape == "line" else narration.MOST)
+        if shape == "blank" and self._fence is not None:
+            end = self._text.index("\n", self._at) + 1
+            return self._keep_fenced(self._fence, end)
+        return self._show_line()
+
+    def _show_line(self) -> bool:
+        """Show this line, whatever it is."""
+        self._looked = 0
+        if self._fence is not None:
+            self._show_fence(self._fence)
+        else:
+            self._mode, self._is_fresh = "words", True
+        return True
+
+    def _read_line(self, most: int) -> bool:
+        """Read a line that may be a marker; wait for its end."""
+        end = self._text.find("\n", self._at + self._looked)
+        length = (len(self._text) if end < 0 else end) - self._at
+        if end < 0 and not self._is_over and length <= most:
+            self._looked = length
+            return False
+        if length > most:
+            return self._read_long_line(most)
+        self._looked = 0
+        line = self._text[self._at : self._at + length]
+        if self._fence is not None:
+            return self._read_fenced(self._fence, line)
+        mark = fence_of(line)
+        if mark and end >= 0:
+            self._fence = Fence(mark, line + "\n")
+            self._at = end + 1
+            return True
+        return self._take_line(line)
+
+    def _read_long_line(self, most: int) -> bool:
+        """Hide a marker that is too long; show any other line."""
+        head = self._text[self._at : self._at + most]
+        name = line_shapes.name_of(head)
+        if not name or self._fence is not None or most < MOST:
+            return self._show_line()
+        self._looked = 0
+        self._shown.note(self._block("mark", most, name, is_too_long=True))
+        self._mode = "swallow"
+        return True
+
+    def _swallow(self) -> bool:
+        end = self._text.find("\n", self._at)
+        self._at = len(self._text) if end < 0 else end
+        if end >= 0:
+            self._mode = "words"
+        return True
+
+    def _take_line(self, line: str) -> bool:
+        """Remove a whole line, or the control word before it, or nothing."""
+        if (found := self._found_in(line)) is not None:
+            self._shown.note(found)
+            self._at += len(line)
+        elif (first := control_words.first_of(line)) is not None:
+            name = control_words.plain(first[0])
+            self._shown.note(self._block("control", first[1], name))
+            self._at += first[1]
+            if (found := self._found_in(line[first[1] :])) is not None:
+                self._shown.note(found)
+                self._at += len(line) - first[1]
+        elif (waits := self._waits(line)) is not None:
+            end = min(self._at + len(line) + 1, len(self._text))
+            self._shown.wait(self._text[self._at : end], waits)
+            self._at = end
+            return True
+        return self._show_line()
+
+    def _found_in(self, line: str) -> Block | None:
+        """Return the kind of a line that is always removed."""
+        if words := control_words.all_of(line):
+            return self._block("control", len(line), control_words.plain(words[0]))
+        name = line_shapes.mark_of(line)
+        if not name:
+            return None
+        is_quoted = line_shapes.is_quoted(line) or self._fence is not None
+        return self._block("mark", len(line), name, line, is_quoted=is_quoted)
+
+    def _waits(self, line: str) -> Block | None:
+        """Return the kind of a line that depends on the following text."""
+        word = control_words.unsure_of(line)
+        if word and not self._shown.has_words:
+            return self._block("control", len(line), word)
+        if self._hides_narration and narration.is_narration(line):
+            return self._block("narration", len(line))
+        return None
+
+    def _block(
+        self,
+        kind: Kind,
+        length: int,
+        name: str = "",
+        text: str = "",
+        *,
+        is_quoted: bool = False,
+        is_too_long: bool = False,
+    ) -> Block:
+        start = self._end - (len(self._text) - self._at)
+        return Block(
+            kind,
+            start,
+            start + length,
+            name,
+            text,
+            is_quoted=is_quoted,
+            is_too_long=is_too_long,
+        )
+
+    # --- within a line, and at its end ---------------------------------------------
+
+    def _go_on(self) -> bool:
+        """Show text up to the line's end, without control words there."""
+        end = self._text.find("\n", self._at)
+        if end < 0 and not self._is_over:
+            rest = self._text[self._at :]
+            hold = control_words.held_from(rest, is_fresh=self._is_fresh)
+            if hold:
+                self._shown.show(rest[:hold])
+                self._is_fresh = rest[hold - 1] in control_words.BLANKS
+            self._at += hold
+            return False
+        stop = len(self._text) if end < 0 else end
+        line = self._text[self._at : stop]
+        words, cut = control_words.last_of(line, is_fresh=self._is_fresh)
+        self._shown.show(line[:cut])
+        self._at += cut
+        if words:
+            name = control_words.plain(words[-1])
+            self._shown.note(self._block("control", len(line) - cut, name))
+        self._at = stop
+        self._is_fresh = False
+        if end >= 0:
+            self._shown.show("\n")
+            self._at, self._mode = end + 1, "line"
+        return True
+
+    # --- calls written as JSON ------------------------------------------------------
+
+    def _read_object(self) -> bool:
+        """Remove a tool call that is alone on its lines; wait for its end."""
+        found = self._object
+        found.look(self._text, self._at)
+        if found.end is not None:
+            return self._end_object(found.end)
+        if found.is_too_long:
+            return self._show_object(tool_json.MOST)
+        return self._is_over and self._end_cut_object()
+
+    def _end_object(self, length: int) -> bool:
+        """Remove a complete object if it is a tool call and ends its line."""
+        stop = self._at + length
+        end = self._text.find("\n", stop)
+        rest = self._text[stop : len(self._text) if end < 0 else end]
+        is_alone = not rest.strip() and len(rest) <= control_words.TAIL
+        if is_alone and end < 0 and not self._is_over:
+            return False
+        if not (is_alone and tool_json.is_call(self._text[self._at : stop])):
+            return self._show_object(length)
+        block = self._block("tool_json", length)
+        self._mode = "line"
+        if self._fence is not None:
+            self._fence.blocks.append(block)
+            return self._keep_fenced(self._fence, stop + len(rest) + 1)
+        self._shown.note(block)
+        self._at = stop + len(rest)
+        return self._show_line()
+
+    def _show_object(self, length: int) -> bool:
+        """Show an object that is no tool call, without searching it for others."""
+        self._no_object_before = self._passed + self._at + length
+        self._mode = "line"
+        return self._show_line()
+
+    def _end_cut_object(self) -> bool:
+        """Hide a truncated tool call; show anything else."""
+        rest = self._text[self._at :]
+        if not tool_json.is_cut_call(rest):
+            return self._show_object(len(rest))
+        self._shown.note(self._block("tool_json", len(rest)))
+        if self._fence is not None:
+            self._fence.has_lost = True
+        self._at = len(self._text)
+        return True
+
+    # --- code -------------------------------------------------------------------------
+
+    def _read_fenced(self, fence: Fence, line: str) -> bool:
+        """Read a line of a code block of which nothing has been shown."""
+        if closes(fence.mark, line):
+            self._at += len(line)
+            self._end_fence(fence, line)
+            return self._show_line()
+        found = self._found_in(line)
+        if found is None:
+            return self._show_line()
+        fence.blocks.append(found)
+        return self._keep_fenced(fence, self._at + len(line) + 1)
+
+    def _keep_fenced(self, fence: Fence, end: int) -> bool:
+        """Hold a piece back until the rest of the block is known."""
+        end = min(end, len(self._text))
+        fence.text += self._text[self._at : end]
+        self._at = end
+        if len(fence.text) > MOST_FENCED:
+            self._show_fence(fence)
+        return True
+
+    def _show_fence(self, fence: Fence) -> None:
+        """Show a code block after all, since it holds text for people."""
+        self._shown.show(fence.text)
+        self._fence, self._code = None, fence.mark
+        self._mode, self._is_code_line_new = "code", True
+
+    def _end_fence(self, fence: Fence, line: str) -> None:
+        """Remove a code block of nothing but markers; show an empty one."""
+        self._fence = None
+        if not (fence.blocks or fence.has_lost):
+            self._shown.show(fence.text + line)
+            return
+        self._shown.gap()
+        for block in fence.blocks:
+            self._shown.note(block)
+
+    def _read_code(self) -> bool:
+        """Show code unchanged, up to its end."""
+        if self._is_code_line_new:
+            head = self._text[self._at : self._at + line_shapes.LOOK]
+            line, has_end, _ = head.partition("\n")
+            is_whole = has_end or self._is_over or len(head) == line_shapes.LOOK
+            if not is_whole and line_shapes.may_close(self._code, line):
+                return False
+            if is_whole and closes(self._code, line):
+                self._shown.show(line)
+                self._at += len(line)
+                self._code, self._mode = "", "words"
+                return True
+        end = self._text.find("\n", self._at) + 1
+        stop = end or len(self._text)
+        self._shown.show(self._text[self._at : stop])
+        self._at, self._is_code_line_new = stop, end > 0
+        return True

@@ -1,0 +1,21 @@
+"""What a model is told: system prompt, transcript, tools, and when it is too much.
+
+The turn builds each request with `build`; `callboard prompt` shows the same. Begin with
+`build` and `layers` (the parts of a system prompt), then `transcript` (earlier lines)
+and `compaction` (when and how a conversation is summarised).
+"""
+
+__all__ = [
+    "brief",
+    "build",
+    "compaction",
+    "estimate",
+    "layers",
+    "skills",
+    "texts",
+    "tools",
+    "topics",
+    "transcript",
+    "untrusted",
+    "window",
+]

@@ -1,0 +1,396 @@
+"""Builds the system prompt, layer by layer. Pure.
+
+Equal briefs give equal prompts, to the byte. Layers that are the same for every message
+of a conversation come first, so that prompt caching at the provider works: persona
+files, settings, tools, skills. Layers of one message are *fresh* and come last: date,
+notes, relevant memories. `[Memory context]` is the very last.
+
+A line that consists of `[Words in brackets]` is a headline, and only this file writes
+headlines. Text of people, tools and memory cannot contain one; see `untrusted.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors.rules.markers import descriptions as mark_texts
+from actors.rules.markers.descriptions import SPOKEN_TO
+from actors.rules.prompt import layers as made
+from actors.rules.prompt import texts, transcript
+from actors.rules.prompt.brief import BY_ITSELF
+from actors.rules.prompt.layers import Layer
+from actors.rules.prompt.topics import speaks_of
+from actors.rules.prompt.untrusted import as_item, as_paragraphs
+from actors.rules.text.languages import ENGLISH_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from actors.config.prompt import ContextConfig, GateName
+    from actors.rules.prompt.brief import Brief, PromptMemory
+
+OF_THE_PAST = frozenset({"earlier", "summaries"})
+"""Layers about earlier conversation."""
+
+FILES = {"agents": "AGENTS.md", "legacy": "legacy.md"}
+
+SHRINKING = (
+    "logs",
+    "outcomes",
+    "notes",
+    "relevant",
+    "summaries",
+    "earlier",
+    "lessons",
+    "tasks",
+    "states",
+    "profile",
+    "project",
+    "skills",
+    "tools",
+    "marks",
+    "humaniser",
+    "legacy",
+)
+"""Layers that shrink if the prompt is too long, in this order. Identity, sticky facts,
+place and time never shrink.
+"""
+
+# Category of texts that only look like memories.
+_NO_FACT = re.compile(r"\[IMAGE:|<tool_result|_history\Z", re.IGNORECASE)
+
+
+class Prompt(msgspec.Struct, frozen=True):
+    """A prompt, as layers and as text."""
+
+    layers: tuple[Layer, ...]
+    """All layers in order, including empty ones."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+    """Texts of the fresh layers, at the end of `text`."""
+
+    tokens: int = 0
+    summary: str = ""
+    """The summary of earlier conversation as it is in `text`."""
+
+
+def build(brief: Brief, total: int) -> Prompt:
+    """Build a prompt.
+
+    Args:
+        brief: everything that it is built from.
+        total: token limit of the prompt.
+    """
+    found = [*_standing(brief), *_fresh(brief)]
+    fitted = made.within(found, total, SHRINKING)
+    told = [layer for layer in fitted if layer.text]
+    return Prompt(
+        layers=tuple(fitted),
+        text="\n\n".join(layer.text for layer in told),
+        notes=tuple(layer.text for layer in told if layer.is_fresh),
+        tokens=sum(layer.tokens for layer in told),
+        summary="\n\n".join(x.text for x in told if x.name in OF_THE_PAST),
+    )
+
+
+def tokens_for(context: ContextConfig, others: int) -> int:
+    """Return the token limit of a prompt.
+
+    Args:
+        context: settings with the model's context window.
+        others: tokens of the messages and of the tools' descriptions.
+    """
+    window = context.window_tokens
+    reserve = min(context.reserve_tokens, window // 4)
+    return max(window - reserve - others, 0)
+
+
+# --- what is the same for every message ------------------------------------------
+
+
+def _standing(brief: Brief) -> Iterator[Layer]:
+    """Return the layers that are the same for a whole conversation."""
+    budgets = brief.context.budgets
+    yield from _identity(brief)
+    if brief.context.humaniser:
+        why = "context.humaniser is on"
+        yield Layer("humaniser", texts.HUMANISER, why, made.tokens(texts.HUMANISER))
+    if brief.mode != "conversation":
+        text = texts.MODES[brief.mode]
+        yield Layer("mode", text, f"it is asked in {brief.mode}", made.tokens(text))
+    yield from _tools(brief)
+    yield from _marks(brief)
+    if brief.standing and brief.mode not in SPOKEN_TO:
+        text = "\n\n".join(map(as_paragraphs, brief.standing))
+        why = "the skills that the settings give it"
+        yield made.of_text("skills", text, why, budgets.skills)
+    if brief.colleagues and brief.mode not in SPOKEN_TO:
+        yield _colleagues(brief)
+    if brief.conducting and brief.mode == "conversation":
+        text, why = brief.conducting, "it is a conductor, and [hiring] lets it"
+        yield Layer("conducting", text, why, made.tokens(text))
+    yield from _project(brief)
+    yield from _meta(brief)
+    yield from _place(brief)
+    memories = brief.memories
+    if memories.logs:
+        logs = [made.indented(log) for log in reversed(memories.logs)]
+        why = "what was noted of the last days, newest first"
+        yield made.of_items("logs", "[Daily log]", logs, budgets.logs, why=why)
+    yield from _known(brief)
+
+
+def _identity(brief: Brief) -> Iterator[Layer]:
+    """Return the identity layers: persona files, then the settings' prompt."""
+    budgets = brief.context.budgets
+    has_any = False
+    for name, text in brief.files.named():
+        if words := text.strip():
+            has_any = True
+            why = FILES.get(name, f"{name.upper()}.md")
+            yield made.of_text(name, words, f"{why} of its folder", budgets.file)
+    if words := brief.prompt.strip():
+        has_any = True
+        yield made.of_text("prompt", words, "prompt in the settings", budgets.prompt)
+    if not has_any:
+        words = texts.NOBODY.format(name=brief.name)
+        why = "it has neither a persona's files nor a prompt"
+        yield Layer("identity", words, why, made.tokens(words))
+
+
+def _tools(brief: Brief) -> Iterator[Layer]:
+    """Return instructions for the available tools, by group."""
+    found: list[str] = []
+    why: list[str] = []
+    for group in texts.TOOL_GROUPS:
+        there = [tool for tool in group.tools if tool in brief.tools]
+        if not there:
+            continue
+        if group.gate is not None and (shut := _shut(brief, group.gate)):
+            yield Layer(f"tools.{group.name}", "", shut, 0, 0)
+            continue
+        found.append(group.text)
+        why.append(group.name)
+    if found:
+        text, from_where = "\n".join(found), f"it has tools: {', '.join(why)}"
+        budget = brief.context.budgets.tools
+        yield made.of_text("tools", text, from_where, budget)
+
+
+def _marks(brief: Brief) -> Iterator[Layer]:
+    """Return instructions for inline directives; the same in each conversation."""
+    marks = mark_texts.told(brief.marks, brief.tools, brief.mode)
+    later = [mark for mark in marks if mark.family in mark_texts.LATER]
+    if later and (shut := _shut(brief, "scheduling")):
+        yield Layer("marks.scheduling", "", shut, 0, 0)
+        marks = [mark for mark in marks if mark not in later]
+    if marks:
+        items = [mark.text for mark in marks]
+        title, budget = mark_texts.TITLE, brief.context.budgets.marks
+        why = f"it may use marks: {', '.join(mark.family for mark in marks)}"
+        yield made.of_items("marks", title, items, budget, why=why)
+
+
+def _colleagues(brief: Brief) -> Layer:
+    known = "\n".join(
+        f"- {each}: {as_item(what)}" if what else f"- {each}"
+        for each, what in brief.colleagues.items()
+    )
+    text = texts.COLLEAGUES.format(known=known, first=next(iter(brief.colleagues)))
+    return Layer("colleagues", text, "delegates in the settings", made.tokens(text))
+
+
+def _project(brief: Brief) -> Iterator[Layer]:
+    """Return the layer about the active project."""
+    text, budget = brief.memories.project, brief.context.budgets.project
+    if not text or brief.mode in SPOKEN_TO:
+        return
+    if shut := _shut(brief, "projects"):
+        yield Layer("project", "", shut, 0, budget)
+        return
+    why = "the state 'project' in its memory names it"
+    told = f"{texts.PROJECT}\n\n{as_paragraphs(text)}"
+    yield made.of_text("project", told, why, budget)
+
+
+def _meta(brief: Brief) -> Iterator[Layer]:
+    """Return what the agent may say about itself, where the settings allow it."""
+    if brief.mode != "conversation":
+        return
+    if shut := _shut(brief, "meta"):
+        yield Layer("meta", "", shut, 0, 0)
+        return
+    text = texts.META.format(name=brief.name)
+    yield Layer("meta", text, "what it is told about itself", made.tokens(text))
+
+
+def _place(brief: Brief) -> Iterator[Layer]:
+    """Return the layer about the chat and how to write there."""
+    place = brief.place
+    if brief.mode == "collaboration" or not place.connector:
+        return
+    style = place.reply_style
+    if style is not None:
+        text = style.writing
+        if place.takes_media and style.media:
+            text = f"{text} {style.media}"
+        why = f"the platform is {place.platform}"
+        yield Layer("channel_rules", text, why, made.tokens(text))
+    if not place.is_direct:
+        text = texts.GROUP.format(name=brief.name)
+        yield Layer("group", text, "the chat is a group", made.tokens(text))
+    if brief.partners:
+        text = texts.PARTNERS.format(names=", ".join(f"@{x}" for x in brief.partners))
+        why = "agents hear each other in this group (collaboration.visible)"
+        yield Layer("partners", text, why, made.tokens(text))
+    is_reachable = style is None or style.is_reachable_later
+    if is_reachable and brief.marks & mark_texts.LATER:
+        to = {"channel": place.connector, "to": place.chat}
+        if place.thread:
+            to["thread"] = place.thread
+        there = as_item(json.dumps(to, ensure_ascii=False))
+        text = texts.CHANNEL.format(place=there)
+        yield Layer("channel", text, "where the message was said", made.tokens(text))
+
+
+def _known(brief: Brief) -> Iterator[Layer]:
+    """Return the memory layers that do not depend on the message."""
+    memories, budgets = brief.memories, brief.context.budgets
+    if memories.sticky:
+        why = "sticky facts, never cut"
+        title = "[What always counts]"
+        yield made.of_items(
+            "sticky", title, made.listed(memories.sticky), None, why=why
+        )
+    yield from _gated(
+        brief,
+        "profile",
+        Section("profile", "[About this person]", budgets.profile, is_fresh=False),
+        made.listed(memories.profile),
+    )
+    if memories.lessons:
+        title, why = "[Lessons you have learnt]", "lessons in its memory"
+        items = made.listed(memories.lessons)
+        yield made.of_items("lessons", title, items, budgets.lessons, why=why)
+    most = brief.context.max_summaries
+    newest = [made.indented(each) for each in memories.summaries[-most:] if most]
+    title = "[What was said earlier]"
+    section = Section("summaries", title, budgets.summaries, is_fresh=False)
+    # Newest first, since items over the budget are left out from the end.
+    yield from _gated(brief, "recall", section, newest[::-1])
+
+
+# --- what belongs to one message ---------------------------------------------------
+
+
+def _fresh(brief: Brief) -> Iterator[Layer]:
+    """Return the fresh layers of a message."""
+    memories, budgets = brief.memories, brief.context.budgets
+    yield from _earlier(brief)
+    if brief.path and brief.mode not in SPOKEN_TO:
+        path = " → ".join(brief.path)
+        text = texts.DELEGATED.format(source=brief.path[-2], path=path)
+        why = "another agent handed it on"
+        yield Layer("delegated", text, why, made.tokens(text), is_fresh=True)
+    if brief.notes:
+        text = "\n\n".join(map(as_paragraphs, brief.notes))
+        why = "skills that the message calls for, and servers of tools"
+        yield made.of_text("notes", text, why, budgets.notes, is_fresh=True)
+    outcomes = Section("outcomes", "[How it went lately]", budgets.outcomes)
+    yield from _gated(brief, "outcomes", outcomes, made.listed(memories.outcomes))
+    tasks = Section("tasks", "[Still to be done]", budgets.tasks)
+    yield from _gated(brief, "scheduling", tasks, made.listed(memories.tasks))
+    if memories.states:
+        title, why = "[State]", "values in its memory"
+        items = made.listed(memories.states)
+        yield made.of_items(
+            "states", title, items, budgets.states, why=why, is_fresh=True
+        )
+    if language := memories.language or brief.context.language:
+        named = ENGLISH_NAMES.get(language.strip().lower(), language)
+        text = texts.LANGUAGE.format(language=as_item(named)[:40])
+        whose = "the person wishes" if memories.language else "context.language says"
+        yield Layer("language", text, f"as {whose}", made.tokens(text), is_fresh=True)
+    text = f"It is {brief.now:%A, %Y-%m-%d %H:%M} ({_zone(brief)})."
+    why = "date and time of the message, in context.time_zone"
+    yield Layer("date", text, why, made.tokens(text), is_fresh=True)
+    if "memory_search" in brief.tools:
+        text, why = texts.REMINDER, "it has the tool memory_search"
+        yield Layer("reminder", text, why, made.tokens(text), is_fresh=True)
+    yield from _relevant(brief)
+
+
+def _earlier(brief: Brief) -> Iterator[Layer]:
+    """Return the summary of this conversation before the shown messages."""
+    told = transcript.told_of(brief.left_out)
+    if not (brief.summaries or told):
+        return
+    # Newest first, since items over the budget are left out from the end.
+    items = [*told, *(made.indented(each) for each in brief.summaries[::-1])]
+    title, why = "[Earlier in this conversation]", "summaries that took lines' place"
+    budget = brief.context.budgets.summaries
+    yield made.of_items("earlier", title, items, budget, why=why, is_fresh=True)
+
+
+def _zone(brief: Brief) -> str:
+    name = brief.context.time_zone
+    offset = brief.now.strftime("%z")
+    return name if name == "UTC" else f"{name}, UTC{offset[:3]}:{offset[3:5]}"
+
+
+def _relevant(brief: Brief) -> Iterator[Layer]:
+    """Return the memories that are relevant to this message."""
+    facts = [fact for fact in brief.memories.relevant if not _is_no_fact(fact)]
+    most = brief.context.max_facts
+    section = Section("relevant", "[Memory context]", brief.context.budgets.facts)
+    yield from _gated(brief, "recall", section, made.listed(facts[:most]))
+
+
+def _is_no_fact(fact: PromptMemory) -> bool:
+    return bool(_NO_FACT.search(fact.text) or _NO_FACT.search(fact.key))
+
+
+# --- what they have in common ------------------------------------------------------
+
+
+class Section(msgspec.Struct, frozen=True):
+    """A list section of the prompt."""
+
+    name: str
+    title: str
+    budget: int
+    is_fresh: bool = True
+
+
+def _gated(
+    brief: Brief, gate: GateName, section: Section, items: Sequence[str]
+) -> Iterator[Layer]:
+    """Return a list section, unless topic gating leaves it out."""
+    if not items:
+        return
+    if shut := _shut(brief, gate):
+        yield Layer(section.name, "", shut, 0, section.budget, section.is_fresh)
+        return
+    yield made.of_items(
+        section.name,
+        section.title,
+        items,
+        section.budget,
+        why="from its memory",
+        is_fresh=section.is_fresh,
+    )
+
+
+def _shut(brief: Brief, gate: GateName) -> str:
+    """Return why topic gating leaves a subject out; empty if it does not."""
+    context = brief.context
+    if gate not in context.gates or brief.mode in BY_ITSELF:
+        return ""
+    if speaks_of(brief.words, gate, context.gate_words.get(gate, ())):
+        return ""
+    return f"left out: the message has no word of the gate {gate!r}"

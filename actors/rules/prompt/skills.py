@@ -1,0 +1,123 @@
+"""Skills: which ones a message triggers, and their texts in the prompt. Pure.
+
+A skill is a text of instructions with a name, a one-line description and trigger words.
+The prompt always lists names and descriptions. It contains a skill's text when a
+message triggers it or the model asks for it (tool `use_skill`).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+USE_SKILL = "use_skill"
+"""Name of the tool with which a model asks for a skill's text."""
+
+LONGEST_LOOK = 20_000
+"""Characters of a message that are searched."""
+
+SPACES = re.compile(r"\s+")
+
+# Scripts without spaces between words, from the first to the last character of each.
+UNSPACED = (
+    ("\u0e00", "\u0eff"),  # Thai, Lao
+    ("\u1000", "\u109f"),  # Burmese
+    ("\u1780", "\u17ff"),  # Khmer
+    ("\u3040", "\u30ff"),  # Hiragana, Katakana
+    ("\u3400", "\u9fff"),  # Han
+    ("\uf900", "\ufaff"),
+    ("\U00020000", "\U0003ffff"),
+)
+
+
+class Skill(msgspec.Struct, frozen=True):
+    """One skill, from its file."""
+
+    name: str
+    description: str
+    triggers: tuple[str, ...]
+    """Its trigger words; may be empty."""
+
+    body: str
+    files: tuple[str, ...] = ()
+    """Further readable files, as paths in its folder."""
+
+
+def plain(text: str) -> str:
+    """Normalise a text for comparison."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return SPACES.sub(" ", unicodedata.normalize("NFKC", folded)).strip()
+
+
+def says(words: str, trigger: str) -> bool:
+    """Return whether a text contains a trigger as whole words.
+
+    Args:
+        words: the text, normalised by `plain`.
+        trigger: normalised likewise.
+    """
+    at = words.find(trigger) if trigger else -1
+    while at >= 0:
+        end = at + len(trigger)
+        is_cut_before = at > 0 and joins(words[at - 1], trigger[0])
+        is_cut_after = end < len(words) and joins(trigger[-1], words[end])
+        if not is_cut_before and not is_cut_after:
+            return True
+        at = words.find(trigger, at + 1)
+    return False
+
+
+def joins(left: str, right: str) -> bool:
+    """Return whether two adjacent characters belong to one word."""
+    if not (is_letter(left) and is_letter(right)):
+        return False
+    return not (is_unspaced(left) or is_unspaced(right))
+
+
+def is_letter(character: str) -> bool:
+    """Return whether a character is part of words: letters, digits, marks, `_`."""
+    is_mark = unicodedata.category(character).startswith("M")
+    return character.isalnum() or is_mark or character == "_"
+
+
+def is_unspaced(character: str) -> bool:
+    """Return whether a character belongs to a script without spaces between words."""
+    return any(first <= character <= last for first, last in UNSPACED)
+
+
+def triggered(words: str, skills: Sequence[Skill], most: int) -> tuple[Skill, ...]:
+    """Return the skills that a message triggers, those with more trigger words first.
+
+    Args:
+        words: the message.
+        skills: to choose from.
+        most: most skills.
+    """
+    text = plain(words[:LONGEST_LOOK])
+    scores = [sum(says(text, plain(t)) for t in skill.triggers) for skill in skills]
+    order = sorted(range(len(skills)), key=lambda n: -scores[n])
+    return tuple(skills[n] for n in order if scores[n] > 0)[:most]
+
+
+def catalogue(skills: Sequence[Skill]) -> str:
+    """Return the list of skills for the prompt."""
+    lines = "\n".join(f"- {skill.name}: {skill.description}" for skill in skills)
+    return (
+        "There are instructions for these tasks. Before you begin one, read them with"
+        f" the tool {USE_SKILL}, unless they stand below:\n{lines}"
+    )
+
+
+def unfolded(skill: Skill) -> str:
+    """Return a skill's instructions for the prompt, with its further files."""
+    text = f"Instructions of the skill {skill.name}:\n\n{skill.body}"
+    if skill.files:
+        files = "\n".join(f"- {file}" for file in skill.files)
+        text += f"\n\nFiles of this skill, to be read with {USE_SKILL}:\n{files}"
+    return text

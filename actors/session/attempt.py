@@ -1,0 +1,493 @@
+"""One attempt at a message's turn: its permit, its claim, its words, its report.
+
+The session holds at most one attempt. An attempt first asks the limiter for a permit,
+then stores that it begins (the claim), then has the agent start the turn. It ends with
+one report. It knows the session only as the actor that sends and sets timers for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors import names
+from actors.journal import answers
+from actors.journal.answers import NOTHING_KNOWN, PendingMessage, TurnContext
+from actors.messages import state as message_state
+from actors.messages.inbound import ALONE
+from actors.messages.usage import Run, Spent, total
+from actors.protocol import (
+    CancelTurn,
+    Failed,
+    Finished,
+    PermitGranted,
+    StartTurn,
+    TurnEnded,
+    TurnProgressed,
+    TurnReported,
+    TurnSpent,
+    TurnStreamed,
+)
+from actors.rules.prompt import brief as briefing
+from actors.session import shared_turns as together
+from actors.session.permit import PermitLease
+from actors.session.progress import DraftDue, DraftStream, ProgressSignals, RenewTyping
+from actors.session.watchdog import CheckTurn, TurnWatchdog
+from actors.turn.turn import TIMED_OUT
+from runtime.errors import DuplicateError, SequenceConflictError
+from runtime.store.rows import Committed
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from actors.agents.persona import Persona
+    from actors.journal.answers import Aside
+    from actors.journal.history import History
+    from actors.messages.inbound import Inbound
+    from actors.messages.progress import Pace
+    from actors.services import Services
+    from runtime.actor.actor import Actor
+    from runtime.actor.reply import Reply
+    from runtime.actor.timers import Timer
+
+LOG = EventLog("session")
+
+# Chosen: a turn that has not reported by then is lost: something broke, and nobody else
+# would tell the people who wait.
+REPORT_WITHIN = 30.0
+"""Seconds between the end of a turn's time and its report."""
+
+# Chosen: the disk may be full for hours, and an attempt to write is cheap.
+RETRY_CLAIM = 1.0
+"""Seconds until a claim that the disk refused is stored again."""
+
+RESTARTED = "⚠️ I am being restarted. Please ask again."
+LOST_THREAD = "⚠️ I lost the thread. Please ask again."
+
+
+class ReportOverdue(msgspec.Struct, frozen=True):
+    """Timer of a session: the turn should have reported by now."""
+
+    turn_id: str
+
+
+class ClaimDecided(msgspec.Struct, frozen=True):
+    """The claim of an attempt is stored, or the store refused it."""
+
+    turn_id: str
+    outcome: Committed | Exception
+
+
+class RetryClaim(msgspec.Struct, frozen=True):
+    """Timer of a session: store the claim of the attempt again."""
+
+    turn_id: str
+
+
+class Superseded(msgspec.Struct, frozen=True):
+    """Somebody else has settled a message of the turn: by hand, or another process."""
+
+    pending: PendingMessage
+
+
+TurnMessage = (
+    PermitGranted
+    | ClaimDecided
+    | RetryClaim
+    | TurnStreamed
+    | TurnSpent
+    | TurnProgressed
+    | CheckTurn
+    | DraftDue
+    | RenewTyping
+    | ReportOverdue
+    | TurnEnded
+)
+"""What a session passes on to its attempt."""
+
+TurnReport = Finished | Failed | Superseded
+
+
+def as_fails(failed: Failed, now: float) -> message_state.TurnFailed:
+    """Give the event for the message's state; `now` in Unix seconds."""
+    reason, may_retry = failed.reason, failed.may_retry
+    return message_state.TurnFailed(reason, may_retry, now, failed.not_before)
+
+
+def known_of(
+    history: History,
+    inbound: Inbound,
+    now: float,
+    resume_within: float,
+    *,
+    is_steered: bool,
+) -> TurnContext:
+    """Give what a turn is told of the conversation so far.
+
+    Args:
+        history: the conversation.
+        inbound: the message that the turn answers.
+        now: Unix seconds.
+        resume_within: seconds for which a model may resume the conversation that it
+            keeps itself.
+        is_steered: whether messages that come during the turn are put into it.
+    """
+    known = TurnContext(
+        steps=f"{history.stream}/{inbound.id}",
+        reported=history.reported(inbound.id),
+        answered=history.answered,
+        is_steered=is_steered,
+    )
+    if inbound.occasion in ALONE:
+        return known
+    return msgspec.structs.replace(
+        known,
+        lines=(*history.brought(inbound), *history.lines),
+        earlier=history.earlier,
+        summaries=tuple(each.text for each in history.summaries),
+        resume=history.resume_at(now, resume_within),
+    )
+
+
+class Attempt:
+    """One attempt at a turn, from asking for a permit to its report.
+
+    Args:
+        turn_id: new for each attempt at the same message, also after a restart, so that
+            late words of an earlier attempt are recognised.
+        pending: the message that the turn answers, and those that share the turn.
+        generation: as in the queue's `BeginTurn`.
+        session: the actor that sends and sets timers for the attempt.
+        persona: whose turn it is.
+        services: clock, store, counts, limits.
+    """
+
+    __slots__ = (
+        "_began_at",
+        "_claim_first",
+        "_is_granted",
+        "_known",
+        "_permit",
+        "_persona",
+        "_report_timer",
+        "_services",
+        "_session",
+        "_spent",
+        "_watchdog",
+        "drafts",
+        "generation",
+        "id",
+        "is_over",
+        "is_started",
+        "pending",
+        "signals",
+    )
+
+    def __init__(
+        self,
+        turn_id: str,
+        pending: PendingMessage,
+        generation: int,
+        session: Actor,
+        persona: Persona,
+        services: Services,
+    ) -> None:
+        self.id = turn_id
+        self.pending = pending
+        self.generation = generation
+        self.is_over = False
+        """Whether it has reported; then it can no longer be stopped."""
+
+        self._session = session
+        self._persona = persona
+        self._services = services
+        self.drafts = DraftStream(turn_id, pending.inbound, session, persona)
+        """The drafts of the answer."""
+
+        self.signals = ProgressSignals(
+            turn_id, pending.inbound, session, persona.name, services
+        )
+
+        self._began_at = services.clock.monotonic()
+        self._claim_first = False
+        self._is_granted = False
+        self._permit = PermitLease(
+            session, turn_id, pending.inbound, persona.config.model
+        )
+        self.is_started = False
+        """Whether the agent was told to start the turn."""
+
+        self._watchdog = TurnWatchdog(
+            turn_id, pending.inbound, persona.name, session, services
+        )
+        self._spent: tuple[Spent, ...] = ()
+        self._known = NOTHING_KNOWN
+        self._report_timer: Timer | None = None
+
+    @property
+    def inbound(self) -> Inbound:
+        """The message it answers."""
+        return self.pending.inbound
+
+    def begin(self, known: TurnContext, *, claim_first: bool) -> TurnReport | None:
+        """Ask for a permit.
+
+        Args:
+            known: what the turn is told of the conversation.
+            claim_first: whether the claim must be durable before the model is asked.
+
+        Returns:
+            A report if there is no limiter to ask.
+        """
+        self._known, self._claim_first = known, claim_first
+        self.signals.begin()
+        if self._permit.acquire():
+            return None
+        return self._report(Failed(RESTARTED, "limiter"))
+
+    def on(self, message: TurnMessage) -> TurnReport | None:
+        """Take one message; give the report when there is one, once."""
+        if self.is_over:
+            return None
+        match message:
+            case TurnStreamed() | TurnSpent() | TurnProgressed():
+                self._moved(message)
+            case DraftDue() | RenewTyping():
+                self._show(message)
+            case CheckTurn():
+                return self._look()
+            case PermitGranted() | RetryClaim() | ClaimDecided():
+                return self._on_permit(message)
+            case ReportOverdue():
+                self.cancel()  # in case it still runs
+                self._watchdog.check_ended_later()
+                return self._report(self._lost())
+            case TurnEnded(outcome=outcome):
+                return self._report(outcome)
+        return None
+
+    def _show(self, due: DraftDue | RenewTyping) -> None:
+        if isinstance(due, DraftDue):
+            self.drafts.show()
+        else:
+            self.signals.show_typing_again()
+
+    def _moved(self, message: TurnStreamed | TurnSpent | TurnProgressed) -> None:
+        self._watchdog.move()
+        if isinstance(message, TurnStreamed):
+            self._spoke(message)
+        elif isinstance(message, TurnSpent):
+            self._spent = message.spent
+
+    def _look(self) -> TurnReport | None:
+        """End the turn if it is stuck."""
+        if not self._watchdog.is_stuck():
+            return None
+        self.cancel()
+        self._watchdog.check_ended_later()
+        lost, why = self._lost(), "stuck"
+        stuck = msgspec.structs.replace(lost, text=TIMED_OUT, reason=why)
+        return self._report(msgspec.structs.replace(stuck, trouble="timeout"))
+
+    @property
+    def pace(self) -> Pace:
+        """How the turn gets on."""
+        return self._watchdog.pace
+
+    def _on_permit(
+        self, message: PermitGranted | RetryClaim | ClaimDecided
+    ) -> TurnReport | None:
+        match message:
+            case PermitGranted():
+                self._granted()
+            case RetryClaim():
+                self._claim()
+            case ClaimDecided(outcome=outcome):
+                return self._claimed(outcome)
+        return None
+
+    def run(self, outcome: Finished | Failed) -> Run:
+        """Give what the turn took until now."""
+        wanted = self._persona.config.model
+        last = outcome.spent[-1] if outcome.spent else None
+        asked = outcome.asked if isinstance(outcome, Failed) else ""
+        return Run(
+            provider=last.provider if last else wanted,
+            model=last.model if last else (asked or wanted),
+            attempt=self.pending.state.attempts,
+            seconds=round(self._services.clock.monotonic() - self._began_at, 4),
+            usage=outcome.usage,
+            rounds=outcome.rounds,
+            cost=round(sum(each.cost for each in outcome.spent), 8),
+            spent=outcome.spent,
+        )
+
+    def count(self, outcome: Finished | Failed, run: Run) -> None:
+        """Count how the turn ended, and log it."""
+        word = outcome.reason if isinstance(outcome, Failed) else "ok"
+        self._services.metrics.turns.add(1, self._persona.name, word)
+        self._services.metrics.stages.observe(run.seconds, "turn")
+        LOG.info(
+            "turn ended",
+            correlation_id=self.inbound.correlation_id,
+            agent=self._persona.name,
+            outcome=word,
+            attempt=run.attempt,
+            seconds=run.seconds,
+        )
+
+    def cancel(self) -> Run | None:
+        """Have the agent cancel the turn.
+
+        Returns:
+            What the turn took until now; None: nothing.
+        """
+        if self.is_started:
+            agent = names.agent(self._persona.name)
+            self._session.tell(agent, CancelTurn(self.id))
+        return self.run(self._lost()) if self._spent else None
+
+    def call_off(self) -> None:
+        """Store that the attempt does not count: the runtime ends."""
+        if self.is_started:
+            self._permit.keep()
+        if not self._is_granted or self.is_over:  # then nothing was claimed
+            return
+        effect = self.pending.state.on(message_state.TurnCancelled())
+        if isinstance(effect, message_state.Postpone):
+            now = self._services.clock.wall()
+            commit = together.as_put_off(self.pending, effect, now)
+            self._services.store.submit(commit, _pass_over)
+
+    def leave(self) -> None:
+        """Release the permit and cancel all timers."""
+        self.is_over = True
+        self.drafts.end()
+        self._watchdog.end()
+        self.signals.end()
+        if self._report_timer is not None:
+            self._report_timer.cancel()
+        self._permit.release()
+
+    def _lost(self) -> Failed:
+        calls = sum(each.calls for each in self._spent)
+        return Failed(
+            LOST_THREAD,
+            "lost",
+            usage=total(self._spent),
+            rounds=calls,
+            spent=self._spent,
+        )
+
+    def rest(self) -> None:
+        """Let other turns run while this one only waits for people."""
+        self._watchdog.pause()
+        self._permit.rest()
+        self.signals.rest()
+
+    def resume(self, reply: Reply) -> None:
+        """Answer whether the turn may go on, as soon as that is known."""
+        self._watchdog.move()
+        self._permit.resume(reply)
+        self.signals.resume()
+
+    def _report(self, report: TurnReport) -> TurnReport:
+        self.is_over = True
+        self.signals.end()
+        return report
+
+    def _granted(self) -> None:
+        if not self._permit.granted():
+            return
+        self._is_granted = True
+        now = self._services.clock.monotonic()
+        self._services.metrics.stages.observe(now - self._began_at, "queue")
+        self._began_at = now
+        self._claim()
+        if not self._claim_first:
+            self._start()
+
+    def _claim(self) -> None:
+        """Store that the attempt begins; a first claim that is lost does no harm."""
+        note, turn_id, may_wait = self._session.note, self.id, not self._claim_first
+
+        def done(outcome: Committed | Exception) -> None:
+            if not may_wait or isinstance(outcome, Exception):
+                note(ClaimDecided(turn_id, outcome))
+
+        now, steps = self._services.clock.wall(), self._known.steps
+        row = together.as_claim(self.pending, steps, now, may_wait=may_wait)
+        self._services.store.submit(row, done)
+
+    def _claimed(self, outcome: Committed | Exception) -> TurnReport | None:
+        if isinstance(outcome, DuplicateError):
+            self.cancel()
+            return self._report(Superseded(self.pending))
+        if isinstance(outcome, SequenceConflictError):
+            raise outcome  # an earlier incarnation has begun it with others
+        if isinstance(outcome, Exception):
+            LOG.warning("start of a turn not stored", why=str(outcome))
+            if not self.is_started:
+                self._session.after(RETRY_CLAIM, RetryClaim(self.id))
+        elif not self.is_started:
+            self._start()
+        return None
+
+    def _start(self) -> None:
+        self.is_started = True
+        self.pending = pending = msgspec.structs.replace(self.pending, is_recorded=True)
+        self._watchdog.begin()
+        session = self._session
+        limits = self._services.limits
+        seconds = self._persona.turn_seconds(limits) + REPORT_WITHIN
+        self._report_timer = session.after(seconds, ReportOverdue(self.id))
+        known = self._known
+        start = StartTurn(
+            turn_id=self.id,
+            generation=self.generation,
+            session=session.actor_ref,
+            inbound=self._services.hooks.unshown(pending.asked, self._persona.name),
+            history=known.lines,
+            earlier=known.earlier,
+            summaries=known.summaries,
+            answered=known.answered,
+            steps=known.steps,
+            attempt=self.pending.state.attempts,
+            reported=known.reported,
+            resume=known.resume,
+            conversation=known.steps.rpartition("/")[0],
+            may_have_steps=pending.state.may_have_steps or bool(pending.also),
+            is_steered=known.is_steered,
+            injected=pending.injected,
+            mode=briefing.mode_of(self.inbound),
+        )
+        session.tell(names.agent(self._persona.name), start)
+
+    def inject(self, injected: tuple[Inbound, ...]) -> tuple[Inbound, ...]:
+        """Put messages into the turn; give all that were put into it so far."""
+        self._watchdog.move()
+        given = (*self.pending.injected, *injected)
+        self.pending = msgspec.structs.replace(self.pending, injected=given)
+        return given
+
+    def _spoke(self, spoke: TurnStreamed) -> None:
+        self.signals.spoke()
+        self.drafts.take(spoke)
+
+    def beside(self, noted: TurnReported) -> tuple[Aside, ...]:
+        """Give the notice that people get during the turn, after its words so far."""
+        services, connector = self._services, self.inbound.address.connector
+        is_ours = noted.turn_id == self.id and not self.is_over
+        is_seen = services.account(connector).abilities.shows_asides
+        is_told = services.presence.tells(connector, noted.status)
+        if not (is_ours and is_seen and is_told):
+            return ()
+        if noted.status == "slow" and not self.signals.is_late():
+            return ()
+        self.drafts.show_now()
+        aside = answers.aside(self.inbound, noted.key, noted.text, noted.status)
+        return (aside,)
+
+
+def _pass_over(_: object) -> None:
+    """Ignore the outcome: nobody is left to tell, and no harm if the attempt counts."""

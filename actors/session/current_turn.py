@@ -1,0 +1,150 @@
+"""The turn of a session that runs: at most one.
+
+Begins attempts, and makes of each report what the session is to do next: store an
+answer, begin the turn again later, or pass over a message that is settled already.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors.journal import answers
+from actors.journal.answers import combined
+from actors.messages import state as message_state
+from actors.protocol import Failed
+from actors.session import attempt as attempts
+from actors.session.attempt import Attempt, Superseded
+from actors.session.consent import ApprovalRequests
+from actors.session.outcomes import Outcomes, as_read
+
+if TYPE_CHECKING:
+    from actors.agents.persona import Persona
+    from actors.journal.answers import Aside, PendingMessage
+    from actors.journal.history import History
+    from actors.services import Services
+    from actors.session.consent import Beside
+    from runtime.actor.actor import Actor
+
+
+class RetryAt(msgspec.Struct, frozen=True):
+    """Begin the turn of a message again at this time."""
+
+    inbound_id: str
+    due_at: float
+    """Unix seconds."""
+
+    answer: answers.Answer | None = None
+    """Stored before; None: the wait was stored earlier."""
+
+
+TurnStep = answers.Answer | RetryAt | Superseded
+
+
+class CurrentTurn:
+    """The attempt that runs in a session, and its questions to people.
+
+    Args:
+        history: the conversation.
+        services: clock, store, counts, limits.
+    """
+
+    __slots__ = ("_approvals", "_history", "_services", "attempt")
+
+    def __init__(self, history: History, services: Services) -> None:
+        self._history = history
+        self._services = services
+        # Most conversations never ask.
+        self._approvals: ApprovalRequests | None = None
+        self.attempt: Attempt | None = None
+        """None: no turn runs."""
+
+    def begin(
+        self,
+        pending: PendingMessage,
+        generation: int,
+        session: Actor,
+        persona: Persona,
+        *,
+        is_steered: bool,
+    ) -> TurnStep | None:
+        """Begin the turn of a message, if it is due and has attempts left.
+
+        Args:
+            pending: the message, and those that share its turn.
+            generation: as in the queue's `BeginTurn`.
+            session: the actor that sends and sets timers for the turn.
+            persona: whose turn it is.
+            is_steered: whether messages that come during the turn are put into it.
+        """
+        services, inbound = self._services, pending.inbound
+        now = services.clock.wall()
+        effect = pending.state.on(message_state.TurnDue(now))
+        if isinstance(effect, message_state.WaitUntil):
+            return RetryAt(inbound.id, effect.due_at)
+        self.attempt = current = Attempt(
+            services.ids.new(), pending, generation, session, persona, services
+        )
+        if isinstance(effect, message_state.BeginAttempt):
+            within = services.sessions.resume_within
+            known = attempts.known_of(
+                self._history, inbound, now, within, is_steered=is_steered
+            )
+            must_be_stored = effect.must_be_stored or bool(pending.others)
+            report = current.begin(known, claim_first=must_be_stored)
+            return None if report is None else self._on_report(current, report, persona)
+        if isinstance(effect, message_state.GiveUp):
+            current.is_over = True
+            return self._outcomes(persona).given_up(pending, None, effect, None)
+        return None
+
+    def on(self, message: attempts.TurnMessage, persona: Persona) -> TurnStep | None:
+        """Pass a message to the attempt; messages of other attempts are ignored."""
+        current = self.attempt
+        if current is None or current.id != message.turn_id:
+            return None
+        report = current.on(message)
+        return None if report is None else self._on_report(current, report, persona)
+
+    def on_side_message(
+        self, message: Beside, session: Actor, persona: Persona
+    ) -> tuple[Aside, ...]:
+        """Take a notice, a question or a decision beside the answer of the turn."""
+        if self._approvals is None:
+            self._approvals = ApprovalRequests(persona, self._services)
+        return self._approvals.receive(message, self.attempt, session)
+
+    def drop(self) -> PendingMessage | None:
+        """Drop the attempt; give its message with what was put into the turn."""
+        current, self.attempt = self.attempt, None
+        if current is None:
+            return None
+        if self._approvals is not None:
+            self._approvals.forget(current.id)
+        current.leave()
+        return current.pending
+
+    def _outcomes(self, persona: Persona) -> Outcomes:
+        return Outcomes(self._history, persona, self._services)
+
+    def _on_report(
+        self, current: Attempt, report: attempts.TurnReport, persona: Persona
+    ) -> TurnStep | None:
+        if isinstance(report, Superseded):
+            return report
+        run = current.run(report)
+        current.count(report, run)
+        outcomes = self._outcomes(persona)
+        if not isinstance(report, Failed):
+            pending = current.pending = as_read(current.pending, report)
+            return outcomes.finished(pending, report, run)
+        now, pending = self._services.clock.wall(), current.pending
+        effect = pending.state.on(attempts.as_fails(report, now))
+        if isinstance(effect, message_state.Postpone):
+            answer = answers.deferral(pending.inbound, report, effect, now, run)
+            return RetryAt(pending.inbound.id, effect.due_at, combined(answer, pending))
+        if isinstance(effect, message_state.GiveUp):
+            pending = current.pending = as_read(pending, report)
+            return outcomes.given_up(pending, report, effect, run)
+        return None

@@ -1,0 +1,589 @@
+"""The queue of one session: whose turn it is, at most one at a time.
+
+Pure: the session feeds events to `SessionQueue.on` and carries out the effects in
+order. The busy policy (`messages/busy_policies.py`) says what happens to a message that
+comes during a turn: it waits, joins a later turn, is put into the running turn, or ends
+it. The overflow policy says what happens when too many wait. A stop ends the turn and
+drops what waits, but only what it is meant for. Only messages of one sender join each
+other, interrupt each other, or push each other out: nobody loses a message by what
+somebody else writes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, assert_never
+
+import msgspec
+
+from actors.messages.busy_policies import SERIAL, BusySettings, Style
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from actors.messages.busy_policies import Overflow
+
+MOST_IN_A_ROW = 3
+"""Turns that one sender may interrupt in a row while others wait. After that the next
+message of that sender waits, so that the others are answered, too."""
+
+
+class Arrival(msgspec.Struct, frozen=True):
+    """A message for the session arrived; it may wait in the queue."""
+
+    id: str
+    """The message's own id, unique in the session."""
+
+    is_owed: bool = False
+    """Whether an earlier process accepted it: then it waits even in a full queue."""
+
+    whose: tuple[str, ...] = ()
+    """Its sender and interruption scope."""
+
+    may_join: bool = False
+    """Whether it may share a turn with others of its sender: a person's plain words."""
+
+    is_media: bool = False
+    """Whether a file came with it; then the queue does not wait for more words."""
+
+    is_begun: bool = False
+    """Whether a turn for it was begun before; then no other message joins it."""
+
+    is_late: bool = False
+    """Whether the running turn has its answer already, and cannot be interrupted."""
+
+    is_short: bool = False
+    """Whether the model gets only one line of it, because too many wait."""
+
+    size: int = 0
+    """Characters."""
+
+    also: tuple[str, ...] = ()
+    """Ids of the messages that shared its turn before a restart; they still do."""
+
+    short: tuple[str, ...] = ()
+    style: Style = "alone"
+    """As in the `BeginTurn` of that turn."""
+
+    now: float = 0.0
+    """Seconds on the caller's clock."""
+
+
+class TurnSettled(msgspec.Struct, frozen=True):
+    """The message of a turn is settled, well or badly, also after a cancelled turn."""
+
+    id: str
+    generation: int
+    """As in the `BeginTurn` of this turn."""
+
+    again: tuple[Arrival, ...] = ()
+    """Messages that shared the turn and were not answered: they wait again, first."""
+
+
+class StopRequested(msgspec.Struct, frozen=True):
+    """Somebody said `/stop`."""
+
+    ids: frozenset[str]
+    """The messages it is meant for. All others stay, and keep their order."""
+
+
+class RoundStarting(msgspec.Struct, frozen=True):
+    """The running turn is about to call its model again; messages may be put in."""
+
+    generation: int
+
+
+class DebounceElapsed(msgspec.Struct, frozen=True):
+    """Timer of a session: the time of a `Debounce` is up."""
+
+    number: int
+
+
+class MembersSettled(msgspec.Struct, frozen=True):
+    """Somebody else settled messages that share the running turn, but not its first."""
+
+    ids: frozenset[str]
+
+
+Event = (
+    Arrival
+    | TurnSettled
+    | StopRequested
+    | RoundStarting
+    | DebounceElapsed
+    | MembersSettled
+)
+
+
+class BeginTurn(msgspec.Struct, frozen=True):
+    """Begin the turn for this message."""
+
+    id: str
+    generation: int
+    """Grows with every turn; tells a late result from one that is waited for."""
+
+    also: tuple[str, ...] = ()
+    """Ids of further messages that it answers, in order."""
+
+    style: Style = "alone"
+    """How their words become one question."""
+
+    short: tuple[str, ...] = ()
+    """Ids of those of which the model gets only one line."""
+
+
+class KeepWaiting(msgspec.Struct, frozen=True):
+    """The message waits for its turn."""
+
+    id: str
+    ahead: int
+    """How many turns come before it, the running one included."""
+
+    is_noted: bool = False
+    """Whether to tell its sender that it comes next."""
+
+
+class Debounce(msgspec.Struct, frozen=True):
+    """Wait for more words; send `DebounceElapsed` after this time.
+
+    It takes the place of a `Debounce` with a lower number.
+    """
+
+    number: int
+    seconds: float
+
+
+class InjectMessages(msgspec.Struct, frozen=True):
+    """Put these messages into the running turn."""
+
+    ids: tuple[str, ...]
+
+
+class RefuseMessage(msgspec.Struct, frozen=True):
+    """Refuse the message, and tell its sender."""
+
+    id: str
+    reason: Literal["busy"] = "busy"
+
+
+class CancelCurrent(msgspec.Struct, frozen=True):
+    """Cancel the running turn, and ignore whatever it still reports."""
+
+    id: str
+    generation: int
+    reason: Literal["stopped", "interrupted"] = "stopped"
+    """`interrupted`: the next turn begins after the `TurnSettled` of this one."""
+
+
+class DropWaiting(msgspec.Struct, frozen=True):
+    """Drop these messages, oldest first; their turns will not begin."""
+
+    ids: tuple[str, ...]
+    reason: Literal["stopped", "overflow"] = "stopped"
+
+
+Effect = (
+    BeginTurn
+    | KeepWaiting
+    | Debounce
+    | InjectMessages
+    | RefuseMessage
+    | CancelCurrent
+    | DropWaiting
+)
+
+
+class DebounceWindow(msgspec.Struct, frozen=True):
+    """The first message in the queue waits for more words of its sender."""
+
+    number: int
+    until_latest: float
+    """Latest end, in seconds on the caller's clock."""
+
+
+class SessionQueue:
+    """At most one running turn, and a bounded number of new messages behind it.
+
+    Args:
+        queue_cap: most messages that wait; 0 refuses everything during a turn. As many
+            again may wait if each is the first of its sender, and as many again cut
+            short with the overflow policy `summarise`.
+        buffering: the busy policy and its settings.
+
+    Raises:
+        ValueError: `queue_cap` is negative.
+    """
+
+    __slots__ = (
+        "_buffering",
+        "_current",
+        "_gathered",
+        "_gathering",
+        "_generation",
+        "_in_a_row",
+        "_injected",
+        "_is_ending",
+        "_queue_cap",
+        "_waiting",
+    )
+
+    def __init__(self, queue_cap: int, buffering: BusySettings = SERIAL) -> None:
+        if queue_cap < 0:
+            raise ValueError(f"queue_cap must be 0 or more, not {queue_cap}")
+        self._queue_cap = queue_cap
+        self._buffering = buffering
+        self._generation = 0
+        self._current: Arrival | None = None
+        self._injected: tuple[str, ...] = ()  # into the running turn
+        self._is_ending = False
+        self._in_a_row = 0
+        self._gathering: DebounceWindow | None = None
+        self._gathered = 0
+        # Why no deque: an empty one is 600 bytes, an empty tuple none, and most
+        # conversations wait for none.
+        self._waiting: tuple[Arrival, ...] = ()
+
+    def adopt(self, queue_cap: int, buffering: BusySettings) -> None:
+        """Use other settings from now on; running and waiting messages stay."""
+        self._queue_cap, self._buffering = queue_cap, buffering
+
+    @property
+    def current(self) -> str | None:
+        """Id of the message whose turn is running, the first of those it answers."""
+        return None if self._current is None else self._current.id
+
+    @property
+    def buffering(self) -> BusySettings:
+        """The busy policy and its settings."""
+        return self._buffering
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Ids of all messages that the running turn answers."""
+        if self._current is None:
+            return ()
+        return (self._current.id, *self._current.also, *self._injected)
+
+    @property
+    def generation(self) -> int:
+        """As in the last `BeginTurn`."""
+        return self._generation
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Ids of the messages that wait, oldest first."""
+        return tuple(each.id for each in self._waiting)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs and nothing waits."""
+        return self._current is None and not self._waiting
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the running turn was interrupted and its end is not stored yet."""
+        return self._is_ending
+
+    @property
+    def most_waiting(self) -> int:
+        """Most new messages that ever wait at once."""
+        is_cut = self._buffering.overflow == "summarise" and self._joins
+        return self._queue_cap * (3 if is_cut else 2)
+
+    def buffer_by(self, buffering: BusySettings) -> None:
+        """Use another busy policy from now on; waiting messages keep their places."""
+        self._buffering = buffering
+
+    def on(self, event: Event) -> list[Effect]:
+        """Take one event in; give back the effects it causes, in order."""
+        match event:
+            case Arrival():
+                return self._arrived(event)
+            case TurnSettled():
+                return self._ended(event)
+            case StopRequested(ids=ids):
+                return self._stop(ids)
+            case RoundStarting(generation=generation):
+                return self._inject() if generation == self._generation else []
+            case DebounceElapsed(number=number):
+                return self._gathered_enough(number)
+            case MembersSettled(ids=ids):
+                self._forget(ids)
+                return []
+            case _:
+                assert_never(event)
+
+    @property
+    def _joins(self) -> bool:
+        return self._buffering.manner.joins
+
+    # --- hearing ------------------------------------------------------------------
+
+    def _arrived(self, arrival: Arrival) -> list[Effect]:
+        if self._has(arrival.id):
+            return []  # handed in twice; it has its place already
+        if arrival.also:  # they may have arrived before, alone
+            also = frozenset(arrival.also)
+            self._waiting = tuple(x for x in self._waiting if x.id not in also)
+        if self._current is None:
+            return self._arrived_idle(arrival)
+        if self._may_interrupt(arrival):
+            return self._interrupt(arrival, self._current)
+        return self._line_up(arrival)
+
+    def _has(self, message: str) -> bool:
+        lined = any(x.id == message or message in x.also for x in self._waiting)
+        return lined or message in self.members
+
+    def _arrived_idle(self, arrival: Arrival) -> list[Effect]:
+        """Begin at once, or wait for more words."""
+        first = self._waiting[0] if self._waiting else arrival
+        has_room = len(self._waiting) < self._queue_cap
+        if not (self._gathers(arrival) and has_room):
+            if self._waiting and not (has_room and belongs(arrival, first)):
+                return [*self._next(), *self._line_up(arrival)]
+            self._waiting = (*self._waiting, arrival)
+            return self._next()
+        self._waiting = (*self._waiting, arrival)
+        if not belongs(arrival, first):
+            return [KeepWaiting(arrival.id, ahead=len(self._waiting) - 1)]
+        return [self._gather(arrival.now)]
+
+    def _gathers(self, arrival: Arrival) -> bool:
+        buffering = self._buffering
+        is_wanted = buffering.manner.gathers and buffering.debounce > 0
+        is_plain = arrival.may_join and not (arrival.is_media or arrival.is_begun)
+        return is_wanted and is_plain
+
+    def _gather(self, now: float) -> Debounce:
+        before, buffering = self._gathering, self._buffering
+        self._gathered += 1
+        latest = (
+            now + max(buffering.debounce, buffering.longest_debounce)
+            if before is None
+            else before.until_latest
+        )
+        self._gathering = DebounceWindow(self._gathered, latest)
+        until = min(now + buffering.debounce, latest)
+        return Debounce(self._gathered, max(0.0, until - now))
+
+    def _gathered_enough(self, number: int) -> list[Effect]:
+        gathering = self._gathering
+        is_ours = gathering is not None and gathering.number == number
+        return self._next() if is_ours else []
+
+    def _line_up(self, arrival: Arrival) -> list[Effect]:
+        """Let the message wait, if there is room or room can be made."""
+        effects: list[Effect] = []
+        if not arrival.is_owed and is_full(self._waiting, arrival, self._queue_cap):
+            overflow = self._buffering.overflow
+            if overflow == "summarise" and not self._joins:
+                overflow = "new"  # cut short or not, each has a turn of its own
+            made = make_room(self._waiting, arrival, self._queue_cap, overflow)
+            if made is None:
+                return [RefuseMessage(arrival.id)]
+            self._waiting, dropped = made
+            if dropped:
+                effects.append(DropWaiting(dropped, "overflow"))
+        is_first = not any(belongs(arrival, each) for each in self._waiting)
+        buffering = self._buffering
+        notes = buffering.note and buffering.manner.notes and not arrival.is_owed
+        self._waiting = (*self._waiting, arrival)
+        is_noted = notes and is_first and arrival.may_join
+        effects.append(KeepWaiting(arrival.id, len(self._waiting), is_noted=is_noted))
+        return effects
+
+    # --- interrupting ---------------------------------------------------------------
+
+    def _may_interrupt(self, arrival: Arrival) -> bool:
+        current = self._current
+        if current is None or not self._buffering.manner.interrupts:
+            return False
+        is_ours = arrival.may_join and belongs(arrival, current)
+        is_open = current.may_join and not (self._is_ending or arrival.is_late)
+        others = any(not belongs(arrival, each) for each in self._waiting)
+        is_fair = not others or self._in_a_row < MOST_IN_A_ROW
+        has_room = not is_full(self._waiting, arrival, self._queue_cap)
+        return is_ours and is_open and is_fair and (has_room or arrival.is_owed)
+
+    def _interrupt(self, arrival: Arrival, current: Arrival) -> list[Effect]:
+        """End the running turn; the newer words of its sender come next."""
+        self._is_ending = True
+        self._in_a_row += 1
+        mine = [each for each in self._waiting if belongs(arrival, each)]
+        rest = [each for each in self._waiting if not belongs(arrival, each)]
+        self._waiting = (*mine, arrival, *rest)
+        return [
+            CancelCurrent(current.id, self._generation, "interrupted"),
+            KeepWaiting(arrival.id, ahead=len(mine) + 1),
+        ]
+
+    # --- steering -------------------------------------------------------------------
+
+    def _inject(self) -> list[Effect]:
+        current = self._current
+        if current is None or self._is_ending or not current.may_join:
+            return []
+        if not self._buffering.manner.injects:
+            return []
+        room = self._buffering.injections - len(self._injected)
+        taken = leading(self._waiting, current, room)
+        self._take_out(taken)
+        ids = tuple(each.id for each in taken)
+        self._injected = (*self._injected, *ids)
+        return [InjectMessages(ids)] if ids else []
+
+    # --- turns ----------------------------------------------------------------------
+
+    def _ended(self, ended: TurnSettled) -> list[Effect]:
+        # Why: after a stop the cancelled turn still reports. By then another turn may
+        # run, even for the same message.
+        if (ended.id, ended.generation) != (self.current, self._generation):
+            return []
+        self._waiting = (*ended.again, *self._waiting)
+        if not self._is_ending:
+            self._in_a_row = 0
+        return self._next()
+
+    def _next(self) -> list[Effect]:
+        """Begin the turn of the first message that waits, and of those that join it."""
+        was_gathering, self._gathering = self._gathering is not None, None
+        self._current, self._injected, self._is_ending = None, (), False
+        # Invariant: no message waits while no turn runs, but during a debounce.
+        if not self._waiting:
+            return []
+        first = self._waiting[0]
+        taken: Sequence[Arrival] = (first,)
+        style: Style = first.style
+        if self._joins and first.may_join and not first.is_begun:
+            taken = joining(self._waiting, self._buffering.most_chars)
+            style = "lines" if was_gathering else self._buffering.manner.style
+        self._take_out(taken)
+        also, short = first.also, first.short
+        if len(taken) > 1:
+            also = tuple(each.id for each in taken[1:])
+            short = tuple(each.id for each in taken if each.is_short)
+        elif not also:
+            style = "alone"
+        self._generation += 1
+        self._current = msgspec.structs.replace(first, also=also, style=style)
+        return [BeginTurn(first.id, self._generation, also, style, short)]
+
+    def _take_out(self, taken: Sequence[Arrival]) -> None:
+        ids = {each.id for each in taken}
+        self._waiting = tuple(each for each in self._waiting if each.id not in ids)
+
+    def _stop(self, ids: frozenset[str]) -> list[Effect]:
+        effects: list[Effect] = []
+        is_current = self._current is not None and self._current.id in ids
+        is_cancelled = is_current and not self._is_ending
+        if self._current is not None and is_cancelled:
+            effects.append(CancelCurrent(self._current.id, self._generation))
+        dropped = tuple(each.id for each in self._waiting if each.id in ids)
+        first = self.waiting[:1]
+        if dropped:
+            effects.append(DropWaiting(dropped))
+            self._waiting = tuple(x for x in self._waiting if x.id not in ids)
+        lost_its_first = self._gathering is not None and self.waiting[:1] != first
+        if is_cancelled or lost_its_first:
+            effects += self._next()
+        return effects
+
+    def _forget(self, ids: frozenset[str]) -> None:
+        """Leave out messages that somebody else has settled."""
+        self._injected = tuple(x for x in self._injected if x not in ids)
+        if self._current is not None:
+            also = tuple(x for x in self._current.also if x not in ids)
+            self._current = msgspec.structs.replace(self._current, also=also)
+
+
+# --- what waits: which messages join, and which make room -------------------------
+
+Line = tuple[Arrival, ...]
+
+
+def belongs(one: Arrival, other: Arrival) -> bool:
+    """Whether two messages are of one sender, in one scope."""
+    return one.whose == other.whose
+
+
+def is_full(line: Line, arrival: Arrival, cap: int) -> bool:
+    """Whether there is no room for a message; messages cut short take no room.
+
+    As many again as `cap` may wait if each is the first of its sender: what somebody
+    else writes keeps nobody out.
+    """
+    is_first = not any(belongs(arrival, each) for each in line)
+    most = cap * 2 if is_first else cap
+    return sum(not each.is_short for each in line) >= most
+
+
+def make_room(
+    line: Line, arrival: Arrival, cap: int, overflow: Overflow
+) -> tuple[Line, tuple[str, ...]] | None:
+    """Make room for a message by dropping or shortening its sender's oldest one.
+
+    Args:
+        line: the messages that wait.
+        arrival: the new message.
+        cap: most messages that wait in full.
+        overflow: whether the oldest is dropped, shortened, or the new one refused.
+
+    Returns:
+        The messages that still wait, and the ids of those dropped; None: no room.
+    """
+    old = [each for each in line if _may_go(each, arrival)]
+    if overflow == "new" or not (old and arrival.may_join):
+        return None
+    if overflow == "oldest":
+        return _without(line, old[0]), (old[0].id,)
+    whole = [each for each in old if not each.is_short]
+    if not whole:
+        return None
+    short = msgspec.structs.replace(whole[0], is_short=True)
+    line = tuple(short if each is whole[0] else each for each in line)
+    cut = [each for each in line if each.is_short]
+    if len(cut) <= cap:
+        return line, ()
+    mine = next((each for each in cut if _may_go(each, arrival)), short)
+    return _without(line, mine), (mine.id,)
+
+
+def _may_go(each: Arrival, arrival: Arrival) -> bool:
+    return each.may_join and not each.is_begun and belongs(each, arrival)
+
+
+def _without(line: Line, gone: Arrival) -> Line:
+    return tuple(each for each in line if each is not gone)
+
+
+def joining(line: Line, most_chars: int) -> Sequence[Arrival]:
+    """Give the first message that waits, and those behind it that share its turn.
+
+    Args:
+        line: the messages that wait; not empty.
+        most_chars: most characters of all together; the first may be longer by itself.
+    """
+    first = line[0]
+    taken = [first]
+    size = first.size
+    for each in line[1:]:
+        if not belongs(each, first):
+            continue
+        size += each.size
+        if size > most_chars or not each.may_join or each.is_begun:
+            break
+        taken.append(each)
+    return taken
+
+
+def leading(line: Line, current: Arrival, most: int) -> Sequence[Arrival]:
+    """Give at most `most` messages that may be put into the running turn."""
+    taken: list[Arrival] = []
+    for each in line:
+        if not belongs(each, current):
+            continue
+        is_plain = each.may_join and not (each.is_media or each.is_begun)
+        if len(taken) >= most or not is_plain:
+            break
+        taken.append(each)
+    return taken

@@ -1,0 +1,697 @@
+"""One conversation of one agent: its history, and at most one turn at a time.
+
+The session takes messages and carries out what its parts decide:
+
+- `queue.py` says whose turn it is; `line.py` keeps the messages that are not settled;
+- `attempt.py` is the turn that runs; `outcomes.py` makes the answer that settles it;
+- `outbox.py` stores each answer, one after the other, and then sends it;
+- `lifecycle.py` shortens the conversation and ends it;
+- `consent.py` asks people whether a tool may run.
+
+Everything that a turn says to people passes through the session: drafts through the
+sanitiser, the answer through the parser of markers and the store.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, assert_never
+
+import msgspec
+
+from actors import names
+from actors.agents.agent import SessionStarted
+from actors.agents.messages import PersonaReplaced
+from actors.commands import dispatch as desk
+from actors.commands import registry
+from actors.hooks import outgoing as wording
+from actors.hooks.book import HooksAnswered
+from actors.journal import answers
+from actors.journal.answers import without
+from actors.journal.history import History, read_history
+from actors.journal.unsettled import is_settled, settled_among
+from actors.messages import commands, keys
+from actors.messages import state as message_state
+from actors.messages.keys import account_of
+from actors.outbound import reactions
+from actors.protocol import (
+    DrainOutbox,
+    Hear,
+    ReleasePermit,
+    RouteUnanswered,
+    StopDelegated,
+)
+from actors.session import consent, outcomes
+from actors.session import queue as queueing
+from actors.session import stop as stopping
+from actors.session.attempt import Superseded, TurnMessage
+from actors.session.consent import Beside
+from actors.session.current_turn import CurrentTurn, RetryAt
+from actors.session.initiative import OWN_WORDS
+from actors.session.lifecycle import BeginWaiting, Lifecycle, PastMessage
+from actors.session.line import SessionLine
+from actors.session.outbox import (
+    AnswerConcluded,
+    AnswerContested,
+    CommitDecided,
+    EntryConcluded,
+    SessionOutbox,
+    StoreAgain,
+)
+from actors.session.outcomes import Outcomes
+from actors.session.watchdog import CheckTurnEnded, check_turn_ended
+from actors.turn.steering import FetchSteering
+from runtime.actor.actor import Actor
+from runtime.actor.mailbox import MailboxConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterable
+
+    from actors.agents.persona import Persona
+    from actors.hooks.chain import HookSpec
+    from actors.journal.answers import PendingMessage
+    from actors.messages.inbound import Inbound
+    from actors.messages.usage import Run
+    from actors.services import Services
+    from actors.session.current_turn import TurnStep
+    from actors.session.lifecycle import Step
+    from actors.session.outbox import OutboxItem
+
+NEXT = "Got it, I'll get to this next."
+
+BEGIN_AGAIN_AFTER = 1.0
+"""Seconds until a turn begins again without messages that somebody else settled."""
+
+CONTEST_AGAIN_AFTER = 1.0
+"""Seconds until the disk is asked again which messages of an answer are settled."""
+
+PLACE_AGAIN_AFTER = 1.0
+"""Seconds until the disk is asked again which messages shared a turn."""
+
+
+class RetryTurn(msgspec.Struct, frozen=True):
+    """Timer of a session: begin the turn of this message again."""
+
+    inbound_id: str
+
+
+class PlaceAgain(msgspec.Struct, frozen=True):
+    """Timer of a session: read again which messages shared a turn, and place them."""
+
+
+class Session(Actor):
+    """One conversation: its history, and at most one turn at a time.
+
+    Takes: `Hear` and `StopDelegated` from the router; `PermitGranted` from the limiter;
+        `TurnStreamed`, `TurnReported`, `RequestApproval`, `FetchSteering` and
+        `TurnEnded` from its turn; `ShortenPrompt`, `Condensed`, `EndIfExpired` and
+        `DropConversation` about its past; `PersonaReplaced` when its agent has changed.
+    Sends: `StartTurn` and `Condense` to its agent; commits to the store; `Deliver` and
+        `ShowDraft` to the connector; `Route` and `StopDelegated` to the router for
+        what it hands to other agents.
+    Keeps: the history, rebuilt from its journal stream, and the unsettled messages.
+    Fails: when somebody else wrote to its stream, or on a damaged database. Its
+        unsettled messages go back into its mailbox for the next incarnation.
+    Ends: after `idle_after` seconds without a message; the next message wakes it.
+
+    Args:
+        key: names the conversation and its journal stream.
+        persona: who answers.
+        services: store, clock, counts, limits.
+    """
+
+    mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=1024)
+
+    def __init__(self, key: str, persona: Persona, services: Services) -> None:
+        super().__init__()
+        self._persona = persona
+        self._services = services
+        self._history = history = History(key, persona.config.max_history)
+        self._line = SessionLine(history, services)
+        self._queue = self._line.queue
+        self._turn = CurrentTurn(history, services)
+        self._outbox = SessionOutbox(history, persona.name, services)
+        self._lifecycle = Lifecycle(history, persona.name, services)
+
+    async def on_start(self) -> None:
+        """Rebuild the history from the newest snapshot and the journal after it.
+
+        A session that was killed could not end its turn or give its permit back, so
+        both are done here.
+        """
+        self.tell(names.agent(self._persona.name), SessionStarted(self.actor_ref))
+        self.tell(names.LIMITER, ReleasePermit(self.actor_urn))
+        history = self._history
+        await read_history(history, self._services.store)
+        self._queue.buffer_by(self._line.settings_by(history.counted.policy))
+
+    def on_stop(self) -> None:
+        """End the turn; unanswered messages stay in the store."""
+        self._lifecycle.call_off(self)
+        if self._turn.attempt is not None:
+            self._turn.attempt.call_off()
+        self._cancel_turn()
+
+    def on_failure(self, *_: object, **__: object) -> None:
+        """Put the unsettled messages back into the mailbox, in their order."""
+        self._lifecycle.call_off(self)
+        current = self._turn.attempt
+        if current is not None and not (current.is_started or current.is_over):
+            # The agent was not told to start it: the attempt does not count.
+            current.pending.state.on(message_state.TurnCancelled())
+        self._cancel_turn()
+        for hear in self._line.hear_again():
+            self.requeue(hear)
+        # The session may have failed between storing an answer and sending it.
+        connector = keys.parse_key(self._history.stream).connector
+        self.tell(names.connector(connector), DrainOutbox())
+        self.tell(names.ROUTER, RouteUnanswered())
+
+    def may_passivate(self) -> bool:
+        """Whether nothing runs, nothing waits, and nothing is to be forgotten."""
+        return not (self._is_busy() or self._lifecycle.must_end)
+
+    def _is_busy(self) -> bool:
+        return not self._line.is_idle or self._lifecycle.under_way is not None
+
+    def on_receive(self, message: object) -> object:
+        """Take one message."""
+        match message:
+            case Hear():
+                return self._hear(message)
+            case StopDelegated():
+                self._stop_caused(message)
+            case PersonaReplaced(persona=persona):
+                self._renew(persona)
+            case CommitDecided() | StoreAgain() | HooksAnswered():
+                return self._on_commit(message)
+            case _ if isinstance(message, TurnMessage):
+                return self._on_turn_step(self._turn.on(message, self._persona))
+            case _:
+                return self._on_the_side(message)
+        return None
+
+    def _on_the_side(self, message: object) -> object:
+        """Take a timer, or a request of the turn."""
+        match message:
+            case RetryTurn(inbound_id=waited):
+                if self._may_begin(waited):
+                    self._begin(self._line.pending[waited], self._queue.generation)
+            case PlaceAgain():
+                return self._place_unplaced()
+            case queueing.DebounceElapsed():
+                self._carry_out(self._queue.on(message))
+            case FetchSteering():
+                self._inject(message)
+            case CheckTurnEnded():
+                check_turn_ended(message, self._persona.name, self, self._services)
+            case _:
+                return self._on_asked(message)
+        return None
+
+    def _on_asked(self, message: object) -> object:
+        if isinstance(message, Beside):
+            for said in self._turn.on_side_message(message, self, self._persona):
+                self._put(said)
+        elif isinstance(message, PastMessage):
+            current, is_busy = self._turn.attempt, self._is_busy()
+            self._step(self._lifecycle.on(message, self, current, is_busy=is_busy))
+        else:
+            return super().on_receive(message)
+        return None
+
+    # --- settings ---------------------------------------------------------------
+
+    def _renew(self, persona: Persona) -> None:
+        """Use the agent's settings as they are now."""
+        self._persona = persona
+        self._outbox.renew()
+        self._history.max_history = persona.config.max_history
+        buffering = self._line.settings_by(self._history.counted.policy)
+        self._queue.adopt(self._services.limits.max_waiting, buffering)
+
+    # --- hearing ----------------------------------------------------------------
+
+    def _hear(self, hear: Hear) -> object:
+        inbound, line = hear.inbound, self._line
+        if inbound.id in line.pending:
+            self._retry_now(line.pending[inbound.id], hear.past)
+            return None
+        if self._history.has_answered(inbound.id):
+            return None  # it came again after a restart, and is answered already
+        command: commands.Command = commands.Words()
+        if not (inbound.chain.agents or inbound.occasion):  # only people give commands
+            command = commands.parse_command(inbound.text)
+        pending = line.take_in(inbound, hear.past)
+        told = consent.decision_in(hear, command, self, self._services)
+        if told is not None:
+            self._say(inbound, told)
+        elif inbound.occasion in OWN_WORDS:
+            self._put(OWN_WORDS[inbound.occasion](inbound, self._persona))
+        elif isinstance(command, commands.Stop):
+            self._stop(inbound, command)
+        elif isinstance(command, commands.Asked) and not registry.skill_named(
+            inbound.text, self._persona.skills
+        ):
+            return self._answer_command(inbound, command)
+        else:
+            return self._hear_words(pending)
+        return self._check_waiting()
+
+    def _hear_words(self, pending: PendingMessage) -> Awaitable[None] | None:
+        past, inbound = pending.state.past, pending.inbound
+        hooks = self._services.hooks.hearing(inbound, self._persona.name)
+        if hooks and not (past.attempts or past.was_running):
+            return self._ask_hooks(pending, hooks)
+        return self._place(pending) or self._check_waiting()
+
+    async def _ask_hooks(
+        self, pending: PendingMessage, hooks: tuple[HookSpec, ...]
+    ) -> None:
+        """Ask hooks whether the message is for them; if not, it gets its place."""
+        agent, services = self._persona.name, self._services
+        answer = await wording.intercepted(
+            pending.inbound, agent, hooks, self, services
+        )
+        if answer is not None:
+            self._put(answer)
+        going_on = None if answer is not None else self._place(pending)
+        going_on = going_on or self._check_waiting()
+        if going_on is not None:
+            await going_on
+
+    async def _answer_command(self, inbound: Inbound, asked: commands.Asked) -> None:
+        """Answer a command that is not about the running turn."""
+        current = self._turn.attempt
+        standing = self._line.standing("running" if current is None else current.pace)
+        asker = (self._persona, self._services, self)
+        told = await desk.answer(asked, inbound, standing, asker)
+        if told.reset is None:
+            self._put(desk.as_answer(told, inbound))
+            return
+        # The conversation ends when it is this message's turn.
+        pending, flushes = self._line.pending[inbound.id], told.reset != "forget"
+        pending = msgspec.structs.replace(pending, told=told.text, flushes=flushes)
+        self._line.pending[inbound.id] = pending
+        self._carry_out(self._queue.on(self._arrival_of(pending)))
+
+    def _retry_now(
+        self, pending: PendingMessage, past: message_state.AttemptHistory
+    ) -> None:
+        """Retry the waiting turn at once, if a person ended the wait of its message.
+
+        The message may share the turn of an earlier one.
+        """
+        waiting = self._line.pending.get(self._queue.current or "", pending)
+        turn = (waiting.inbound, *waiting.others)
+        may = any(x.id == pending.inbound.id for x in turn)
+        if may and self._may_begin(waiting.inbound.id) and waiting.state.hurry(past):
+            self._begin(waiting, self._queue.generation)
+
+    def _check_waiting(self) -> Awaitable[None] | None:
+        current = self._queue.current
+        waits = self._queue.waiting and self._lifecycle.under_way is None
+        may = waits and self._may_begin(current)
+        return self._check_settled() if may else None
+
+    async def _check_settled(self) -> None:
+        """Go on at once if the message that waits for a retry was dropped by hand."""
+        inbound = self._line.pending[self._queue.current or ""].inbound
+        is_gone = await is_settled(self._services.store, inbound)
+        if is_gone and self._may_begin(inbound.id):
+            self._superseded(inbound)
+
+    # --- places in the queue ------------------------------------------------------
+
+    def _arrival_of(self, pending: PendingMessage) -> queueing.Arrival:
+        is_late = self._turn.attempt is not None and self._turn.attempt.is_over
+        return self._line.arrival_of(pending, self._persona, is_late=is_late)
+
+    def _place(self, pending: PendingMessage) -> Awaitable[None] | None:
+        """Give a message its place in the queue."""
+        if self._line.waits_behind(pending):
+            return None
+        heard = self._arrival_of(pending)
+        if heard.is_owed:
+            return self._recover_place(pending, heard)
+        is_interrupting = self._queue.buffering.manner.interrupts and heard.may_join
+        was_idle = self._queue.is_idle
+        effects = self._queue.on(heard)
+        ends = any(isinstance(each, queueing.CancelCurrent) for each in effects)
+        if is_interrupting and self._persona.colleagues and (was_idle or ends):
+            # Who interrupts a turn also ends what other agents do for them; who may not
+            # interrupt, because others wait, ends neither.
+            inbound, agent = pending.inbound, self._persona.name
+            self.tell(names.ROUTER, StopDelegated(inbound, agent, is_scoped=True))
+        self._carry_out(effects)
+        return None
+
+    async def _recover_place(
+        self, pending: PendingMessage, heard: queueing.Arrival
+    ) -> None:
+        """Give a message of an earlier process its place, with those of its turn."""
+        again = await self._line.recover(pending, heard)
+        if again is None:
+            self.after(PLACE_AGAIN_AFTER, PlaceAgain())
+        else:
+            self._carry_out(self._queue.on(again))
+
+    async def _place_unplaced(self) -> None:
+        """Place the messages that waited for the disk, in their order."""
+        for inbound_id in self._line.take_unplaced():
+            pending = self._line.pending.get(inbound_id)
+            if pending is not None and (lining := self._place(pending)) is not None:
+                await lining
+
+    def _carry_out(self, effects: Iterable[queueing.Effect]) -> None:
+        """Carry out the effects of the queue, in order."""
+        for effect in effects:
+            match effect:
+                case queueing.BeginTurn():
+                    self._start(effect)
+                case queueing.CancelCurrent():
+                    self._cancel_current(effect)
+                case queueing.RefuseMessage(id=inbound_id):
+                    refused = outcomes.refused(self._line.pending[inbound_id].inbound)
+                    self._outbox.put_sparingly(refused, self)
+                case queueing.DropWaiting():
+                    self._drop(effect)
+                case (
+                    queueing.KeepWaiting()
+                    | queueing.Debounce()
+                    | queueing.InjectMessages()
+                ):
+                    self._keep_waiting(effect)
+                case _:
+                    assert_never(effect)
+
+    def _start(self, start: queueing.BeginTurn) -> None:
+        self._acknowledge(start.id, *start.also)
+        if start.also and not self._line.pending[start.id].is_recorded:
+            self._count("merged", len(start.also))
+        self._begin(self._line.put_together(start), start.generation)
+
+    def _keep_waiting(
+        self, effect: queueing.KeepWaiting | queueing.Debounce | queueing.InjectMessages
+    ) -> None:
+        """Carry out the effects that only let messages wait."""
+        match effect:
+            case queueing.KeepWaiting(id=inbound_id, is_noted=is_noted):
+                self._acknowledge(inbound_id)
+                if is_noted:
+                    self._say_next(self._line.pending[inbound_id].inbound)
+            case queueing.Debounce(number=number, seconds=seconds):
+                self.after(seconds, queueing.DebounceElapsed(number))
+            case queueing.InjectMessages(ids=ids):
+                self._count("steered", len(ids))  # `_inject` hands them to the turn
+
+    def _acknowledge(self, *ids: str) -> None:
+        for pending in map(self._line.pending.__getitem__, ids):
+            if not pending.told:  # a command gets no reaction
+                agent, services = self._persona.name, self._services
+                reactions.received(pending.inbound, agent, self, services)
+
+    def _say_next(self, inbound: Inbound) -> None:
+        if self._services.account(inbound.address.connector).abilities.shows_asides:
+            self._put(answers.aside(inbound, "next", NEXT))
+
+    def _count(self, outcome: str, count: int = 1) -> None:
+        self._services.metrics.buffered.add(count, self._persona.name, outcome)
+
+    def _inject(self, asked: FetchSteering) -> None:
+        """Put messages that came meanwhile into the running turn."""
+        reply, current = self.defer_reply(), self._turn.attempt
+        if reply is None:
+            return
+        if current is None or current.id != asked.turn_id or current.is_over:
+            reply.offer(())
+            return
+        effects = self._queue.on(queueing.RoundStarting(self._queue.generation))
+        self._carry_out(effects)
+        new = tuple(
+            self._line.pending[inbound_id].inbound
+            for effect in effects
+            if isinstance(effect, queueing.InjectMessages)
+            for inbound_id in effect.ids
+        )
+        reply.offer(current.inject(new))
+
+    # --- stopping ---------------------------------------------------------------
+
+    def _stop(self, inbound: Inbound, command: commands.Stop) -> None:
+        """Stop what one person asked here, and what was handed on because of it."""
+        if command.is_all and account_of(inbound) not in self._services.approvers:
+            self._say(inbound, stopping.NOT_ALL)
+            return
+        stop = StopDelegated(inbound, self._persona.name, is_all=command.is_all)
+        pending = (each.inbound for each in self._line.pending.values())
+        mine = stopping.ids_of_asker(pending, inbound, is_all=command.is_all)
+        is_stopped, is_late = self._stop_messages(mine, stop)
+        told = stopping.stop_notice(
+            is_stopped=is_stopped,
+            is_late=is_late,
+            is_busy=self._queue.current is not None,
+            may_hand_on=bool(self._persona.colleagues),
+        )
+        self._say(inbound, told)
+        self.tell(names.ROUTER, stop)
+
+    def _stop_caused(self, stop: StopDelegated) -> None:
+        """Stop what another agent gave this one to do."""
+        pending = (each.inbound for each in self._line.pending.values())
+        caused = frozenset(x.id for x in pending if stopping.is_meant(x, stop))
+        self._stop_messages(caused, stop)
+
+    def _stop_messages(
+        self, ids: frozenset[str], stop: StopDelegated
+    ) -> tuple[bool, bool]:
+        """Stop some messages.
+
+        Returns:
+            Whether any was stopped, and whether the answer to one is being stored.
+        """
+        current = self._turn.attempt
+        is_late = current is not None and current.is_over and current.inbound.id in ids
+        effects: list[queueing.Effect] = self._queue.on(queueing.StopRequested(ids))
+        if current is not None and is_late:
+            # Its answer is being stored, and goes out before anything said here.
+            self._drop_turn()
+            effects = [e for e in effects if not isinstance(e, queueing.CancelCurrent)]
+            self._outbox.stop_after(current.inbound, stop)
+        self._carry_out(effects)
+        unplaced = self._line.stop_unplaced(ids)
+        for pending in unplaced:
+            self._settle_stopped(pending)
+        ended = queueing.CancelCurrent | queueing.DropWaiting
+        is_stopped = any(isinstance(each, ended) for each in effects)
+        return bool(unplaced) or is_stopped, is_late
+
+    def _cancel_current(self, cancel: queueing.CancelCurrent) -> None:
+        self._services.metrics.turns.add(1, self._persona.name, "cancelled")
+        run = self._cancel_turn()
+        pending = self._line.pending[cancel.id]
+        if cancel.reason == "stopped":
+            self._settle_stopped(pending, run)
+        else:
+            self._count("interrupted")
+            self._put(self._outcomes.interrupted(pending, run))
+
+    def _drop(self, drop: queueing.DropWaiting) -> None:
+        for inbound_id in drop.ids:
+            pending = self._line.pending[inbound_id]
+            if drop.reason == "stopped":
+                self._settle_stopped(pending)
+            else:
+                self._count("overflow")
+                dropped = outcomes.dropped(pending.inbound)
+                self._outbox.put_sparingly(dropped, self)
+
+    def _settle_stopped(self, pending: PendingMessage, run: Run | None = None) -> None:
+        self._lifecycle.call_off_by(pending.inbound, self)
+        self._put(self._outcomes.stopped(pending, run))
+
+    # --- one turn ---------------------------------------------------------------
+
+    def _may_begin(self, inbound_id: str | None) -> bool:
+        """Whether it is this message's turn, and no attempt runs."""
+        queue = self._queue
+        is_free = self._turn.attempt is None and not queue.is_ending
+        return is_free and inbound_id is not None and queue.current == inbound_id
+
+    def _begin(self, pending: PendingMessage, generation: int) -> None:
+        """Begin a turn, or first end the conversation before it."""
+        lifecycle, inbound = self._lifecycle, pending.inbound
+        if lifecycle.is_resetting:
+            return  # the turn begins when the reset is stored
+        why = lifecycle.expired()
+        if pending.told:
+            self._step(lifecycle.end("command", self, inbound, by=pending))
+        elif why is not None:
+            self._step(lifecycle.end(why, self, inbound))
+        else:
+            notice = lifecycle.notice_of_reset(inbound)
+            if notice is not None:
+                self._put(notice)
+            is_steered = self._queue.buffering.manner.injects
+            step = self._turn.begin(
+                pending, generation, self, self._persona, is_steered=is_steered
+            )
+            self._on_turn_step(step)
+
+    def _begin_waiting(self) -> None:
+        """Begin the turn that waited, for a reset or for its time."""
+        current = self._queue.current
+        if current in self._line.pending and self._may_begin(current):
+            self._begin(self._line.pending[current], self._queue.generation)
+
+    def _on_turn_step(self, step: TurnStep | None) -> Awaitable[None] | None:
+        """Carry out what follows from a message of the turn."""
+        match step:
+            case None:
+                pass
+            case Superseded(pending=pending) if pending.others:
+                return self._begin_without_settled(pending)
+            case Superseded(pending=pending):
+                self._superseded(pending.inbound)
+            case RetryAt(inbound_id=inbound_id, due_at=due_at, answer=answer):
+                if answer is not None:
+                    self._put(answer)
+                    self._drop_turn()
+                self._retry_later(inbound_id, due_at)
+            case _:
+                self._put(step)
+        return None
+
+    async def _begin_without_settled(self, pending: PendingMessage) -> None:
+        """Begin the turn again without the messages that somebody else has settled."""
+        inbound = pending.inbound
+        gone = await settled_among(self._services.store, (inbound, *pending.others))
+        if inbound.id in gone:
+            self._superseded(inbound)  # the others have turns of their own
+            return
+        pending.state.on(message_state.TurnCancelled())
+        self._drop_turn()
+        self._leave_out(gone)
+        self._line.pending[inbound.id] = pending.without(gone)
+        self._queue.on(queueing.MembersSettled(gone))
+        due_at = self._services.clock.wall() + BEGIN_AGAIN_AFTER
+        self._retry_later(inbound.id, due_at)
+
+    def _retry_later(self, inbound_id: str, due_at: float) -> None:
+        wait = max(0.0, due_at - self._services.clock.wall())
+        self.after(wait, RetryTurn(inbound_id))
+
+    def _drop_turn(self) -> None:
+        """Drop the attempt, and the compaction that runs by its permit."""
+        if self._turn.attempt is not None:
+            self._lifecycle.call_off_compaction(self)
+        pending = self._turn.drop()
+        if pending is not None and pending.inbound.id in self._line.pending:
+            self._line.pending[pending.inbound.id] = pending
+
+    def _cancel_turn(self) -> Run | None:
+        """Cancel and drop the attempt; give what its turn took until now."""
+        current = self._turn.attempt
+        run = None if current is None else current.cancel()
+        self._drop_turn()
+        return run
+
+    # --- answers ----------------------------------------------------------------
+
+    @property
+    def _outcomes(self) -> Outcomes:
+        return Outcomes(self._history, self._persona, self._services)
+
+    def _put(self, answer: OutboxItem) -> None:
+        self._outbox.put(answer, self)
+
+    def _say(self, inbound: Inbound, text: str) -> None:
+        self._put(answers.notice(inbound, text, ("replied", "command")))
+
+    def _on_commit(
+        self, message: CommitDecided | StoreAgain | HooksAnswered
+    ) -> Awaitable[None] | None:
+        """Go on after a commit, or write it again."""
+        if isinstance(message, HooksAnswered):
+            self._outbox.worded(message, self)
+            return None
+        if isinstance(message, StoreAgain):
+            self._outbox.store_next(self)
+            return None
+        concluded = self._outbox.take(message, self)
+        match concluded:
+            case None:
+                return None
+            case AnswerContested(answer=answer):
+                return self._contest(answer)
+            case EntryConcluded():
+                self._step(self._lifecycle.entered(concluded))
+            case AnswerConcluded():
+                self._conclude(concluded)
+        self._outbox.store_next(self)
+        return None
+
+    async def _contest(self, answer: answers.Answer) -> None:
+        """Store an answer without the messages that somebody else has settled."""
+        asked = (answer.inbound, *(each.inbound for each in answer.also))
+        gone = await settled_among(self._services.store, asked)
+        if not gone:
+            self.after(CONTEST_AGAIN_AFTER, StoreAgain())  # the disk does not say
+            return
+        self._leave_out(gone - {answer.inbound.id})
+        if answer.inbound.id in gone:
+            self._conclude(self._outbox.give_way(answer))
+        else:
+            self._outbox.put_instead(without(answer, gone))
+        self._outbox.store_next(self)
+
+    def _conclude(self, concluded: AnswerConcluded) -> None:
+        """Go on after an answer is stored: begin the next turn, flush the history."""
+        answer, lifecycle = concluded.answer, self._lifecycle
+        is_end = lifecycle.concluded(concluded)
+        is_final = answer.put_off is None
+        self._outbox.announce(concluded, self)
+        if concluded.is_own and is_final and (chosen := answer.carried.policy):
+            self._queue.buffer_by(self._line.settings_by(chosen))
+        if concluded.was_waited_for and is_final:
+            pending = self._line.pending.get(answer.inbound.id)
+            begun = 0 if pending is None else pending.state.attempts
+            self._outbox.show_end(answer, begun, self)
+            # If somebody else stored it, the other messages are checked one by one.
+            others = answer.also if concluded.is_own else ()
+            self._settled(answer.inbound.id, *(each.inbound.id for each in others))
+        if is_end:
+            self._begin_waiting()  # if the command itself was given up meanwhile
+        self._step(lifecycle.flush_if_due(answer.inbound, self))
+        lifecycle.watch_the_time(self)
+
+    def _settled(self, first: str, *others: str) -> None:
+        """Go on when messages are settled; those that their turn missed come next."""
+        self._line.settle({first, *others})
+        if self._queue.current == first:
+            self._drop_turn()
+            missed = map(self._line.pending.get, self._queue.members)
+            again = tuple(self._arrival_of(each) for each in missed if each is not None)
+            generation = self._queue.generation
+            ended = queueing.TurnSettled(first, generation, again)
+            self._carry_out(self._queue.on(ended))
+
+    def _superseded(self, inbound: Inbound) -> None:
+        """Go on after a message that somebody else has settled."""
+        self._history.note_answered(inbound.id)
+        reactions.withdrawn(inbound, self._persona.name, self, self._services)
+        self.tell(names.connector(inbound.address.connector), DrainOutbox())
+        self._settled(inbound.id)
+
+    def _leave_out(self, gone: frozenset[str]) -> None:
+        """Forget messages that somebody else has settled."""
+        for inbound in self._line.leave_out(gone):
+            reactions.withdrawn(inbound, self._persona.name, self, self._services)
+
+    # --- the past ---------------------------------------------------------------
+
+    def _step(self, step: Step | None) -> None:
+        """Carry out what the lifecycle asks for."""
+        if isinstance(step, BeginWaiting):
+            self._begin_waiting()
+        elif step is not None:
+            self._put(step)

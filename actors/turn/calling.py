@@ -1,0 +1,303 @@
+"""Sends one request to a model, and to others if that one cannot answer.
+
+The accounts actor chooses the backend of each call; `TriedBackends` in `models/pool.py`
+says how long this goes on. People are never told which accounts were called or which
+limit was reached.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Protocol, cast
+
+import msgspec
+import trio
+
+from actors import names
+from actors.errors import ModelBusyError, ModelError, ModelFault
+from actors.messages.inbound import ModelAnswer, Usage
+from actors.messages.usage import Spent, add_up
+from actors.models.budget import Spender
+from actors.models.messages import (
+    CallEnded,
+    CallLater,
+    CancelReserve,
+    OverBudget,
+    Reserve,
+    Reserved,
+)
+from actors.models.pool import TriedBackends
+from actors.rules.prompt.estimate import estimate, fit
+from actors.turn.machine import FailureKind, ModelFailed
+from actors.turn.stream import TokenCounter, resume_of
+from runtime.actor.ref import UNANSWERED
+from runtime.errors import KernelError
+from runtime.telemetry.logs import EventLog, Quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors.messages.inbound import ModelRequest
+    from actors.models.messages import Outcome, Ruling
+    from actors.models.pool import ModelOffer
+    from actors.services import Services
+    from runtime.actor.actor import Actor
+
+    Fits = Callable[[ModelRequest, ModelOffer], bool]
+    """Whether a request may go to a model."""
+
+LOG = EventLog("turn")
+
+# Chosen: the accounts answer within microseconds, but read the ledger after a restart.
+RULED_WITHIN = 30.0
+"""Seconds within which the accounts must choose a backend."""
+
+UNRULED = 1.0
+"""Seconds until accounts that did not answer are asked again."""
+
+NOBODY = "whoever runs me has to look at it; what is wrong stands in the log"
+"""The text for people when every account is refused."""
+
+FAILURES: dict[ModelFault, FailureKind] = {"context": "context", "vision": "vision"}
+"""Faults that the turn can do something about; any other is `refused`."""
+
+TOO_LONG = "the conversation is too long for the model, so it was not asked"
+
+REASONS: dict[ModelFault, str] = {
+    "context": "the conversation is too long for the model; /new begins another one",
+    "vision": "send words, or ask somebody to set a model that sees",
+    "content": "its provider does not allow an answer to this",
+}
+"""The texts for people when a model refuses; for any other fault it is `NOBODY`.
+
+What the provider says stands in the log: it names hosts, models and accounts, and is in
+the words of a stranger.
+"""
+
+
+class AnswerListener(Protocol):
+    """Gets the text of an answer while it is streamed."""
+
+    def speak(self, text: str) -> None:
+        """Take the next words."""
+        ...
+
+    def start_over(self) -> None:
+        """Take back the words of an answer that broke off; another answer follows."""
+        ...
+
+    def pay(self, spent: tuple[Spent, ...]) -> None:
+        """Note the cost so far, in case the turn ends without a report."""
+        ...
+
+
+class NoListener:
+    """Ignores the stream, for callers that use the whole answer."""
+
+    def speak(self, text: str) -> None:
+        """Ignore it."""
+
+    def start_over(self) -> None:
+        """Ignore it."""
+
+    def pay(self, spent: tuple[Spent, ...]) -> None:
+        """Ignore it: the caller reads the sum at the end."""
+
+
+NOBODY_HEARS = NoListener()
+
+
+class CallOwner(msgspec.Struct, frozen=True):
+    """Who pays for calls."""
+
+    run: str
+    """Name of their ledger row, as `records.usage` gives it."""
+
+    who: Spender
+    model: str
+    """The agent's own model, used if the wanted one is no longer in the settings."""
+
+
+class ModelAnswered(msgspec.Struct, frozen=True):
+    """A model answered."""
+
+    answer: ModelAnswer
+    account: str
+    """Name of the account that was called."""
+
+
+class ModelCalls:
+    """Makes the model calls of one run.
+
+    Args:
+        caller: the actor that makes them.
+        whose: who pays.
+        services: clock and counts.
+    """
+
+    __slots__ = ("_caller", "_services", "_whose", "asked", "spent")
+
+    def __init__(self, caller: Actor, whose: CallOwner, services: Services) -> None:
+        self._caller = caller
+        self._whose = whose
+        self._services = services
+        self.asked = ""
+        """The provider's name of the model that was called last."""
+
+        self.spent: tuple[Spent, ...] = ()
+        """The cost of the calls so far."""
+
+    async def ask(
+        self,
+        request: ModelRequest,
+        model: str,
+        hears: AnswerListener = NOBODY_HEARS,
+        fits: Fits | None = None,
+    ) -> ModelAnswered | ModelFailed:
+        """Call models until one answers, or none can.
+
+        Args:
+            request: the request.
+            model: name of the wanted model, from `[models.<name>]`.
+            hears: gets the streamed text.
+            fits: whether the request fits a model; if not, the call fails with
+                `context`.
+        """
+        tries = TriedBackends(model)
+        while True:
+            match await self._reserve(request, tries):
+                case Reserved() as reserved:
+                    if fits is not None and not fits(request, reserved.offer):
+                        nothing = reserved.spent(Usage())
+                        self._end(reserved, "cancelled", nothing, None)
+                        return ModelFailed("context", TOO_LONG)
+                    ended = await self._call(request, reserved, tries, hears)
+                    if ended is not None:
+                        return ended
+                case CallLater(seconds=seconds, is_held=is_held):
+                    wait = tries.wait_held(seconds) if is_held else tries.wait(seconds)
+                    if wait is None:
+                        return self._give_up(tries, seconds)
+                    await trio.sleep(wait)
+                case OverBudget(text=text):
+                    return ModelFailed("budget", text)
+
+    def _give_up(self, tries: TriedBackends, seconds: float) -> ModelFailed:
+        """Fail because no model can answer now, at the earliest in `seconds`."""
+        if math.isinf(seconds):
+            return ModelFailed("refused", NOBODY)
+        due = self._services.clock.wall() + seconds
+        return ModelFailed("busy", tries.excuse, due)
+
+    async def _reserve(self, request: ModelRequest, tries: TriedBackends) -> Ruling:
+        accounts = self._caller.find(names.MODELS)
+        if tries.is_exhausted or accounts is None:
+            return CallLater(UNRULED)
+        wanted = Reserve(
+            turn=self._caller.actor_ref,
+            run=self._whose.run,
+            who=self._whose.who,
+            model=tries.model,
+            otherwise=self._whose.model,
+            needs_tools=bool(request.tools),
+            needs_images=any(line.images for line in request.lines),
+            estimate=estimate(request),
+            tried=tries.tried,
+        )
+        ruling: Ruling | None = None
+        try:
+            ruling = cast("Ruling", await accounts.ask(wanted, timeout=RULED_WITHIN))
+        except (*UNANSWERED, KernelError) as error:
+            LOG.warning("no account was named", why=str(error))
+        finally:
+            if ruling is None:  # else it would be held until the caller's end
+                self._caller.tell(names.MODELS, CancelReserve(self._caller.actor_ref))
+        return ruling or CallLater(UNRULED)
+
+    async def _call(
+        self,
+        request: ModelRequest,
+        reserved: Reserved,
+        tries: TriedBackends,
+        hears: AnswerListener,
+    ) -> ModelAnswered | ModelFailed | None:
+        """Make one call; None: another backend is to be called."""
+        try:
+            answer = await self._ask_once(request, reserved, hears)
+        except ModelError as error:
+            larger = reserved.offer.larger
+            step = tries.failed(reserved.backend, error.kind, larger)
+            if step == "refuse":
+                kind = FAILURES.get(error.kind, "refused")
+                return ModelFailed(kind, REASONS.get(error.kind, NOBODY))
+            hears.start_over()
+            return None
+        return ModelAnswered(answer, reserved.backend.account)
+
+    async def _ask_once(
+        self, request: ModelRequest, reserved: Reserved, hears: AnswerListener
+    ) -> ModelAnswer:
+        clock, backend = self._services.clock, reserved.backend
+        fitted = msgspec.structs.replace(
+            fit(request, reserved.offer),
+            resume=resume_of(backend.account, request.resume),
+        )
+        self.asked = fitted.model
+        began = clock.monotonic()
+        outcome: Outcome = "cancelled"
+        usage, retry_after = Usage(), None
+        said = TokenCounter(hears.speak)
+        read = Usage(estimate(fitted).input_tokens)
+        hears.pay(add_up(self.spent, (reserved.spent(read, is_reckoned=True),)))
+        try:
+            answer = await reserved.client.answer(fitted, said.speak)
+            outcome, usage = "ok", answer.usage
+        except ModelError as error:
+            outcome, usage = error.kind, Usage(*error.tokens)
+            if isinstance(error, ModelBusyError):
+                retry_after = error.retry_after
+            LOG.info(
+                "no answer from a model",
+                correlation_id=request.correlation_id,
+                account=backend.account,
+                model=backend.model,
+                kind=error.kind,
+                why=Quoted(error),
+            )
+            raise
+        finally:
+            self._services.metrics.model_calls.observe(
+                clock.monotonic() - began, backend.model, outcome
+            )
+            is_untold = outcome in {"ok", "cancelled"} and usage == Usage()
+            if is_untold:
+                usage = read + Usage(0, said.tokens)
+            spent = reserved.spent(usage, is_reckoned=is_untold)
+            self._end(reserved, outcome, spent, retry_after)
+            hears.pay(self.spent)
+        return answer
+
+    def _end(
+        self,
+        reserved: Reserved,
+        outcome: Outcome,
+        took: Spent,
+        retry_after: float | None,
+    ) -> None:
+        """Tell the accounts the outcome of a call, and add its cost."""
+        backend = reserved.backend
+        spent = None
+        if took.usage != Usage() or outcome == "ok":
+            spent = took
+            self.spent = add_up(self.spent, (spent,))
+            self._services.metrics.tokens(backend.model, took.usage)
+        ended = CallEnded(
+            number=reserved.number,
+            backend=backend,
+            who=self._whose.who,
+            run=self._whose.run,
+            outcome=outcome,
+            spent=spent,
+            retry_after=retry_after,
+        )
+        self._caller.tell(names.MODELS, ended)

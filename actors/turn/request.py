@@ -1,0 +1,379 @@
+"""Builds the requests of one turn: the prompt, layer by layer, and the transcript.
+
+Before the first call the size of the request is compared with the model's context
+window; a provider may also refuse a request as too long. Then the turn asks its session
+to compact the conversation, waits for that, and goes on with the shorter one.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors.messages.inbound import ModelRequest, TranscriptLine
+from actors.protocol import PromptShortened, ShortenPrompt
+from actors.rules.groups.addressing import is_in_the_open, there
+from actors.rules.groups.overheard import written
+from actors.rules.prompt import compaction, transcript
+from actors.rules.prompt.brief import NO_MEMORIES, Brief, ChatBrief, Memories
+from actors.rules.prompt.estimate import estimate
+from actors.rules.prompt.untrusted import (
+    ReadingRules,
+    clean,
+    hear,
+    sender_of,
+    with_quote,
+)
+from actors.rules.prompt.window import fitted
+from runtime.actor.ref import UNANSWERED
+from runtime.errors import KernelError
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from actors.agents.persona import Persona
+    from actors.config.collaboration import CollaborationConfig
+    from actors.messages.inbound import Image, Inbound, ToolSpec
+    from actors.models.pool import ModelOffer
+    from actors.protocol import StartTurn
+    from actors.rules.groups.overheard import OverheardMessage
+    from actors.rules.prompt.compaction import Trigger
+    from actors.services import Services
+    from actors.turn.stream import AnswerStream
+    from runtime.actor.actor import Actor
+
+
+class PromptBuilder:
+    """Builds the requests of one turn.
+
+    Args:
+        room: the question, and the conversation before it, which may be shortened.
+        persona: who answers.
+        now: Unix seconds; all rounds of a turn get the same time, so that the provider
+            finds the prompt in its cache.
+    """
+
+    __slots__ = (
+        "_history",
+        "_left_out",
+        "_now",
+        "_persona",
+        "_shown",
+        "_start",
+        "memories",
+        "notes",
+        "overheard",
+        "room",
+        "standing",
+    )
+
+    def __init__(self, room: ConversationWindow, persona: Persona, now: float) -> None:
+        self.room = room
+        """The conversation before the question."""
+
+        self._start = room.start
+        self._persona = persona
+        self._now = dt.datetime.fromtimestamp(now, persona.zone)
+        self._history: tuple[TranscriptLine, ...] = ()  # of what `room` had
+        self._shown: tuple[TranscriptLine, ...] = ()
+        self._left_out = 0
+        self.memories: Memories = NO_MEMORIES
+        """The memories for this message."""
+
+        self.overheard: tuple[OverheardMessage, ...] = ()
+        """Messages of others in the chat since the agent's last turn there."""
+
+        self.standing: tuple[str, ...] = ()
+        """Texts of tool sources that are the same for every message."""
+
+        self.notes: tuple[str, ...] = ()
+        """Texts of tool sources for this message."""
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether this message is refused as a prompt injection."""
+        injection = self._persona.config.context.injection
+        words = self._start.inbound.text
+        return injection == "refuse" and clean(words, injection).is_suspicious
+
+    def request(
+        self, lines: tuple[TranscriptLine, ...], tools: tuple[ToolSpec, ...]
+    ) -> ModelRequest:
+        """Build one request.
+
+        Args:
+            lines: the lines that the turn has added to the conversation so far.
+            tools: the tools that the model may call.
+        """
+        start, config = self._start, self._persona.config
+        room = self.room
+        if not self._shown or self._history is not room.history:
+            self._history = room.history
+            window = window_of(
+                (start.inbound, start.images),
+                (room.history, room.max_chars),
+                self._persona,
+                self.overheard,
+            )
+            self._shown, self._left_out = window.lines, window.left_out
+        request = ModelRequest(
+            model="",  # filled in by the provider that is called
+            agent=self._persona.name,
+            correlation_id=start.inbound.correlation_id,
+            system="",
+            lines=(*self._shown, *lines),
+            tools=tools,
+            temperature=config.temperature,
+            max_tokens=config.max_tokens,
+            conversation=start.conversation,
+            # A model that resumes does not know these lines, nor that others are gone.
+            resume="" if lines or room.was_made else start.resume,
+        )
+        brief = msgspec.structs.replace(
+            brief_of(self._persona, start.inbound, self._now, tools),
+            standing=self.standing,
+            notes=self.notes,
+            memories=self.memories,
+            summaries=room.summaries,
+            left_out=self._left_out + room.earlier,
+            partners=partners_of(start.inbound, self._persona, room.collaboration),
+            mode=start.mode,
+        )
+        whole = fitted(brief, request, len(self._shown))
+        room.cut_tokens = whole.cut_tokens
+        told = whole.prompt
+        return msgspec.structs.replace(
+            whole.request, system=told.text, notes=told.notes
+        )
+
+
+def partners_of(
+    inbound: Inbound, persona: Persona, config: CollaborationConfig
+) -> tuple[str, ...]:
+    """Give the agents that a mention can reach in the chat of a message."""
+    if not is_in_the_open(inbound, config):
+        return ()
+    return there(inbound, persona.name, persona.everybody)
+
+
+def brief_of(
+    persona: Persona, inbound: Inbound, now: dt.datetime, tools: tuple[ToolSpec, ...]
+) -> Brief:
+    """Give the parts of a prompt that come from the agent and the message."""
+    return Brief(
+        name=persona.name,
+        context=persona.config.context,
+        files=persona.files,
+        prompt=persona.config.prompt,
+        colleagues=dict(persona.colleagues),
+        path=inbound.chain.agents if len(inbound.chain.agents) > 1 else (),
+        conducting=persona.conducting,
+        tools=frozenset(tool.name for tool in tools),
+        marks=persona.marks,
+        place=place_of(inbound, persona),
+        words=inbound.text,
+        now=now,
+    )
+
+
+def window_of(
+    question: tuple[Inbound, tuple[Image, ...]],
+    earlier: tuple[tuple[TranscriptLine, ...], int],
+    persona: Persona,
+    overheard: Sequence[OverheardMessage] = (),
+) -> transcript.Window:
+    """Give the part of a conversation that a model is shown, with the question.
+
+    Args:
+        question: the message and its pictures.
+        earlier: the conversation before it, and most characters of it to show.
+        persona: who answers.
+        overheard: messages of others in the chat since the agent's last turn.
+    """
+    (inbound, images), (history, max_chars) = question, earlier
+    words = with_quote(inbound.text, inbound, persona.everybody)
+    name = sender_of(inbound, persona.everybody)
+    asked = TranscriptLine("user", words, name=name, images=images)
+    before = transcript.without_stale(history)
+    heard = hear((*before, asked), hearing_of(inbound, persona))
+    context = persona.config.context
+    told = written(overheard, context.budgets.overheard, context.injection)
+    if told:  # `written` has cleaned it already
+        heard = (*heard[:-1], TranscriptLine("user", told), heard[-1])
+    return transcript.window(heard, persona.config.max_history + 1, max_chars)
+
+
+def hearing_of(inbound: Inbound, persona: Persona) -> ReadingRules:
+    """Give the rules for quoting people's words in this chat."""
+    context = persona.config.context
+    mentions = (f"@{persona.name}", *persona.config.groups.mention_patterns)
+    return ReadingRules(context.injection, not inbound.is_direct, mentions)
+
+
+def place_of(inbound: Inbound, persona: Persona) -> ChatBrief:
+    """Give the chat of a message, and how the agent can write there."""
+    address = inbound.address
+    return ChatBrief(
+        platform=inbound.platform,
+        connector=address.connector,
+        chat=address.chat,
+        thread=address.thread,
+        is_direct=inbound.is_direct,
+        takes_media="files" in persona.marks,
+        reply_style=persona.reply_styles.get(inbound.platform),
+    )
+
+
+LOG = EventLog("turn")
+
+# Chosen: after its condenser the session stores one commit, and the disk may be slow.
+SHORTENED_WITHIN = 30.0
+"""Seconds that a session may take beyond its condenser."""
+
+# Chosen: once before the first call, once after the model has refused, and once more
+# with lines that are cut.
+MOST = 3
+"""How often the conversation of one turn is shortened."""
+
+CUT_SHORT = (
+    "⚠️ Context window exceeded: this conversation had become too long. I go on with"
+    " its newest {count} messages, cut short."
+)
+
+
+class ConversationWindow:
+    """The conversation before one question, shortened if it is too long.
+
+    Args:
+        turn: the actor that asks the session.
+        start: the question.
+        persona: has the context window, if the table of the model does not.
+        services: settings.
+    """
+
+    __slots__ = (
+        "_made",
+        "_most_lines",
+        "_must",
+        "_services",
+        "_trigger",
+        "_turn",
+        "_window",
+        "cut_tokens",
+        "earlier",
+        "history",
+        "start",
+        "summaries",
+        "was_made",
+    )
+
+    def __init__(
+        self, turn: Actor, start: StartTurn, persona: Persona, services: Services
+    ) -> None:
+        self._turn = turn
+        self._window = persona.config.context.window_tokens
+        self._most_lines = persona.config.max_history
+        self.start = start
+        """The question."""
+
+        self._services = services
+        self._trigger: Trigger | None = None
+        self._must = False
+        self._made = 0
+        self.history = start.history
+        """Earlier lines, oldest first."""
+
+        self.earlier = start.earlier
+        """How many lines the conversation had before these."""
+
+        self.summaries = start.summaries
+        """Summaries of earlier parts."""
+
+        self.cut_tokens = 0
+        """Tokens of `history` that the last request left out."""
+
+        self.was_made = False
+        """Whether the conversation was shortened."""
+
+    @property
+    def max_chars(self) -> int:
+        """Most characters of the history in a request."""
+        return self._services.compaction.max_chars
+
+    @property
+    def collaboration(self) -> CollaborationConfig:
+        """The settings for work between agents."""
+        return self._services.collaboration
+
+    def fits(self, request: ModelRequest, offer: ModelOffer) -> bool:
+        """Whether a request fits a model; checked only before the first call."""
+        settings = self._services.compaction
+        if self._made or not self.history:
+            return True
+        window = offer.window or self._window
+        load = compaction.PromptLoad(
+            tokens=estimate(request).input_tokens + self.cut_tokens,
+            window=window,
+            characters=compaction.characters_of(self.history),
+            lines_left_out=self._lines_left_out,
+        )
+        found = compaction.overfull(load, settings.share, settings.max_chars)
+        self._trigger = found
+        self._must = found is not None and load.tokens > window
+        return found is None
+
+    @property
+    def _lines_left_out(self) -> int:
+        """How many lines a request leaves out that no summary holds.
+
+        A model that keeps the conversation itself has seen them, and an agent without a
+        history is shown none.
+        """
+        if self.start.resume or not self._most_lines:
+            return 0
+        return len(self.history) - self._most_lines
+
+    async def make(self, words: AnswerStream) -> bool:
+        """Shorten the conversation; False: it cannot be made any shorter.
+
+        Args:
+            words: sends people a notice if lines were cut.
+        """
+        self._made += 1
+        if not self.history or self._made > MOST:
+            return False
+        trigger, must = self._trigger or "error", self._must
+        is_refused, self._trigger = self._trigger is None, None
+        shortened = await self._shorten(trigger, must=must or is_refused)
+        before = self.history
+        if shortened is not None and shortened.history:
+            self.history, self.earlier = shortened.history, shortened.earlier
+            self.summaries = shortened.summaries
+        if self.history == before and is_refused:
+            # The session is gone, or had no summary.
+            self._cut()
+        self.was_made = self.was_made or self.history != before
+        if shortened is not None and shortened.outcome == "truncated":
+            words.note("context", CUT_SHORT.format(count=len(self.history)))
+        # A request that no model has refused yet is sent in any case.
+        return self.history != before or not is_refused
+
+    def _cut(self) -> None:
+        settings = self._services.compaction
+        cut = compaction.truncated(self.history, settings.cut_lines, settings.cut_chars)
+        self.earlier += len(self.history) - len(cut)
+        self.history = cut
+
+    async def _shorten(self, trigger: Trigger, *, must: bool) -> PromptShortened | None:
+        start = self.start
+        wanted = ShortenPrompt(start.turn_id, trigger, must)
+        within = self._services.compaction.timeout + SHORTENED_WITHIN
+        try:
+            shortened: PromptShortened = await start.session.ask(wanted, timeout=within)
+        except (*UNANSWERED, KernelError) as error:
+            LOG.warning("conversation not shortened", why=str(error))
+            return None
+        return shortened

@@ -1,0 +1,193 @@
+"""The text that a model streams during a turn, and where it goes.
+
+Also the tokens by which a model can resume a conversation later.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors.protocol import TurnProgressed, TurnReported, TurnStreamed
+from actors.rules.markers import parser as markers
+from actors.rules.prompt.estimate import tokens_of
+
+if TYPE_CHECKING:
+    from actors.messages.deliveries import Status
+    from actors.ports import Speak
+    from actors.protocol import StartTurn
+    from actors.services import Services
+    from runtime.actor.actor import Actor
+
+
+# Chosen: slower words are sent at once, without a wake-up of the loop for each.
+WORD_PACE = 0.005
+"""Seconds; words that come quicker than this are sent together."""
+
+
+# Chosen: often enough for a watchdog that counts in minutes.
+MOVE_PACE = 5.0
+"""Seconds between two `TurnProgressed` of a turn whose drafts nobody sees."""
+
+
+class AnswerStream:
+    """The streamed text of one turn, round by round.
+
+    Args:
+        turn: the actor that sends it.
+        start: the session that gets it, and whether people see drafts.
+        services: the clock.
+        egress: which parts of the text people may see.
+    """
+
+    __slots__ = (
+        "_egress",
+        "_rounds",
+        "_services",
+        "_start",
+        "_told_at",
+        "_turn",
+        "_untold",
+    )
+
+    def __init__(
+        self,
+        turn: Actor,
+        start: StartTurn,
+        services: Services,
+        egress: markers.ParserRules = markers.EVERYTHING,
+    ) -> None:
+        self._turn = turn
+        self._egress = egress
+        self._start = start
+        self._services = services
+        self._rounds: list[str] = []
+        self._untold: list[str] = []
+        self._told_at = -math.inf
+
+    def end_round(self, text: str) -> None:
+        """Keep the whole text of a round, whether it was sent or not."""
+        if text:
+            self._rounds.append(text)
+
+    def whole(self, last: str) -> str:
+        """Give the text of all rounds, as it was shown.
+
+        Args:
+            last: the text if the rounds were silent.
+        """
+        whole = "\n\n".join(self._rounds)
+        parsed = markers.parse(whole, "assistant", self._egress)
+        return last if parsed.is_silent else whole
+
+    def speak(self, spoken: list[str], text: str) -> None:
+        """Take the next words of the present round.
+
+        Args:
+            spoken: the words of this round so far; `text` is added to them.
+            text: the next words.
+        """
+        if not text:
+            return
+        if not spoken and self._rounds:
+            text = "\n\n" + text  # as `whole` joins the rounds
+        spoken.append(text)
+        # Why not at once: a model may stream thousands of words before another task
+        # runs, and the session's mailbox is bounded.
+        now = self._services.clock.monotonic()
+        if not self._start.inbound.wants_drafts:
+            if now - self._told_at >= MOVE_PACE:
+                self._told_at = now
+                self.move()
+            return
+        is_first = not self._untold
+        self._untold.append(text)
+        if is_first and now - self._told_at >= WORD_PACE:
+            self.tell()
+        elif is_first:
+            trio.lowlevel.current_trio_token().run_sync_soon(self.tell)
+
+    def move(self) -> None:
+        """Tell the session that the turn makes progress."""
+        self._turn.tell(self._start.session, TurnProgressed(self._start.turn_id))
+
+    def note(self, key: str, text: str, status: Status = "note") -> None:
+        """Send people a notice beside the answer, after the words so far.
+
+        Args:
+            key: two notices with the same key are sent once.
+            text: for the people in the chat.
+            status: what it is about.
+        """
+        self.tell()
+        start = self._start
+        self._turn.tell(start.session, TurnReported(start.turn_id, key, text, status))
+
+    def start_over(self, spoken: list[str], kept: str = "") -> None:
+        """Take back the words of a round that broke off; earlier rounds stay.
+
+        Args:
+            spoken: the words of this round so far.
+            kept: the beginning of them that stays.
+        """
+        if len("".join(spoken).strip()) <= len(kept):
+            return
+        spoken.clear()
+        self._untold.clear()
+        again = [*self._rounds, kept] if kept else self._rounds
+        if kept:
+            spoken.append(f"{kept}\n\n")
+        if self._start.inbound.wants_drafts:
+            text = "\n\n".join(again)
+            told = TurnStreamed(self._start.turn_id, text, starts_over=True)
+            self._turn.tell(self._start.session, told)
+            if kept:
+                self._untold.append("\n\n")
+
+    def tell(self) -> None:
+        """Send the words since the last `TurnStreamed`."""
+        if self._untold:
+            text = "".join(self._untold)
+            self._untold.clear()
+            self._told_at = self._services.clock.monotonic()
+            self._turn.tell(
+                self._start.session, TurnStreamed(self._start.turn_id, text)
+            )
+
+
+class TokenCounter:
+    """Estimates the tokens of a streamed answer.
+
+    Args:
+        speak: gets the words.
+    """
+
+    __slots__ = ("_speak", "tokens")
+
+    def __init__(self, speak: Speak) -> None:
+        self._speak = speak
+        self.tokens = 0
+        """Estimated."""
+
+    def speak(self, text: str) -> None:
+        """Count some words and pass them on."""
+        self.tokens += tokens_of(text)
+        self._speak(text)
+
+
+def resume_token_of(account: str, resume: str) -> str:
+    """Make the text that keeps an account's resume token; empty: it gave none."""
+    return f"{account} {resume}" if resume else ""
+
+
+def resume_of(account: str, resume_token_of: str) -> str:
+    """Give the resume token of an account; empty if another account gave it."""
+    whose, _, resume = resume_token_of.partition(" ")
+    return resume if whose == account else ""
+
+
+def joined(before: str, text: str) -> str:
+    """Put the words of one step after those of the steps before it."""
+    return "\n\n".join(each for each in (before, text) if each)

@@ -1,0 +1,408 @@
+"""One turn: calls the model and runs the tools it wants, until there is an answer.
+
+`machine.py` decides what happens next; the turn carries its effects out and feeds the
+results back as events.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+import trio
+
+from actors import names
+from actors.collaboration.colleagues import Colleagues
+from actors.collaboration.tools import tools_of
+from actors.delegation.rulings import kept_apart
+from actors.messages.usage import total
+from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded
+from actors.rules.markers.descriptions import SPOKEN_TO
+from actors.rules.prompt import transcript
+from actors.rules.prompt.brief import NO_MEMORIES
+from actors.rules.prompt.tools import DELEGATE, OF_COLLEAGUES
+from actors.rules.prompt.transcript import SEND_FILE
+from actors.turn import machine as resuming
+from actors.turn import machine as rules
+from actors.turn.actions import carry_out
+from actors.turn.autonomy import Planner
+from actors.turn.context import overhear, remind
+from actors.turn.files import (
+    OutgoingFiles,
+    ReadQuestion,
+    read_attachments,
+    watch_pictures,
+    with_files,
+    with_pictures,
+)
+from actors.turn.limits import LoopLimits
+from actors.turn.machine import as_failed
+from actors.turn.round import ModelRounds
+from actors.turn.scheduled import is_light, scheduled_persona
+from actors.turn.steering import Steering
+from actors.turn.steps import StepJournal
+from actors.turn.stream import AnswerStream
+from actors.turn.tools import ToolCalls
+from runtime.actor.actor import Actor
+from runtime.errors import StoreError
+
+if TYPE_CHECKING:
+    from actors.agents.persona import Persona
+    from actors.messages.inbound import Inbound, ToolCall
+    from actors.ports import PictureWatch
+    from actors.rules.groups.overheard import OverheardMessage
+    from actors.services import Services
+
+TAKEN_OVER = "⚠️ Another attempt at this took over."
+
+TIMED_OUT = "⚠️ Request timed out. Please try again."
+
+# Said if an earlier attempt may have begun the plan.
+EXPIRED = (
+    "⚠️ I have not finished what I had decided to do by myself: too much time has passed"
+    " since."
+)
+NOT_DONE = "NO_REPLY"
+"""The answer to a plan that was not begun in time: silence."""
+
+
+class Turn(Actor):
+    """Answers one question, then ends.
+
+    Takes: `RunTurn`, once.
+    Sends: to the session `TurnStreamed` while the model streams, `TurnProgressed`,
+        `TurnReported` and `RequestApproval` meanwhile; `TurnEnded` at the end, also to
+        its agent.
+    Keeps: nothing beyond the turn.
+    Fails: on a bug in a model or tool; the agent tells the session.
+    Ends: with its answer, or when it is interrupted.
+    """
+
+    deadline: ClassVar[float | None] = None  # `turn_timeout` is the deadline
+
+    def __init__(self, persona: Persona, services: Services) -> None:
+        super().__init__()
+        self._persona = persona
+        self._services = services
+
+    async def on_receive(self, message: object) -> None:
+        """Run the turn."""
+        if not isinstance(message, RunTurn):
+            super().on_receive(message)
+            return
+        start, services = message.start, self._services
+        persona = persona_of(self._persona.as_read(message.files), start)
+        persona = scheduled_persona(persona, start.inbound)
+        ends_at = trio.current_time() + self._seconds(persona, start)
+        words = AnswerStream(self, start, services, persona.egress)
+        question = ReadQuestion(start)
+        memories = NO_MEMORIES
+
+        said: tuple[OverheardMessage, ...] = ()
+
+        async def reminded() -> None:
+            nonlocal memories
+            if not is_light(persona, start.inbound):
+                memories = await remind(start.inbound, persona, services, self)
+
+        async def overheard() -> None:
+            nonlocal said
+            said = await overhear(start, persona, services)
+
+        with trio.move_on_at(ends_at):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(reminded)
+                nursery.start_soon(overheard)
+                if start.inbound.attachments:
+                    question = await read_attachments(start, services)
+        start = question.start
+        asking = ModelRounds(self, start, persona, services, words)
+        asking.prompting.memories = memories
+        asking.prompting.overheard = said
+        outcome = await self._outcome(start, persona, asking, ends_at)
+        if isinstance(outcome, Finished):
+            outcome = msgspec.structs.replace(outcome, heard=question.heard)
+        words.tell()
+        ended = TurnEnded(start.turn_id, outcome)
+        # Why not through the agent: an agent that was restarted meanwhile does not know
+        # the session.
+        self.tell(start.session, ended)
+        self.tell(names.agent(persona.name), ended)
+        self.stop()
+
+    def _seconds(self, persona: Persona, start: StartTurn) -> float:
+        """Give the time limit of this turn, in seconds."""
+        whole, own = persona.turn_seconds(self._services.limits), persona.config
+        if start.inbound.occasion == "autonomous":
+            return min(whole, own.autonomous.planner_timeout)
+        if start.inbound.occasion == "plan":
+            return min(whole, own.autonomous.executor_timeout)
+        return whole
+
+    async def _outcome(
+        self, start: StartTurn, persona: Persona, asking: ModelRounds, ends_at: float
+    ) -> Finished | Failed:
+        services, inbound = self._services, start.inbound
+        if inbound.occasion == "autonomous":
+            return await Planner(start, persona, services, asking).run(ends_at)
+        if self._is_too_late(start, persona):
+            services.metrics.decisions.add(1, persona.name, "expired")
+            # An earlier attempt may have done part of the plan.
+            is_begun = start.attempt > 1
+            silent = Finished(NOT_DONE, rounds=0)
+            return Failed(EXPIRED, "expired") if is_begun else silent
+        colleagues = Colleagues(self, start, persona, services, ends_at)
+        course = TurnLoop(start, persona, services, asking, colleagues)
+        pictures = await watch_pictures(persona, services)
+        try:
+            outcome = await course.run(ends_at)
+            if isinstance(outcome, Failed):
+                return outcome
+            return await self._enclosed(outcome, course, persona, pictures)
+        finally:
+            if pictures is not None:
+                pictures.end()
+
+    async def _enclosed(
+        self,
+        outcome: Finished,
+        course: TurnLoop,
+        persona: Persona,
+        pictures: PictureWatch | None,
+    ) -> Finished:
+        """Give the answer with its files and with the results of its markers."""
+        services, inbound = self._services, course.inbound
+        asker = (persona, services, self)
+        carried = await carry_out(outcome.text, inbound, *asker, course.sending)
+        carried = with_files(carried, course.sending)
+        return msgspec.structs.replace(
+            outcome,
+            resume=course.resume,
+            consulted=course.consulted,
+            kept_apart=await kept_apart(outcome, inbound, *asker),
+            carried=await with_pictures(carried, pictures, course.steps),
+        )
+
+    def _is_too_late(self, start: StartTurn, persona: Persona) -> bool:
+        """Whether the turn carries out a plan that is too old."""
+        if start.inbound.occasion != "plan":
+            return False
+        lasts = persona.config.autonomous.plan_lasts
+        return self._services.clock.wall() > start.inbound.received_at + lasts
+
+
+def persona_of(persona: Persona, start: StartTurn) -> Persona:
+    """Give the persona that this kind of turn uses."""
+    if start.mode in SPOKEN_TO:
+        return persona.spoken_to()
+    if start.inbound.occasion == "autonomous":
+        return persona.planning()
+    return persona.by_itself() if start.inbound.occasion == "plan" else persona
+
+
+class TurnLoop:
+    """The rounds of one turn, from the question to the outcome.
+
+    Args:
+        start: the question.
+        persona: who answers.
+        services: store, clock, limits.
+        asking: calls the model.
+        colleagues: the other agents that it may ask.
+    """
+
+    def __init__(
+        self,
+        start: StartTurn,
+        persona: Persona,
+        services: Services,
+        asking: ModelRounds,
+        colleagues: Colleagues,
+    ) -> None:
+        self._start = start
+        self._words = asking.words
+        self._asking = asking
+        self.steps = StepJournal(start, services)
+        self._colleagues = colleagues
+        further = tools_of(colleagues, start.mode, persona, services)
+        self._calls = ToolCalls(
+            start, persona, services, self.steps, asking.words, further
+        )
+        self._services = services
+        self._agent = persona.name
+        self._loop_steps = 0
+        settings = services.tool_calls
+        self._turn = rules.TurnMachine(
+            tuple(spec.name for spec in self._calls.specs),
+            max(1, persona.config.max_tool_rounds + 1),
+            self._calls.permits.denied,
+            LoopLimits(settings.warn_after, settings.block_after, settings.break_after),
+            persona.egress,
+            start.inbound.tokens,
+        )
+        self._rounds = 0
+        self._meanwhile = Steering(start, persona)
+
+    @property
+    def inbound(self) -> Inbound:
+        """The message that is answered."""
+        return self._start.inbound
+
+    @property
+    def resume(self) -> str:
+        """The token with which the model can resume the conversation later."""
+        return self._asking.resume
+
+    @property
+    def consulted(self) -> int:
+        """How many questions colleagues were asked."""
+        return self._colleagues.asked
+
+    @property
+    def sending(self) -> OutgoingFiles:
+        """The files that go out with the answer, and whether more may."""
+        is_free = self._calls.permits.is_free(SEND_FILE)
+        return OutgoingFiles(self._calls.files, is_free=is_free)
+
+    async def run(self, ends_at: float) -> Finished | Failed:
+        """Answer in time; give what the turn took in any case.
+
+        Args:
+            ends_at: the time limit, in `trio.current_time()` seconds.
+        """
+        outcome: Finished | Failed = Failed(TIMED_OUT, "timeout", "timeout")
+        try:
+            with trio.move_on_at(ends_at):
+                outcome = await self._answer()
+        except StoreError as error:
+            text = f"⚠️ I could not read what I had done already: {error}"
+            outcome = Failed(text, "store", may_retry=True)
+        spent = self._asking.spent
+        if isinstance(outcome, Failed):
+            outcome = msgspec.structs.replace(outcome, asked=self._asking.asked)
+        return msgspec.structs.replace(
+            outcome,
+            usage=total(spent),
+            rounds=self._rounds,
+            spent=spent,
+            joined=tuple(self._meanwhile.joined),
+        )
+
+    async def _answer(self) -> Finished | Failed:
+        steps = await self.steps.read()
+        self._turn.offer(await self._calls.look_around())
+        effects = self._resume(steps)
+        while effects and not self.steps.is_superseded:
+            calls: list[ToolCall] = []
+            for effect in effects:
+                match effect:
+                    case rules.Finish(text=text):
+                        whole = self._words.whole(text)
+                        used = transcript.used_tools(self._turn.lines)
+                        handed = tuple(self._calls.delegations)
+                        return Finished(whole, handed, used=used)
+                    case rules.Fail():
+                        return as_failed(effect)
+                    case rules.AskModel(with_tools=with_tools):
+                        effects = await self._ask(with_tools=with_tools)
+                    case rules.CallTool(call=call):
+                        calls.append(call)
+            if calls and not self.steps.is_superseded:
+                effects = await self._run_tools(calls)
+        # Nobody reads this text: the attempt that took over answers.
+        return Failed(TAKEN_OVER, "superseded", may_retry=True)
+
+    async def _ask(self, *, with_tools: bool) -> list[rules.Effect]:
+        if self._turn.rounds > 1:  # the tools that ran may have brought new tools
+            self._turn.offer(await self._calls.look_around())
+        await self._take_in()
+        if self.steps.is_superseded:
+            return []
+        prompting = self._asking.prompting
+        prompting.standing, prompting.notes = self._calls.standing, self._calls.notes
+        tools = self._calls.specs if with_tools else ()
+        event = await self._asking.ask(self._turn.lines, tools)
+        self._words.move()
+        if isinstance(event, rules.ModelReplied):
+            self._note_round(event)
+            needing = self._calls.permits.needing(event.tool_calls)
+            event = msgspec.structs.replace(event, needs_leave=needing)
+        effects = self._turn.on(event)
+        self._count_refusals(event)
+        # The last round is not recorded here: the session stores it with the reply.
+        if isinstance(event, rules.ModelReplied) and not self._turn.is_over:
+            await self.steps.add(event)
+        return effects
+
+    async def _take_in(self) -> None:
+        """Inject messages that came meanwhile; each is recorded before it is read."""
+        for words in await self._meanwhile.fetch(is_first=self._turn.rounds == 1):
+            await self.steps.add(words)
+            self._turn.on(words)
+            self._meanwhile.joined.append(words.id)
+
+    async def _run_tools(self, calls: list[ToolCall]) -> list[rules.Effect]:
+        """Run the tool calls of one round; give the effects of their results."""
+        effects: list[rules.Effect] = []
+
+        async def returned(result: rules.ToolReturned) -> None:
+            await self.steps.add(result)
+            self._words.move()
+            effects.extend(self._turn.on(result))
+            self._count_loops()
+
+        await self._calls.run(calls, returned)
+        return effects
+
+    def _resume(self, steps: list[rules.Step]) -> list[rules.Effect]:
+        """Resume where an earlier attempt was cut off."""
+        reported = self._start.reported
+        resumed = resuming.resume(self._turn, steps)
+        needed_leave: tuple[str, ...] = ()
+        for step in resumed.steps:
+            if isinstance(step, rules.ModelReplied):
+                needed_leave = step.needs_leave
+                self._words.speak([], step.text)
+                is_new = reported == 0 or step.attempt > reported
+                self._note_round(step, is_counted=is_new)
+                if is_new:
+                    self._asking.recall(step)
+            elif isinstance(step, rules.MessageInjected):
+                self._meanwhile.joined.append(step.id)
+            elif not step.is_error:
+                self._recall(step)
+        self._calls.doubt(resumed.open_effects, needed_leave)
+        self._loop_steps = len(
+            self._turn.loop_steps
+        )  # the earlier attempt counted them
+        return resumed.open_effects
+
+    def _recall(self, step: rules.ToolReturned) -> None:
+        """Take up what a tool call of an earlier attempt asked of other agents."""
+        self._calls.enclose(step)
+        call = self._turn.call(step.call_id)
+        if call is not None and call.name == DELEGATE:
+            self._calls.delegate(call)  # only notes the task that is handed on
+        elif call is not None and call.name in OF_COLLEAGUES:
+            self._colleagues.recall(step.text)
+
+    def _count_refusals(self, event: rules.ModelReplied | rules.ModelFailed) -> None:
+        """Count the calls of a round that are denied."""
+        denied = self._calls.permits.denied
+        for call in event.tool_calls if isinstance(event, rules.ModelReplied) else ():
+            if call.name in denied:
+                self._services.metrics.denials.add(1, call.name, "rules")
+        self._count_loops()
+
+    def _count_loops(self) -> None:
+        for step in self._turn.loop_steps[self._loop_steps :]:
+            self._services.metrics.loops.add(1, self._agent, step)
+        self._loop_steps = len(self._turn.loop_steps)
+
+    def _note_round(
+        self, reply: rules.ModelReplied, *, is_counted: bool = True
+    ) -> None:
+        """Take up a round; a round of an earlier report is not counted again."""
+        if is_counted:
+            self._rounds += 1
+        self._words.end_round(reply.text)

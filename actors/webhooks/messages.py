@@ -1,0 +1,81 @@
+"""Messages of webhooks: incoming ones, their answers, receivers of outgoing ones."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from actors.messages.inbound import Address
+from actors.webhooks.metrics import WebhookMetrics
+from actors.webhooks.retry import PostResult, WebhookRetryPolicy
+
+Post = Callable[[str, bytes], Awaitable[PostResult]]
+"""Sends an event to one receiver, by id and body; has its address and key. Raises
+nothing but cancellation."""
+
+
+class Receiver(msgspec.Struct, frozen=True, kw_only=True):
+    """One outgoing webhook."""
+
+    name: str
+    post: Post
+    policy: WebhookRetryPolicy
+    at_once: int
+    """Most events sent at the same time."""
+
+    most: int
+    """Most events that may wait, and most given-up events that are kept."""
+
+    keep_dead: float
+    """Seconds that given-up events are kept."""
+
+    metrics: WebhookMetrics
+
+
+class SendNotices(msgspec.Struct, frozen=True):
+    """From the store's keeper: another program changed rows."""
+
+
+class Trigger(msgspec.Struct, frozen=True, kw_only=True):
+    """Asked: start the tasks of an incoming webhook. Answered by `Triggered`.
+
+    The request's signature was right.
+    """
+
+    webhook: str
+    """Name in the settings."""
+
+    key: str
+    """Identifies this delivery among all of the webhook."""
+
+    agents: tuple[str, ...]
+    """Agents that get a task each; at least one."""
+
+    address: Address
+    """Where they answer."""
+
+    platform: str
+    """Kind of that connector."""
+
+    text: str
+    """The task."""
+
+    is_group: bool = True
+    """Whether it belongs to the chat's conversation; else to one of its own."""
+
+    per_minute: int
+    """Most deliveries of this webhook in a minute."""
+
+    max_open: int
+    """Most tasks of this webhook that may be open."""
+
+
+class Triggered(msgspec.Struct, frozen=True):
+    """The tasks are stored and will be done."""
+
+    ids: tuple[str, ...]
+    """Of the tasks' messages, in the order of the agents."""
+
+    is_new: bool
+    """False: this delivery was stored before, with these ids."""

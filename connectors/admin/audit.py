@@ -1,0 +1,31 @@
+"""The audit: who asked what, how it ended, and changes by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors.journal import records
+from actors.journal.records import AuditRecord
+from connectors.admin.display import read_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from connectors.admin.display import Complain
+    from runtime.store.database import Inspection
+    from runtime.store.rows import StoredRecord
+
+Found = tuple["StoredRecord", AuditRecord]
+
+
+def matching(
+    rows: Inspection, chat: str, sender: str, since: float, complain: Complain
+) -> Iterator[Found]:
+    """Give the audit records that fit, the newest first."""
+    for row in rows.records(records.AUDIT, since):
+        body = read_record(row, AuditRecord, complain)
+        if body is None:
+            continue
+        chats = {"", body.chat, f"{body.channel}/{body.chat}"}
+        if chat in chats and sender in {"", body.sender_id, body.sender_name}:
+            yield row, body

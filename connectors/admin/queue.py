@@ -1,0 +1,234 @@
+"""The queue: messages as jobs, failures, and retrying and dropping by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors.journal import answers, commits
+from actors.messages.deliveries import GONE, Delivery
+from actors.messages.inbound import Inbound
+from actors.messages.keys import SessionKey
+from actors.rules.text.audit_redaction import AuditRedaction
+from connectors.admin.display import moment
+from connectors.admin.job import STATES, QueueJob, job_of, read_inbound
+from connectors.admin.story import StoryEvent, Storyteller
+from runtime.clock import SystemClock
+from runtime.errors import MisuseError
+from runtime.ids import IdSource
+from runtime.store.database import DROPPED, RepairResult
+from runtime.store.rows import Commit, Settle, StoredMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from connectors.admin.display import Complain
+    from runtime.store.database import Database, Inspection
+    from runtime.store.rows import DeliveryState, InboxState, StoredDelivery
+
+
+TOLD = "This message was dropped by the operator; nobody will answer it."
+
+
+def dropping(row: StoredMessage) -> Commit:
+    """Make the commit that drops a message: settle it, tell its writer, audit that.
+
+    The record has no words: without the settings nobody knows which are secret.
+    """
+    clock = SystemClock()
+    settled = Settle(row.id, "dropped", DROPPED)
+    try:
+        inbound = msgspec.json.decode(row.body, type=Inbound)
+    except ValueError:  # another release wrote it, and nobody can be told
+        return Commit(at=clock.wall(), settles=(settled,))
+    answer = answers.notice(inbound, TOLD, ("dropped", DROPPED), "dropped")
+    answer = answers.with_new_ids(answer, IdSource(clock))
+    return commits.as_unanswered(answer, clock.wall(), AuditRedaction(has_texts=False))
+
+
+RETRIED: tuple[DeliveryState, ...] = ("dead", "unknown")
+"""Deliveries that can be sent again, unless nobody wants or can take them."""
+
+OVER = (DROPPED, GONE)
+"""Beginnings of the receipts of deliveries that have not failed: whoever dropped one
+does not want it said after all, and one whose client has gone cannot be said."""
+
+NOBODY = (
+    "nobody is there to take it any more. Over HTTP, who asks again with the same"
+    " Idempotency-Key gets it"
+)
+
+USUAL = ("pending", "running", "failed")
+"""What is listed unless somebody asks for something else."""
+
+# Chosen: time to the millisecond and 15 random bits; what was made in the same
+# millisecond is told apart by the whole id.
+SHORT = 13
+
+
+class JobPage(msgspec.Struct, frozen=True):
+    """Some messages, the newest first."""
+
+    jobs: list[QueueJob]
+    rows: tuple[StoredMessage, ...]
+    """What they were read from, in the same order."""
+
+    short: dict[str, str]
+    """By id its beginning, if that means no other message."""
+
+    next: int
+    """Where the next page begins; 0: there is none."""
+
+
+class ShownDelivery(msgspec.Struct, frozen=True):
+    """One delivery of a message; times in ISO 8601, local with offset."""
+
+    id: str
+    state: str
+    attempts: int
+    enqueued_at: str | None
+    settled_at: str | None
+    receipt: str
+    text: str
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nobody is there to take it, now or later."""
+        return self.state == "dead" and self.receipt.startswith(GONE)
+
+
+class WholeMessage(msgspec.Struct, frozen=True):
+    """A message with its conversation, deliveries and steps."""
+
+    message: QueueJob
+    conversation: str
+    """Its stream, for `callboard replay`; empty before its first event."""
+
+    deliveries: list[ShownDelivery]
+    steps: list[StoryEvent]
+
+
+def read_jobs(
+    rows: Inspection,
+    statuses: Iterable[str],
+    limit: int,
+    complain: Complain,
+    past: int = 0,
+) -> JobPage:
+    """List messages, the newest first.
+
+    Args:
+        rows: the database.
+        statuses: which; see `STATES`.
+        limit: most messages to give, below `MAX_ROWS`.
+        complain: told of rows that cannot be read.
+        past: where the page begins; 0: with the newest.
+    """
+    states: list[InboxState] = [each for name in statuses for each in STATES[name]]
+    found = rows.messages(states, past=past, limit=limit + 1)
+    kept = found[:limit]
+    jobs = [job_of(row, rows, complain) for row in kept]
+    short = {job.id: shortened(rows, job.id) for job in jobs}
+    more = kept[-1].number if len(found) > limit else 0
+    return JobPage(jobs, kept, short, more)
+
+
+def shortened(rows: Inspection, name: str) -> str:
+    """Give the beginning of a message's id, if that means no other one."""
+    try:
+        rows.message(name[:SHORT])
+    except MisuseError:
+        return name
+    return name[:SHORT]
+
+
+def read_unsent(rows: Inspection, limit: int) -> list[ShownDelivery]:
+    """List deliveries that were given up, or may not have been sent; newest first."""
+    found = rows.deliveries(RETRIED, besides=OVER, limit=limit)
+    return [shown_delivery(row) for row in found]
+
+
+def count_unsent(rows: Inspection) -> int:
+    """Count the deliveries that `read_unsent` lists."""
+    return rows.count_deliveries(RETRIED, OVER)
+
+
+def collect(
+    rows: Inspection, name: str, key: bytes, complain: Complain
+) -> WholeMessage:
+    """Look up a message with its conversation, deliveries and steps.
+
+    Args:
+        rows: the database.
+        name: the message's id, or its beginning.
+        key: checks receipts of tool calls; empty: none is checked.
+        complain: told of rows that cannot be read.
+
+    Raises:
+        runtime.errors.MisuseError: there is none, or more than one.
+    """
+    row = rows.message(name)
+    inbound = read_inbound(row)
+    correlation_id = row.id if inbound is None else inbound.correlation_id
+    deliveries = [
+        shown_delivery(each)
+        for each in rows.deliveries_of(correlation_id)
+        if each.id.startswith(f"{row.id}:")
+    ]
+    streams = rows.streams_ending(f"/{row.id}")
+    steps = [scene for stream in streams for scene in steps_of(rows, stream, key)]
+    job = job_of(row, rows, complain)
+    return WholeMessage(job, conversation_of(rows, job), deliveries, steps)
+
+
+def conversation_of(rows: Inspection, job: QueueJob) -> str:
+    """Name the stream of the conversation that a message belongs to, if it has one."""
+    for sender in ("", job.sender_id):
+        key = SessionKey(job.agent, job.connector, job.chat, job.thread, sender)
+        if rows.events(key.text, limit=1):
+            return key.text
+    return ""
+
+
+def steps_of(rows: Inspection, stream: str, key: bytes) -> Iterator[StoryEvent]:
+    """Give the recorded steps of a message's turn."""
+    teller = Storyteller(rows, key)
+    for entry in rows.events(stream):
+        yield from (each for each in teller.tell(entry.event) if each.what != "heard")
+
+
+def shown_delivery(row: StoredDelivery) -> ShownDelivery:
+    """Describe a delivery."""
+    try:
+        text = msgspec.json.decode(row.body, type=Delivery).text
+    except ValueError:
+        text = "(cannot be read by this release)"
+    return ShownDelivery(
+        row.id,
+        row.state,
+        row.attempts,
+        moment(row.at),
+        moment(row.settled_at),
+        row.receipt,
+        text,
+    )
+
+
+def retry_one(database: Database, name: str, now: float) -> RepairResult:
+    """Try one message, or one delivery, again."""
+    if ":" in name:
+        with database.inspect() as rows:
+            found = shown_delivery(rows.delivery(name))
+        if found.is_gone:
+            text = f"delivery {found.id} is {found.state}: {found.receipt}; {NOBODY}"
+            return RepairResult(has_changed=False, text=text)
+        return database.retry_delivery(found.id)
+    return database.retry_message(name, now)
+
+
+def drop_one(database: Database, name: str, now: float) -> RepairResult:
+    """Drop one message, or one delivery."""
+    if ":" in name:
+        return database.drop_delivery(name, now)
+    return database.drop_message(name, now, dropping)

@@ -1,0 +1,217 @@
+"""Has connectors come, go and change while the company runs, one after the other.
+
+A connector that goes or changes first takes nothing more in and lets what was asked by
+it be answered and said, for as long as `limits.drain_timeout`; what is left then stays
+in the database, and goes on when it is back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from actors import names
+from actors.protocol import RouteUnanswered
+from actors.tree import connector_branch
+from connectors.app.asyncio_actor import needs_loop
+from connectors.app.shutdown import Drain
+from connectors.chat.platforms import platform_of
+from connectors.chat.server_transport import ServerTransport
+from connectors.config.app import HttpConfig
+from connectors.settings.checks.access import owners_of
+from runtime.errors import KernelError, MisuseError, SettingsError
+from runtime.supervision.supervisor import RestartChild, StartChild, StopChild
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from actors.transport import Transport
+    from connectors.app.app import App
+    from connectors.chat.platforms import MakeTransport
+    from connectors.config.app import AppConfig
+    from runtime.actor.ref import ActorRef
+
+    Serves = Callable[[AppConfig], Mapping[str, MakeTransport]]
+
+LOG = EventLog("settings")
+
+# Chosen: as much as a connector with all its children is given to stop, and to start.
+WITHIN = 90.0
+
+STORED_WITHIN = 0.2
+"""Seconds in which a message that was taken in last is stored, unless the disk is ill;
+then it is answered when the connector is back."""
+
+EDGES = f"{names.ROOT}/edges"
+
+
+class Doors:
+    """The connectors of a running company.
+
+    Args:
+        app: the company.
+        serves: says which connectors are to run by some settings; None: those that
+            run now, whatever the settings say.
+    """
+
+    def __init__(self, app: App, serves: Serves | None) -> None:
+        self._app = app
+        self._serves = serves
+        self._made_from = {name: told(name, app.config) for name in app.transports}
+        """What those were made from that run as they should: whatever the settings
+        say, and whatever could be done of a change."""
+
+    def prepare(self, after: AppConfig) -> dict[str, Transport]:
+        """Make what is new or changes; take its addresses, but those that run.
+
+        Args:
+            after: what they are to be by.
+
+        Raises:
+            SettingsError: an address cannot be listened on; nothing is kept.
+        """
+        if self._serves is None:
+            return {}
+        made: dict[str, Transport] = {}
+        for name, make in self._serves(after).items():
+            if self.is_same(name, after):
+                continue
+            made[name] = transport = make(self._app.parts)
+            config = after.connectors[name]
+            if isinstance(config, HttpConfig) and not self._has(config):
+                try:
+                    reserve(transport)
+                except SettingsError:
+                    let_go(made.values())
+                    raise
+        return made
+
+    def is_same(self, name: str, after: AppConfig) -> bool:
+        """Whether a connector runs, and goes on as it is."""
+        return name in self._made_from and self._made_from[name] == told(name, after)
+
+    def _has(self, config: HttpConfig) -> bool:
+        """Whether an address is taken by a connector that runs."""
+        return any(
+            isinstance(each, HttpConfig)
+            and config.port
+            and (each.host, each.port) == (config.host, config.port)
+            for each in self._made_from.values()
+        )
+
+    def leaving(self, after: AppConfig) -> tuple[str, ...]:
+        """Name those that are to stop, for good or to begin anew."""
+        if self._serves is None:
+            return ()
+        staying = self._serves(after)
+        return tuple(
+            name
+            for name in self._app.transports
+            if name not in staying or not self.is_same(name, after)
+        )
+
+    async def close(self, name: str, within: float) -> None:
+        """Bring a connector to rest, and end it.
+
+        Args:
+            name: which.
+            within: seconds for what it has taken in.
+
+        Raises:
+            KernelError: it does not end.
+        """
+        app = self._app
+        self._made_from.pop(name, None)
+        drain = Drain(app.system, app.store, app.clock, (name,), is_the_end=False)
+        if await drain.run(within):
+            # Once more: what was being stored when the door was closed is there by now.
+            await trio.sleep(STORED_WITHIN)
+            await drain.run(within)
+        await self._connectors().ask(StopChild(name, forget=True), timeout=WITHIN)
+        del app.transports[name]
+        LOG.info("connector ended", connector=name)
+
+    async def open(self, name: str, transport: Transport, by: AppConfig) -> None:
+        """Start a connector.
+
+        Args:
+            name: which.
+            transport: made by `prepare`.
+            by: the settings it was made from.
+
+        Raises:
+            KernelError: it does not start.
+            SettingsError: its address cannot be listened on.
+        """
+        app = self._app
+        if isinstance(transport, ServerTransport) and not transport.is_reserved:
+            reserve(transport)
+        if needs_loop(transport):
+            await self._open_loop()
+        app.transports[name] = transport
+        app.ended[name] = trio.Event()
+        branch = connector_branch(app.company, name)
+        self._take_up()  # before: what was left of it goes before what comes new
+        await self._connectors().ask(StartChild(branch), timeout=WITHIN)
+        self._made_from[name] = told(name, by)
+        self._take_up()
+        LOG.info("connector started", connector=name)
+
+    def _take_up(self) -> None:
+        """Have looked for messages that nobody answers."""
+        router = self._app.system.find(names.ROUTER)
+        if router is not None:
+            router.tell(RouteUnanswered())
+
+    async def _open_loop(self) -> None:
+        """Start what such a connector needs, unless it is there."""
+        root = self._app.system.find(names.ROOT)
+        if root is not None and self._app.system.find(EDGES) is None:
+            try:
+                await root.ask(RestartChild("edges"), timeout=WITHIN)
+            except MisuseError as error:  # its supervisor is starting it again
+                LOG.info("the loop is being started", why=str(error))
+
+    def _connectors(self) -> ActorRef:
+        found = self._app.system.find(names.CONNECTORS)
+        if found is None:
+            raise KernelError("the connectors are being restarted; tried again soon")
+        return found
+
+
+LOOKED_UP = {"access": None, "retry_failures": False, "on_unknown": "resend"}
+"""Settings that change nothing of a transport: the domain looks them up."""
+
+
+def told(name: str, config: AppConfig) -> object:
+    """Give all that a transport is made from; what others look up left out."""
+    own = config.connectors.get(name)
+    if own is None:
+        return None
+    platform = platform_of(own)
+    rest = {key: LOOKED_UP[key] for key in LOOKED_UP.keys() & own.__struct_fields__}
+    owners = owners_of(name, config) if platform.needs_owners else frozenset[str]()
+    return msgspec.structs.replace(own, **rest), owners
+
+
+def reserve(transport: Transport) -> None:
+    """Take the address of a transport that has one.
+
+    Raises:
+        SettingsError: it cannot be listened on.
+    """
+    if isinstance(transport, ServerTransport):
+        try:
+            transport.reserve()
+        except OSError as error:
+            raise SettingsError(f"a connector cannot listen: {error}") from error
+
+
+def let_go(transports: Iterable[Transport]) -> None:
+    """Give back addresses that were taken and are not used."""
+    for each in transports:
+        if isinstance(each, ServerTransport):
+            each.release()

@@ -1,0 +1,446 @@
+"""Puts the pieces together.
+
+Settings in, a running company out. All that knows classes is here, in `models.py`,
+`connectors/tools/registry.py` and `connectors/chat/platforms.py`.
+
+Says when a start makes a new database: nobody should run an empty company unawares.
+
+A path that is meant for another folder, or a database that was moved away, looks like
+any first start otherwise.
+"""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from actors import names
+from actors.inbound.undeliverable import is_owed_an_answer
+from actors.metrics import LineMetrics
+from actors.models.limiter import StuckModels
+from actors.models.messages import UselessAccounts
+from actors.operations.sweeper import Sweeper
+from actors.services import InForce, Services
+from actors.transport import ManyAccounts
+from actors.tree import Company, tree
+from actors.webhooks import intake as webhook_intake
+from actors.webhooks.metrics import WebhookMetrics
+from connectors.admin import applied_settings as applied
+from connectors.admin.settings import Way, written
+from connectors.app.agents_md import GuideSource as Guided
+from connectors.app.agents_md import steward_spec
+from connectors.app.assembly import furnished, persona_folders, settled
+from connectors.app.asyncio_actor import edges_spec
+from connectors.app.hooks import Hooking
+from connectors.app.inspection import inside_type, write_tree
+from connectors.app.kit import Kit, Workbench
+from connectors.app.models import Stock, open_stock
+from connectors.app.reload.apply import sources_spec
+from connectors.app.shutdown import Drain
+from connectors.app.webhooks import Announcing, doors_of, make_receivers
+from connectors.asyncio_bridge.bridge import Bridge
+from connectors.chat.parts import TransportParts
+from connectors.chat.server_transport import ServerTransport
+from connectors.config.checks import find_zone
+from connectors.files import receipt_key
+from connectors.files.blobs import BlobFolder, folder_of
+from connectors.files.personas import Personas
+from connectors.settings.checks.schedule import read_checklist
+from connectors.web.context import Backstage
+from connectors.web.operations import Operations
+from connectors.web.webhooks import IncomingWebhook, IncomingWebhooks
+from runtime.clock import SystemClock
+from runtime.errors import KernelError
+from runtime.ids import IdSource
+from runtime.sqlite.database import SqliteDatabase
+from runtime.sqlite.file import SqliteFile, SqliteOptions
+from runtime.sqlite.store import SqliteStore
+from runtime.supervision.child import ChildSpec
+from runtime.supervision.watchdog import WatchdogConfig
+from runtime.system import ActorSystem, SystemConfig, open_system
+from runtime.telemetry.logs import EventLog
+from runtime.telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+
+    from actors.transport import Transport
+    from actors.webhooks.messages import Receiver
+    from connectors.admin.settings import Origins
+    from connectors.chat.platforms import MakeTransport
+    from connectors.config.app import AppConfig
+    from connectors.tools.workspace.files import Desks
+    from runtime.actor.dead_letters import DeadLetter
+    from runtime.clock import Clock
+    from runtime.store.port import Store
+
+
+LOG = EventLog("store")
+
+
+class Beginning:
+    """What stands at the database's path before it is opened, which may make it.
+
+    Args:
+        path: the database.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path = path.absolute()
+        self._is_empty = is_empty(path)
+        beside = (receipt_key.path_of(path), applied.path_of(path))
+        self._beside = [each.name for each in beside if not is_empty(each)]
+
+    def tell(self) -> None:
+        """Say that the database is a new one, if it is; it is open by now."""
+        if not self._is_empty:
+            return
+        if self._beside:
+            LOG.warning(
+                "a new database was made, beside files of one that is gone",
+                path=str(self._path),
+                beside=", ".join(self._beside),
+                hint="if that one was moved away, stop, and put it back here",
+            )
+        else:
+            LOG.warning("a new database was made", path=str(self._path))
+
+
+def is_empty(path: Path) -> bool:
+    """Whether there is no such file, or nothing in it.
+
+    Not if nobody may look: then it cannot be opened either, and that is told.
+    """
+    try:
+        return path.stat().st_size == 0
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+
+
+DAY = 86_400.0
+
+
+@dataclass
+class App:
+    """A running company."""
+
+    system: ActorSystem
+    metrics: Metrics
+    store: Store
+    transports: dict[str, Transport]
+    clock: Clock
+    stock: Stock
+    personas: Personas
+    bench: Workbench
+    """Has what agents work with."""
+
+    config: AppConfig
+    """What it goes by now."""
+
+    webhooks: WebhookMetrics
+    blobs: BlobFolder
+    """Where the bytes of files lie that agents send."""
+
+    company: Company = field(init=False)
+    steward: ChildSpec = field(init=False)
+    """Who keeps the guides in agents' folders true."""
+
+    parts: TransportParts = field(init=False)
+    """What transports are made from."""
+
+    doors: Mapping[str, IncomingWebhook] = field(
+        default_factory=dict[str, "IncomingWebhook"]
+    )
+    """The webhooks that come in; replaced as a whole, never changed."""
+
+    hooks: tuple[ChildSpec, ...] = ()
+    """What runs beside the way of a message."""
+
+    receivers: tuple[Receiver, ...] = ()
+    announcing: Announcing | None = None
+    """Tells other programs of what no actor tells of."""
+
+    origins: Origins = field(default_factory=dict[Way, object])
+    """Where its settings were written; nothing as long as nobody says."""
+
+    is_draining: bool = False
+    is_damaged: bool = False
+    """Whether damage was found in the database, which is final."""
+
+    told_to_end: trio.Event = field(default_factory=trio.Event)
+    """Set when somebody who may asked for the end over a connector."""
+
+    ended: dict[str, trio.Event] = field(default_factory=dict[str, trio.Event])
+    """By connector: set when its platform has ended for good."""
+
+    def guided(self) -> tuple[Guided, Desks]:
+        """Say what the guides in agents' folders are to tell now."""
+        kit = self.bench.kit
+        skills = dict if kit.further is None else kit.further.described
+        return Guided(self.config, skills), kit.desks
+
+    async def readiness(self) -> tuple[str, ...]:
+        """Say why messages cannot be answered now; nothing: they can."""
+        if self.is_draining:
+            return ("it is being stopped",)
+        reasons = [] if self.store.healthy else ["the store cannot write: see the log"]
+        if self.is_damaged:
+            reasons = ["the database is damaged: see the log"]
+        reasons += [
+            f"model {name} keeps all its turns waiting"
+            for name in await self._named(names.LIMITER, StuckModels())
+        ]
+        reasons += [
+            f"account {name} is not let in: check its key"
+            for name in await self._named(names.MODELS, UselessAccounts())
+        ]
+        reasons += [
+            f"connector {name} is not running"
+            for name in self.transports
+            if self.system.find(names.connector(name)) is None
+        ]
+        reasons += [
+            f"connector {name} hears nobody: {transport.trouble}"
+            for name, transport in self.transports.items()
+            if isinstance(transport, ManyAccounts) and transport.trouble
+        ]
+        return tuple(reasons)
+
+    async def _named(self, actor: str, question: object) -> tuple[str, ...]:
+        """Ask an actor what cannot answer; nobody is named while it is restarted."""
+        asked = self.system.find(actor)
+        if asked is None:
+            return ()
+        try:
+            found = await asked.ask(question, timeout=1.0)
+        except KernelError:
+            return ()
+        return msgspec.convert(found, tuple[str, ...])
+
+    async def drain(self, within: float) -> None:
+        """Take nothing more in; wait until all is answered, or that many seconds."""
+        self.is_draining = True
+        drain = Drain(self.system, self.store, self.clock, tuple(self.transports))
+        await drain.run(within)
+
+
+@asynccontextmanager
+async def open_app(
+    config: AppConfig,
+    transports: Mapping[str, MakeTransport],
+    redact: Callable[[str], str] = str,
+    private: Iterable[Path] = (),
+) -> AsyncGenerator[App]:
+    """Run a company until the block ends; then stop it in order.
+
+    Args:
+        config: checked settings.
+        transports: which connector accounts to run, and how each is made.
+        redact: takes secrets out of what the audit keeps.
+        private: files of settings and secrets, which no program may reach.
+
+    Raises:
+        connectors.sandbox.plan.SandboxError: agents may run programs, and there is no
+            sandbox.
+        runtime.errors.StoreError: the database cannot be used.
+        runtime.errors.SettingsError: a script file is wrong.
+        OSError: an address cannot be listened on, or a file cannot be read.
+    """
+    clock = SystemClock()
+    metrics = Metrics()
+    line = LineMetrics(metrics)
+    async with AsyncExitStack() as stack:
+        stock = await open_stock(config, clock, metrics, private)
+        stock.current = stock.catalogue(config)
+        store = await _store(config, line, stack)
+        hooking = Hooking(config, stock.sandbox)
+        blobs = BlobFolder(folder_of(config), config.files, clock)
+        services = Services(
+            store=store,
+            clock=clock,
+            ids=IdSource(clock),
+            metrics=line,
+            in_force=InForce(furnished(None, config, Kit(), {})),
+            hooks=hooking.book,
+            receipt_key=receipt_key.load_or_make(Path(config.store.path)),
+            redact=redact,
+            read_checklist=read_checklist,
+            find_zone=find_zone,
+            started_at=clock.monotonic(),
+        )
+        # Closed after the actors, who may use it to the end.
+        bench = Workbench(clock, metrics, store, stock.sandbox, blobs=blobs)
+        stack.push_async_callback(bench.aclose)
+        watched = SystemConfig(watchdog=WatchdogConfig())
+        system = await stack.enter_async_context(open_system(watched))
+        # What is durable is in the file, and nothing more will be: whoever runs this
+        # program starts it again.
+        store.when_broken(system.kernel.crash)
+        metrics.watch(system)
+        personas = Personas(persona_folders(config), metrics)
+        bench.find = system.find
+        bench.kit = await bench.make(config)
+        posts = WebhookMetrics(metrics)
+        app = App(
+            system,
+            metrics,
+            store,
+            {},
+            clock,
+            stock,
+            personas,
+            bench,
+            config,
+            posts,
+            blobs,
+        )
+        app.doors = doors_of(config)
+        app.hooks = hooking.branches(metrics, store, clock)
+        app.receivers = make_receivers(config, clock, posts, stack)
+        app.company = _company(config, services, app, transports)
+        app.announcing = Announcing(app.company.services, system.find)
+        _reserve_addresses(app, stack)
+        store.when_damaged(partial(_give_up_waiting, app, line))
+        await system.start_root(tree(app.company), names.ROOT)
+        _bounce_dead_letters(system)
+        yield app
+
+
+def _company(
+    config: AppConfig,
+    services: Services,
+    app: App,
+    transports: Mapping[str, MakeTransport],
+) -> Company:
+    bridge = Bridge()
+    parts = TransportParts(
+        clock=services.clock,
+        ids=services.ids,
+        bridge=bridge,
+        operations=Operations(
+            render=app.metrics.render,
+            content_type=app.metrics.content_type,
+            readiness=app.readiness,
+            tree=partial(write_tree, app.system, services.redact),
+        ),
+        store=services.store,
+        metrics=app.metrics,
+        blobs=app.blobs,
+        agents=lambda: company.roster.team.names,
+        backstage=Backstage(
+            services=services,
+            roster=lambda: company.roster,
+            find=app.system.find,
+            voice=lambda: app.bench.kit,
+            settings=lambda: written(app.config),
+            end=app.told_to_end.set,
+        ),
+        doors=_doors(app),
+        inside=lambda: inside_type()(
+            app.system,
+            services,
+            app.metrics,
+            SqliteDatabase(Path(config.store.path)),
+            lambda: app.config,
+            app.readiness,
+            lambda: app.origins,
+        ),
+    )
+    app.parts = parts
+    made = app.transports
+    made.update((name, make(parts)) for name, make in transports.items())
+    app.ended.update((name, trio.Event()) for name in made)
+    place = services.in_force
+    place.current = furnished(place.current, config, app.bench.kit, made)
+    kit, who = app.bench.kit, settled(config, app.bench.kit, app.personas)
+    servers = () if kit.further is None else (sources_spec(app.bench),)
+    app.steward = steward_spec(app.guided, app.metrics)
+    company = Company(
+        personas=who.personas,
+        transports=made,
+        routes=who.routes,
+        services=services,
+        catalogue=lambda: app.stock.current,
+        hiring=who.hiring,
+        edges=(
+            edges_spec(bridge, made),
+            *servers,
+            app.steward,
+            _sweeper(app, services),
+        ),
+        hooks=app.hooks,
+        on_listener_end=lambda name: app.ended[name].set(),
+        receivers=app.receivers,
+    )
+    return company
+
+
+def _sweeper(app: App, services: Services) -> ChildSpec:
+    """Say who removes the bytes of files that have gone out."""
+    keep = app.config.files.keep_days * DAY
+    start = partial(Sweeper, app.store, app.blobs, services.sure_clock, keep)
+    return ChildSpec(name="sweeper", start=start)
+
+
+def _doors(app: App) -> IncomingWebhooks:
+    """Say which webhooks come in, and who takes them."""
+    hand_in = partial(webhook_intake.hand_in, app.system.find)
+    return IncomingWebhooks(lambda: app.doors, hand_in, app.webhooks)
+
+
+def _reserve_addresses(app: App, stack: AsyncExitStack) -> None:
+    """Take the addresses before anything runs.
+
+    Why: a supervisor would try again for ever what only the operator can mend.
+    """
+    for transport in app.transports.values():
+        if isinstance(transport, ServerTransport):
+            stack.callback(transport.release)
+            transport.reserve()
+
+
+async def _store(
+    config: AppConfig, line: LineMetrics, stack: AsyncExitStack
+) -> SqliteStore:
+    options = SqliteOptions(synchronous=config.store.synchronous)
+    file = SqliteFile(Path(config.store.path), options)
+    beginning = Beginning(file.path)
+    store = await SqliteStore.open(file, on_commit=line.commit)
+    beginning.tell()
+    stack.push_async_callback(store.aclose)
+    return store
+
+
+def _give_up_waiting(app: App, line: LineMetrics, damage: str) -> None:
+    """Say that the database is damaged; end what clients wait for."""
+    LOG.error(
+        "the database is damaged: nothing is stored any more",
+        why=damage,
+        hint="callboard doctor; then stop, callboard restore COPY, and start again",
+    )
+    app.is_damaged = True
+    line.damaged.set(1)
+    for transport in app.transports.values():
+        if isinstance(transport, ServerTransport):
+            transport.give_up("the database is damaged: nothing can be answered")
+
+
+def _bounce_dead_letters(system: ActorSystem) -> None:
+    """Have somebody answer for messages that no actor handled."""
+    system.dead_letters.observe(partial(_bounce, system))
+
+
+def _bounce(system: ActorSystem, letter: DeadLetter) -> None:
+    bounce = system.find(names.UNDELIVERABLE)
+    # At the end nobody is told: what was not answered is taken up at the next start.
+    is_wanted = is_owed_an_answer(letter) and not system.kernel.is_closing
+    if bounce is not None and is_wanted:
+        bounce.tell(letter)

@@ -1,0 +1,193 @@
+"""What the domain is told of the settings: limits, accounts, who works here.
+
+Made at the start and again whenever settings change, by the same functions.
+
+Reads what the runtime says in other languages: `config/locale/<language>/`.
+
+Plain gettext catalogues (`LC_MESSAGES/callboard.po`), so that whoever translates has
+their usual tools; read as they are, without a step in between.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+import polib
+
+from actors.agents.persona import Persona
+from actors.agents.roster import ConfiguredStaff
+from actors.memory import notes as noting
+from actors.messages.state import RetryPolicy
+from actors.people.access import policy
+from actors.rules.groups.access import agent_access
+from actors.rules.groups.routes import binding_of, routing_table
+from actors.rules.text.translations import SOURCE, Voices
+from actors.services import Furnishing
+from actors.transport import Account
+from connectors.app.webhooks import announcer_of
+from connectors.chat.platforms import reply_styles, setting_of
+from connectors.config.checks import find_zone
+from connectors.config.shipped import shipped_settings
+from connectors.files.notebook import make_notebook
+from connectors.settings.checks.access import access_of, approvers, owners
+from connectors.settings.checks.hiring import hiring_of
+from connectors.settings.checks.schedule import standing_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from actors.transport import Transport
+    from connectors.app.kit import Kit
+    from connectors.config.app import AppConfig
+    from connectors.files.personas import Personas
+
+
+LOCALE = "locale"
+CATALOGUE = "LC_MESSAGES/callboard.po"
+
+
+def load_voices(default: str = SOURCE, folder: Path | None = None) -> Voices:
+    """Read all catalogues there are.
+
+    Args:
+        default: what is spoken with those whose language is not known.
+        folder: where they lie; None: those that come with the program.
+    """
+    folder = folder or shipped_settings() / LOCALE
+    found = {
+        path.parent.parent.name: read_catalogue(path)
+        for path in sorted(folder.glob(f"*/{CATALOGUE}"))
+    }
+    return Voices(found, default)
+
+
+def read_catalogue(path: Path) -> dict[str, str]:
+    """Read the translations of one language; what is in doubt counts as missing."""
+    entries = polib.pofile(str(path), encoding="utf-8")
+    return {
+        entry.msgid: entry.msgstr
+        for entry in entries.translated_entries()
+        if not entry.fuzzy
+    }
+
+
+def models_of(config: AppConfig) -> dict[str, str]:
+    """Say which model each agent of the settings asks."""
+    return {name: agent.model for name, agent in config.agents.items()}
+
+
+def furnished(
+    before: Furnishing | None,
+    config: AppConfig,
+    kit: Kit,
+    transports: Mapping[str, Transport],
+) -> Furnishing:
+    """Say what these settings come to for the domain.
+
+    Args:
+        before: what is in force; None: nothing yet.
+        config: checked settings.
+        kit: what agents work with.
+        transports: the connectors that run.
+    """
+    lessons = None if kit.further is None else kit.further.lessons
+    language = config.people.language
+    is_same = before is not None and before.people.language == language
+    voices = before.voices if before and is_same else load_voices(language)
+    return Furnishing(
+        limits=config.limits,
+        sessions=config.sessions,
+        compaction=config.compaction,
+        buffering=config.buffering,
+        busy_policies=config.busy_policies,
+        watchdog=config.watchdog,
+        zone=find_zone(config.sessions.time_zone) or UTC,  # checked before
+        audit=config.audit,
+        accounts=accounts_of(config, transports),
+        owners=owners(config),
+        approvers=approvers(config),
+        agent_access=agent_access(config.access, approvers(config)),
+        tool_calls=config.tool_calls,
+        approvals=config.approvals,
+        collaboration=config.collaboration,
+        presence=config.presence,
+        permissions=config.permissions,
+        scheduler=config.scheduler,
+        standing=standing_of(config),
+        enclosures=kit.enclosures,
+        media=kit.media,
+        notebook=make_notebook(config, lessons),
+        people=config.people,
+        commands=config.commands,
+        agent_models=models_of(config),
+        voices=voices,
+        memory=kit.memory,
+        announcer=announcer_of(config),
+        remember=noting.remember if config.memory.enabled else None,
+    )
+
+
+def accounts_of(
+    config: AppConfig, transports: Mapping[str, Transport]
+) -> dict[str, Account]:
+    """Say what the domain must know of each connector."""
+    accounts: dict[str, Account] = {}
+    for name, transport in transports.items():
+        settings = config.connectors.get(name)
+        retries = RetryPolicy(
+            attempts=config.retries.attempts,
+            retries_failures=setting_of(settings, "retry_failures", default=True),
+            first_wait=config.retries.first_wait,
+            longest_wait=config.retries.longest_wait,
+            stuck_after=config.retries.stuck_after,
+        )
+        access = None if settings is None else access_of(settings)
+        accounts[name] = Account(
+            transport.abilities,
+            retries,
+            setting_of(settings, "on_unknown", "resend"),
+            None if access is None else policy(access, owners(config)),
+            transport.presence is not None,
+        )
+    return accounts
+
+
+def settled(config: AppConfig, kit: Kit, personas: Personas) -> ConfiguredStaff:
+    """Say who works here by the settings, and who is routed to whom."""
+    return ConfiguredStaff(
+        tuple(persona_of(name, config, kit, personas) for name in config.agents),
+        routing_table(
+            config.agents, map(binding_of, config.routes), config.default_agent
+        ),
+        hiring_of(config, kit.tools),
+    )
+
+
+def persona_of(name: str, config: AppConfig, kit: Kit, personas: Personas) -> Persona:
+    """Look up all that an agent of the settings works with."""
+    agent = config.agents[name]
+    return Persona(
+        name=name,
+        config=agent,
+        read_files=personas.reading(name),
+        zone=find_zone(agent.context.time_zone) or UTC,  # checked with the settings
+        tools={tool: kit.tools[tool] for tool in agent.tools if tool in kit.tools},
+        sources=() if kit.further is None else kit.further.sources,
+        skills=() if kit.further is None else kit.further.skills[name],
+        colleagues={each: config.agents[each].description for each in agent.delegates},
+        everybody=tuple(config.agents),
+        remembers=config.memory.enabled,
+        has_projects=config.projects.folder is not None,
+        reply_styles=reply_styles(),
+    )
+
+
+def persona_folders(config: AppConfig) -> dict[str, Path]:
+    """Say which agents have a folder of their own."""
+    return {
+        name: agent.persona
+        for name, agent in config.agents.items()
+        if agent.persona is not None
+    }

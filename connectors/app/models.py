@@ -1,0 +1,307 @@
+"""Makes clients, models, prices and budgets of the settings, and makes them again.
+
+Knows no kind of model but programs, which run in a sandbox that is made here, too:
+`connectors/config/models.py` names the module of each other kind.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import trio
+
+from actors.models.catalogue import Catalogue
+from actors.models.pool import ModelOffer
+from actors.models.prices import OWN, PriceList, Prices
+from connectors.admin.usage import as_budget, zone_of
+from connectors.config.app import AppConfig
+from connectors.config.models import (
+    CliModelConfig,
+    EmbeddedModelConfig,
+    HttpModelConfig,
+    ModelConfig,
+    OllamaModelConfig,
+    as_model,
+    kind_of,
+)
+from connectors.config.shipped import shipped_prices
+from connectors.models.program.environment import ProgramPlace
+from connectors.models.program.folders import DAY, Folders
+from connectors.sandbox.lazy import LateSandbox
+from connectors.sandbox.metrics import SandboxFigures
+from connectors.sandbox.protected_paths import territory
+from runtime.config.loader import load
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from actors.ports import Model
+    from connectors.models.program.environment import Prepare
+    from connectors.models.program.model import CliModel
+    from runtime.clock import Clock
+    from runtime.telemetry.metrics import Metrics
+
+
+LOG = EventLog("models")
+
+PROGRAM_MODELS = "connectors.models.program.model"
+"""Imported only for settings that ask for it."""
+
+ClientConfig = EmbeddedModelConfig | CliModelConfig | HttpModelConfig
+MakeModel = Callable[
+    [EmbeddedModelConfig | HttpModelConfig, Callable[[], float]], "Model"
+]
+
+
+def make_catalogue(config: AppConfig, clock: Clock, ground: ProgramPlace) -> Catalogue:
+    """Make all that can be asked; nothing is connected before it is.
+
+    Args:
+        config: checked settings.
+        clock: the time.
+        ground: where models run that are programs.
+
+    Raises:
+        runtime.errors.SettingsError: a script or the price list is wrong.
+    """
+    clients = {
+        name: make_client(settings, clock, ground)
+        for name, settings in accounts(config).items()
+    }
+    price_list = load_prices(config.ledger.prices or shipped_prices())
+    priced = {
+        name: prices_of(model, price_list) for name, model in config.models.items()
+    }
+    warn_of_unpriced(config, priced)
+    return Catalogue(
+        offers={name: offer(name, model) for name, model in config.models.items()},
+        clients=clients,
+        preferences={
+            name: account.preference for name, account in config.accounts.items()
+        },
+        prices=priced,
+        budgets=tuple(map(as_budget, config.budgets)),
+        zone=zone_of(config),
+    )
+
+
+def accounts(config: AppConfig) -> dict[str, ClientConfig]:
+    """Give the settings of each account's client; a model may be its own account."""
+    found: dict[str, ClientConfig] = {
+        name: as_model(account) for name, account in config.accounts.items()
+    }
+    return found | {
+        name: model
+        for name, model in config.models.items()
+        if not (isinstance(model, HttpModelConfig) and model.accounts)
+    }
+
+
+def make_client(config: ClientConfig, clock: Clock, ground: ProgramPlace) -> Model:
+    """Make the client of one account."""
+    if isinstance(config, CliModelConfig):
+        program = cast(
+            "type[CliModel]", importlib.import_module(PROGRAM_MODELS).CliModel
+        )
+        return program(config, ground)
+    return make_plain_client(config, clock)
+
+
+def make_plain_client(
+    config: EmbeddedModelConfig | HttpModelConfig, clock: Clock
+) -> Model:
+    """Make the client of an account whose model is no program.
+
+    Raises:
+        runtime.errors.SettingsError: a script is wrong, or an address or a key.
+    """
+    module = importlib.import_module(config.module)
+    return cast("MakeModel", module.make_model)(config, clock.wall)
+
+
+def offer(name: str, model: ModelConfig) -> ModelOffer:
+    """Say what the domain must know of a model."""
+    if isinstance(model, CliModelConfig):
+        return ModelOffer(
+            name=name,
+            model=model.model,
+            accounts=(name,),
+            fallbacks=model.fallbacks,
+            takes_tools=False,
+        )
+    if not isinstance(model, HttpModelConfig):
+        return ModelOffer(name=name, model=name, accounts=(name,))
+    return ModelOffer(
+        name=name,
+        model=model.model,
+        accounts=model.accounts or (name,),
+        fallbacks=model.fallbacks,
+        larger=model.larger,
+        takes_tools=model.takes_tools,
+        takes_images=model.takes_images,
+        window=window_of(model),
+    )
+
+
+def window_of(model: HttpModelConfig) -> int:
+    """Tell how many tokens a model reads at most; 0: the settings do not say."""
+    own = model.context_tokens if isinstance(model, OllamaModelConfig) else None
+    return model.context_window or own or 0
+
+
+def load_prices(path: Path) -> PriceList:
+    """Read a price list.
+
+    Raises:
+        runtime.errors.SettingsError: it is none.
+    """
+    return load(path, PriceList, environment={}).value
+
+
+def prices_of(model: ModelConfig, price_list: PriceList) -> Prices:
+    """Find a model's prices: its own, or those of the list."""
+    if not isinstance(model, HttpModelConfig):
+        return Prices()
+    listed = price_list.find(kind_of(model), model.model)
+    own = (model.input_price, model.output_price, model.cached_price)
+    if all(each is None for each in own):
+        return listed
+    return Prices(
+        input=listed.input if model.input_price is None else model.input_price,
+        output=listed.output if model.output_price is None else model.output_price,
+        cached=own_cached(model, listed),
+        version=OWN,
+    )
+
+
+def own_cached(model: HttpModelConfig, listed: Prices) -> float | None:
+    """Find the price of cached tokens; one of another price list would be a mixture."""
+    if model.cached_price is not None:
+        return model.cached_price
+    return listed.cached if model.input_price is None else None
+
+
+def warn_of_unpriced(config: AppConfig, priced: dict[str, Prices]) -> None:
+    """Say which models a budget in dollars does not see."""
+    in_dollars = any(
+        each.soft_usd is not None or each.hard_usd is not None
+        for each in config.budgets
+    )
+    for name, prices in priced.items():
+        is_remote = isinstance(config.models[name], HttpModelConfig)
+        if in_dollars and is_remote and not prices.version:
+            LOG.warning(
+                "model without a price: budgets in dollars do not see it", model=name
+            )
+
+
+RUN_SHELL = "run_shell"
+"""Needs the sandbox, which is tried only if somebody has this tool."""
+
+PROGRAMS = "connectors.app.program_servers"
+"""Imported only for settings with models that are programs beside those."""
+
+MakePrepare = Callable[[AppConfig, Path], "Prepare"]
+
+
+@dataclass
+class Stock:
+    """Makes catalogues of settings."""
+
+    clock: Clock
+    sandbox: LateSandbox
+    removed: Callable[[int], object]
+    """Counts folders of programs' conversations that are removed."""
+
+    current: Catalogue = field(default_factory=Catalogue)
+    """The one in use: what the accounts' actor begins with if it has to begin anew."""
+
+    def catalogue(self, config: AppConfig) -> Catalogue:
+        """Make one.
+
+        Raises:
+            runtime.errors.SettingsError: a script or the price list is wrong.
+            OSError: a file cannot be read.
+        """
+        return make_catalogue(config, self.clock, self._ground(config))
+
+    def _ground(self, config: AppConfig) -> ProgramPlace:
+        """Say where models run that are programs, and tell them of servers of tools."""
+        folder = Path(config.workspace.path).absolute() / "cli"
+        keep = config.workspace.keep_days * DAY
+        folders = Folders(folder, keep, self.clock.wall, self.removed)
+        ground = ProgramPlace(self.sandbox, folder, tidy=folders.tidy)
+        if not (
+            asks_programs(config) and (config.mcp_servers or config.skills.folders)
+        ):
+            return ground
+        make = cast("MakePrepare", importlib.import_module(PROGRAMS).preparing)
+        return replace(ground, prepare=make(config, folder))
+
+    async def renew(self, config: AppConfig, private: Iterable[Path]) -> Catalogue:
+        """Make one of changed settings, in a thread: it may load whole libraries.
+
+        Args:
+            config: the settings.
+            private: files of settings and secrets; programs that are started from now
+                on cannot reach them.
+
+        Raises:
+            connectors.sandbox.plan.SandboxError: a program is to be asked, and there
+                is no sandbox; or programs could not be kept from a file.
+            runtime.errors.SettingsError: a script or the price list is wrong.
+            OSError: a file cannot be read.
+        """
+        await self.keep(config, private)
+        return await trio.to_thread.run_sync(self.catalogue, config)
+
+    async def keep(self, config: AppConfig, private: Iterable[Path]) -> None:
+        """Keep programs that are started from now on from what they may not reach.
+
+        Raises:
+            connectors.sandbox.plan.SandboxError: as `renew`.
+        """
+        await self.sandbox.keep(territory(config, private), config.sandbox)
+        if has_shell(config) or asks_programs(config):
+            await self.sandbox.open()
+
+
+async def open_stock(
+    config: AppConfig, clock: Clock, metrics: Metrics, private: Iterable[Path]
+) -> Stock:
+    """Make the sandbox; try it at once if some program is sure to be started.
+
+    Args:
+        config: checked settings.
+        clock: the time.
+        metrics: show what of the sandbox is in force.
+        private: files of settings and secrets, which no program may reach.
+
+    Raises:
+        connectors.sandbox.plan.SandboxError: there is none, and there must be.
+    """
+    figures = SandboxFigures(metrics)
+    sandbox = LateSandbox(config.sandbox, territory(config, private), figures.show)
+    if has_shell(config) or asks_programs(config):
+        await sandbox.open()
+    removed = metrics.counter(
+        "callboard_program_folders_removed",
+        "Folders of programs' conversations that nobody had used for long.",
+    )
+    return Stock(clock, sandbox, removed.add)
+
+
+def has_shell(config: AppConfig) -> bool:
+    """Tell whether some agent may run command lines."""
+    lists = (agent.tools for agent in config.agents.values())
+    return any(RUN_SHELL in tools for tools in (*lists, config.hiring.tools))
+
+
+def asks_programs(config: AppConfig) -> bool:
+    """Tell whether some model is a program."""
+    return any(isinstance(each, CliModelConfig) for each in config.models.values())

@@ -1,0 +1,11 @@
+"""Applies changed settings to a running company.
+
+`serve` and `chat` run it beside the company. Begin with `reload`, which watches the
+files; `rules` says which settings may change while it runs, `apply` tells the actors.
+"""
+
+__all__ = [
+    "apply",
+    "reload",
+    "rules",
+]

@@ -1,0 +1,322 @@
+"""Agents' accounts on a platform: how each is doing, which speaks, and the transport.
+
+Discord, Matrix, Slack and Telegram have one account for each agent, and each account
+listens by itself, so that each is supervised by itself.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Generic, Never, Protocol, TypeVar
+
+import trio
+
+from actors.errors import DeliveryBusyError
+from connectors.chat.errors import PlatformError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+    from actors.messages.deliveries import Delivery, Draft
+    from actors.transport import Ingress, Listening
+    from connectors.chat.errors import ShutOutError
+    from connectors.chat.metrics import PlatformMetrics
+    from runtime.clock import Clock
+    from runtime.telemetry.logs import EventLog
+
+MOST_PLACES = 1_000
+"""Chats that may wait to be told; for further ones nothing is shown."""
+
+TYPING_TIMEOUT = 5.0
+"""Seconds that a request may take; later, it would be wrong."""
+
+Place = TypeVar("Place", bound=Hashable)
+"""Where typing is shown, as the platform needs it: a chat, perhaps with a thread."""
+
+
+Place_contra = TypeVar("Place_contra", contravariant=True)
+
+
+class TellTyping(Protocol[Place_contra]):
+    """Tells a platform where an account is writing; may raise a `PlatformError`."""
+
+    async def __call__(self, place: Place_contra, /, *, is_typing: bool) -> object:
+        """Show that the account is writing there, or no longer."""
+        ...
+
+
+class BackgroundTyping(Generic[Place]):
+    """Tells a platform that one account is writing; the newest state counts.
+
+    Args:
+        tell: tells the platform.
+        log: has a line for each failure.
+        account: what the log calls the account.
+    """
+
+    def __init__(
+        self,
+        tell: TellTyping[Place],
+        log: EventLog,
+        account: str,
+    ) -> None:
+        self._tell = tell
+        self._log = log
+        self._account = account
+        self._wanted: dict[Place, bool] = {}
+        self._shown: OrderedDict[Place, None] = OrderedDict()
+        self._news = trio.Event()
+
+    def show(self, place: Place, *, is_over: bool = False) -> None:
+        """Have it shown that the account is writing, or no longer, if it was."""
+        is_known = place in self._wanted or (is_over and place in self._shown)
+        if is_known or (not is_over and len(self._wanted) < MOST_PLACES):
+            self._wanted[place] = not is_over
+            self._news.set()
+
+    async def run(self) -> None:
+        """Tell the platform until cancelled."""
+        while True:
+            await self._news.wait()
+            self._news = trio.Event()
+            while self._wanted:
+                place = next(iter(self._wanted))
+                await self._carry_out(place, is_typing=self._wanted.pop(place))
+
+    async def _carry_out(self, place: Place, *, is_typing: bool) -> None:
+        if is_typing:
+            self._shown[place] = None
+        else:
+            self._shown.pop(place, None)
+        while len(self._shown) > MOST_PLACES:
+            self._shown.popitem(last=False)  # it has ended by itself
+        try:
+            await self._tell(place, is_typing=is_typing)
+        except PlatformError as error:
+            # It ends by itself, and nobody waits for it.
+            self._log.info("typing not shown", account=self._account, why=str(error))
+
+
+SOON = 1.0
+"""Seconds until an account that is starting is asked again."""
+
+
+class AgentAccount:
+    """The account of one agent on a platform, listening or not.
+
+    Args:
+        agent: whose it is.
+        platform: the platform's name, as people write it.
+    """
+
+    kind = "account"
+    """What people call an account there: a bot, an app."""
+
+    def __init__(self, agent: str, platform: str) -> None:
+        self.agent = agent
+        self.platform = platform
+        self.is_open = False
+        """Whether it listens, so that it may speak."""
+
+        self.refused = ""
+        """Why it is not let in; empty: nobody said that it is not."""
+
+        self.trouble = f"it has not heard from {platform} yet"
+        """Why it hears nothing now; empty: it does."""
+
+    @property
+    def label(self) -> str:
+        """What the log calls it."""
+        return self.agent
+
+
+class AccountHealth:
+    """Tells the log, the metrics and `/readyz` whether an account hears its platform.
+
+    Args:
+        account: which one.
+        metrics: those of its connector.
+        clock: gives Unix seconds.
+        log: that of the platform.
+    """
+
+    def __init__(
+        self,
+        account: AgentAccount,
+        metrics: PlatformMetrics[Never],
+        clock: Clock,
+        log: EventLog,
+    ) -> None:
+        self._account = account
+        self._metrics = metrics
+        self._clock = clock
+        self._log = log
+        self._was_away = False
+
+    @contextmanager
+    def listening(self) -> Generator[None]:
+        """Mark the account as heard by nobody when the block ends."""
+        account = self._account
+        account.refused = ""
+        try:
+            yield
+        finally:
+            account.is_open = False
+            account.trouble = account.refused or "nobody listens to it"
+            self._metrics.show(account.agent, is_up=False)
+
+    def heard(self) -> bool:
+        """Note that the account hears its platform.
+
+        Returns:
+            Whether it did not, a moment ago.
+        """
+        account = self._account
+        was_away, self._was_away = self._was_away, False
+        if account.trouble:
+            event = f"{account.kind} hears {account.platform}"
+            self._log.info(event, account=account.label)
+        account.trouble = ""
+        self._metrics.heard(account.agent, self._clock.wall())
+        self._metrics.show(account.agent, is_up=True)
+        return was_away
+
+    def note(self, error: PlatformError) -> None:
+        """Note trouble; the log has a line for the first of a row."""
+        account = self._account
+        if not self._was_away:
+            event = f"{account.platform} is away"
+            self._log.warning(event, account=account.label, why=str(error))
+        self.lost(str(error))
+
+    def lost(self, why: str) -> None:
+        """Note that the account hears nothing now."""
+        self._was_away = True
+        self._account.trouble = why
+        self._metrics.show(self._account.agent, is_up=False)
+
+    def shut_out(self, error: ShutOutError, connector: str, cure: str) -> None:
+        """Note that the account is not let in, and tell its operator what to do.
+
+        Args:
+            error: why.
+            connector: the connector's name.
+            cure: what its operator has to do; `{place}` stands for the settings key.
+        """
+        account = self._account
+        account.refused = account.trouble = str(error)
+        place = f"connectors.{connector}.accounts.{account.agent}"
+        self._log.error(
+            f"{account.kind} not let in; the others go on",
+            account=account.label,
+            why=str(error),
+            what_to_do=cure.format(place=place),
+        )
+
+
+Account = TypeVar("Account", bound=AgentAccount)
+Listener = TypeVar("Listener", bound="Listening")
+
+
+def ready_accounts(accounts: Mapping[str, Account], agent: str) -> list[Account]:
+    """Return the accounts that listen: an agent's own first, then as in the settings.
+
+    That order is always the same, so that a repeated message is known.
+
+    Args:
+        accounts: by agent, in the order of the settings.
+        agent: who speaks; empty: the runtime itself.
+
+    Raises:
+        DeliveryBusyError: none listens now, or the agent's own is starting.
+    """
+    kind = next((each.kind for each in accounts.values()), AgentAccount.kind)
+    ready = [each for each in accounts.values() if each.is_open]
+    if not ready:
+        raise DeliveryBusyError(f"no {kind} listens now", retry_after=SOON)
+    own = accounts.get(agent)
+    if own is None:
+        return ready
+    if own.is_open:
+        return [own, *(each for each in ready if each is not own)]
+    if not own.refused:
+        raise DeliveryBusyError(f"{agent}'s {kind} is starting", retry_after=SOON)
+    return ready
+
+
+def prefixed(text: str, agent: str, owner: str) -> str:
+    """Say who speaks, where another agent's account says it.
+
+    Args:
+        text: what is said.
+        agent: who says it; empty: the runtime itself.
+        owner: the agent whose account it is.
+    """
+    return text if agent in {"", owner} else f"{agent}: {text}"
+
+
+class PlatformTransport:
+    """The methods of the transport port that are the same on every platform.
+
+    Args:
+        log: that of the platform.
+    """
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+
+    async def look_up(self, delivery: Delivery) -> str | None:
+        """Refuse: this platform cannot be asked, or need not be; see the port.
+
+        Raises:
+            DeliveryBusyError: always; `abilities` says that it is not to be asked.
+        """
+        await trio.lowlevel.checkpoint()
+        raise DeliveryBusyError(f"{delivery.id} cannot be looked up")
+
+    def show_draft(self, draft: Draft) -> None:
+        """Do nothing: drafts are shown by edits, if at all; see `presence`."""
+
+    async def settle(self, correlation_id: str, reason: str) -> None:
+        """Do nothing: a message told whoever waited for an answer."""
+        await trio.lowlevel.checkpoint()
+        self._log.debug("settled", correlation_id=correlation_id, reason=reason)
+
+
+class AccountsTransport(PlatformTransport, Generic[Account, Listener]):
+    """A transport with an account, and a listener, for each agent.
+
+    If several accounts hear a message, one of them submits it. An agent's answers go
+    out by its own account, if that is there.
+
+    Args:
+        log: that of the platform.
+        accounts: by agent, in the order of the settings.
+        listeners: the accounts' listeners, likewise.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        accounts: Mapping[str, Account],
+        listeners: Mapping[str, Listener],
+    ) -> None:
+        super().__init__(log)
+        self.accounts = accounts
+        self.listeners = listeners
+
+    @property
+    def trouble(self) -> str:
+        """Why nobody is heard now; empty: one account at least hears the platform."""
+        troubles = {agent: each.trouble for agent, each in self.accounts.items()}
+        if not all(troubles.values()):
+            return ""
+        return "; ".join(f"{agent}: {why}" for agent, why in troubles.items())
+
+    async def listen(self, ingress: Ingress) -> None:
+        """Follow all accounts until cancelled, or until none is let in."""
+        async with trio.open_nursery() as nursery:
+            for listener in self.listeners.values():
+                nursery.start_soon(listener.listen, ingress)

@@ -1,0 +1,400 @@
+"""Keeps one agent's bot going: the listener of that account.
+
+discord.py ends its client over a payload that it does not understand, as over a close
+that it takes for final. The client is made anew, ever more slowly; nothing is lost, for
+what came meanwhile is read from the channels' histories.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from connectors.chat.accounts import AccountHealth
+from connectors.chat.discord import backfill
+from connectors.chat.discord import commands as slash
+from connectors.chat.discord.bookmarks import BotProgress
+from connectors.chat.discord.client import DiscordClient
+from connectors.chat.discord.commands import DiscordCommands
+from connectors.chat.discord.events import (
+    Came,
+    Changed,
+    Channel,
+    Connected,
+    DiscordSkipped,
+    EventQueue,
+    GatewayReady,
+    Invoked,
+    Parted,
+    Resumed,
+    at,
+    number,
+    read,
+    span,
+)
+from connectors.chat.discord.inbound import DiscordSubmitter, MessageInScene
+from connectors.chat.errors import BusyError, LostError, PlatformError, ShutOutError
+from connectors.chat.inbound import Lanes
+from connectors.chat.lenient_json import text
+from connectors.chat.requests import Waits
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from actors.transport import Ingress
+    from connectors.chat.accounts import BackgroundTyping
+    from connectors.chat.discord.account import DiscordAccount
+    from connectors.chat.discord.events import Event
+    from connectors.chat.discord.shared import DiscordShared
+
+LOG = EventLog("discord")
+
+# Chosen: Discord's own clocks differ by less, and what is read twice is known.
+OVERLAP = 10.0
+"""Seconds before a bot's place from which histories are read again."""
+
+LONG_AGO = 3600.0
+"""Seconds before the first start that are never looked at; more than clocks differ."""
+
+SETTLED_WITHIN = 15.0
+"""Seconds that a bot waits for the others: who is present decides who is asked."""
+
+CHANNELS_AT_ONCE = 8
+"""Channels whose messages are brought in side by side."""
+
+MOST_TRIES = 3
+"""How often a channel may fail before it is left out."""
+
+
+class DiscordArrivals:
+    """Takes what a bot hears, during one life of its client.
+
+    Args:
+        account: whose.
+        progress: how far it has read.
+        shared: what all bots share.
+        ingress: takes the messages.
+        failed: how often channels have failed, over all lives.
+        health: takes note of how the bot is doing.
+    """
+
+    def __init__(
+        self,
+        account: DiscordAccount,
+        progress: BotProgress,
+        shared: DiscordShared,
+        ingress: Ingress,
+        failed: dict[str, int],
+        health: AccountHealth,
+    ) -> None:
+        self._account = account
+        self._progress = progress
+        self._shared = shared
+        self._ingress = ingress
+        self._failed = failed
+        self._health = health
+        self._submitter = DiscordSubmitter(account, shared)
+        self._choosing = DiscordCommands(account, shared)
+        self.intake = EventQueue(shared.bridge, self._overrun, shared.most_events)
+        self._early: list[Came] | None = None
+        """What came before the channels were known; None: they are."""
+
+        self._has_missed = False
+
+    async def run(self, nursery: trio.Nursery) -> None:
+        """Take what the bot hears, until cancelled.
+
+        Raises:
+            PlatformError: histories cannot be fetched now.
+        """
+        lanes = Lanes(nursery, at_once=CHANNELS_AT_ONCE)
+        while True:
+            await self._take(await self.intake.next(), lanes, nursery)
+            if self._has_missed and self._early is None and not self.intake.waiting:
+                await self._catch_up(await self._account.ask(channels_of), lanes)
+
+    async def _take(self, event: Event, lanes: Lanes, nursery: trio.Nursery) -> None:
+        self._shared.metrics.heard(self._account.agent, self._shared.clock.wall())
+        match event:
+            case Connected(user=user):
+                self._connect(user)
+            case GatewayReady(channels=channels):
+                await self._begin(channels, lanes, nursery)
+            case Resumed():
+                self._hears()
+            case Parted():
+                self._health.lost("its connection is gone; a new one is being made")
+            case Invoked():
+                nursery.start_soon(self._choosing.take, event, self._ingress)
+            case Came() | Changed():
+                await self._take_message(event, lanes)
+
+    async def _take_message(self, event: Came | Changed, lanes: Lanes) -> None:
+        if isinstance(event, Changed):
+            self._shared.metrics.event(self._account.agent, "edit")
+        elif self._early is not None:
+            self._hear_early(event, self._early)
+        elif self._has_missed:
+            # It comes with what was missed, and so in its place among that.
+            self._shared.metrics.event(self._account.agent, "overrun")
+        else:
+            await self._bring(event, lanes)
+
+    def _hear_early(self, came: Came, early: list[Came]) -> None:
+        if len(early) < self._shared.most_events:
+            early.append(came)
+        else:
+            self._overrun()
+
+    def _connect(self, user: str) -> None:
+        """Note that a session has begun: something may be missing."""
+        self._account.user = user or self._account.user
+        self._progress.hold()
+        self._early = self._early or []
+
+    async def _begin(
+        self, channels: tuple[Channel, ...], lanes: Lanes, nursery: trio.Nursery
+    ) -> None:
+        """Bring in what is missing, then what came meanwhile."""
+        account = self._account
+        account.settled.set()
+        with trio.move_on_after(SETTLED_WITHIN):
+            for other in self._shared.accounts.values():
+                await other.settled.wait()
+        account.is_open = True
+        if self._progress.is_new:
+            self._progress.settle(self._first_place(channels))
+        else:
+            await self._catch_up(channels, lanes)
+        early, self._early = self._early or [], None
+        for each in early:
+            await self._bring(each, lanes)
+        self._hears()
+        LOG.info("bot listens", account=account.agent, user=account.user)
+        if self._shared.config.slash_commands:
+            nursery.start_soon(self._make_known)
+
+    def _first_place(self, channels: Iterable[Channel]) -> int:
+        """Say where a bot begins that was never here: nothing old is answered."""
+        long_ago = at(self._shared.clock.wall() - LONG_AGO)
+        last = max((each.last for each in channels), default=0)
+        first = min(map(backfill.id_of, self._early or ()), default=last + 1)
+        return max(long_ago, min(last, first - 1))
+
+    async def _make_known(self) -> None:
+        commands = slash.commands()
+        try:
+            is_new = await self._account.ask(lambda bot: bot.make_known(commands))
+        except PlatformError as error:
+            LOG.warning("commands not made known", why=str(error))
+        else:
+            LOG.info("commands known", account=self._account.agent, is_new=is_new)
+
+    async def _catch_up(self, channels: Iterable[Channel], lanes: Lanes) -> None:
+        """Bring in what was said after the bot's place.
+
+        Raises:
+            PlatformError: not now; the place stays where it is.
+        """
+        self._has_missed = False
+        after = self._progress.place
+        place = max(0, after - span(OVERLAP))
+        listed = {each.id: each for each in channels}
+        aside = [each for each in self._progress.side if each not in listed]
+        for channel in listed.values():
+            if channel.last > max(after, channel.since):
+                await self._fill(channel, max(place, channel.since), lanes)
+        for known in aside:
+            await self._fill(await self._looked_at(known), place, lanes)
+        if not self._has_missed:
+            self._progress.caught_up()
+
+    async def _looked_at(self, known: str) -> Channel:
+        try:
+            found = await self._account.ask(lambda bot: bot.look_at(known))
+        except (BusyError, LostError):
+            raise
+        except PlatformError:
+            return Channel(known, 0)
+        last, guild = text(found.get("last_message_id")), text(found.get("guild_id"))
+        return Channel(known, number(last), guild)
+
+    async def _fill(self, channel: Channel, after: int, lanes: Lanes) -> None:
+        if channel.last and channel.last <= after:
+            return
+        most, agent = self._shared.config.backfill, self._account.agent
+        try:
+            missed, is_whole = await backfill.fetch(channel, after, most, self._account)
+        except (BusyError, LostError) as error:
+            self._failed[channel.id] = self._failed.get(channel.id, 0) + 1
+            if self._failed[channel.id] < MOST_TRIES:
+                raise
+            missed, is_whole = [], False
+            LOG.warning("channel left out", channel=channel.id, why=str(error))
+        else:
+            self._failed.pop(channel.id, None)
+        # What is read again for safety was no gap.
+        place = self._progress.place
+        new = sum(backfill.id_of(each) > place for each in missed)
+        if new or not is_whole:
+            self._shared.metrics.gap(agent, is_filled=is_whole)
+            say = LOG.info if is_whole else LOG.warning
+            say(
+                "gap in a channel",
+                channel=channel.id,
+                account=agent,
+                fetched=new,
+                is_filled=is_whole,
+            )
+        for each in missed:
+            await self._bring(each, lanes)
+
+    async def _bring(self, came: Came, lanes: Lanes) -> None:
+        """Put a message behind those of its channel."""
+        said = read(came.message, self._shared.ours)
+        if isinstance(said, DiscordSkipped):
+            self._shared.metrics.event(self._account.agent, said.reason)
+            return
+        self._progress.note(said.channel, is_aside=not said.guild or is_thread(came))
+        self._progress.begin_message(number(said.id))
+        await lanes.put(
+            said.channel, partial(self._submit, MessageInScene(said, came.scene))
+        )
+
+    async def _submit(self, heard: MessageInScene) -> None:
+        shared, known = self._shared, heard.said.id
+        if await shared.seen.claim(known):
+            try:
+                await self._submitter.submit(heard, self._ingress)
+                shared.seen.done(known)
+            finally:
+                shared.seen.give_back(known)
+        else:
+            shared.metrics.event(self._account.agent, "seen")
+        self._progress.end_message(number(known))
+
+    def _overrun(self) -> None:
+        """Note that something came which there was no room for."""
+        self._shared.metrics.event(self._account.agent, "overrun")
+        self._has_missed = True
+        self._progress.hold()
+
+    def _hears(self) -> None:
+        if self._health.heard():
+            self._shared.metrics.count("reconnects", self._account.agent)
+
+
+def is_thread(came: Came) -> bool:
+    """Return whether something was said in a thread, or in what may be one."""
+    return bool(came.scene.parent) or not came.scene.is_known
+
+
+async def channels_of(bot: DiscordClient) -> tuple[Channel, ...]:
+    """Return what a bot can read now."""
+    return bot.channels()
+
+
+WELL_AFTER = 300.0
+"""Seconds that a client must have lived for its end to count as a first one."""
+
+# Source: developers' reference, "Session Start Limit": a bot that begins more than
+# 1,000 sessions in a day loses its token. At 120 seconds it begins 720.
+CALM = 120.0
+"""Seconds between two beginnings, after several."""
+
+SEVERAL = 6
+
+CURE = "mend that, put its token where {place} takes it from, and start again"
+
+
+class DiscordListener:
+    """Listens to one bot; restarts its client when it ends.
+
+    Args:
+        account: which one.
+        typing: shows that it is writing; runs as long as it listens.
+        shared: what all bots share.
+    """
+
+    def __init__(
+        self,
+        account: DiscordAccount,
+        typing: BackgroundTyping[str],
+        shared: DiscordShared,
+    ) -> None:
+        self._account = account
+        self._typing = typing
+        self._shared = shared
+        self._health = AccountHealth(account, shared.metrics, shared.clock, LOG)
+        self._progress = BotProgress(account, shared.bookmarks)
+        self._failed: dict[str, int] = {}
+
+    async def listen(self, ingress: Ingress) -> None:
+        """Follow the bot until cancelled, or until it is not let in."""
+        waits, ends = Waits(), 0
+        with self._health.listening():
+            while True:
+                begun = trio.current_time()
+                error = await self._live(ingress)
+                if isinstance(error, ShutOutError):
+                    self._health.shut_out(error, self._shared.connector, CURE)
+                    self._account.settled.set()
+                    return
+                if trio.current_time() - begun >= WELL_AFTER:
+                    waits, ends = Waits(), 0
+                ends += 1
+                wait = waits.next(asked_to_wait(error))
+                wait = max(wait, CALM) if ends > SEVERAL else wait
+                self._note(error, wait)
+                await trio.sleep(wait)
+
+    async def _live(self, ingress: Ingress) -> PlatformError:
+        """Live one life of a client; gives what ended it."""
+        account, shared = self._account, self._shared
+        ended: list[PlatformError] = []
+        await self._progress.recall()
+        following = DiscordArrivals(
+            account, self._progress, shared, ingress, self._failed, self._health
+        )
+        bot = DiscordClient(
+            account.agent,
+            shared.config,
+            shared.bots,
+            following.intake.hear,
+            shared.ready_after,
+        )
+        async with trio.open_nursery() as nursery:
+
+            async def follow() -> None:
+                try:
+                    await following.run(nursery)
+                except PlatformError as error:
+                    ended.append(error)
+                    nursery.cancel_scope.cancel()
+
+            nursery.start_soon(follow)
+            nursery.start_soon(self._progress.keep)
+            nursery.start_soon(self._typing.run)
+            try:
+                await account.run(bot)
+            except PlatformError as error:
+                ended.append(error)
+            nursery.cancel_scope.cancel()
+        account.is_open = False
+        return ended[0] if ended else LostError("its client ended by itself")
+
+    def _note(self, error: PlatformError, wait: float) -> None:
+        account = self._account
+        self._health.lost(str(error))
+        self._shared.metrics.count("restarts", account.agent)
+        LOG.warning(
+            "bot begins anew", account=account.agent, why=str(error), after=wait
+        )
+
+
+def asked_to_wait(error: PlatformError) -> float | None:
+    """Return the seconds that Discord asked to wait; None if it did not."""
+    return error.retry_after if isinstance(error, BusyError) else None

@@ -1,0 +1,323 @@
+"""Brings a platform's messages into the company: the parts that all platforms share.
+
+`SeenMessages` lets only one of several accounts submit a message, `Lanes` keep the
+order of a channel, `Album` bounds the files of a message, and `Submission` has the
+message stored, however long that takes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+import trio
+
+from actors.errors import (
+    NOT_STORED,
+    ChatError,
+    MessageRefusedError,
+    OverloadedError,
+    StoppingError,
+)
+from actors.messages.inbound import Attachment, Inbound
+from actors.rules.text.cleaning import one_line
+from actors.rules.text.limits import RecentMap
+from connectors.chat.platforms import MIB
+from connectors.chat.requests import Waits
+from runtime.errors import KernelError, StoreUnavailableError
+
+if TYPE_CHECKING:
+    from actors.transport import Ingress
+    from runtime.telemetry.logs import EventLog
+
+LONGEST_NAME = 200
+"""Characters."""
+
+
+def shown_name(name: str) -> str:
+    """Return a name in one line, without what cannot be seen, cut with an ellipsis."""
+    return one_line(name, LONGEST_NAME)
+
+
+# Chosen: the accounts lag behind each other by seconds; ten thousand messages
+# are more than a platform sends in that time. What is forgotten is known to the
+# database.
+MOST_SEEN = 10_000
+
+
+class SeenMessages:
+    """Recently submitted messages, so that only one of several accounts submits each.
+
+    Args:
+        most: events that are remembered.
+    """
+
+    def __init__(self, most: int = MOST_SEEN) -> None:
+        self._done: RecentMap[str, None] = RecentMap(most)
+        self._taken: dict[str, trio.Event] = {}
+
+    def __contains__(self, event_id: str) -> bool:
+        """Return whether a message was submitted."""
+        return event_id in self._done
+
+    async def claim(self, event_id: str) -> bool:
+        """Claim a message to submit it; waits while another account has claimed it.
+
+        Returns:
+            True: the caller must now call `done` or `give_back`. False: it was done.
+        """
+        while (taken := self._taken.get(event_id)) is not None:
+            await taken.wait()
+        if event_id in self._done:
+            return False
+        self._taken[event_id] = trio.Event()
+        return True
+
+    def done(self, event_id: str) -> None:
+        """Note that a message was submitted."""
+        self._done[event_id] = None
+        self.give_back(event_id)
+
+    def give_back(self, event_id: str) -> None:
+        """Give up a claim, so that another account may submit the message."""
+        taken = self._taken.pop(event_id, None)
+        if taken is not None:
+            taken.set()
+
+
+Job = Callable[[], Awaitable[object]]
+
+# Chosen: what Slack sends in half a minute at its most (30,000 an hour) is a quarter of
+# that. Discord's listener waits while there are more; Slack sends them again.
+MOST_WAITING = 1_000
+"""Jobs that may wait, in all lanes."""
+
+
+class Lanes:
+    """One lane for each channel in which something waits; each does one job at a time.
+
+    Args:
+        nursery: where the lanes run; a job that fails ends it.
+        most: jobs that may wait.
+        at_once: lanes that may work side by side.
+    """
+
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        most: int = MOST_WAITING,
+        at_once: float = math.inf,
+    ) -> None:
+        self._nursery = nursery
+        self._room = trio.Semaphore(most)
+        self._side_by_side = trio.CapacityLimiter(at_once)
+        self._lanes: dict[str, deque[Job]] = {}
+
+    async def put(self, lane: str, job: Job) -> None:
+        """Have a job done after the others of its lane; waits while too many wait."""
+        await self._room.acquire()
+        self._add(lane, job)
+
+    def put_nowait(self, lane: str, job: Job) -> bool:
+        """Have a job done after the others of its lane; False: too many wait."""
+        try:
+            self._room.acquire_nowait()
+        except trio.WouldBlock:
+            return False
+        self._add(lane, job)
+        return True
+
+    def _add(self, lane: str, job: Job) -> None:
+        if lane in self._lanes:
+            self._lanes[lane].append(job)
+        else:
+            self._lanes[lane] = deque([job])
+            self._nursery.start_soon(self._work, lane)
+
+    async def _work(self, lane: str) -> None:
+        jobs = self._lanes[lane]
+        try:
+            async with self._side_by_side:
+                while jobs:
+                    try:
+                        await jobs.popleft()()
+                    finally:
+                        self._room.release()
+        finally:
+            for _ in jobs:
+                self._room.release()
+            del self._lanes[lane]
+
+
+# Chosen: four of the largest that are fetched by default. In base64 it is 53 MiB, and
+# the store takes 64 MiB at once (`SqliteOptions.max_queued_bytes`).
+MOST_IN_ALL = 40 * MIB
+"""Bytes of all files of one message; also the most of one, whatever settings say."""
+
+NO_ROOM = f"all files of a message may have {MOST_IN_ALL} bytes"
+FILE_NOT_STORED = "it could not be stored"
+
+Found = tuple[Attachment | None, str]
+"""A file; or None, and why it could not be had."""
+
+
+class Album:
+    """The byte budget for the files of one message, given out in order."""
+
+    def __init__(self) -> None:
+        self._left = MOST_IN_ALL
+
+    async def fill(self, size: int, fetch: Callable[[], Awaitable[Found]]) -> Found:
+        """Fetch the next file, if there is room for it.
+
+        Args:
+            size: bytes, as its platform says; 0: it does not say.
+            fetch: fetches it.
+        """
+        if not self.claim(size):
+            return None, NO_ROOM
+        return self.settle(size, await fetch())
+
+    def claim(self, size: int) -> bool:
+        """Take room for the next file, before it is fetched; False: there is none.
+
+        Args:
+            size: bytes, as its platform says; 0: it does not say.
+        """
+        if size > self._left:
+            return False
+        self._left -= size
+        return True
+
+    def settle(self, size: int, found: Found) -> Found:
+        """Give back what a file did not take; leave it out if it is larger than said.
+
+        Args:
+            size: as it was claimed.
+            found: what was fetched.
+        """
+        attachment, why = found
+        self._left += size
+        if attachment is None:
+            return None, why
+        if not self.claim(len(attachment.content)):
+            return None, NO_ROOM
+        return found
+
+
+def left_out(kind: str, name: str, why: str) -> str:
+    """Say in a message that a file of it is not there."""
+    return f"[{kind} {name or 'without a name'} was not fetched: {why}]"
+
+
+def without_files(inbound: Inbound) -> Inbound:
+    """Return a message with a line in the place of each file."""
+    notes = (left_out(x.kind, x.name, FILE_NOT_STORED) for x in inbound.attachments)
+    lines = (inbound.text, *notes)
+    text = "\n".join(line for line in lines if line)
+    return msgspec.structs.replace(inbound, text=text, attachments=())
+
+
+LATER = (OverloadedError, StoppingError, StoreUnavailableError)
+"""Nothing was stored, and it is tried again: the platform keeps the message."""
+
+Ended = Literal["handed_in", "refused", "lost"]
+"""How it ended: stored; the domain never takes it; or it could not be stored."""
+
+Trouble = Literal["waits", "refused", "lost"]
+"""Of what a sender is told."""
+
+Fill = Callable[[Inbound], Awaitable[Inbound]]
+"""Fetches what came with a message."""
+
+Tell = Callable[[Inbound, str, Trouble], Awaitable[object]]
+"""Says something where a message was written, as well as it goes."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """Submits one account's messages to the company."""
+
+    log: EventLog
+    count: Callable[[Ended], object]
+    """Takes note of how a message ended."""
+
+    tell: Tell
+    """Asked only where somebody waits for an answer."""
+
+    async def submit(
+        self, inbound: Inbound, ingress: Ingress, fill: Fill | None
+    ) -> None:
+        """Have a message stored.
+
+        Args:
+            inbound: as it came, with nothing fetched.
+            ingress: who stores it.
+            fill: asked only for those who may write: a stranger has us carry nothing;
+                None: there is nothing to fetch.
+        """
+        try:
+            if fill is not None and await self._insist(ingress.is_admitted, inbound):
+                inbound = await fill(inbound)
+            await self._store(inbound, ingress)
+        except MessageRefusedError as error:
+            self.count("refused")
+            await self._tell(inbound, str(error), "refused")
+        except (ChatError, KernelError) as error:
+            # It would be refused for ever, and hold back all that comes after it.
+            self.count("lost")
+            self.log.fault("message not taken", error, message=inbound.platform_id)
+            await self._tell(inbound, "this message could not be taken", "lost")
+        else:
+            self.count("handed_in")
+
+    async def _store(self, inbound: Inbound, ingress: Ingress) -> None:
+        """Store a message; without its files if they cannot be stored."""
+        try:
+            await self._insist(ingress.accept, inbound)
+        except KernelError as error:
+            if not inbound.attachments:
+                raise
+            # Why once more: the words are worth an answer, and say what is missing.
+            self.log.fault("files not taken", error, message=inbound.platform_id)
+            await self._insist(ingress.accept, without_files(inbound))
+
+    async def _insist(
+        self, ask: Callable[[Inbound], Awaitable[bool]], inbound: Inbound
+    ) -> bool:
+        """Ask the company about a message until it answers; tell the sender once."""
+        waits = Waits()
+        is_told = False
+        while True:
+            try:
+                return await ask(inbound)
+            except LATER as error:
+                why = str(error) or "?"
+                self.log.warning("message waits", message=inbound.platform_id, why=why)
+                if not is_told and not isinstance(error, StoppingError):
+                    is_told = True
+                    await self._tell(inbound, words_of(error), "waits")
+                await trio.sleep(waits.next())
+
+    async def _tell(self, inbound: Inbound, words: str, trouble: Trouble) -> None:
+        """Tell a sender who expects an answer that it is delayed."""
+        if is_for_agent(inbound):
+            await self.tell(inbound, f"⚠️ {words}", trouble)
+
+
+def words_of(error: Exception) -> str:
+    """Tell somebody why a message waits."""
+    is_of_the_store = isinstance(error, StoreUnavailableError)
+    why = NOT_STORED if is_of_the_store else str(error) or type(error).__name__
+    return f"{why}. It waits here, and is tried again by itself."
+
+
+def is_for_agent(inbound: Inbound) -> bool:
+    """Whether somebody speaks to an agent, as far as the platform tells."""
+    quoted = inbound.quoted
+    is_named = bool(inbound.agent or inbound.mentions)
+    return inbound.is_direct or is_named or (quoted is not None and bool(quoted.agent))

@@ -1,0 +1,442 @@
+"""Brings in what one account hears: room by room, in order.
+
+Quotes and files are not fetched for somebody who may not write: a stranger has us carry
+nothing.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from actors.messages.inbound import Address, Inbound, Quoted
+from actors.rules.text.limits import RecentMap
+from connectors.chat.errors import (
+    BusyError,
+    LostError,
+    PlatformError,
+    RefusedError,
+    ShutOutError,
+)
+from connectors.chat.inbound import MOST_IN_ALL, Submission, left_out
+from connectors.chat.lenient_json import Json, table, text
+from connectors.chat.matrix import backfill, content
+from connectors.chat.matrix.api import MatrixCall, path_of
+from connectors.chat.matrix.backfill import MatrixGap
+from connectors.chat.matrix.events import (
+    MatrixMessage,
+    MatrixSkipped,
+    read,
+    relations,
+    without_fallback,
+)
+from connectors.chat.matrix.files import fetch_file
+from connectors.chat.matrix.rooms import Room, RoomDeadlines
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from actors.messages.inbound import Attachment
+    from actors.transport import Ingress
+    from connectors.chat.inbound import Trouble
+    from connectors.chat.matrix.account import MatrixAccount
+    from connectors.chat.matrix.listener import RoomNews
+    from connectors.chat.matrix.shared import MatrixShared, Outcome
+
+LOG = EventLog("matrix")
+
+
+async def tell(room_id: str, words: str, key: str, account: MatrixAccount) -> None:
+    """Send a notice; sent twice under one key, people see it once.
+
+    Raises:
+        ShutOutError: the account is not let in.
+    """
+    txn = content.transaction(key)
+    call = MatrixCall(
+        method="PUT",
+        path=path_of("rooms", room_id, "send", "m.room.message", txn),
+        body=content.words("m.notice", words),
+        timeout=account.timeout,
+    )
+    try:
+        await account.ask(call)
+    except ShutOutError:
+        raise
+    except PlatformError as error:
+        LOG.warning("notice not said", room=room_id, notice=words, why=str(error))
+
+
+MOST_QUOTES = 2_000
+"""Messages that are remembered."""
+
+LONGEST_QUOTE = 2_000
+"""Characters of each."""
+
+FETCH_TIMEOUT = 5.0
+"""Seconds: a message is not held back for long because of what it replies to."""
+
+
+class QuotedLine(msgspec.Struct, frozen=True):
+    """A message that may be quoted: its sender and its text."""
+
+    sender: str
+    text: str
+
+
+class Quotes:
+    """Recent messages by room and id, for quotes within their own room.
+
+    Args:
+        users: our agents by the ids of their accounts.
+        most: messages that are remembered.
+    """
+
+    def __init__(self, users: Mapping[str, str], most: int = MOST_QUOTES) -> None:
+        self._users = users
+        self._lines: RecentMap[tuple[str, str], QuotedLine] = RecentMap(most)
+
+    def learn(self, room_id: str, event_id: str, sender: str, words: str) -> None:
+        """Remember a message."""
+        place = room_id, event_id
+        self._lines[place] = QuotedLine(sender, words[:LONGEST_QUOTE])
+
+    def learn_event(self, room_id: str, event: Json) -> None:
+        """Remember an event, if it is a message; what was edited reads as before."""
+        event_id, sender = text(event.get("event_id")), text(event.get("sender"))
+        content = table(event.get("content"))
+        body = text(content.get("body"))
+        if event_id and sender and body and event.get("type") == "m.room.message":
+            _, reply_to = relations(content)
+            words = without_fallback(body) if reply_to else body
+            self.learn(room_id, event_id, sender, words)
+
+    def sender_of(self, room_id: str, event_id: str) -> str:
+        """Return who wrote a message; empty if nobody knows."""
+        line = self._lines.get((room_id, event_id))
+        return line.sender if line is not None else ""
+
+    def forget(self, room_id: str, event_id: str) -> None:
+        """Forget what was taken back."""
+        self._lines.pop((room_id, event_id), None)
+
+    async def quote(
+        self, event_id: str, room_id: str, room: Room, account: MatrixAccount
+    ) -> Quoted | None:
+        """Return what a message says that somebody replied to; None if nobody knows.
+
+        Raises:
+            ShutOutError: the account is not let in.
+        """
+        place = room_id, event_id
+        if place not in self._lines:
+            path = path_of("rooms", room_id, "event", event_id)
+            call = MatrixCall(method="GET", path=path, timeout=FETCH_TIMEOUT)
+            try:
+                self.learn_event(room_id, await account.ask(call))
+            except ShutOutError:
+                raise
+            except PlatformError:
+                await trio.lowlevel.checkpoint()
+        line = self._lines.get(place)
+        if line is None:
+            return None
+        return Quoted(
+            text=line.text,
+            sender_name=room.name_of(line.sender),
+            agent=self._users.get(line.sender, ""),
+        )
+
+
+class MessageInRoom(msgspec.Struct, frozen=True):
+    """A message, and its room."""
+
+    spoken: MatrixMessage
+    room_id: str
+    room: Room
+
+
+class MatrixSubmitter:
+    """Submits the messages that one account hears.
+
+    Args:
+        account: which one.
+        shared: what all accounts share.
+    """
+
+    def __init__(self, account: MatrixAccount, shared: MatrixShared) -> None:
+        self._account = account
+        self._shared = shared
+        self._submission = Submission(LOG, self._count, self._tell)
+
+    async def submit(self, heard: MessageInRoom, ingress: Ingress) -> None:
+        """Submit a message, however long that takes.
+
+        Raises:
+            ShutOutError: the account is not let in.
+        """
+        await self._submission.submit(
+            self._bare(heard), ingress, partial(self._filled, heard)
+        )
+
+    def _count(self, outcome: Outcome) -> None:
+        self._shared.metrics.event(self._account.agent, outcome)
+
+    async def _tell(self, inbound: Inbound, words: str, trouble: Trouble) -> None:
+        key = f"{trouble}-{inbound.platform_id}"
+        await tell(inbound.address.chat, words, key, self._account)
+
+    def _bare(self, heard: MessageInRoom) -> Inbound:
+        """Return a message as it came, with nothing fetched."""
+        shared, spoken, room = self._shared, heard.spoken, heard.room
+        present = room.present(shared.users) or (self._account.agent,)
+        is_direct = room.is_direct(shared.users)
+        sender_name = room.name_of(spoken.sender)
+        return Inbound(
+            id=shared.ids.new(),
+            platform="matrix",
+            platform_id=spoken.event_id,
+            address=Address(shared.connector, heard.room_id, spoken.thread),
+            sender_id=spoken.sender,
+            sender_name=sender_name,
+            text=worded(spoken.text, spoken, sender_name),
+            received_at=shared.clock.wall(),
+            is_direct=is_direct,
+            agent=present[0] if is_direct else "",
+            reply_to=spoken.reply_to,
+            mentions=tuple(each for each in spoken.mentions if each in present),
+            present=present,
+            roles=room.roles_of(spoken.sender),
+            is_bot=spoken.is_bot,
+            platform_fields=specifics(spoken, room),
+        )
+
+    async def _filled(self, heard: MessageInRoom, inbound: Inbound) -> Inbound:
+        """Fetch what a message quotes and what came with it."""
+        spoken, quoted = heard.spoken, None
+        words, attachments = await self._files(spoken)
+        if spoken.reply_to:
+            quoted = await self._shared.quotes.quote(
+                spoken.reply_to, heard.room_id, heard.room, self._account
+            )
+        text = worded(words, spoken, inbound.sender_name)
+        return msgspec.structs.replace(
+            inbound, text=text, quoted=quoted, attachments=attachments
+        )
+
+    async def _files(self, spoken: MatrixMessage) -> tuple[str, tuple[Attachment, ...]]:
+        """Return the words of a message, and the files that could be had."""
+        file = spoken.file
+        if file is None:
+            return spoken.text, ()
+        most = min(self._shared.config.max_media_bytes, MOST_IN_ALL)
+        attachment, why = await fetch_file(file, self._account, most)
+        if attachment is not None:
+            return spoken.text, (attachment,)
+        self._count("media_left_out")
+        LOG.warning("file not fetched", event=spoken.event_id, why=why)
+        return f"{spoken.text}\n{left_out(file.kind, file.name, why)}".strip(), ()
+
+
+def worded(words: str, spoken: MatrixMessage, sender_name: str) -> str:
+    """Return a message's words as they read in a chat."""
+    return f"* {sender_name} {words}" if spoken.kind == "m.emote" else words
+
+
+def specifics(spoken: MatrixMessage, room: Room) -> dict[str, str]:
+    """Return the fields that only Matrix has."""
+    found = {"msgtype": spoken.kind, "room_name": room.name}
+    if spoken.mentions_room:
+        found["mentions_room"] = "true"
+    return {name: value for name, value in found.items() if value}
+
+
+CANNOT_READ = (
+    "This room is encrypted, and I cannot read it. Please write to me in a room"
+    " that was made without encryption."
+)
+
+MOST_TOLD = 1_000
+"""Encrypted rooms that are remembered to have been told."""
+
+
+class MatrixArrivals:
+    """Brings in what one account hears.
+
+    Args:
+        account: which one.
+        shared: what all accounts share.
+    """
+
+    def __init__(self, account: MatrixAccount, shared: MatrixShared) -> None:
+        self._account = account
+        self._shared = shared
+        self._submitter = MatrixSubmitter(account, shared)
+        self._patience = RoomDeadlines(account, self._note)
+        self._told: dict[str, None] = {}
+
+    async def take(
+        self, room_id: str, news: RoomNews, since: str, ingress: Ingress
+    ) -> None:
+        """Bring in what happened in one room.
+
+        Args:
+            room_id: where.
+            news: what.
+            since: the token of the batch before.
+            ingress: takes the messages.
+
+        Raises:
+            ShutOutError: the account is not let in.
+        """
+        room = await self._room(room_id, news)
+        if room is None:
+            return
+        room.apply_all(news.state)
+        came = arrival(news.timeline, self._account.user)
+        for event in news.timeline[:came]:
+            self._look_back(event, room_id, room)
+        if news.is_limited and not came:
+            gap = MatrixGap(room_id, since, news.before)
+            for event in await self._fill(gap):
+                await self._take_event(event, room_id, room, ingress)
+        for event in news.timeline[came:]:
+            await self._take_event(event, room_id, room, ingress)
+        room.note_joined(self._account.user)
+
+    def _look_back(self, event: Json, room_id: str, room: Room) -> None:
+        """Learn from what was there before the account."""
+        room.apply(event)
+        if isinstance(read(event, self._shared.users), MatrixMessage):
+            self._shared.quotes.learn_event(room_id, event)
+            self._count("old")
+
+    async def _room(self, room_id: str, news: RoomNews) -> Room | None:
+        """Return a room; None if nobody can know it, or not in time."""
+        get = partial(self._shared.rooms.get, room_id, self._account)
+        try:
+            return await self._patience.ask(room_id, get)
+        except RefusedError as error:
+            self._note(error)
+        except (BusyError, LostError) as error:
+            # Who is there, and whether it is a direct chat, decides who hears what.
+            self._note(error)
+            self._note_gap(room_id, 0, left=len(news.timeline))
+        return None
+
+    async def _fill(self, gap: MatrixGap) -> Sequence[Json]:
+        most = self._shared.config.backfill
+        events, is_filled = await backfill.fetch(
+            gap, self._account, most, self._patience
+        )
+        self._note_gap(gap.room_id, len(events), is_filled=is_filled)
+        return events
+
+    def _note_gap(
+        self, room_id: str, fetched: int, *, left: int = 0, is_filled: bool = False
+    ) -> None:
+        """Count a gap, and log it.
+
+        Args:
+            room_id: where.
+            fetched: events that were fetched into it.
+            left: events at hand that had to be left out, too.
+            is_filled: whether nothing is missing.
+        """
+        self._shared.metrics.gap(self._account.agent, is_filled=is_filled)
+        say = LOG.info if is_filled else LOG.warning
+        say(
+            "gap in a room",
+            room=room_id,
+            account=self._account.user,
+            fetched=fetched,
+            left_out=left,
+            is_filled=is_filled,
+        )
+
+    async def _take_event(
+        self, event: Json, room_id: str, room: Room, ingress: Ingress
+    ) -> None:
+        room.apply(event)
+        spoken = read(event, self._shared.users)
+        if isinstance(spoken, MatrixSkipped):
+            await self._skip(spoken, event, room_id)
+        elif room.is_encrypted:
+            # An answer would tell a server what the room keeps from it.
+            self._count("encrypted_room")
+            await self._refuse_encrypted(room_id)
+        else:
+            await self._submit(MessageInRoom(spoken, room_id, room), event, ingress)
+
+    async def _submit(
+        self, heard: MessageInRoom, event: Json, ingress: Ingress
+    ) -> None:
+        shared, event_id = self._shared, heard.spoken.event_id
+        if not await shared.seen.claim(event_id):
+            self._count("seen")
+            return
+        try:
+            shared.quotes.learn_event(heard.room_id, event)
+            await self._submitter.submit(heard, ingress)
+            shared.seen.done(event_id)
+        finally:
+            shared.seen.give_back(event_id)
+
+    async def _skip(self, skipped: MatrixSkipped, event: Json, room_id: str) -> None:
+        self._count(skipped.reason)
+        match skipped.reason:
+            case "own":
+                self._shared.quotes.learn_event(room_id, event)
+            case "redaction":
+                redacted = table(event.get("content")).get("redacts")
+                event_id = text(redacted or event.get("redacts"))
+                self._shared.quotes.forget(room_id, event_id)
+            case "encrypted":
+                if text(event.get("sender")) not in self._shared.users:
+                    await self._refuse_encrypted(room_id)
+            case _:
+                pass
+
+    async def _refuse_encrypted(self, room_id: str) -> None:
+        """Say once in an encrypted room that it cannot be read."""
+        if room_id in self._told or len(self._told) >= MOST_TOLD:
+            return
+        self._told[room_id] = None
+        LOG.warning("room is encrypted", room=room_id, account=self._account.user)
+        key = f"encrypted-{room_id}"
+        await tell(room_id, CANNOT_READ, key, self._account)
+
+    def _count(self, outcome: Outcome) -> None:
+        self._shared.metrics.event(self._account.agent, outcome)
+
+    def _note(self, error: PlatformError) -> None:
+        LOG.warning("room waits", account=self._account.user, why=str(error))
+
+
+def arrival(timeline: Sequence[Json], user: str) -> int:
+    """Find how many events are from before an account was called into a room.
+
+    Returns:
+        0 if it was there all the time. What was said between its invitation and its
+        joining was said to it.
+    """
+    invited = joined = 0
+    for index, event in enumerate(timeline, 1):
+        is_ours = (
+            event.get("type") == "m.room.member" and event.get("state_key") == user
+        )
+        if not is_ours:
+            continue
+        membership = table(event.get("content")).get("membership")
+        before = table(table(event.get("unsigned")).get("prev_content"))
+        if membership == "invite":
+            invited = index
+        elif membership == "join" and before.get("membership") != "join":
+            joined = index
+    if not joined:
+        return 0
+    return invited if 0 < invited < joined else joined

@@ -1,0 +1,429 @@
+"""Keeps one account in step with its homeserver: the listener of that account."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+import trio
+
+from connectors.chat.accounts import AccountHealth
+from connectors.chat.bookmarks import read_bookmark
+from connectors.chat.errors import (
+    BusyError,
+    LostError,
+    PlatformError,
+    RefusedError,
+    ShutOutError,
+)
+from connectors.chat.lenient_json import Json, table, tables, text
+from connectors.chat.matrix.api import MatrixCall, path_of
+from connectors.chat.matrix.inbound import MatrixArrivals
+from connectors.chat.requests import LONGEST_WAIT, until_answered
+from runtime.errors import StoreError
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from actors.transport import Ingress
+    from connectors.chat.accounts import BackgroundTyping
+    from connectors.chat.matrix.account import MatrixAccount
+    from connectors.chat.matrix.shared import MatrixShared, Outcome
+
+
+class RoomNews(msgspec.Struct, frozen=True):
+    """What happened in one room since the last batch."""
+
+    state: tuple[Json, ...] = ()
+    """Changes of the room that came before `timeline`."""
+
+    timeline: tuple[Json, ...] = ()
+    """Oldest first."""
+
+    is_limited: bool = False
+    """Whether more happened than stands in `timeline`."""
+
+    before: str = ""
+    """From where what is missing can be fetched, backwards."""
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """One answer of `/sync`."""
+
+    next_batch: str
+    joined: dict[str, RoomNews]
+    invited: dict[str, tuple[Json, ...]]
+    """By room: what an invited account may know of it."""
+
+    left: tuple[str, ...]
+    """Rooms that the account is no longer in."""
+
+
+def read_batch(answer: Json) -> Batch:
+    """Read what `/sync` said.
+
+    Raises:
+        ValueError: it does not say how to go on.
+    """
+    next_batch = text(answer.get("next_batch"))
+    if not next_batch:
+        raise ValueError("it has no next_batch")
+    rooms = table(answer.get("rooms"))
+    joined, invited = table(rooms.get("join")), table(rooms.get("invite"))
+    return Batch(
+        next_batch=next_batch,
+        joined={room: read_news(table(said)) for room, said in joined.items()},
+        invited={
+            room: tables(table(table(said).get("invite_state")).get("events"))
+            for room, said in invited.items()
+        },
+        left=tuple(table(rooms.get("leave"))),
+    )
+
+
+def read_news(said: Json) -> RoomNews:
+    """Read what `/sync` said of one room."""
+    timeline = table(said.get("timeline"))
+    return RoomNews(
+        state=tables(table(said.get("state")).get("events")),
+        timeline=tables(timeline.get("events")),
+        is_limited=timeline.get("limited") is True,
+        before=text(timeline.get("prev_batch")),
+    )
+
+
+Invites = Literal["nobody", "owners", "listed", "anyone"]
+Verdict = Literal["join", "not_invited", "not_allowed", "encrypted"]
+
+REASONS: dict[Verdict, str] = {
+    "not_allowed": "This account accepts invitations only from people whom its"
+    " operator has named.",
+    "encrypted": "This account can read unencrypted rooms only: invite it to one"
+    " that was made without encryption.",
+}
+
+
+class InvitePolicy(msgspec.Struct, frozen=True):
+    """Whose invitations are accepted."""
+
+    invites: Invites
+    owners: frozenset[str] = frozenset()
+    """Ids of those who run this company."""
+
+    listed: tuple[str, ...] = ()
+    """Ids, or `*:server` for all of a server."""
+
+    takes_strangers: bool = False
+    """Whether people who are not known may write in direct chats, or are told there how
+    to be let in. With `owners`, anybody's invitation to a direct chat is then accepted.
+    """
+
+    def allows(self, user: str, *, is_direct: bool = False) -> bool:
+        """Return whether somebody's invitation is accepted.
+
+        Args:
+            user: who invites.
+            is_direct: whether the room is meant for the two of them.
+        """
+        match self.invites:
+            case "nobody":
+                return False
+            case "owners":
+                return user in self.owners or (is_direct and self.takes_strangers)
+            case "listed":
+                return user in self.owners or is_listed(user, self.listed)
+            case "anyone":
+                return True
+
+
+def is_listed(user: str, listed: tuple[str, ...]) -> bool:
+    """Return whether an id, or its server, stands in a list."""
+    _, _, server = user.partition(":")
+    return user in listed or (server != "" and f"*:{server}" in listed)
+
+
+def judge(
+    events: Iterable[Json], user: str, policy: InvitePolicy
+) -> tuple[Verdict, str]:
+    """Say what to do about an invitation, and who sent it.
+
+    Args:
+        events: what the invited may know of the room.
+        user: who is invited.
+        policy: whose invitations are accepted.
+    """
+    inviter, is_encrypted, is_direct = "", False, False
+    for event in events:
+        kind, content = event.get("type"), table(event.get("content"))
+        is_us = kind == "m.room.member" and event.get("state_key") == user
+        if is_us and content.get("membership") == "invite":
+            inviter = text(event.get("sender"))
+            is_direct = content.get("is_direct") is True
+        is_encrypted = is_encrypted or kind == "m.room.encryption"
+    if not inviter:
+        return "not_invited", ""
+    if not policy.allows(inviter, is_direct=is_direct):
+        return "not_allowed", inviter
+    return ("encrypted" if is_encrypted else "join"), inviter
+
+
+LOG = EventLog("matrix")
+
+# Chosen: what a busy room says in half a minute. More is fetched by itself.
+TIMELINE = 50
+"""Most events of one room in one batch."""
+
+ROOMS_AT_ONCE = 8
+"""Rooms of one batch that are brought in side by side."""
+
+GRACE = 15.0
+"""Seconds that a server may take beyond what it was asked to wait."""
+
+# Chosen: a first batch may list thousands of rooms.
+FIRST_TIMEOUT = 120.0
+
+# Chosen: a join over federation may take half a minute. Longer, and a room on a server
+# that is gone would keep the account from hearing anybody.
+ANSWERED_WITHIN = 60.0
+"""Seconds until an invitation that cannot be answered is left; it can be made again."""
+
+BAD_REQUEST = 400
+
+CURE = (
+    "make a new login for it, put its token where {place} takes it from, and start"
+    " again"
+)
+
+TYPES = [
+    "m.room.message",
+    "m.room.encrypted",
+    "m.room.member",
+    "m.room.encryption",
+    "m.room.name",
+    "m.room.create",
+    "m.room.power_levels",
+    "m.room.redaction",
+    "m.reaction",
+]
+"""What is asked for; nothing else is sent."""
+
+
+def filter_of(timeline: int) -> str:
+    """Say what is to be told of rooms."""
+    nothing: Json = {"types": []}
+    found: Json = {
+        "presence": nothing,
+        "account_data": nothing,
+        "room": {
+            "account_data": nothing,
+            "ephemeral": nothing,
+            "state": {"types": TYPES, "lazy_load_members": True},
+            "timeline": {"types": TYPES, "limit": timeline},
+        },
+    }
+    return msgspec.json.encode(found).decode()
+
+
+FIRST, LATER = filter_of(1), filter_of(TIMELINE)
+
+
+class MatrixListener:
+    """Listens to one account by `/sync`.
+
+    Args:
+        account: which one.
+        typing: shows that it is writing; runs as long as it listens.
+        shared: what all accounts share.
+    """
+
+    def __init__(
+        self,
+        account: MatrixAccount,
+        typing: BackgroundTyping[str],
+        shared: MatrixShared,
+    ) -> None:
+        self._account = account
+        self._typing = typing
+        self._shared = shared
+        self._arrivals = MatrixArrivals(account, shared)
+        self._health = AccountHealth(account, shared.metrics, shared.clock, LOG)
+
+    async def listen(self, ingress: Ingress) -> None:
+        """Follow the account until cancelled, or until it is not let in."""
+        with self._health.listening():
+            async with self._shared.homeserver, trio.open_nursery() as nursery:
+                nursery.start_soon(self._typing.run)
+                try:
+                    await self._follow(ingress)
+                except ShutOutError as error:
+                    self._health.shut_out(error, self._shared.connector, CURE)
+                nursery.cancel_scope.cancel()
+
+    async def _follow(self, ingress: Ingress) -> None:
+        account = self._account
+        await until_answered(account.open, self._health.note)
+        account.is_open = True
+        read = partial(self._shared.bookmarks.read, account.user)
+        since = await read_bookmark(read, LOG)
+        await self._show_status()
+        LOG.info("account listens", account=account.user, is_new=since == "")
+        while True:
+            if not since:
+                since = await self._begin(ingress)
+            try:
+                batch = await until_answered(
+                    partial(self._poll, since), self._health.note
+                )
+            except RefusedError as error:
+                LOG.warning("gap: read anew", account=account.user, why=str(error))
+                self._shared.metrics.gap(account.agent, is_filled=False)
+                since = ""
+            else:
+                await self._take(batch, since, ingress)
+                since = await self._keep(batch.next_batch, since)
+
+    async def _begin(self, ingress: Ingress) -> str:
+        """Find out where the account stands; what was said before is not answered."""
+        batch = await until_answered(partial(self._poll, ""), self._health.note)
+        # Why before the invitations: what is said from here on is answered even if
+        # this process ends now. An invitation lost by that can be made again.
+        since = await self._keep(batch.next_batch, "")
+        only_invites = msgspec.structs.replace(batch, joined={}, left=())
+        await self._take(only_invites, since, ingress)
+        return since
+
+    async def _poll(self, since: str) -> Batch:
+        """Ask for news.
+
+        Raises:
+            RefusedError: the server does not know this token any more.
+        """
+        query, hold = self._question(since)
+        silence = hold + GRACE if since else FIRST_TIMEOUT
+        call = MatrixCall(
+            method="GET",
+            path=path_of("sync"),
+            query=query,
+            timeout=4 * silence,  # a large batch may go on coming
+            silence=silence,
+        )
+        try:
+            batch = read_batch(await self._account.ask(call))
+        except RefusedError as error:
+            if since and error.status == BAD_REQUEST:
+                raise
+            # Why not given up: a proxy in trouble refuses, too, and messages wait.
+            raise BusyError(f"it does not sync: {error}", LONGEST_WAIT) from error
+        except ValueError as error:
+            raise LostError(f"its answer makes no sense: {error}") from error
+        if self._health.heard():
+            self._shared.metrics.count("reconnects", self._account.agent)
+        return batch
+
+    def _question(self, since: str) -> tuple[dict[str, str], float]:
+        """Say what to ask, and for how many seconds the answer may be held."""
+        if not since:
+            # Why any number: for two minutes Synapse answers the same first question
+            # with the same, old place. It holds no first answer, whatever it is told.
+            any_number = int(self._shared.clock.wall() * 1000) % 1000
+            return {"filter": FIRST, "timeout": str(any_number)}, 0.0
+        # Why not held after trouble: whether it is over is to be known at once.
+        hold = 0.0 if self._account.trouble else self._shared.config.poll_timeout
+        timeout = str(int(hold * 1000))
+        return {"filter": LATER, "since": since, "timeout": timeout}, hold
+
+    async def _take(self, batch: Batch, since: str, ingress: Ingress) -> None:
+        """Bring in a batch; comes back when all of it was accepted."""
+        user = self._account.user
+        for room_id in batch.left:
+            self._shared.rooms.note_left(room_id, user)
+        invites = [
+            partial(self._answer_invite, room_id, events)
+            for room_id, events in batch.invited.items()
+        ]
+        arrivals = [
+            partial(self._arrivals.take, room_id, news, since, ingress)
+            for room_id, news in batch.joined.items()
+        ]
+        refused: list[ShutOutError] = []
+        limiter = trio.CapacityLimiter(ROOMS_AT_ONCE)
+
+        async def run(job: Callable[[], Awaitable[None]]) -> None:
+            async with limiter:
+                try:
+                    await job()
+                except ShutOutError as error:
+                    refused.append(error)
+
+        async with trio.open_nursery() as nursery:
+            for job in (*invites, *arrivals):
+                nursery.start_soon(run, job)
+        if refused:
+            raise refused[0]
+
+    async def _answer_invite(self, room_id: str, events: tuple[Json, ...]) -> None:
+        account, shared = self._account, self._shared
+        verdict, inviter = judge(events, account.user, shared.policy)
+        if verdict == "not_invited":
+            self._count("malformed")
+            return
+        outcome: Outcome = "joined" if verdict == "join" else "declined"
+        body = Json() if verdict == "join" else Json(reason=REASONS[verdict])
+        call = MatrixCall(
+            method="POST",
+            path=path_of("rooms", room_id, "join" if verdict == "join" else "leave"),
+            body=body,
+            timeout=account.timeout,
+        )
+        why: str = verdict
+        try:
+            with trio.fail_after(ANSWERED_WITHIN):
+                await until_answered(lambda: account.ask(call), self._health.note)
+        except RefusedError as error:
+            outcome, why = "not_joined", str(error)
+        except trio.TooSlowError:
+            outcome, why = "not_joined", account.trouble
+        else:
+            if outcome == "joined":
+                shared.rooms.note_joined(room_id, account.user)
+        self._count(outcome)
+        LOG.info(
+            "invitation",
+            account=account.user,
+            room=room_id,
+            inviter=inviter,
+            outcome=outcome,
+            why=why,
+        )
+
+    async def _keep(self, token: str, before: str) -> str:
+        """Note how far the account has read; gives that token back."""
+        try:
+            if token != before:
+                await self._shared.bookmarks.write(self._account.user, token)
+        except StoreError as error:
+            # After a restart more is read again, and known to the database.
+            LOG.warning("place not kept", account=self._account.user, why=str(error))
+        return token
+
+    async def _show_status(self) -> None:
+        status = self._shared.config.status
+        if not status:
+            return
+        call = MatrixCall(
+            method="PUT",
+            path=path_of("presence", self._account.user, "status"),
+            body={"presence": "online", "status_msg": status},
+            timeout=self._account.timeout,
+        )
+        try:
+            await self._account.ask(call)
+        except ShutOutError:
+            raise
+        except PlatformError as error:
+            LOG.warning("status not shown", account=self._account.user, why=str(error))
+
+    def _count(self, outcome: Outcome) -> None:
+        self._shared.metrics.event(self._account.agent, outcome)

@@ -1,0 +1,189 @@
+"""Chooses whose account sends; edits and reacts by the accounts."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from actors.errors import DeliveryRefusedError
+from connectors.chat.accounts import prefixed, ready_accounts
+from connectors.chat.errors import LostError, PlatformError, RefusedError, translated
+from connectors.chat.lenient_json import table, tables, text
+from connectors.chat.matrix import content
+from connectors.chat.matrix.api import MatrixCall, path_of
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from actors.messages.deliveries import Edit, Reaction
+    from connectors.chat.lenient_json import Json
+    from connectors.chat.matrix.account import MatrixAccount
+    from connectors.chat.matrix.rooms import MatrixRooms, Room
+
+
+NOT_THERE = frozenset({"M_FORBIDDEN", "M_NOT_FOUND"})
+
+
+class MatrixSenders:
+    """Chooses which account sends.
+
+    Args:
+        accounts: by agent, in the order of the settings.
+        rooms: which accounts are where.
+    """
+
+    def __init__(
+        self, accounts: Mapping[str, MatrixAccount], rooms: MatrixRooms
+    ) -> None:
+        self._accounts = accounts
+        self._rooms = rooms
+
+    async def choose(self, agent: str, room_id: str) -> tuple[MatrixAccount, Room]:
+        """Find the account that speaks for an agent in a room.
+
+        Its own if it is there; else, and for the runtime's own words, the first of the
+        settings that is: always the same one, so that a repeated message is known.
+
+        Raises:
+            DeliveryBusyError: none listens now.
+            DeliveryRefusedError: none is in this room, or the room is encrypted.
+        """
+        ready = ready_accounts(self._accounts, agent)
+        room = await self._room(room_id, ready)
+        if room.is_encrypted:
+            raise DeliveryRefusedError("the room is encrypted; nothing is said there")
+        for account in ready:
+            if room.is_in(account.user):
+                return account, room
+        raise DeliveryRefusedError(f"no account of ours is in {room_id}")
+
+    async def _room(self, room_id: str, ready: Sequence[MatrixAccount]) -> Room:
+        for account in ready:
+            with translated():
+                try:
+                    return await self._rooms.get(room_id, account)
+                except RefusedError as error:
+                    if error.code not in NOT_THERE:
+                        raise
+        raise DeliveryRefusedError(f"no account of ours can look into {room_id}")
+
+
+LOG = EventLog("matrix")
+
+# Chosen: signs are exchanged within the time of a turn.
+MOST_SIGNS = 2_000
+"""Reactions whose ids are remembered; of others the server is asked."""
+
+THERE_ALREADY = "M_DUPLICATE_ANNOTATION"
+
+
+class MatrixPresence:
+    """Edits and reactions by the accounts.
+
+    Args:
+        senders: the accounts.
+    """
+
+    def __init__(self, senders: MatrixSenders) -> None:
+        self._senders = senders
+        self._signs: OrderedDict[tuple[str, str, str], str] = OrderedDict()
+        """Ids of reactions by account, message and sign."""
+
+    async def edit(self, edit: Edit) -> None:
+        """Change the text of a message; see the port."""
+        room_id = edit.address.chat
+        account, _ = await self._senders.choose(edit.agent, room_id)
+        said = content.edit(
+            edit.receipt, prefixed(edit.text, edit.agent, account.agent)
+        )
+        with translated():
+            if edit.text:
+                await send(account, room_id, "m.room.message", edit.id, said)
+            else:
+                await redact(account, room_id, edit.receipt)
+
+    async def react(self, reaction: Reaction) -> None:
+        """Put a sign at a message, in the place of an earlier one; see the port."""
+        room_id = reaction.address.chat
+        account, _ = await self._senders.choose(reaction.agent, room_id)
+        with translated():
+            if reaction.sign:
+                await self._put(reaction, account)
+            if reaction.instead_of and reaction.instead_of != reaction.sign:
+                await self._take_back(reaction, account)
+
+    async def _put(self, reaction: Reaction, account: MatrixAccount) -> None:
+        said = content.reaction(reaction.message, reaction.sign)
+        key = f"{reaction.correlation_id}/{account.agent}/{reaction.message}/"
+        try:
+            event_id = await send(
+                account,
+                reaction.address.chat,
+                "m.reaction",
+                # A sign that was taken back may be put again.
+                f"{key}{reaction.instead_of}>{reaction.sign}",
+                said,
+            )
+        except RefusedError as error:
+            if error.code != THERE_ALREADY:
+                raise
+        else:
+            self._signs[account.user, reaction.message, reaction.sign] = event_id
+            while len(self._signs) > MOST_SIGNS:
+                self._signs.popitem(last=False)
+
+    async def _take_back(self, reaction: Reaction, account: MatrixAccount) -> None:
+        place = (account.user, reaction.message, reaction.instead_of)
+        event_id = self._signs.pop(place, "") or await self._find(reaction, account)
+        if not event_id:
+            return
+        try:
+            await redact(account, reaction.address.chat, event_id)
+        except PlatformError:
+            self._signs[place] = event_id
+            raise
+
+    async def _find(self, reaction: Reaction, account: MatrixAccount) -> str:
+        """Look for a sign that an earlier process put."""
+        path = path_of("rooms", reaction.address.chat, "relations", reaction.message)
+        path = path.replace("/v3/", "/v1/", 1) + "/m.annotation/m.reaction"
+        call = MatrixCall(
+            method="GET", path=path, query={"limit": "100"}, timeout=account.timeout
+        )
+        for event in tables((await account.ask(call)).get("chunk")):
+            relates_to = table(table(event.get("content")).get("m.relates_to"))
+            is_ours = event.get("sender") == account.user
+            if is_ours and relates_to.get("key") == reaction.instead_of:
+                return text(event.get("event_id"))
+        return ""
+
+
+async def send(
+    account: MatrixAccount, room_id: str, kind: str, key: str, said: Json
+) -> str:
+    """Send an event; sent twice under one key it is one.
+
+    Returns:
+        Its id.
+
+    Raises:
+        BusyError: not now.
+        LostError: nobody knows whether it was.
+        RefusedError: never.
+        ShutOutError: the account is not let in.
+    """
+    path = path_of("rooms", room_id, "send", kind, content.transaction(key))
+    call = MatrixCall(method="PUT", path=path, body=said, timeout=account.timeout)
+    event_id = text((await account.ask(call)).get("event_id"))
+    if not event_id:
+        raise LostError("its answer names no event")
+    return event_id
+
+
+async def redact(account: MatrixAccount, room_id: str, event_id: str) -> None:
+    """Take one of our events away; raises as `send`."""
+    txn = content.transaction(event_id)
+    path = path_of("rooms", room_id, "redact", event_id, txn)
+    call = MatrixCall(method="PUT", path=path, body={}, timeout=account.timeout)
+    await account.ask(call)

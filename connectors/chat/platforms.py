@@ -1,0 +1,317 @@
+"""The kinds of connectors, and all that the rest of the program asks of each.
+
+A kind is one package. Its `platform.py` describes it as a `Platform`: settings and
+their checks, limits, markup, what agents are told of it. Its `transport.py` and
+`doctor.py` are imported only when they are needed, because libraries take their time.
+`PACKAGES` is the one place where a kind is registered.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
+
+import msgspec
+
+from actors.messages.deliveries import TakesFiles
+from actors.rules.text.measure import CHARACTERS, Measure
+from connectors.config.app import ConnectorConfig
+from runtime.errors import SettingsError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import httpx
+
+    from actors.rules.prompt.texts import ReplyStyle
+    from actors.transport import Transport
+    from connectors.admin.probes import Probe
+    from connectors.chat.markup.dialect import Dialect
+    from connectors.chat.parts import TransportParts
+    from connectors.config.app import AppConfig
+    from runtime.config.loader import Complaint
+
+PACKAGES = (
+    "connectors.chat.terminal",
+    "connectors.web.openai",
+    "connectors.chat.discord",
+    "connectors.chat.matrix",
+    "connectors.chat.slack",
+    "connectors.web.page",
+    "connectors.chat.telegram",
+    "connectors.web.eliza",
+    "connectors.chat.websocket",
+    "connectors.chat.whatsapp",
+)
+"""The package of each kind, one a line."""
+
+MB, MIB = 1_000_000, 1_048_576
+
+C = TypeVar("C", bound=ConnectorConfig)
+"""The settings of one connector."""
+
+T = TypeVar("T")
+
+
+class PlatformLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one platform accepts. 0 means no limit, unless a field says otherwise.
+
+    Each figure has its source in the `platform.py` that sets it. "Measured" there means
+    against the platform's own client library or server. Where a platform does not say
+    in which unit it counts, the strictest is used: UTF-16 units, in which an emoji
+    counts 2.
+    """
+
+    text: int = 0
+    """Longest message, in the platform's unit; the longest edit, too."""
+
+    part: int = 0
+    """Length at which replies are cut, as `measure` counts; less than `text`, because
+    markup may need a little more than was counted."""
+
+    measure: Measure = CHARACTERS
+    """How much of a message a text takes in the platform's markup."""
+
+    caption: int = 0
+    """Longest text with a file, in the unit of `text`."""
+
+    pace: float = 0.0
+    """Least seconds between two messages in one chat."""
+
+    per_minute: int = 0
+    """Most messages and edits per minute in one group."""
+
+    draft_pace: float = 0.0
+    """Least seconds between two edits; 0: messages cannot be edited."""
+
+    group_draft_pace: float = 0.0
+    """The same in groups."""
+
+    typing_for: float = 0.0
+    """Seconds after which the platform stops showing that somebody writes; 0: it never
+    does. Matrix lets the sender choose."""
+
+    upload_bytes: int = 0
+    """Largest file that can be sent."""
+
+    image_bytes: int = 0
+    """Largest file that is shown as an image."""
+
+    download_bytes: int = 0
+    """Largest file that can be fetched."""
+
+    clip_bytes: int = 0
+    """Largest sound or video that is played; a larger one is sent as a document."""
+
+    uncaptioned: tuple[str, ...] = ()
+    """Kinds of files that cannot have a caption."""
+
+    files: int = 1
+    """Most files in one message."""
+
+
+NO_LIMITS = PlatformLimits()
+
+
+def no_complaints(
+    _mine: Mapping[str, ConnectorConfig], _app: AppConfig
+) -> Iterable[Complaint]:
+    """Complain of nothing."""
+    return ()
+
+
+def no_people(_config: ConnectorConfig) -> Iterable[str]:
+    """Name nobody."""
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Platform(Generic[C]):
+    """One kind of connector."""
+
+    package: str
+    """Holds `transport.py` with `make_transport(name, config, parts)`, `doctor.py` with
+    `probes(name, config, network)`, and `markup.py` with the class `dialect`."""
+
+    config: type[C]
+    """The settings of one connector; their tag is the kind."""
+
+    check: Callable[[Mapping[str, C], AppConfig], Iterable[Complaint]] = no_complaints
+    """Names everything in the settings of its connectors, by name, that does not fit
+    together with the rest."""
+
+    name: str = "this place"
+    """What people call the platform."""
+
+    extra: str = ""
+    """The optional dependencies that it needs; empty: none."""
+
+    limits: PlatformLimits = NO_LIMITS
+    """What the platform accepts."""
+
+    dialect: str = ""
+    """The class in `markup.py` that writes the platform's markup; empty: the platform
+    shows Markdown, HTML or plain text."""
+
+    reply_style: ReplyStyle | None = None
+    """What agents are told of writing there; None: nothing."""
+
+    is_public: bool = False
+    """Whether strangers can write there, from accounts that the platform gives them.
+    Only owners may write then unless `access` says more, and a stranger can be given a
+    pairing code."""
+
+    names_agent: bool = True
+    """Whether each message is for an agent that its account, chat or request names.
+    False: routes or `default_agent` choose one."""
+
+    needs_owners: bool = False
+    """Whether its transport is made anew when the connector's owners change."""
+
+    has_doctor: bool = True
+    """Whether there is a `doctor.py`. Without, `callboard doctor` looks at the port of
+    a connector that has one."""
+
+    is_served: bool = True
+    """Whether `callboard serve` runs it."""
+
+    owners: Callable[[C], Iterable[str]] = no_people
+    """Names the senders who are owners of the company because they are let in."""
+
+    approvers: Callable[[C], Iterable[str]] = no_people
+    """Names further senders who may approve any tool call."""
+
+    @property
+    def kind(self) -> str:
+        """Its name in settings and in `Inbound.platform`."""
+        return str(self.config.__struct_config__.tag)
+
+    @property
+    def takes_files(self) -> TakesFiles:
+        """Which files it accepts, as its transport tells the domain.
+
+        Captions leave as much room for what was not counted as parts of a text do.
+        """
+        limits = self.limits
+        caption = limits.caption * limits.part // limits.text if limits.text else 0
+        return TakesFiles(
+            max_bytes=limits.upload_bytes,
+            max_image_bytes=limits.image_bytes,
+            max_caption=caption,
+            uncaptioned=limits.uncaptioned,
+            platform=self.name,
+        )
+
+    def markup(self) -> Dialect | None:
+        """Give its markup, without any mention that may call somebody; None: none."""
+        if not self.dialect:
+            return None
+        make = getattr(self._module("markup"), self.dialect)
+        return cast("Callable[[], Dialect]", make)()
+
+    def make_transport(self, name: str, config: C, parts: TransportParts) -> Transport:
+        """Make the transport of one connector.
+
+        Args:
+            name: of the connector.
+            config: its settings.
+            parts: what the app gives.
+
+        Raises:
+            SettingsError: packages are missing that it needs.
+        """
+        try:
+            make = cast("TransportFactory[C]", self._module("transport").make_transport)
+        except ModuleNotFoundError as error:
+            if not self.extra:
+                raise
+            raise SettingsError(
+                f"connectors.{name}: it needs the extra {self.extra!r}, as there is no"
+                f" module {error.name!r}: pip install 'callboard[{self.extra}]'"
+            ) from error
+        return make(name, config, parts)
+
+    def probes(
+        self, name: str, config: C, network: httpx.AsyncBaseTransport | None = None
+    ) -> Iterable[Probe]:
+        """Give what `callboard doctor` asks about one connector; see `has_doctor`.
+
+        Args:
+            name: of the connector.
+            config: its settings.
+            network: carries the requests to platforms; None is the network.
+        """
+        look = cast("Probes[C]", self._module("doctor").probes)
+        return look(name, config, network)
+
+    def _module(self, part: str) -> ModuleType:
+        return importlib.import_module(f"{self.package}.{part}")
+
+
+TransportFactory = Callable[[str, C, "TransportParts"], "Transport"]
+MakeTransport = Callable[["TransportParts"], "Transport"]
+Probes = Callable[[str, C, "httpx.AsyncBaseTransport | None"], Iterable["Probe"]]
+AnyPlatform = Platform[ConnectorConfig]
+
+
+@cache
+def platform_in(package: str) -> AnyPlatform:
+    """Give the description of the kind that a package holds."""
+    module = importlib.import_module(f"{package}.platform")
+    return cast("AnyPlatform", module.PLATFORM)
+
+
+def platforms() -> tuple[AnyPlatform, ...]:
+    """Give all kinds of connectors, in the order in which they are registered."""
+    return tuple(map(platform_in, PACKAGES))
+
+
+def platform_of(config: ConnectorConfig) -> AnyPlatform:
+    """Give the kind of a connector.
+
+    Args:
+        config: its settings.
+    """
+    return next(each for each in platforms() if type(config) is each.config)
+
+
+def platform_of_kind(kind: str) -> AnyPlatform:
+    """Give a kind by its name in settings."""
+    return next(each for each in platforms() if each.kind == kind)
+
+
+def setting_of(config: ConnectorConfig | None, key: str, default: T) -> T:
+    """Give a setting that not every kind of connector has.
+
+    Args:
+        config: the settings of one connector; None: it is in no settings file.
+        key: which setting.
+        default: what counts where the kind lacks it; of the same type.
+    """
+    return cast("T", getattr(config, key, default))
+
+
+def reply_styles() -> dict[str, ReplyStyle]:
+    """Give what agents are told of writing on each platform, by kind."""
+    return {
+        each.kind: each.reply_style
+        for each in platforms()
+        if each.reply_style is not None
+    }
+
+
+def serving(config: AppConfig) -> dict[str, MakeTransport]:
+    """Choose the connectors that `callboard serve` runs: all but terminals."""
+
+    def make(name: str, connector: ConnectorConfig, parts: TransportParts) -> Transport:
+        parts = replace(parts, owners=config.owners)
+        return platform_of(connector).make_transport(name, connector, parts)
+
+    return {
+        name: partial(make, name, connector)
+        for name, connector in config.connectors.items()
+        if platform_of(connector).is_served
+    }

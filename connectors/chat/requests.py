@@ -1,0 +1,274 @@
+"""Requests to a platform: over one pool of connections, and again until it answers.
+
+`HttpPool` is for platforms without an SDK. It keeps the deadlines and says what went
+wrong; whoever asks knows whether to ask again, and `until_answered` does so.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing, contextmanager
+from typing import IO, TYPE_CHECKING, NamedTuple, Self, TypedDict, TypeVar, Unpack, cast
+
+import httpx
+import trio
+
+from connectors.chat.errors import BusyError, GoneError, LostError
+from connectors.chat.lenient_json import Json, decode
+
+if TYPE_CHECKING:
+    from collections.abc import (
+        AsyncGenerator,
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Generator,
+        Mapping,
+    )
+    from pathlib import Path
+
+    from connectors.chat.errors import PlatformError
+
+T = TypeVar("T")
+
+FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
+"""Seconds, doubled from the one to the other."""
+
+
+class Waits:
+    """How long to wait between two tries."""
+
+    def __init__(self) -> None:
+        self._next = FIRST_WAIT
+
+    def next(self, asked: float | None = None) -> float:
+        """Return the seconds until the next try.
+
+        Args:
+            asked: what the server asks for; it is not asked sooner.
+        """
+        wait, self._next = self._next, min(2 * self._next, LONGEST_WAIT)
+        return max(wait, asked or 0.0)
+
+
+async def until_answered(
+    ask: Callable[[], Awaitable[T]],
+    note: Callable[[PlatformError], object],
+    within: float | None = None,
+) -> T:
+    """Ask until there is an answer; only for requests that may be repeated.
+
+    Args:
+        ask: asks once.
+        note: is told of each failure.
+        within: seconds after which no further try is begun; None: for ever.
+
+    Raises:
+        GoneError: the connection to the platform has ended.
+        BusyError: not answered within that time.
+        LostError: not answered within that time.
+        RefusedError: asking again cannot help.
+        ShutOutError: the account is not let in.
+    """
+    waits = Waits()
+    until = None if within is None else trio.current_time() + within
+    while True:
+        try:
+            return await ask()
+        except GoneError:
+            raise
+        except (BusyError, LostError) as error:
+            note(error)
+            asked = error.retry_after if isinstance(error, BusyError) else None
+            wait = waits.next(asked)
+            if until is not None and trio.current_time() + wait > until:
+                raise
+        await trio.sleep(wait)
+
+
+OK = 200
+
+MOST_REFUSAL = 64 * 1024
+"""Bytes of an answer that says no."""
+
+CONNECT_TIMEOUT = 10.0
+"""Seconds to connect, and again to wait for a free connection."""
+
+NOT_ASKED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+"""Errors after which the server surely knows of nothing."""
+
+
+class Upload(NamedTuple):
+    """A file that goes with a request, in a form."""
+
+    field: str
+    """The form's field that it is."""
+
+    path: Path
+    name: str
+    media_type: str
+
+
+class RequestContent(TypedDict, total=False):
+    """What a request says, as `httpx` takes it."""
+
+    params: Mapping[str, str] | None
+    headers: Mapping[str, str]
+    content: bytes | AsyncIterator[bytes] | None
+    json: Mapping[str, object]
+    data: Mapping[str, str] | None
+
+
+class HttpAnswer(NamedTuple):
+    """A whole answer."""
+
+    status: int
+    headers: httpx.Headers
+    body: bytes
+
+
+class HttpPool:
+    """The connections to one platform; the first user opens them, the last closes them.
+
+    Args:
+        network: carries the requests; None: the network does.
+        most: connections held at once.
+        too_much: the error for an answer that is too long or compressed.
+    """
+
+    def __init__(
+        self,
+        network: httpx.AsyncBaseTransport | None,
+        most: int,
+        too_much: type[PlatformError],
+    ) -> None:
+        self._network = network
+        self._limits = httpx.Limits(max_connections=most)
+        self._too_much = too_much
+        self._client: httpx.AsyncClient | None = None
+        self._users = 0
+
+    async def __aenter__(self) -> Self:
+        """Open the connections, for the first user."""
+        if self._client is None:
+            self._client = httpx.AsyncClient(
+                transport=self._network,
+                headers={"Accept-Encoding": "identity", "User-Agent": "callboard"},
+                limits=self._limits,
+                trust_env=False,
+            )
+        self._users += 1
+        await trio.lowlevel.checkpoint_if_cancelled()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close them, after the last user."""
+        self._users -= 1
+        client = self._client
+        if self._users == 0 and client is not None:
+            self._client = None
+            # Cancelled half-way it would leave connections open.
+            with trio.CancelScope(shield=True):
+                await client.aclose()
+
+    async def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        within: float,
+        silence: float | None = None,
+        most: int,
+        upload: Upload | None = None,
+        **content: Unpack[RequestContent],
+    ) -> HttpAnswer:
+        """Send a request, and read its whole answer, whatever its status.
+
+        Args:
+            method: of HTTP.
+            url: the whole address.
+            within: seconds for all of it.
+            silence: seconds in which the server may say nothing, if that is less.
+            most: bytes of the answer, unless it says no.
+            upload: goes with it.
+            content: what the request says.
+
+        Raises:
+            BusyError: it cannot be reached, or nobody listens now, or a file that goes
+                with the request cannot be read.
+            LostError: it was asked, and no whole answer came.
+            PlatformError: the answer is too long, or compressed; see `too_much`.
+        """
+        client = self._client
+        if client is None:
+            raise BusyError("nobody listens now", retry_after=1.0)
+        timeout = httpx.Timeout(silence or within, connect=CONNECT_TIMEOUT)
+        with trio.move_on_after(within):
+            try:
+                with opened(upload) as files:
+                    async with client.stream(
+                        method,
+                        url,
+                        files=files,
+                        timeout=timeout,
+                        follow_redirects=False,
+                        **content,
+                    ) as response:
+                        is_done = response.status_code == OK
+                        longest = most if is_done else MOST_REFUSAL
+                        body = await self._read(response, longest)
+            except NOT_ASKED as error:
+                raise BusyError(told(error)) from error
+            except (httpx.HTTPError, httpx.InvalidURL, RuntimeError) as error:
+                # httpx raises a RuntimeError where another task has closed it.
+                raise LostError(told(error)) from error
+            except OSError as error:  # httpx has its own for the network's
+                text = f"the file cannot be read now: {error.strerror}"
+                raise BusyError(text) from error
+            return HttpAnswer(response.status_code, response.headers, body)
+        raise LostError(f"not done after {within:g} s")
+
+    async def _read(self, response: httpx.Response, most: int) -> bytes:
+        """Read a body, but no more than so many bytes."""
+        if response.headers.get("content-encoding", "identity") != "identity":
+            # Not asked for, and a small compressed body can fill the memory.
+            raise self._too_much("the answer is compressed")
+        pieces: list[bytes] = []
+        size = 0
+        # Left half read, a generator is found by the collector, which complains.
+        bytes_read = cast("AsyncGenerator[bytes]", response.aiter_bytes())
+        async with aclosing(bytes_read) as body:
+            async for piece in body:
+                size += len(piece)
+                if size > most:
+                    raise self._too_much(f"it is above {most} bytes")
+                pieces.append(piece)
+        return b"".join(pieces)
+
+
+def read_json(body: bytes) -> Json:
+    """Read an answer as a JSON object.
+
+    Raises:
+        LostError: it is none.
+    """
+    try:
+        return decode(body)
+    except (ValueError, RecursionError) as error:
+        raise LostError(f"its answer is no JSON: {error}") from error
+
+
+@contextmanager
+def opened(
+    upload: Upload | None,
+) -> Generator[dict[str, tuple[str, IO[bytes], str]] | None]:
+    """Open a file for a form, until the block ends."""
+    if upload is None:
+        yield None
+        return
+    with upload.path.open("rb") as file:
+        yield {upload.field: (upload.name, file, upload.media_type)}
+
+
+def told(error: Exception) -> str:
+    """Describe an error; some of httpx's errors have no words."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,0 +1,130 @@
+"""What transports have in common that are servers of their own; the kernel's side.
+
+The HTTP server (`openai`), the ElizaOS channel, the page and the plain WebSocket are
+such. Their addresses are taken before the company starts, so that one that is taken
+already ends the start with a message.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors.errors import DeliveryBusyError, SenderRefusedError
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Generator
+
+    from actors.messages.deliveries import Delivery, Draft, Typing
+    from actors.messages.inbound import Inbound
+    from actors.transport import Ingress
+
+
+class ServerTransport:
+    """Base of transports that listen on an address of this machine.
+
+    Args:
+        open_socket: opens the listening socket; raises `OSError` if it cannot.
+    """
+
+    scheme = "http"
+    """What its address begins with."""
+
+    advice = ""
+    """One line for whoever starts it; empty: none."""
+
+    def __init__(self, open_socket: Callable[[], socket.socket]) -> None:
+        self._open_socket = open_socket
+        self._reserved: socket.socket | None = None
+        self._bound = trio.Event()
+        self._address = ("", 0)
+
+    def reserve(self) -> None:
+        """Take the address; clients that connect before `listen` wait.
+
+        Call `release` in the end.
+
+        Raises:
+            ListenError: the address cannot be listened on.
+        """
+        self._reserved = self._open_socket()
+
+    def give_up(self, reason: str) -> None:
+        """End what clients wait for: nothing more will be stored, so nothing will come.
+
+        Here nobody waits.
+
+        Args:
+            reason: what they are told.
+        """
+        del reason
+
+    def release(self) -> None:
+        """Return the address back, unless `listen` has used it."""
+        if self._reserved is not None:
+            self._reserved.close()
+            self._reserved = None
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether the address is taken and waits for `listen`."""
+        return self._reserved is not None
+
+    async def wait_listening(self) -> tuple[str, int]:
+        """Wait until clients can connect; gives host and port."""
+        await self._bound.wait()
+        return self._address
+
+    @contextmanager
+    def listening(self) -> Generator[socket.socket]:
+        """Use the address during the block, and close it then.
+
+        Raises:
+            ListenError: the address cannot be listened on.
+        """
+        sock = self._reserved or self._open_socket()
+        self._reserved = None
+        try:
+            yield sock
+        finally:
+            sock.close()
+            self._bound = trio.Event()
+
+    def announce(self, sock: socket.socket) -> None:
+        """Wake those in `wait_listening`: clients can connect now."""
+        host, port = sock.getsockname()[:2]
+        self._address = (str(host), int(port))
+        self._bound.set()
+
+    async def look_up(self, delivery: Delivery) -> str | None:
+        """Refuse: `abilities` say that deliveries are repeated without asking.
+
+        Raises:
+            DeliveryBusyError: always.
+        """
+        await trio.lowlevel.checkpoint()
+        raise DeliveryBusyError(f"{delivery.id} is simply said again")
+
+    def show_draft(self, draft: Draft) -> None:
+        """Do nothing; see the port."""
+
+    def show_typing(self, typing: Typing) -> None:
+        """Do nothing; see the port."""
+
+
+async def hand_in(ingress: Ingress, inbound: Inbound) -> bool:
+    """Hand a message in; False: it was handed in before.
+
+    Raises:
+        SenderRefusedError: its author is not let in.
+        ChatError: it was not taken; see `Ingress.accept`.
+    """
+    if await ingress.accept(inbound):
+        return True
+    connector = inbound.address.connector
+    if await ingress.earlier(connector, inbound.platform_id) is None:
+        raise SenderRefusedError("you may not write here")
+    return False

@@ -1,0 +1,400 @@
+"""Brings in what one app hears: channel by channel, in order.
+
+A message is known by its channel and `ts`: what is sent again, what another of our apps
+hears too, and the `app_mention` beside a `message`, are one and the same. No file is
+fetched for somebody who may not write: a stranger has us carry nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from actors.messages.inbound import Address, Inbound, Quoted
+from actors.rules.text.limits import RecentMap
+from connectors.chat.errors import PlatformError
+from connectors.chat.inbound import (
+    MOST_IN_ALL,
+    Album,
+    Lanes,
+    Submission,
+    left_out,
+    shown_name,
+)
+from connectors.chat.lenient_json import Json, table, text
+from connectors.chat.markup.buttons import UNKNOWN
+from connectors.chat.slack.content import mrkdwn, quiet
+from connectors.chat.slack.events import (
+    SlackMessage,
+    SlackSkipped,
+    is_ts,
+    message_id,
+    named,
+    plain,
+    read,
+    read_command,
+    read_pressed,
+)
+from connectors.chat.slack.files import fetch_file
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from actors.messages.inbound import Attachment
+    from actors.transport import Ingress
+    from connectors.chat.inbound import Trouble
+    from connectors.chat.slack.account import SlackAccount
+    from connectors.chat.slack.events import Mark, SlackFile, SlackMessage
+    from connectors.chat.slack.shared import Outcome, SlackShared
+    from runtime.clock import Clock
+
+    Done = Callable[[], Awaitable[None]]
+
+MOST_PEOPLE = 5_000
+"""People who are remembered."""
+
+KNOWN_FOR = 3_600.0
+"""Seconds after which somebody is looked up anew."""
+
+UNKNOWN_FOR = 60.0
+"""Seconds after which it is tried again after trouble."""
+
+WITHIN = 2.0
+"""Seconds: a message is not held back for long because of a name."""
+
+
+class SlackPerson(msgspec.Struct, frozen=True):
+    """One member of the workspace."""
+
+    name: str = ""
+    """Empty: it is not known."""
+
+    roles: tuple[str, ...] = ()
+    is_bot: bool = False
+
+
+class SlackPeople:
+    """People who were looked up recently.
+
+    Args:
+        clock: how old that is.
+        most: people who are remembered.
+    """
+
+    def __init__(self, clock: Clock, most: int = MOST_PEOPLE) -> None:
+        self._clock = clock
+        self._known: RecentMap[str, tuple[float, SlackPerson]] = RecentMap(most)
+
+    async def get(self, user: str, account: SlackAccount) -> SlackPerson:
+        """Return a person; nobody in particular if Slack does not say."""
+        known = self._known.get(user)
+        now = self._clock.monotonic()
+        if known is not None and now < known[0]:
+            return known[1]
+        person = await self._look_up(user, account)
+        until = now + (KNOWN_FOR if person.name else UNKNOWN_FOR)
+        if not person.name and known is not None:
+            person = known[1]
+        self._known[user] = until, person
+        return person
+
+    async def _look_up(self, user: str, account: SlackAccount) -> SlackPerson:
+        found: Json = {}
+        with trio.move_on_after(WITHIN):
+            with suppress(PlatformError):
+                answer = await account.ask("users.info", {"user": user})
+                found = table(answer.get("user"))
+        return read_person(found)
+
+
+def read_person(said: Json) -> SlackPerson:
+    """Read what Slack says of somebody."""
+    profile = table(said.get("profile"))
+    names = (
+        profile.get("display_name"),
+        profile.get("real_name"),
+        said.get("real_name"),
+        said.get("name"),
+    )
+    flags = {"owner": "is_owner", "admin": "is_admin", "guest": "is_restricted"}
+    return SlackPerson(
+        name=next((shown_name(text(each)) for each in names if text(each).strip()), ""),
+        roles=tuple(role for role, flag in flags.items() if said.get(flag) is True),
+        is_bot=said.get("is_bot") is True,
+    )
+
+
+LOG = EventLog("slack")
+
+
+class SlackSubmitter:
+    """Submits the messages that one app hears.
+
+    Args:
+        account: which one.
+        shared: what all apps share.
+    """
+
+    def __init__(self, account: SlackAccount, shared: SlackShared) -> None:
+        self._account = account
+        self._shared = shared
+        self._submission = Submission(LOG, self._count, self._tell)
+
+    async def submit(self, spoken: SlackMessage, ingress: Ingress) -> None:
+        """Submit a message, however long that takes."""
+        fill = partial(self._filled, spoken) if spoken.files else None
+        await self._submission.submit(await self._bare(spoken), ingress, fill)
+
+    def _count(self, outcome: Outcome) -> None:
+        self._shared.metrics.event(self._account.agent, outcome)
+
+    async def _tell(self, inbound: Inbound, words: str, _: Trouble) -> None:
+        place = inbound.address
+        said: dict[str, object] = {
+            "channel": place.chat,
+            "text": mrkdwn(words),
+            **quiet(),
+        }
+        if is_ts(place.thread):
+            said["thread_ts"] = place.thread
+        try:
+            await self._account.ask("chat.postMessage", said)
+        except PlatformError as error:
+            LOG.warning("notice not said", channel=place.chat, why=str(error))
+
+    async def decline(self, channel: str, user: str) -> None:
+        """Tell whoever pressed a button, and them alone, that it stands for nothing."""
+        said = {"channel": channel, "user": user, "text": UNKNOWN}
+        try:
+            await self._account.ask("chat.postEphemeral", said)
+        except PlatformError as error:
+            LOG.warning("notice not said", channel=channel, why=str(error))
+
+    async def _bare(self, spoken: SlackMessage) -> Inbound:
+        """Return a message as it came, with nothing fetched but names."""
+        shared, account = self._shared, self._account
+        person = await shared.people.get(spoken.sender, account)
+        name = spoken.sender_name if spoken.is_bot else ""
+        name = name or person.name or spoken.sender_name or spoken.sender
+        here = shared.rooms.present(spoken.channel)
+        present = (account.agent,) if spoken.is_direct else here or (account.agent,)
+        answers = shared.ours().users.get(spoken.answers, "")
+        reply_to = message_id(spoken.channel, spoken.thread) if answers else ""
+        said = shared.said.text_of(reply_to)
+        return Inbound(
+            id=shared.ids.new(),
+            platform="slack",
+            platform_id=spoken.id,
+            address=Address(shared.connector, spoken.channel, self._thread(spoken)),
+            sender_id=spoken.sender,
+            sender_name=name,
+            text=await self._worded(spoken, name),
+            received_at=shared.clock.wall(),
+            is_direct=spoken.is_direct,
+            agent=account.agent if spoken.is_direct else "",
+            reply_to=reply_to,
+            quoted=Quoted(text=said, agent=answers) if answers else None,
+            mentions=tuple(each for each in spoken.mentions if each in present),
+            present=present,
+            roles=person.roles,
+            is_bot=spoken.is_bot or person.is_bot,
+            platform_fields=specifics(spoken, account, person),
+        )
+
+    def _thread(self, spoken: SlackMessage) -> str:
+        """Say in which thread it is answered; empty: in the channel."""
+        is_first = not (spoken.thread or spoken.is_direct or spoken.is_command)
+        if is_first and self._shared.config.start_threads:
+            return spoken.ts
+        return spoken.thread
+
+    async def _worded(self, spoken: SlackMessage, sender_name: str) -> str:
+        """Return a message's words as they read on the screen."""
+        ours, people = self._shared.ours().users, self._shared.people
+        names = {
+            user: ours.get(user) or (await people.get(user, self._account)).name
+            for user in named(spoken.text)
+        }
+        words = plain(spoken.text, lambda user: names.get(user, "")).strip()
+        return f"* {sender_name} {words}" if spoken.is_me else words
+
+    async def _filled(self, spoken: SlackMessage, inbound: Inbound) -> Inbound:
+        """Fetch the files that came with a message."""
+        attachments: list[Attachment] = []
+        notes: list[str] = []
+        album = Album()
+        for file in spoken.files:
+            attachment, note = await self._file(file, spoken, album)
+            if attachment is not None:
+                attachments.append(attachment)
+            else:
+                notes.append(note)
+        text = "\n".join((inbound.text, *notes)).strip()
+        return msgspec.structs.replace(
+            inbound, text=text, attachments=tuple(attachments)
+        )
+
+    async def _file(
+        self, file: SlackFile, spoken: SlackMessage, album: Album
+    ) -> tuple[Attachment | None, str]:
+        most = min(self._shared.config.max_media_bytes, MOST_IN_ALL)
+        fetch = partial(fetch_file, file, self._account, most)
+        attachment, why = await album.fill(file.size, fetch)
+        if attachment is not None:
+            return attachment, ""
+        self._count("media_left_out")
+        LOG.warning("file not fetched", message=spoken.id, why=why)
+        return None, left_out(file.kind, file.name, why)
+
+
+def specifics(
+    spoken: SlackMessage, account: SlackAccount, person: SlackPerson
+) -> dict[str, str]:
+    """Return the fields that only Slack has."""
+    found = {
+        "team": account.team,
+        "mentions_room": "true" if spoken.mentions_all else "",
+        "is_command": "true" if spoken.is_command else "",
+        "sender_roles": ",".join(person.roles),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+LEFT = frozenset({"member_left_channel", "channel_left", "group_left"})
+
+
+class SlackArrivals:
+    """Takes the events of one app, from one start of listening to its end.
+
+    Args:
+        account: which app.
+        shared: what all apps share.
+        mark: up to where all is in.
+        ingress: takes the messages.
+        nursery: where they are brought in.
+    """
+
+    def __init__(
+        self,
+        account: SlackAccount,
+        shared: SlackShared,
+        mark: Mark,
+        ingress: Ingress,
+        nursery: trio.Nursery,
+    ) -> None:
+        self._account = account
+        self._shared = shared
+        self._mark = mark
+        self._ingress = ingress
+        self._submitter = SlackSubmitter(account, shared)
+        self._lanes = Lanes(nursery)
+        self.moved = trio.Event()
+        """Set when the mark has moved; whoever looks at it puts a new one."""
+
+        self._left: set[str] = set()
+        self.on_overflow: Callable[[], object] = bool
+        """Called when something was left out: Slack brings it again, but not for
+        long."""
+
+    def take_event(self, event: Json, done: Done) -> bool:
+        """Bring in an event.
+
+        Args:
+            event: what stands inside of what Slack sent.
+            done: acknowledges it, as soon as nothing can be lost any more.
+
+        Returns:
+            False: too much waits. It is not acknowledged, so that it comes again.
+        """
+        self._note_place(event)
+        return self._take(read(event, self._shared.ours()), done)
+
+    def take_command(self, payload: Json, done: Done) -> bool:
+        """Bring in a slash command; see `take_event`."""
+        command = self._shared.config.slash_command
+        return self._take(read_command(payload, self._account.agent, command), done)
+
+    def take_press(self, payload: Json, done: Done) -> bool:
+        """Bring in a button that was pressed; see `take_event`."""
+        found = read_pressed(payload, self._account.agent)
+        if found != SlackSkipped("unknown_button"):
+            return self._take(found, done)
+        self.count("unknown_button")
+        return self._lanes.put_nowait("", partial(self._decline, payload, done))
+
+    async def _decline(self, payload: Json, done: Done) -> None:
+        await done()
+        channel, user = table(payload.get("channel")), table(payload.get("user"))
+        await self._submitter.decline(text(channel.get("id")), text(user.get("id")))
+
+    def _take(self, found: SlackMessage | SlackSkipped, done: Done) -> bool:
+        if isinstance(found, SlackSkipped):
+            self.count(found.reason)
+            return self._lanes.put_nowait("", done)
+        if found.ts:
+            self._mark.begin(found.ts)
+        if self._lanes.put_nowait(found.channel, partial(self._bring_in, found, done)):
+            self._left.discard(found.ts)
+            return True
+        self.count("overflow")
+        if found.ts:
+            self._left.add(found.ts)
+        self.on_overflow()
+        return False
+
+    def left(self) -> frozenset[str]:
+        """Return the moments of what was too much, and has not come again since."""
+        return frozenset(self._left)
+
+    def give_up(self, moments: Iterable[str]) -> int:
+        """Wait no more for what has still not come again; count it."""
+        gone = self._left.intersection(moments)
+        self._left -= gone
+        for ts in gone:
+            self.count("gone")
+            self._mark.end(ts)
+        return len(gone)
+
+    async def bring_in(self, event: Json) -> None:
+        """Bring in an event of a channel's history."""
+        found = read(event, self._shared.ours())
+        if isinstance(found, SlackSkipped):
+            self.count(found.reason)
+        else:
+            self._mark.begin(found.ts)
+            await self._bring_in(found, trio.lowlevel.checkpoint)
+
+    async def _bring_in(self, spoken: SlackMessage, done: Done) -> None:
+        seen = self._shared.seen
+        self._shared.rooms.note(self._account.agent, spoken.channel)
+        if await seen.claim(spoken.id):
+            try:
+                await self._submitter.submit(spoken, self._ingress)
+                seen.done(spoken.id)
+            finally:
+                seen.give_back(spoken.id)
+        else:
+            self.count("seen")
+        if spoken.ts:
+            self._left.discard(spoken.ts)
+            self._mark.end(spoken.ts)
+            self.moved.set()
+        await done()
+
+    def _note_place(self, event: Json) -> None:
+        """Learn where the app is, and where it is not any more."""
+        kind, channel = text(event.get("type")), text(event.get("channel"))
+        agent, user = self._account.agent, text(event.get("user"))
+        if kind in LEFT and user in {self._account.user, ""}:
+            self._shared.rooms.note_left(agent, channel)
+        elif kind == "member_joined_channel" and user == self._account.user:
+            self._shared.rooms.note(agent, channel)
+
+    def count(self, outcome: Outcome) -> None:
+        """Count what became of something."""
+        self._shared.metrics.event(self._account.agent, outcome)

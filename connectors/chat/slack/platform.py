@@ -1,0 +1,194 @@
+"""What Slack is to the rest of the program: settings, checks, limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, Struct
+
+from actors.config.access import AccessConfig
+from actors.config.values import Count, Name, Seconds
+from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
+from actors.rules.text.measure import TABLE_ROW, Measure
+from connectors.chat.platforms import MB, Platform, PlatformLimits
+from connectors.config.app import ConnectorConfig
+from connectors.config.checks import check_address, unknown
+from runtime.config.loader import Complaint
+from runtime.secret import Secret
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from connectors.config.app import AppConfig
+    from connectors.config.checks import Way
+
+
+Pace = Annotated[float, Meta(ge=0, le=600)]
+
+
+class SlackAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """The app of one agent. It hears by `app_token`, or by `signing_secret`."""
+
+    bot_token: Secret
+    """Of the app's installation, `xoxb-…`: what it says, it says by this."""
+
+    app_token: Secret | None = None
+    """With it the app opens a connection to Slack (Socket Mode), `xapp-…`."""
+
+    signing_secret: Secret | None = None
+    """With it Slack calls the HTTP server (Events API), and each call is checked."""
+
+
+class SlackConfig(ConnectorConfig, frozen=True, tag="slack"):
+    """One workspace, and which agents have apps there."""
+
+    accounts: Annotated[dict[Name, SlackAccountConfig], Meta(min_length=1)]
+    """By the agent's name."""
+
+    base_url: Annotated[str, Meta(min_length=1)] = "https://slack.com/api/"
+    """Where the Web API is."""
+
+    access: AccessConfig | None = None
+    """Who may write; unset: its owners alone."""
+
+    slash_command: Annotated[str, Meta(pattern=r"^/[a-z0-9_-]{1,31}$")] = "/callboard"
+    """The slash command whose text is a command itself: `/callboard help` is `/help`.
+    Any other counts as it is written."""
+
+    start_threads: bool = False
+    """Whether what is written in a channel is answered in a thread of its own, which
+    is a conversation by itself; false: in the channel."""
+
+    retry_failures: bool = True
+    """Whether a turn that failed is begun again after a while, by `[retries]`."""
+
+    request_timeout: Seconds = 30.0
+    """Seconds a request may take in all."""
+
+    ping_every: Annotated[float, Meta(ge=1, le=300)] = 15.0
+    """Seconds between two looks whether the connection is alive."""
+
+    backfill: Annotated[int, Meta(ge=0, le=10_000)] = 500
+    """Most messages of one channel that are fetched after a gap; 0: none."""
+
+    max_media_bytes: Count = 10_485_760
+    """Largest file that is fetched with a message, in bytes; all files of one message
+    have at most 40 MiB together."""
+
+    pace: Pace = 1.0
+    """Least seconds between two messages in one channel, its threads included."""
+
+    draft_pace: Pace = 1.5
+    """Least seconds between two edits of one message while it is being written."""
+
+
+EXAMPLE = "https://slack.com/api/"
+
+LEAST_SECRET = 16
+"""Characters of a signing secret; Slack's have 32."""
+
+
+def check(mine: Mapping[str, SlackConfig], app: AppConfig) -> Iterator[Complaint]:
+    """Check every connector of this kind."""
+    for name, connector in mine.items():
+        yield from check_workspace(("connectors", name), connector, app)
+
+
+def check_workspace(
+    way: Way, config: SlackConfig, app: AppConfig
+) -> Iterator[Complaint]:
+    """Check one workspace's apps."""
+    place = (*way, "base_url")
+    yield from check_address(place, config.base_url, has_key=True, example=EXAMPLE)
+    taken: dict[str, str] = {}
+    for agent, account in config.accounts.items():
+        here = (*way, "accounts", agent)
+        yield from unknown(here, "agent", agent, app.agents)
+        yield from check_account(here, account, app)
+        if not account.bot_token.is_set:
+            continue
+        other = taken.setdefault(account.bot_token.reveal(), agent)
+        if other != agent:
+            text = f"this is the bot_token of {other!r} already"
+            yield Complaint((*here, "bot_token"), text, "give each agent its own app")
+
+
+def check_account(
+    way: Way, account: SlackAccountConfig, app: AppConfig
+) -> Iterator[Complaint]:
+    """Check the tokens of one app, of which none is told."""
+    yield from check_token((*way, "bot_token"), account.bot_token, "xoxb-", "Bot User")
+    if account.app_token is not None:
+        place = (*way, "app_token")
+        yield from check_token(place, account.app_token, "xapp-", "App-Level")
+    secret = account.signing_secret
+    if account.app_token is None and secret is None:
+        hint = 'add app_token = { env = "SLACK_APP_TOKEN" } for Socket Mode'
+        yield Complaint(way, "the app has neither app_token nor signing_secret", hint)
+    elif account.app_token is not None and secret is not None:
+        text = "the app has an app_token and a signing_secret: it hears by one of them"
+        yield Complaint(way, text, "take one of the two out")
+    elif secret is not None:
+        yield from check_signing_secret(way, secret, app)
+
+
+def check_token(
+    way: Way, token: Secret, prefix: str, called: str
+) -> Iterator[Complaint]:
+    """Complain of what is another kind of token."""
+    if token.is_set and not token.reveal().strip().startswith(prefix):
+        hint = f"take the app's {called} token, which begins with {prefix}"
+        yield Complaint(way, f"it does not begin with {prefix}", hint)
+
+
+def check_signing_secret(
+    way: Way, secret: Secret, app: AppConfig
+) -> Iterator[Complaint]:
+    """Check what calls are verified by, and that there is who takes them."""
+    if secret.is_set and len(secret.reveal().strip()) < LEAST_SECRET:
+        text = f"it has fewer than {LEAST_SECRET} characters"
+        hint = "take the app's Signing Secret, under Basic Information"
+        yield Complaint((*way, "signing_secret"), text, hint)
+    if not app.has_http:
+        text = "without a connector of kind http, nobody takes Slack's calls"
+        hint = 'add [connectors.http] with kind = "http", or use app_token'
+        yield Complaint((*way, "signing_secret"), text, hint)
+
+
+# Source: Slack, "chat.postMessage": 4,000 characters are advised, beyond 40,000 the
+# rest is cut off with no more than a warning (measured); "chat.update" refuses more
+# than 4,000 (`msg_too_long`), so that one length holds for both. "Rate limits": one
+# message a second and channel; edits are tier 3, 50 a minute. "Working with files": 1
+# GB.
+PLATFORM = Platform(
+    package="connectors.chat.slack",
+    config=SlackConfig,
+    check=check,
+    name="Slack",
+    extra="slack",
+    limits=PlatformLimits(
+        measure=Measure(
+            {"&": 5, "<": 4, ">": 4, "@": 2},
+            {"&": 5, "<": 4, ">": 4, "@": 2},
+            is_utf16=True,
+            table_row=TABLE_ROW,
+        ),
+        text=4_000,
+        part=3_800,
+        caption=4_000,
+        pace=1.0,
+        draft_pace=1.2,
+        group_draft_pace=1.2,
+        upload_bytes=1_000 * MB,
+        image_bytes=1_000 * MB,
+        files=10,
+    ),
+    dialect="Slack",
+    reply_style=ReplyStyle(
+        "You write on Slack. Bold, italics, lists, quotes and code in Markdown are"
+        " shown; headings and tables are not.",
+        MEDIA_MARKS,
+    ),
+    is_public=True,
+    needs_owners=True,
+)

@@ -1,0 +1,349 @@
+"""What an update says; pure and total: a message, a button, or why it is neither.
+
+Edits are left out: the agents may have begun with what stood there first, and what was
+accepted is never changed.
+
+Source: Bot API, "MessageEntity": offsets and lengths are counted in UTF-16 units, in
+which a letter beyond U+FFFF counts 2.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from connectors.chat.inbound import shown_name
+from connectors.chat.telegram.types import Malformed, Update
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from connectors.chat.telegram.types import (
+        CallbackQuery,
+        Chat,
+        Entity,
+        Message,
+        TelegramFile,
+        User,
+    )
+
+
+class Command(msgspec.Struct, frozen=True):
+    """A command at the beginning of a text."""
+
+    name: str
+    """Without its slash and without the bot's name."""
+
+    bot: str = ""
+    """Username of the bot that is meant, without the at sign; empty: any that hears."""
+
+    rest: str = ""
+
+
+def cut_out(text: str, offset: int, length: int) -> str:
+    """Return a part of a text by UTF-16 units.
+
+    A part that begins or ends inside a letter, or outside the text, is cut to whole
+    letters that are there: it is somebody else's count.
+    """
+    if offset < 0 or length <= 0:
+        return ""
+    if text.isascii():
+        return text[offset : offset + length]
+    units = text.encode("utf-16-le", "surrogatepass")
+    part = units[2 * offset : 2 * (offset + length)]
+    return part.decode("utf-16-le", "ignore")
+
+
+def is_called(text: str, entities: Sequence[Entity], bot: User) -> bool:
+    """Return whether a text calls a bot: by name, by a link to it, or by a command."""
+    name = f"@{bot.username}".casefold()
+    for entity in entities:
+        said = cut_out(text, entity.offset, entity.length).casefold()
+        match entity.type:
+            case "mention" if bot.username and said == name:
+                return True
+            case "text_mention" if entity.user is not None and entity.user.id == bot.id:
+                return True
+            case "bot_command" if bot.username and said.endswith(name):
+                return True
+            case _:
+                continue
+    return False
+
+
+def command_of(text: str, entities: Sequence[Entity]) -> Command | None:
+    """Return the command that a text begins with; None if it begins with none."""
+    first = next(
+        (each for each in entities if each.type == "bot_command" and not each.offset),
+        None,
+    )
+    if first is None:
+        return None
+    said = cut_out(text, 0, first.length)
+    name, _, bot = said.removeprefix("/").partition("@")
+    return Command(name, bot, text[len(said) :].strip()) if name else None
+
+
+KINDS = ("message", "edited_message", "callback_query", "my_chat_member")
+"""What is asked for. Edits are counted only, so that it is seen that they are left."""
+
+Reason = Literal["malformed", "own", "edit", "channel", "service", "unknown"]
+"""Why an update is nothing to us: it is not shaped as it must be; our own bot said it;
+it changes a message; it is a channel's, which nobody answers; it tells of the chat
+(somebody came, a picture changed); nobody has told us of its kind."""
+
+Kind = Literal["image", "audio", "document"]
+
+GROUPS = frozenset({"group", "supergroup"})
+PHOTO = "photo.jpg"
+
+
+class TelegramAttachment(msgspec.Struct, frozen=True):
+    """A file that came with a message, still on Telegram's servers."""
+
+    kind: Kind
+    file_id: str
+    name: str
+    media_type: str
+    size: int
+    """Bytes, as Telegram says; 0 if it does not."""
+
+    unique_id: str = ""
+    """The same for all bots; not to be fetched by."""
+
+
+class TelegramMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """One message of a person, or of another program."""
+
+    chat: int
+    message_id: int
+    sender_id: int
+    sender_name: str
+    username: str
+    is_bot: bool
+    is_direct: bool
+    is_basic: bool = False
+    """Whether it is a group that is no supergroup: there, each bot has numbers of its
+    own for the messages."""
+
+    is_anonymous: bool = False
+    """Whether an admin says it in the name of the group."""
+
+    chat_title: str = ""
+    text: str
+    """What is said, or said beside a file."""
+
+    sent_at: int
+    """Unix seconds."""
+
+    topic: int = 0
+    """The forum topic it is in; 0: none. Threads of replies are no topics: sent back,
+    they would be refused."""
+
+    reply_to: int = 0
+    reply_to_sender: int = 0
+    quoted: str = ""
+    quoted_sender: str = ""
+    called: frozenset[int] = frozenset()
+    """Ids of those of our bots that are meant: by name, by a command, or by a reply."""
+
+    command: Command | None = None
+    files: tuple[TelegramAttachment, ...] = ()
+
+
+class Pressed(msgspec.Struct, frozen=True):
+    """A button that was pressed."""
+
+    query_id: str
+    sender_id: int
+    sender_name: str
+    chat: int
+    message_id: int
+    """0: the message is too old to be known."""
+
+    topic: int
+    says: str
+    """What it stands for; see `connectors/chat/markup/buttons.py`."""
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """A group became a supergroup: from now on it has another id."""
+
+    old: int
+    new: int
+
+
+class Membership(msgspec.Struct, frozen=True):
+    """The bot came into a chat, or left it."""
+
+    chat: int
+    is_in: bool
+
+
+Event = TelegramMessage | Pressed | Moved | Membership
+
+
+def read(update: Update | Malformed, bots: Sequence[User]) -> Event | Reason:
+    """Say what an update is to us.
+
+    Args:
+        update: as it came.
+        bots: all of ours; what they say themselves is nothing.
+    """
+    match update:
+        case Malformed():
+            return "malformed"
+        case Update(message=message) if message is not None:
+            return _message(message, bots)
+        case Update(my_chat_member=change) if change is not None:
+            return Membership(change.chat.id, change.new_chat_member.is_in)
+        case Update(callback_query=query) if query is not None:
+            return _pressed(query)
+        case _:
+            return _left_out(update)
+
+
+def _left_out(update: Update) -> Reason:
+    if update.edited_message is not None:
+        return "edit"
+    return "unknown" if update.channel_post is None else "channel"
+
+
+def _pressed(query: CallbackQuery) -> Pressed:
+    message = query.message
+    return Pressed(
+        query_id=query.id,
+        sender_id=query.sender.id,
+        sender_name=name_of(query.sender),
+        chat=message.chat.id if message else 0,
+        message_id=message.message_id if message else 0,
+        topic=topic_of(message) if message else 0,
+        says=query.data,
+    )
+
+
+def _message(
+    message: Message, bots: Sequence[User]
+) -> TelegramMessage | Moved | Reason:
+    if message.migrate_to_chat_id:
+        return Moved(message.chat.id, message.migrate_to_chat_id)
+    if message.migrate_from_chat_id:
+        return Moved(message.migrate_from_chat_id, message.chat.id)
+    if message.sender is not None and is_one_of(message.sender, bots):
+        return "own"
+    if message.chat.type == "channel":
+        return "channel"
+    files = files_of(message)
+    text = message.text or message.caption
+    if not (text or files) or message.sender is None:
+        return "service"
+    return _spoken(message, message.sender, bots)
+
+
+def _spoken(message: Message, sender: User, bots: Sequence[User]) -> TelegramMessage:
+    text = message.text or message.caption
+    entities = message.entities if message.text else message.caption_entities
+    earlier = _answered(message)
+    replied_to = earlier.sender if earlier else None
+    name = message.sender_chat  # somebody speaks in the name of a chat
+    called = {bot.id for bot in bots if is_called(text, entities, bot)}
+    if replied_to is not None and is_one_of(replied_to, bots):
+        called.add(replied_to.id)
+    return TelegramMessage(
+        chat=message.chat.id,
+        message_id=message.message_id,
+        sender_id=name.id if name else sender.id,
+        sender_name=title_of(name) if name else name_of(sender),
+        username=name.username if name else sender.username,
+        is_bot=sender.is_bot and not name,
+        is_direct=message.chat.type not in GROUPS,
+        is_basic=message.chat.type == "group",
+        is_anonymous=name is not None and name.id == message.chat.id,
+        chat_title=shown_name(message.chat.title),
+        text=text,
+        sent_at=message.date,
+        topic=topic_of(message),
+        reply_to=earlier.message_id if earlier else 0,
+        reply_to_sender=replied_to.id if replied_to else 0,
+        quoted=_quoted(message, earlier),
+        quoted_sender=name_of(replied_to) if replied_to else "",
+        called=frozenset(called),
+        command=command_of(text, entities),
+        files=files_of(message),
+    )
+
+
+def topic_of(message: Message) -> int:
+    """Return the forum topic that a message is in; 0: none."""
+    return message.message_thread_id if message.is_topic_message else 0
+
+
+def is_one_of(user: User, bots: Sequence[User]) -> bool:
+    """Return whether somebody is one of our bots."""
+    return any(user.id == bot.id for bot in bots)
+
+
+def _answered(message: Message) -> Message | None:
+    """Return the message that this one replies to.
+
+    Why not always: in a topic each message that replies to none has the topic's first
+    one there.
+    """
+    earlier = message.reply_to_message
+    is_first = (
+        earlier is not None
+        and message.is_topic_message
+        and earlier.message_id == message.message_thread_id
+    )
+    return None if is_first else earlier
+
+
+def _quoted(message: Message, earlier: Message | None) -> str:
+    if earlier is None:
+        return ""
+    whole = earlier.text or earlier.caption
+    return message.quote.text if message.quote and message.quote.text else whole
+
+
+def name_of(user: User) -> str:
+    """Return the name that people see, in one line."""
+    name = shown_name(f"{user.first_name} {user.last_name}")
+    return name or shown_name(user.username) or str(user.id)
+
+
+def title_of(chat: Chat) -> str:
+    """Return the name of a chat that people see, in one line."""
+    return shown_name(chat.title) or shown_name(chat.username) or str(chat.id)
+
+
+def files_of(message: Message) -> tuple[TelegramAttachment, ...]:
+    """Return the files that came with a message; of a photo, the largest size."""
+    found: list[TelegramAttachment] = []
+    if message.photo:
+        best = max(message.photo, key=lambda size: size.width * size.height)
+        size, unique = best.file_size, best.file_unique_id
+        found.append(
+            TelegramAttachment("image", best.file_id, PHOTO, "image/jpeg", size, unique)
+        )
+    kinds: tuple[tuple[Kind, TelegramFile | None, str, str], ...] = (
+        ("audio", message.voice, "voice.ogg", "audio/ogg"),
+        ("audio", message.audio, "audio", "audio/mpeg"),
+        ("document", message.document, "document", ""),
+        ("document", message.video, "video.mp4", "video/mp4"),
+        ("document", message.video_note, "video.mp4", "video/mp4"),
+    )
+    for kind, file, name, media_type in kinds:
+        if file is not None:
+            found.append(
+                TelegramAttachment(
+                    kind,
+                    file.file_id,
+                    shown_name(file.file_name) or name,
+                    shown_name(file.mime_type) or media_type,
+                    file.file_size,
+                    file.file_unique_id,
+                )
+            )
+    return tuple(found)

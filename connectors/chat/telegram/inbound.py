@@ -1,0 +1,380 @@
+"""Brings in what one bot hears: chat by chat, in order.
+
+No file is fetched for somebody who may not write: a stranger has us carry nothing.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+import trio
+
+from actors.messages.inbound import Address, Inbound, Quoted
+from connectors.chat.errors import PlatformError, ShutOutError
+from connectors.chat.inbound import MOST_IN_ALL, Album, Submission, left_out
+from connectors.chat.markup.buttons import UNKNOWN, command_of
+from connectors.chat.telegram import content
+from connectors.chat.telegram.api import TelegramCall
+from connectors.chat.telegram.events import (
+    Event,
+    Membership,
+    Moved,
+    Pressed,
+    TelegramMessage,
+    read,
+)
+from connectors.chat.telegram.files import fetch_file
+from connectors.chat.telegram.types import ChatName, Malformed, MessageName
+from runtime.errors import StoreError
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+    from actors.messages.inbound import Attachment
+    from actors.transport import Ingress
+    from connectors.chat.inbound import Ended, Trouble
+    from connectors.chat.telegram.account import TelegramAccount
+    from connectors.chat.telegram.shared import Outcome, TelegramShared
+    from connectors.chat.telegram.types import Update
+
+LOG = EventLog("telegram")
+
+LONGEST_QUOTE = 2_000
+"""Characters of a quoted message that are told to the agents."""
+
+
+class TelegramSubmitter:
+    """Submits the messages that one bot hears.
+
+    Args:
+        bot: whose.
+        shared: what all bots share.
+    """
+
+    def __init__(self, bot: TelegramAccount, shared: TelegramShared) -> None:
+        self._bot = bot
+        self._shared = shared
+        self._messages = Submission(LOG, self._count, self._tell)
+        self._buttons = Submission(LOG, self._count_button, self._tell)
+
+    async def speak(
+        self, spoken: TelegramMessage, chat: int, name: MessageName, ingress: Ingress
+    ) -> None:
+        """Submit a message, however long that takes.
+
+        Args:
+            spoken: the message.
+            chat: the id that its chat had at first.
+            name: what it is called inside.
+            ingress: takes it.
+
+        Raises:
+            ShutOutError: the bot is not let in.
+        """
+        inbound = await self._bare(spoken, chat, name)
+        await self._messages.submit(inbound, ingress, partial(self._filled, spoken))
+
+    async def press(self, pressed: Pressed, chat: int, ingress: Ingress) -> None:
+        """Take a pressed button for the command that it stands for.
+
+        Whoever presses it has the rights of whoever writes the command.
+
+        Raises:
+            ShutOutError: the bot is not let in.
+        """
+        command = command_of(pressed.says)
+        if not (pressed.chat and command):
+            self._count("unknown_button")
+            await self._answer(pressed, UNKNOWN)
+            return
+        inbound = await self._pressed(pressed, chat, command)
+        await self._buttons.submit(inbound, ingress, None)
+        await self._answer(pressed, "")
+
+    async def _tell(self, inbound: Inbound, words: str, _: Trouble) -> None:
+        chat = self._shared.moves.now(int(inbound.address.chat.partition("@")[0]))
+        params = content.words(words) | {"chat_id": chat}
+        if inbound.address.thread:
+            params["message_thread_id"] = int(inbound.address.thread)
+        call = TelegramCall(
+            method="sendMessage", params=params, timeout=self._bot.timeout
+        )
+        await self._try(call, chat)
+
+    async def _answer(self, pressed: Pressed, words: str) -> None:
+        """End the waiting that a pressed button shows."""
+        params: content.Params = {"callback_query_id": pressed.query_id}
+        if words:
+            params["text"] = words
+        call = TelegramCall(
+            method="answerCallbackQuery", params=params, timeout=self._bot.timeout
+        )
+        await self._try(call)
+
+    async def _try(self, call: TelegramCall, chat: int = 0) -> None:
+        try:
+            await self._bot.do(call, chat)
+        except ShutOutError:
+            raise
+        except PlatformError as error:
+            LOG.warning("notice not said", bot=self._bot.agent, why=str(error))
+
+    async def _bare(
+        self, spoken: TelegramMessage, chat: int, name: MessageName
+    ) -> Inbound:
+        """Return a message as it came, with nothing fetched."""
+        shared = self._shared
+        roles: tuple[str, ...] = ()
+        present: tuple[str, ...] = (self._bot.agent,)
+        if not spoken.is_direct:
+            is_admin = spoken.is_anonymous or await shared.members.is_admin(
+                spoken.chat, spoken.sender_id, self._bot
+            )
+            roles = ("admin",) if is_admin else ()
+            present = await shared.members.present(spoken.chat)
+        called = {shared.agent_of(each) for each in spoken.called}
+        return Inbound(
+            id=shared.ids.new(),
+            platform="telegram",
+            platform_id=name.text,
+            address=self._address(chat, spoken.topic, is_direct=spoken.is_direct),
+            sender_id=str(spoken.sender_id),
+            sender_name=spoken.sender_name,
+            text=self._worded(spoken),
+            received_at=shared.clock.wall(),
+            is_direct=spoken.is_direct,
+            agent=self._bot.agent if spoken.is_direct else "",
+            reply_to=self._replied(spoken),
+            quoted=quoted(spoken, shared.agent_of(spoken.reply_to_sender)),
+            mentions=tuple(each for each in shared.bots if each in called),
+            present=present,
+            roles=roles,
+            is_bot=spoken.is_bot,
+            platform_fields=specifics(spoken),
+        )
+
+    async def _pressed(self, pressed: Pressed, chat: int, text: str) -> Inbound:
+        shared, bot, is_direct = self._shared, self._bot, pressed.chat > 0
+        is_admin = not is_direct and await shared.members.is_admin(
+            pressed.chat, pressed.sender_id, bot
+        )
+        return Inbound(
+            id=shared.ids.new(),
+            platform="telegram",
+            platform_id=f"button/{pressed.query_id}",
+            address=self._address(chat, pressed.topic, is_direct=is_direct),
+            sender_id=str(pressed.sender_id),
+            sender_name=pressed.sender_name,
+            text=text,
+            received_at=shared.clock.wall(),
+            is_direct=is_direct,
+            agent=bot.agent if is_direct else "",
+            mentions=(bot.agent,),
+            present=(bot.agent,)
+            if is_direct
+            else await shared.members.present(pressed.chat),
+            roles=("admin",) if is_admin else (),
+        )
+
+    def _address(self, chat: int, topic: int, *, is_direct: bool) -> Address:
+        name = ChatName(chat, self._bot.agent if is_direct else "")
+        thread = str(topic) if topic else ""
+        return Address(self._shared.connector, name.text, thread)
+
+    def _worded(self, spoken: TelegramMessage) -> str:
+        """Return the words; a command that names a bot of ours names its agent."""
+        command = spoken.command
+        if command is None or not command.bot:
+            return spoken.text
+        meant = command.bot.casefold()
+        for agent, bot in self._shared.bots.items():
+            if bot.user.username.casefold() == meant:
+                return f"/{command.name}@{agent} {command.rest}".rstrip()
+        return spoken.text
+
+    def _replied(self, spoken: TelegramMessage) -> str:
+        """Return what the message is called that this one replies to."""
+        if not spoken.reply_to:
+            return ""
+        agent = self._shared.agent_of(spoken.reply_to_sender)
+        if spoken.is_direct or (spoken.is_basic and agent == self._bot.agent):
+            agent = self._bot.agent
+        elif spoken.is_basic and len(self._shared.bots) > 1:
+            return ""  # this bot's number of it means nothing to the others
+        return MessageName(spoken.chat, spoken.reply_to, agent).text
+
+    async def _filled(self, spoken: TelegramMessage, inbound: Inbound) -> Inbound:
+        """Fetch what came with a message."""
+        most = min(self._shared.config.max_media_bytes, MOST_IN_ALL)
+        found: list[Attachment] = []
+        words = inbound.text
+        album = Album()
+        for file in spoken.files:
+            fetch = partial(fetch_file, file, self._bot, most)
+            attachment, why = await album.fill(file.size, fetch)
+            if attachment is not None:
+                found.append(attachment)
+                continue
+            self._count("media_left_out")
+            LOG.warning("file not fetched", message=inbound.platform_id, why=why)
+            words = f"{words}\n{left_out(file.kind, file.name, why)}".strip()
+        return msgspec.structs.replace(inbound, text=words, attachments=tuple(found))
+
+    def _count(self, outcome: Outcome) -> None:
+        self._shared.metrics.event(self._bot.agent, outcome)
+
+    def _count_button(self, ended: Ended) -> None:
+        self._count("button" if ended == "handed_in" else ended)
+
+
+def quoted(spoken: TelegramMessage, agent: str) -> Quoted | None:
+    """Return what a message replies to; Telegram brings it along.
+
+    Args:
+        spoken: the message.
+        agent: whose bot said it; empty: somebody else did.
+    """
+    if not spoken.quoted:
+        return None
+    text = spoken.quoted[:LONGEST_QUOTE]
+    return Quoted(text, spoken.quoted_sender, agent)
+
+
+def specifics(spoken: TelegramMessage) -> dict[str, str]:
+    """Return the fields that only Telegram has."""
+    found = {
+        "username": spoken.username,
+        "chat_title": spoken.chat_title,
+        "is_anonymous": "true" if spoken.is_anonymous else "",
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+MOVES = 0
+"""Stands for the chat of what concerns two."""
+
+CHATS_AT_ONCE = 8
+"""Chats of one batch that are brought in side by side."""
+
+T = TypeVar("T")
+
+
+class TelegramArrivals:
+    """Brings in what one bot hears.
+
+    Args:
+        bot: which one.
+        shared: what all bots share.
+    """
+
+    def __init__(self, bot: TelegramAccount, shared: TelegramShared) -> None:
+        self._bot = bot
+        self._shared = shared
+        self._submitter = TelegramSubmitter(bot, shared)
+
+    async def take(
+        self, updates: Iterable[Update | Malformed], ingress: Ingress
+    ) -> None:
+        """Bring in a batch; comes back when all of it was accepted.
+
+        Raises:
+            ShutOutError: the bot is not let in.
+        """
+        by_chat = self._by_chat(updates)
+        # First, as it decides how the chats are called that all else is from.
+        for move in by_chat.pop(MOVES, ()):
+            await self._take(move, ingress)
+        refused: list[ShutOutError] = []
+        limiter = trio.CapacityLimiter(CHATS_AT_ONCE)
+
+        async def run(events: Sequence[Event]) -> None:
+            async with limiter:
+                try:
+                    for event in events:
+                        await self._take(event, ingress)
+                except ShutOutError as error:
+                    refused.append(error)
+
+        async with trio.open_nursery() as nursery:
+            for events in by_chat.values():
+                nursery.start_soon(run, events)
+        if refused:
+            raise refused[0]
+
+    def _by_chat(self, updates: Iterable[Update | Malformed]) -> dict[int, list[Event]]:
+        """Sort what came by chat; what is nothing to us is counted."""
+        users = self._shared.users()
+        chats: dict[int, list[Event]] = {}
+        for update in updates:
+            found = read(update, users)
+            if isinstance(found, str):
+                self._count(found)
+                if isinstance(update, Malformed):
+                    LOG.warning(
+                        "update not understood",
+                        bot=self._bot.agent,
+                        update=update.update_id,
+                        why=update.why,
+                    )
+                continue
+            chats.setdefault(chat_of(found), []).append(found)
+        return chats
+
+    async def _take(self, event: Event, ingress: Ingress) -> None:
+        shared = self._shared
+        match event:
+            case TelegramMessage():
+                await self._hear(event, ingress)
+            case Pressed():
+                chat = await self._kept(lambda: shared.moves.first(event.chat))
+                await self._submitter.press(event, chat, ingress)
+            case Moved(old=old, new=new):
+                await self._kept(lambda: shared.moves.moved(old, new))
+                self._count("moved")
+                LOG.info("group moved", bot=self._bot.agent, old=old, new=new)
+            case Membership(chat=chat, is_in=is_in):
+                shared.members.note(chat, self._bot.agent, is_in=is_in)
+                self._count("membership")
+
+    async def _hear(self, spoken: TelegramMessage, ingress: Ingress) -> None:
+        shared, agent = self._shared, self._bot.agent
+        if not spoken.is_direct:
+            shared.members.note(spoken.chat, agent, is_in=True)
+        name = self._name(spoken)
+        if not await shared.seen.claim(name.text):
+            self._count("seen")
+            return
+        try:
+            chat = await self._kept(lambda: shared.moves.first(spoken.chat))
+            await self._submitter.speak(spoken, chat, name, ingress)
+            shared.seen.done(name.text)
+        finally:
+            shared.seen.give_back(name.text)
+
+    def _name(self, spoken: TelegramMessage) -> MessageName:
+        """Name a message so that all bots that hear it name it alike."""
+        if spoken.is_direct:
+            return MessageName(spoken.chat, spoken.message_id, self._bot.agent)
+        if spoken.is_basic and len(self._shared.bots) > 1:
+            return self._shared.numbers.name(spoken, self._bot.agent)
+        return MessageName(spoken.chat, spoken.message_id)
+
+    async def _kept(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask the database until it answers: an answer goes by what is known there."""
+        while True:
+            try:
+                return await ask()
+            except StoreError as error:
+                LOG.warning("message waits", bot=self._bot.agent, why=str(error))
+                await trio.sleep(1.0)
+
+    def _count(self, outcome: Outcome) -> None:
+        self._shared.metrics.event(self._bot.agent, outcome)
+
+
+def chat_of(event: Event) -> int:
+    """Say in which chat something happened."""
+    return MOVES if isinstance(event, Moved) else event.chat

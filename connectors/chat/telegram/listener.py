@@ -1,0 +1,338 @@
+"""Hears one bot: the listener of that bot, by asking or by webhook.
+
+The question itself confirms: with `offset`, all before is forgotten by Telegram. So the
+offset is sent only after everything below it was accepted, and only until an answer has
+come; then there is nothing to confirm. Why not always: after a week in which nothing
+happens, Telegram counts on from anywhere, and an offset that is kept would be wrong.
+
+Telegram gives each message to whoever asks, and ends all other questions (409): two
+programs with one token would each get a part of what people write. A lock on a file
+holds for as long as its program lives, however that ends. Programs on other machines
+are found out by Telegram's 409 only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hmac
+import os
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from connectors.chat.bookmarks import read_bookmark
+from connectors.chat.errors import BusyError, RefusedError, ShutOutError
+from connectors.chat.requests import LONGEST_WAIT, Waits, until_answered
+from connectors.chat.telegram.account import TelegramHealth
+from connectors.chat.telegram.api import TelegramCall
+from connectors.chat.telegram.errors import ConflictError
+from connectors.chat.telegram.events import KINDS
+from connectors.chat.telegram.inbound import TelegramArrivals
+from connectors.chat.telegram.types import Malformed, read_update, read_updates, whole
+from connectors.chat.telegram.webhooks import TelegramWebhook, address_of, take_away
+from runtime.errors import StoreError
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+    from pathlib import Path
+
+    from actors.transport import Ingress
+    from connectors.chat.accounts import BackgroundTyping
+    from connectors.chat.telegram.account import TelegramAccount
+    from connectors.chat.telegram.shared import TelegramShared
+    from connectors.chat.telegram.types import Update
+
+
+@contextmanager
+def leased(folder: Path | None, bot: int) -> Generator[None]:
+    """Hold a bot for this program until the block ends.
+
+    Args:
+        folder: where the locks are; None, or one in which none can be made: nobody is
+            kept out.
+        bot: its id.
+
+    Raises:
+        ConflictError: another program holds it.
+    """
+    place = None if folder is None else lock_file(folder, bot)
+    if place is None:
+        yield
+        return
+    try:
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ConflictError(
+                f"another program on this machine hears bot {bot} already; end it,"
+                " or give this one a bot of its own"
+            ) from error
+        yield
+    finally:
+        os.close(place)
+
+
+def lock_file(folder: Path, bot: int) -> int | None:
+    """Open the file of a bot; None if that is not possible."""
+    path = folder / f"callboard-telegram-{os.getuid()}-{bot}.lock"
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        return os.open(path, flags, 0o600)
+    except OSError:
+        return None
+
+
+LOG = EventLog("telegram")
+
+GRACE = 5.0
+"""Seconds that Telegram may take beyond what it was asked to wait."""
+
+MOST = 100
+"""Updates of one answer; Telegram gives no more."""
+
+# Chosen: a server that does not wait for news, as some stand-ins, is not asked in a
+# row without end.
+LEAST_PAUSE = 1.0
+"""Seconds between two questions that brought nothing new."""
+
+CONFLICT_HINT = "only one program may hear a bot: end the other, or take another bot"
+
+Updates = tuple["Update | Malformed", ...]
+
+
+class Polling:
+    """Polls for one bot's updates.
+
+    Args:
+        bot: which one.
+        arrivals: where goes what came.
+        health: takes note of how it goes.
+        shared: what all bots share.
+    """
+
+    def __init__(
+        self,
+        bot: TelegramAccount,
+        arrivals: TelegramArrivals,
+        health: TelegramHealth,
+        shared: TelegramShared,
+    ) -> None:
+        self._bot = bot
+        self._arrivals = arrivals
+        self._health = health
+        self._shared = shared
+
+    async def run(self, ingress: Ingress) -> None:
+        """Ask until cancelled.
+
+        Raises:
+            ShutOutError: the bot is not let in.
+        """
+        read = partial(self._shared.bookmarks.read, self._bot.id)
+        offset = await read_bookmark(read, LOG)
+        LOG.info("bot listens", bot=self._bot.agent, offset=offset)
+        while True:
+            asked_at, was_away = trio.current_time(), bool(self._bot.trouble)
+            poll = partial(self._poll, offset)
+            updates = await until_answered(poll, self._health.note)
+            # Whatever ignores the offset gives again what was confirmed.
+            fresh = tuple(each for each in updates if each.update_id >= offset)
+            if fresh:
+                await self._arrivals.take(fresh, ingress)
+                offset = max(each.update_id for each in fresh) + 1
+                await self._keep(offset)
+                continue
+            offset = offset if updates else 0
+            if not was_away:
+                await trio.sleep_until(asked_at + LEAST_PAUSE)
+
+    async def _poll(self, offset: int) -> Updates:
+        """Ask for news.
+
+        Raises:
+            BusyError: not now; ConflictError: somebody else asks, too.
+            ShutOutError: the bot is not let in.
+        """
+        # Why not held after trouble: whether it is over is to be known at once.
+        hold = 0.0 if self._bot.trouble else self._shared.config.poll_timeout
+        params: dict[str, object] = {
+            "timeout": int(hold),
+            "limit": MOST,
+            "allowed_updates": KINDS,
+        }
+        if offset:
+            params["offset"] = offset
+        silence = hold + GRACE
+        call = TelegramCall(
+            method="getUpdates", params=params, timeout=4 * silence, silence=silence
+        )
+        try:
+            answer = read_updates(await self._bot.api.ask_raw(call))
+        except ConflictError as error:
+            raise ConflictError(f"{error} ({CONFLICT_HINT})") from error
+        except RefusedError as error:
+            # Why not given up: a proxy in trouble refuses, too, and messages wait.
+            raise BusyError(f"it gives no updates: {error}", LONGEST_WAIT) from error
+        except (ValueError, RecursionError) as error:
+            raise BusyError("getUpdates: its answer makes no sense") from error
+        if not answer.ok or answer.result is None:
+            raise BusyError("getUpdates: its answer holds no updates")
+        self._health.heard()
+        return answer.result
+
+    async def _keep(self, offset: int) -> None:
+        """Note how far the bot was heard."""
+        try:
+            await self._shared.bookmarks.write(self._bot.id, offset)
+        except StoreError as error:
+            # After a restart more is heard again, and known to the database.
+            LOG.warning("place not kept", bot=self._bot.agent, why=str(error))
+
+
+CURE = (
+    "ask @BotFather for a new token (/token), put it where {place} takes it from, and"
+    " start again"
+)
+
+SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105  a header's name
+
+# Chosen: below the minute that Telegram waits for an answer.
+TAKEN_WITHIN = 20.0
+"""Seconds in which what a webhook brings is stored; else it is to be sent again."""
+
+
+class TelegramListener:
+    """Listens to one bot; also the gate of its webhook.
+
+    Args:
+        bot: which one.
+        typing: shows that it is writing; runs as long as it listens.
+        shared: what all bots share.
+    """
+
+    def __init__(
+        self,
+        bot: TelegramAccount,
+        typing: BackgroundTyping[tuple[int, int]],
+        shared: TelegramShared,
+    ) -> None:
+        self._bot = bot
+        self._typing = typing
+        self._shared = shared
+        self._arrivals = TelegramArrivals(bot, shared)
+        self._health = TelegramHealth(bot, shared)
+        self.taken_within = TAKEN_WITHIN
+        self._ingress: Ingress | None = None
+        """Where a webhook's messages go; None: it does not listen."""
+
+        account = shared.config.accounts[bot.agent]
+        secret = account.webhook_secret
+        self._secret = "" if secret is None else secret.reveal().strip()
+
+    async def listen(self, ingress: Ingress) -> None:
+        """Hear the bot until cancelled, or until it is not let in."""
+        with self._opened():
+            async with self._bot.api, trio.open_nursery() as nursery:
+                nursery.start_soon(self._typing.run)
+                try:
+                    await self._hear(ingress)
+                except ShutOutError as error:
+                    self._health.shut_out(error, self._shared.connector, CURE)
+                nursery.cancel_scope.cancel()
+
+    @contextmanager
+    def _opened(self) -> Generator[None]:
+        with self._health.listening():
+            try:
+                yield
+            finally:
+                self._ingress = None
+
+    async def _hear(self, ingress: Ingress) -> None:
+        bot, shared = self._bot, self._shared
+        with ExitStack() as stack:
+            await self._lease(stack)
+            await until_answered(bot.open, self._health.note)
+            bot.is_open = True
+            if shared.config.mode == "webhook":
+                self._ingress = ingress
+                url = address_of(shared.config, shared.connector, bot.agent)
+                hooked = TelegramWebhook(
+                    bot, url, self._secret, self._health, shared.clock
+                )
+                place = shared.connector, bot.agent
+                stack.enter_context(shared.gates.opened(place, self))
+                await hooked.run()
+            else:
+                try:
+                    await take_away(bot, self._health)
+                except RefusedError as error:
+                    # A stand-in that knows no webhooks; the polls will tell the rest.
+                    LOG.info("webhook not known", bot=bot.agent, why=str(error))
+                polling = Polling(bot, self._arrivals, self._health, shared)
+                await polling.run(ingress)
+
+    async def _lease(self, stack: ExitStack) -> None:
+        """Wait until no other program of this machine hears the bot."""
+        waits = Waits()
+        while True:
+            try:
+                stack.enter_context(leased(self._shared.leases, self._bot.id))
+            except ConflictError as error:
+                self._health.note(error)
+            else:
+                return
+            await trio.sleep(waits.next())
+
+    def lets_in(self, headers: Mapping[str, str]) -> bool:
+        """Return whether a webhook's request comes from Telegram; fails closed.
+
+        Called on the server's thread: looks at nothing that changes.
+        """
+        given = headers.get(SECRET_HEADER, "")
+        # Why bytes: compare_digest refuses text that is not ASCII.
+        is_right = hmac.compare_digest(given.encode(), self._secret.encode())
+        return is_right and bool(self._secret)
+
+    async def take(self, body: bytes) -> bool:
+        """Have what a webhook brought stored.
+
+        Returns:
+            Whether Telegram may forget it.
+        """
+        ingress = self._ingress
+        if ingress is None:
+            return False
+        try:
+            update = read_one(body)
+        except (ValueError, RecursionError) as error:
+            # Telegram would bring it for a day, and nothing behind it.
+            LOG.warning("update not understood", bot=self._bot.agent, why=str(error))
+            self._shared.metrics.event(self._bot.agent, "malformed")
+            return True
+        with trio.move_on_after(self.taken_within):
+            try:
+                await self._arrivals.take([update], ingress)
+            except ShutOutError as error:
+                LOG.warning("update waits", bot=self._bot.agent, why=str(error))
+                return False
+            self._health.heard()
+            return True
+        self._shared.metrics.event(self._bot.agent, "later")
+        return False
+
+
+def read_one(body: bytes) -> Update | Malformed:
+    """Read what a webhook brought.
+
+    Raises:
+        ValueError: it is no update.
+    """
+    try:
+        found = read_update(body)
+    except ValueError:
+        return read_update(whole(body))
+    return read_update(whole(body)) if isinstance(found, Malformed) else found

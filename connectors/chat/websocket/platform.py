@@ -1,0 +1,129 @@
+"""What plain WebSockets are to the rest of the program: settings and checks."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
+
+from actors.config.access import AccessConfig
+from actors.config.values import Seconds
+from connectors.chat.platforms import Platform
+from connectors.config.app import ConnectorConfig
+from connectors.config.checks import check_open_door
+from runtime.config.loader import Complaint
+from runtime.secret import Secret
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from connectors.config.app import AppConfig
+    from connectors.config.checks import Way
+
+
+class WebSocketConfig(ConnectorConfig, frozen=True, tag="websocket"):
+    """A server for programs and pages that send JSON frames."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on; another than this machine's own needs `api_key`."""
+
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 5070
+    """TCP port; 0 takes any free one."""
+
+    api_key: Secret | None = None
+    """What clients send as a header or in their first frame; unset asks for none."""
+
+    origins: tuple[str, ...] = ()
+    """Web pages that may connect: `https://chat.example.org`; `*`: all. Programs, which
+    are no pages, always may."""
+
+    access: AccessConfig | None = None
+    """Whose messages are taken in, by their client's name; unset: everybody's who is
+    let in."""
+
+    retry_failures: bool = True
+    """Whether a turn that failed is begun again after a while, by `[retries]`."""
+
+    max_frame_bytes: Annotated[int, Meta(ge=256, le=16_777_216)] = 65_536
+    """Longest frame of a client, in bytes."""
+
+    max_connections: Annotated[int, Meta(ge=1, le=100_000)] = 1_000
+    """Connections held at once; further ones are told to try again."""
+
+    max_per_client: Annotated[int, Meta(ge=1, le=100)] = 4
+    """Of these, of one client; one more ends the oldest."""
+
+    messages_per_minute: Annotated[int, Meta(ge=0)] = 60
+    """Messages taken of one connection in a minute; 0: any."""
+
+    hello_timeout: Seconds = 10.0
+    """Seconds a client has to ask for a WebSocket, and where a key is needed to show
+    it."""
+
+    ping_interval: Seconds = 20.0
+    """Seconds between the pings by which it is seen whether a client is there."""
+
+    ping_timeout: Seconds = 20.0
+    """Seconds a client has to answer one."""
+
+    idle_timeout: Annotated[float, Meta(ge=0)] = 3_600.0
+    """Seconds without a word from a client nor for it until it is let go; 0: never."""
+
+    stall_timeout: Seconds = 30.0
+    """Seconds a client may leave unread what is sent to it."""
+
+    keep_messages: Annotated[int, Meta(ge=1, le=100_000)] = 500
+    """Newest messages kept for each client, should it come back."""
+
+    keep_days: Annotated[float, Meta(gt=0, le=36_500)] = 30.0
+    """Days a client that stays away is remembered."""
+
+    max_clients: Annotated[int, Meta(ge=1, le=1_000_000)] = 10_000
+    """Clients remembered; beyond, one that has all that was said to it makes room, or
+    no new one is let in."""
+
+
+EXTRA = "wsproto"
+"""What the extra brings along."""
+
+
+def check(mine: Mapping[str, WebSocketConfig], _app: AppConfig) -> Iterator[Complaint]:
+    """Check every connector of this kind."""
+    for name, connector in mine.items():
+        way: Way = ("connectors", name)
+        if importlib.util.find_spec(EXTRA) is None:
+            text = "the extra 'websocket' is not installed"
+            yield Complaint(way, text, "pip install 'callboard[websocket]'")
+        has_key = connector.api_key is not None
+        yield from check_open_door(way, connector.host, has_key=has_key)
+        yield from check_pages(way, connector)
+
+
+def check_pages(way: Way, config: WebSocketConfig) -> Iterator[Complaint]:
+    """Check which pages may connect."""
+    for index, origin in enumerate(config.origins):
+        place = (*way, "origins", index)
+        if origin == "*" and config.api_key is None:
+            text = "without a key, every web page could use the agents"
+            yield Complaint(place, text, "set api_key, or list the pages")
+        elif origin != "*" and not is_origin(origin):
+            text = f"{origin!r} is no origin"
+            hint = 'write it as "https://chat.example.org", without a path'
+            yield Complaint(place, text, hint)
+
+
+def is_origin(text: str) -> bool:
+    """Whether a browser would call a page's server so; `null` is nobody's."""
+    scheme, separator, rest = text.partition("://")
+    has_host = bool(rest) and not set(rest) & set("/?#@ ")
+    return scheme in {"http", "https"} and bool(separator) and has_host
+
+
+PLATFORM = Platform(
+    package="connectors.chat.websocket",
+    config=WebSocketConfig,
+    check=check,
+    extra="websocket",
+    names_agent=False,
+)

@@ -1,0 +1,148 @@
+"""One agent's number, and what it asks the Graph API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from connectors.chat.errors import BusyError, LostError, RefusedError
+from connectors.chat.lenient_json import Json, table, tables, text, whole
+from connectors.chat.requests import Upload
+from connectors.chat.whatsapp import content
+from connectors.chat.whatsapp.api import GraphCall
+from connectors.files.blobs import seconds_for
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from actors.messages.inbound import SentFile
+    from connectors.chat.whatsapp.api import GraphApi
+    from connectors.chat.whatsapp.platform import WhatsAppAccountConfig
+
+NAMES = "display_phone_number,verified_name"
+HOOKS = "webhook_configuration"
+
+
+class WhatsAppAccount:
+    """The number of one agent.
+
+    Args:
+        agent: whose it is.
+        config: its id, and its token.
+        graph: where to ask.
+        timeout: seconds a request may take.
+    """
+
+    def __init__(
+        self, agent: str, config: WhatsAppAccountConfig, graph: GraphApi, timeout: float
+    ) -> None:
+        self.agent = agent
+        self.id = config.phone_number_id
+        self._token = config.access_token
+        self._graph = graph
+        self._timeout = timeout
+
+    async def send(self, body: Json) -> str:
+        """Send something; gives its id.
+
+        Raises:
+            PlatformError: as `GraphApi.ask`.
+        """
+        answer = await self._post(body)
+        found = [text(each.get("id")) for each in tables(answer.get("messages"))]
+        if not (found and found[0]):
+            raise LostError("its answer names no message")
+        return found[0]
+
+    async def upload(self, file: SentFile, path: Path) -> str:
+        """Bring a file to Meta, where nobody sees it yet; gives its id.
+
+        Args:
+            file: what it is.
+            path: where its bytes lie.
+
+        Raises:
+            PlatformError: as `GraphApi.ask`, but never `LostError`: a repeated upload
+                is harmless.
+        """
+        kind = content.type_of(file)
+        fields = {"messaging_product": "whatsapp", "type": kind}
+        call = GraphCall(
+            url=f"{self.id}/media",
+            upload=Upload("file", path, file.name, kind),
+            fields=fields,
+            timeout=seconds_for(file.size, self._timeout),
+            silence=self._timeout,
+        )
+        try:
+            found = text((await self._graph.ask(call, self._token)).get("id"))
+        except LostError as error:
+            raise BusyError(f"the file did not arrive: {error}") from error
+        if not found:
+            raise BusyError("the file did not arrive: the answer names none")
+        return found
+
+    async def read(self, message_id: str, *, is_typing: bool = False) -> None:
+        """Show that a message was read, and perhaps that an answer is being written.
+
+        Raises:
+            PlatformError: as `GraphApi.ask`.
+        """
+        await self._post(content.read(message_id, is_typing=is_typing))
+
+    async def show(self) -> str:
+        """Return the number as people know it: the token is taken.
+
+        Raises:
+            PlatformError: as `GraphApi.ask`.
+        """
+        return self._named(await self._get(NAMES))
+
+    async def show_all(self) -> tuple[str, Json]:
+        """Return the number as people know it, and the addresses that Meta calls.
+
+        Raises:
+            PlatformError: as `GraphApi.ask`.
+        """
+        said = await self._get(f"{NAMES},{HOOKS}")
+        return self._named(said), table(said.get(HOOKS))
+
+    def _named(self, said: Json) -> str:
+        words = [text(said.get(name)) for name in NAMES.split(",")]
+        return ", ".join(word for word in words if word) or self.id
+
+    async def _get(self, fields: str) -> Json:
+        query = {"fields": fields}
+        call = GraphCall(method="GET", url=self.id, query=query, timeout=self._timeout)
+        return await self._graph.ask(call, self._token)
+
+    async def media(self, media_id: str, most: int, within: float) -> bytes:
+        """Fetch a file: its address is only good for 5 minutes, so at once.
+
+        Args:
+            media_id: Meta's id of it.
+            most: bytes.
+            within: seconds for each of its two requests.
+
+        Raises:
+            PlatformError: as `GraphApi.ask`; `RefusedError` if it is too large.
+        """
+        if not (media_id.isascii() and media_id.isalnum()):
+            raise RefusedError("it has no id")
+        call = GraphCall(
+            method="GET",
+            url=media_id,
+            query={"phone_number_id": self.id},
+            timeout=within,
+        )
+        said = table(await self._graph.ask(call, self._token))
+        if whole(said.get("file_size")) > most:
+            raise RefusedError(f"it is larger than {most} bytes")
+        url = text(said.get("url"))
+        if "://" not in url:
+            raise LostError("it has no address")
+        get = GraphCall(method="GET", url=url, timeout=within, most=most)
+        return await self._graph.fetch(get, self._token)
+
+    async def _post(self, body: Json) -> Json:
+        call = GraphCall(url=f"{self.id}/messages", body=body, timeout=self._timeout)
+        return await self._graph.ask(call, self._token)

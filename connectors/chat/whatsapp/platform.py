@@ -1,0 +1,173 @@
+"""What WhatsApp is to the rest of the program: settings, checks, limits."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from actors.config.access import AccessConfig
+from actors.config.values import Count, Name, Seconds
+from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
+from actors.rules.text.measure import TABLE_ROW, Measure
+from connectors.chat.platforms import MB, Platform, PlatformLimits
+from connectors.config.app import ConnectorConfig
+from connectors.config.checks import check_address, unknown
+from runtime.config.loader import Complaint
+from runtime.secret import Secret
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from connectors.config.app import AppConfig
+    from connectors.config.checks import Way
+
+
+Pace = Annotated[float, Meta(ge=0, le=600)]
+
+
+class WhatsAppAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """The number of one agent."""
+
+    phone_number_id: Annotated[str, Meta(min_length=1, max_length=32)]
+    """Meta's id of the number, all digits; not the number itself."""
+
+    access_token: Secret
+    """Of a system user, with `whatsapp_business_messaging`."""
+
+
+class WhatsAppConfig(ConnectorConfig, frozen=True, tag="whatsapp"):
+    """One app of Meta's, and which agents have numbers there."""
+
+    app_secret: Secret
+    """The app's; what comes in is signed with it."""
+
+    verify_token: Secret
+    """Made up by you; Meta shows it once, when the webhook's address is set."""
+
+    accounts: Annotated[dict[Name, WhatsAppAccountConfig], Meta(min_length=1)]
+    """By the agent's name."""
+
+    graph_url: Annotated[str, Meta(min_length=1)] = "https://graph.facebook.com/v24.0"
+    """Address of the Graph API, with its version."""
+
+    outside_window: Literal["keep", "refuse"] = "keep"
+    """What becomes of words to somebody who has not written for 24 hours, which
+    WhatsApp does not take: kept for a day, and said should they write again; or given
+    up at once, for `callboard queue retry`."""
+
+    mark_read: bool = True
+    """Whether people see that their messages were read (two blue ticks)."""
+
+    access: AccessConfig | None = None
+    """Who may write; unset: its owners alone."""
+
+    retry_failures: bool = True
+    """Whether a turn that failed is begun again after a while, by `[retries]`."""
+
+    on_unknown: Literal["resend", "hold"] = "resend"
+    """What is done about an answer that WhatsApp may have taken without our knowing:
+    say it again, or keep it back until `callboard queue retry` or `drop` decides."""
+
+    request_timeout: Seconds = 30.0
+    """Seconds a request may take in all."""
+
+    media_timeout: Annotated[float, Meta(gt=0, le=60)] = 8.0
+    """Seconds in which all files of one webhook must have come; what comes later is
+    left out, and the message says so. Meta waits for our answer meanwhile."""
+
+    max_media_bytes: Count = 16_777_216
+    """Largest file that is fetched with a message, in bytes; all files of one message
+    have at most 40 MiB together."""
+
+    max_body_bytes: Count = 3_145_728
+    """Longest webhook that is read, in bytes; Meta sends up to 3 MiB."""
+
+    pace: Pace = 6.0
+    """Least seconds between two messages to one person."""
+
+
+# Source: Meta, "App secret": 32 signs of a hexadecimal number.
+APP_SECRET = re.compile(r"[0-9a-fA-F]{32}")
+
+EXAMPLE = "https://graph.facebook.com/v24.0"
+
+
+def check(mine: Mapping[str, WhatsAppConfig], app: AppConfig) -> Iterator[Complaint]:
+    """Check every connector of this kind."""
+    for name, connector in mine.items():
+        way: Way = ("connectors", name)
+        yield from check_way_in(way, app)
+        yield from check_app(way, connector)
+        yield from check_accounts(way, connector, app)
+
+
+def check_way_in(way: Way, app: AppConfig) -> Iterator[Complaint]:
+    """Refuse numbers that Meta could never call."""
+    if not app.has_http:
+        text = "WhatsApp calls us by the HTTP server, and there is none"
+        yield Complaint(way, text, 'add [connectors.http] with kind = "http"')
+
+
+def check_app(way: Way, config: WhatsAppConfig) -> Iterator[Complaint]:
+    """Refuse a secret that is none: anybody could sign with it."""
+    secret = config.app_secret
+    if secret.is_set and not APP_SECRET.fullmatch(secret.reveal().strip()):
+        text = "is no app secret: it has 32 signs, of 0 to 9 and a to f"
+        hint = "copy it from App settings > Basic; it is no access token"
+        yield Complaint((*way, "app_secret"), text, hint)
+    place = (*way, "graph_url")
+    yield from check_address(place, config.graph_url, has_key=True, example=EXAMPLE)
+
+
+def check_accounts(
+    way: Way, config: WhatsAppConfig, app: AppConfig
+) -> Iterator[Complaint]:
+    """Check whose numbers there are."""
+    taken: dict[str, str] = {}
+    for agent, account in config.accounts.items():
+        here = (*way, "accounts", agent)
+        yield from unknown(here, "agent", agent, app.agents)
+        number = account.phone_number_id
+        if not (number.isascii() and number.isdigit()):
+            text = f"{number!r} is no id of a number: it has digits only"
+            hint = "copy the phone number ID from WhatsApp > API Setup"
+            yield Complaint((*here, "phone_number_id"), text, hint)
+        other = taken.setdefault(number, agent)
+        if other != agent:
+            text = f"{number} is the number of {other!r} already"
+            hint = "give each agent a number of its own"
+            yield Complaint((*here, "phone_number_id"), text, hint)
+
+
+# Source: WhatsApp, Cloud API "Text messages": 4,096 characters. "Pair rate limits": one
+# message in 6 seconds to one person (error 131056). "Media": images 5 MB, sound and
+# video 16 MB, documents 100 MB; captions of 1,024, none with sound.
+PLATFORM = Platform(
+    package="connectors.chat.whatsapp",
+    config=WhatsAppConfig,
+    check=check,
+    name="WhatsApp",
+    limits=PlatformLimits(
+        measure=Measure(is_utf16=True, table_row=TABLE_ROW),
+        text=4_096,
+        part=3_900,
+        caption=1_024,
+        pace=6.0,
+        typing_for=25.0,
+        upload_bytes=100 * MB,
+        image_bytes=5 * MB,
+        clip_bytes=16 * MB,
+        uncaptioned=("audio", "voice"),
+        download_bytes=100 * MB,
+    ),
+    dialect="WhatsApp",
+    reply_style=ReplyStyle(
+        "You write on WhatsApp. Bold, italics and code are shown; headings, tables and"
+        " named links are not: write addresses out. People read it on a phone: be"
+        " brief.",
+        MEDIA_MARKS,
+    ),
+    is_public=True,
+)

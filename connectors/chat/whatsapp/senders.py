@@ -1,0 +1,217 @@
+"""Chooses which number sends; sends, reacts and shows typing by the numbers.
+
+Sent messages never change.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError
+from actors.rules.text.limits import RecentMap
+from connectors.chat.accounts import prefixed
+from connectors.chat.errors import RefusedError, translated
+from connectors.chat.whatsapp import content
+from connectors.chat.whatsapp.errors import WindowError
+from connectors.chat.whatsapp.files import WhatsAppUploads
+from connectors.chat.whatsapp.platform import PLATFORM
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from actors.messages.deliveries import Delivery, Edit, Reaction
+    from connectors.chat.whatsapp.account import WhatsAppAccount
+    from connectors.chat.whatsapp.shared import WhatsAppShared
+    from connectors.files.blobs import BlobFolder
+
+
+LOG = EventLog("whatsapp")
+
+MEND_WAIT = 60.0
+"""Seconds until an account is tried again that its operator must mend."""
+
+# Chosen: as a courier asks anyway; nobody at Meta is asked for it.
+WINDOW_LOOK = 30.0
+"""Seconds between looks whether somebody has written again."""
+
+MOST_EXPLAINED = 1_000
+
+OUTSIDE = (
+    "this person has not written for 24 hours, and WhatsApp takes nothing for them but"
+    " templates (131047)"
+)
+
+
+class WhatsAppSenders:
+    """Chooses which number sends, and keeps back what WhatsApp does not allow now.
+
+    Args:
+        shared: what all numbers share.
+        blobs: has the bytes of files that agents send; None: nobody has.
+    """
+
+    def __init__(self, shared: WhatsAppShared, blobs: BlobFolder | None) -> None:
+        self._shared = shared
+        self._uploads = WhatsAppUploads(blobs)
+        self._explained: RecentMap[str, bool] = RecentMap(MOST_EXPLAINED)
+
+    def choose(self, chat: str) -> tuple[WhatsAppAccount, str]:
+        """Return the number and the person of a chat.
+
+        Raises:
+            DeliveryRefusedError: it is none of ours.
+        """
+        try:
+            number_id, person = content.parted(chat)
+        except ValueError as error:
+            raise DeliveryRefusedError(str(error)) from error
+        number = self._shared.numbers.get(number_id)
+        if number is None:
+            text = f"no agent has the number {number_id}: see [connectors.…accounts]"
+            raise DeliveryRefusedError(text)
+        return number, person
+
+    async def send(
+        self, delivery: Delivery, number: WhatsAppAccount, person: str
+    ) -> str:
+        """Say one message; gives its id.
+
+        Raises:
+            DeliveryRefusedError: the bytes of its file are gone.
+            PlatformError: as `Graph.ask`.
+        """
+        file = delivery.file
+        media = None if file is None else await self._uploads.bring(file, number)
+        marker = content.marker_of(delivery.id)
+        words = prefixed(delivery.text, delivery.agent, number.agent).rstrip()
+        reply_to = self._shown_above(delivery)
+        self._shared.said.intend(marker, delivery.address.chat)
+        body = content.message(person, words, marker, reply_to, media)
+        try:
+            return await number.send(body)
+        except WindowError:
+            raise
+        except RefusedError:
+            if not reply_to:
+                raise
+        # What it was to stand below may be gone, and the words count.
+        body = content.message(person, words, marker, media=media)
+        return await number.send(body)
+
+    def _shown_above(self, delivery: Delivery) -> str:
+        """Return the message that an answer quotes; empty: it is clear without."""
+        newest = self._shared.newest.get(delivery.address.chat, "")
+        is_clear = delivery.part > 0 or delivery.reply_to == newest
+        return "" if is_clear else delivery.reply_to
+
+    def check_window(self, delivery: Delivery) -> None:
+        """Keep or give up what may not be said now.
+
+        Raises:
+            DeliveryBusyError: it is kept until the person writes again.
+            DeliveryRefusedError: it is given up.
+        """
+        now = self._shared.clock.wall()
+        if self._shared.windows.is_closed(delivery.address.chat, now):
+            raise self.outside(delivery)
+
+    def outside(self, delivery: Delivery) -> DeliveryBusyError | DeliveryRefusedError:
+        """Say that somebody's window is closed, to the operator once."""
+        shared = self._shared
+        is_kept = shared.config.outside_window == "keep"
+        if delivery.id not in self._explained:
+            self._explained[delivery.id] = True
+            number, _ = self.choose(delivery.address.chat)
+            shared.metrics.event(number.agent, "window_closed")
+            LOG.warning(
+                "not said yet" if is_kept else "not said",
+                delivery=delivery.id,
+                correlation_id=delivery.correlation_id,
+                chat=delivery.address.chat,
+                why=OUTSIDE,
+                what_then="it is said should they write within a day"
+                if is_kept
+                else "callboard queue retry, once they have written",
+            )
+        if is_kept:
+            return DeliveryBusyError(OUTSIDE, retry_after=WINDOW_LOOK)
+        return DeliveryRefusedError(OUTSIDE)
+
+
+TYPING_FOR = PLATFORM.limits.typing_for
+"""Seconds; a message of ours ends it, too."""
+
+AGAIN_AFTER = TYPING_FOR - 5.0
+"""Seconds until it is told again."""
+
+MOST_CHATS = 5_000
+
+
+class WhatsAppTyping:
+    """Shows that an answer is being written, no more often than WhatsApp needs.
+
+    Args:
+        shared: what all numbers share.
+    """
+
+    def __init__(self, shared: WhatsAppShared) -> None:
+        self._shared = shared
+        self._shown: RecentMap[str, tuple[str, float]] = RecentMap(MOST_CHATS)
+
+    def show(self, chat: str, now: float) -> None:
+        """Show it; it stands below a message, so that there must be one.
+
+        Args:
+            chat: where.
+            now: seconds on a monotonic clock.
+        """
+        shared = self._shared
+        message_id = shared.newest.get(chat, "")
+        number = shared.numbers.get(chat.partition(":")[0])
+        before, at = self._shown.get(chat, ("", 0.0))
+        is_shown = before == message_id and now - at < AGAIN_AFTER
+        if not message_id or number is None or is_shown:
+            return
+        self._shown[chat] = message_id, now
+        read = partial(number.read, message_id, is_typing=True)
+        if not shared.tasks.add("show that an answer is being written", read):
+            shared.metrics.event(number.agent, "errand_left_out")
+
+    def end(self, chat: str) -> None:
+        """Note that a message of ours has ended it."""
+        self._shown.pop(chat, None)
+
+
+class WhatsAppPresence:
+    """Reactions by the numbers.
+
+    Args:
+        speaking: the numbers.
+    """
+
+    def __init__(self, speaking: WhatsAppSenders) -> None:
+        self._senders = speaking
+
+    async def edit(self, edit: Edit) -> None:
+        """Refuse: see the port.
+
+        Raises:
+            DeliveryRefusedError: always; WhatsApp's Cloud API knows no edits.
+        """
+        await trio.lowlevel.checkpoint()
+        text = f"WhatsApp cannot change {edit.receipt}: say it anew"
+        raise DeliveryRefusedError(text)
+
+    async def react(self, reaction: Reaction) -> None:
+        """Put a sign at a message; a number has one there, the newest. See the port."""
+        number, person = self._senders.choose(reaction.address.chat)
+        body = content.reaction(person, reaction.message, reaction.sign)
+        try:
+            with translated(MEND_WAIT):
+                await number.send(body)
+        except DeliveryUnknownError:
+            # Put twice, it is there once.
+            with translated(MEND_WAIT):
+                await number.send(body)

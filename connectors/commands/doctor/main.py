@@ -1,0 +1,263 @@
+"""`callboard doctor`: look and ask around, and say what is wrong and what to do."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from connectors.admin.probes import (
+    ABOUT,
+    TIMEOUT,
+    Finding,
+    Probe,
+    ask_all,
+    look_at_port,
+    not_asked,
+    told,
+    who_listens,
+)
+from connectors.chat.platforms import platform_of, setting_of
+from connectors.commands import config_option, find_settings, given_settings
+from connectors.commands.common.output import json_option, say, say_json
+from connectors.commands.common.running import run_interruptible
+from connectors.commands.doctor.database import check_database, check_folder
+from connectors.commands.doctor.models import model_probes
+from connectors.commands.doctor.others import (
+    check_doors,
+    check_hooks,
+    check_schedule,
+    check_servers,
+    webhook_probes,
+)
+from connectors.config.models import CliModelConfig
+from connectors.sandbox.choose import FEATURES, open_sandbox
+from connectors.sandbox.plan import SandboxError
+from connectors.sandbox.protected_paths import territory
+from connectors.settings.load import load_app
+from runtime.errors import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import httpx
+
+    from actors.config.agents import AgentConfig
+    from connectors.admin.probes import State
+    from connectors.config.app import AppConfig, ConnectorConfig
+    from connectors.sandbox.plan import Standing
+    from runtime.config.loader import Settings
+
+
+def connector_probes(
+    app: AppConfig, network: httpx.AsyncBaseTransport | None = None
+) -> Iterator[Probe]:
+    """Give the probes of all connectors, mostly one for each account.
+
+    Args:
+        app: the settings.
+        network: what carries the requests to platforms; None is the network.
+    """
+    for name, config in app.connectors.items():
+        yield from probes_of(name, config, network)
+
+
+def probes_of(
+    name: str, config: ConnectorConfig, network: httpx.AsyncBaseTransport | None
+) -> Iterable[Probe]:
+    """Give the probes of one connector."""
+    platform, place = platform_of(config), f"connectors.{name}"
+    if platform.has_doctor:
+        try:
+            return tuple(platform.probes(name, config, network))
+        except SettingsError as error:
+            found = not_asked(ABOUT, place, error)
+        except ModuleNotFoundError as error:
+            text = f"{place}: there is no module {error.name!r}"
+            cure = f"pip install 'callboard[{platform.extra}]'"
+            found = Finding("wrong", ABOUT, text, cure)
+    elif host := setting_of(config, "host", ""):
+        look = partial(look_at_server, place, host, setting_of(config, "port", 0))
+        return (Probe(ABOUT, place, look),)
+    elif platform.is_served:
+        text = f"{place}: there is no probe for its platform"
+        found = Finding("unknown", ABOUT, text)
+    else:
+        found = Finding("ok", ABOUT, f"{place}: used by `callboard chat`")
+    return (Probe(ABOUT, place, partial(known, found)),)
+
+
+async def known(found: Finding) -> list[Finding]:
+    """Say what is known without asking."""
+    return [found]
+
+
+async def look_at_server(place: str, host: str, port: int) -> list[Finding]:
+    """See whether our port is free, or held by a Callboard that runs."""
+    who = partial(who_listens, place, f"{host}:{port}")
+    return await look_at_port(place, host, port, who)
+
+
+PACKAGE = "callboard"
+FOR_DEVELOPERS = frozenset({"dev", "peers"})
+REQUIREMENT = re.compile(r"\s*([A-Za-z0-9._-]+).*;.*extra\s*==\s*['\"]([^'\"]+)['\"]")
+RUNS_PROGRAMS = frozenset({"run_shell"})
+
+
+def refused(error: SettingsError, state: State) -> Iterator[Finding]:
+    """Say what is wrong with the settings."""
+    for problem in error.problems:
+        yield Finding(state, "settings", str(problem), problem.hint or "")
+
+
+def check_programs(app: AppConfig) -> Iterator[Finding]:
+    """Check that the programs are there that models are."""
+    for name, model in app.models.items():
+        if isinstance(model, CliModelConfig):
+            program = model.command[0]
+            found = shutil.which(program)
+            if found is None:
+                text = f"models.{name}: there is no program {program!r}"
+                cure = "install it, or give its whole path in command"
+                yield Finding("wrong", "program", text, cure)
+            else:
+                yield Finding("ok", "program", f"models.{name}: {found}")
+
+
+def runs_programs(app: AppConfig, agent: AgentConfig) -> bool:
+    """Whether an agent's tools, or its model, are programs."""
+    is_program = isinstance(app.models[agent.model], CliModelConfig)
+    return is_program or not RUNS_PROGRAMS.isdisjoint(agent.tools)
+
+
+async def check_sandbox(app: AppConfig, files: Iterable[Path]) -> list[Finding]:
+    """Try the sandbox, and say what is in force."""
+    users = [name for name, agent in app.agents.items() if runs_programs(app, agent)]
+    needed = f"needed by {', '.join(users)}" if users else "no agent runs programs"
+    try:
+        sandbox = await open_sandbox(app.sandbox, territory(app, files))
+    except SandboxError as error:
+        state: State = "wrong" if users else "warning"
+        return [Finding(state, "sandbox", f"none ({needed})", str(error))]
+    return [*in_force(sandbox.standing, needed)]
+
+
+def in_force(standing: Standing, needed: str) -> Iterator[Finding]:
+    """Say each protection, held or not."""
+    if standing.kind == "none":
+        cure = "set [sandbox] required = true, and mode to another than none"
+        yield Finding("warning", "sandbox", f"none, as set ({needed})", cure)
+    else:
+        abi = f"Landlock ABI {standing.abi}"
+        yield Finding("ok", "sandbox", f"{standing.kind}, {abi} ({needed})")
+    for name, meaning in FEATURES.items():
+        if standing.features[name]:
+            yield Finding("ok", "sandbox", f"{name}: {meaning}")
+    for reason in standing.missing:
+        yield Finding("warning", "sandbox", reason)
+
+
+def check_extras() -> Iterator[Finding]:
+    """Say which optional packages are there."""
+    wanted: dict[str, list[str]] = {}
+    for line in importlib.metadata.requires(PACKAGE) or ():
+        match = REQUIREMENT.match(line)
+        if match and match[2] not in FOR_DEVELOPERS:
+            wanted.setdefault(match[2], []).append(match[1])
+    for extra, names in sorted(wanted.items()):
+        missing = [name for name in names if not is_installed(name)]
+        if missing:
+            text = f"{extra}: without {', '.join(missing)}"
+            cure = f"pip install '{PACKAGE}[{extra}]', if you want it"
+            yield Finding("ok", "extra", text, cure)
+        else:
+            yield Finding("ok", "extra", f"{extra}: installed")
+
+
+def is_installed(name: str) -> bool:
+    """Whether a package is there."""
+    try:
+        importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+FAILED = 1
+
+
+@click.command()
+@config_option
+@json_option
+@click.option("--offline", is_flag=True, help="Ask nobody over the network.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True, max=600),
+    default=TIMEOUT,
+    show_default=True,
+    help="Seconds for each of those who are asked, all at the same time.",
+)
+def command(
+    config: Path | None, *, as_json: bool, offline: bool, timeout: float
+) -> int:
+    """Check settings, machine, models, connectors, hooks and webhooks.
+
+    Changes nothing, sends nobody a message, and asks no model. Exit code 1 if something
+    is wrong that would keep the agents from working.
+    """
+    found: list[Finding] = []
+    for finding in findings(config, None if offline else timeout):
+        found.append(finding)
+        if not as_json:
+            say(told(finding))
+    if as_json:
+        say_json(found)
+    return FAILED if any(each.state == "wrong" for each in found) else 0
+
+
+def findings(config: Path | None, seconds: float | None) -> Iterator[Finding]:
+    """Look at one thing after the other, and then ask all who can be asked.
+
+    Args:
+        config: the settings file, if one was named.
+        seconds: for each of those who are asked; None: nobody is.
+    """
+    path = find_settings(config, Path.cwd(), may_fall_back=True).path
+    try:
+        settings = load_app(
+            path, os.environ, needs_secrets=False, given=given_settings()
+        )
+    except SettingsError as error:
+        yield from refused(error, "wrong")
+        yield from check_extras()
+        return
+    yield from looked_at(path, settings)
+    if seconds is not None:
+        app = settings.value
+        probes = (*model_probes(app), *connector_probes(app), *webhook_probes(app))
+        yield from run_interruptible(ask_all, probes, seconds)
+
+
+def looked_at(path: Path, settings: Settings[AppConfig]) -> Iterator[Finding]:
+    """Look at what right settings speak of."""
+    app = settings.value
+    agents = f"{len(app.agents)} agent{'' if len(app.agents) == 1 else 's'}"
+    yield Finding("ok", "settings", f"{path} ({agents})")
+    for warning in (*settings.warnings, *settings.unset):
+        yield from refused(warning, "warning")
+    yield from check_database(Path(app.store.path))
+    yield from check_folder("workspace", Path(app.workspace.path).absolute())
+    yield from check_programs(app)
+    files = (*settings.files, *settings.secret_files)
+    yield from run_interruptible(check_sandbox, app, files)
+    yield from check_hooks(app)
+    yield from check_servers(app)
+    yield from check_doors(app)
+    yield from check_schedule(app)
+    yield from check_extras()

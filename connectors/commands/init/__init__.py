@@ -1,0 +1,5 @@
+"""The command `callboard init`: settings to begin with, by a few questions.
+
+Loaded by the command line alone. Begin with `main`; `questions` asks, `choices` holds
+what was chosen, `text` writes the file, `trial` asks the model one small question.
+"""

@@ -1,0 +1,356 @@
+"""Asks the questions of `callboard init`: five at most, each answered by a flag too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+import msgspec
+
+from connectors.admin.display import make_safe
+from connectors.commands.common.output import first_words, say
+from connectors.commands.common.running import run_interruptible
+from connectors.commands.init.choices import (
+    EMBEDDED,
+    HTTP,
+    OLLAMA,
+    TEMPLATES,
+    TERMINAL,
+    ChoiceError,
+    KeyPlace,
+    ModelChoice,
+    ProviderPreset,
+    SettingsPlan,
+    read_agent,
+    read_matrix_id,
+    read_model,
+    read_one,
+    read_people,
+)
+from connectors.commands.init.ollama import USUAL_ADDRESS
+from connectors.commands.init.text import MATRIX
+from connectors.commands.init.trial import TrialOutcome, try_model
+from connectors.config.checks import check_address
+from runtime.secret import (
+    Secret,
+    SecretSourceError,
+    checked,
+    from_environment,
+    from_file,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+MOST_QUESTIONS = 5
+SHOWN_MODELS = 8
+EXAMPLE = "http://127.0.0.1:8000/v1"
+
+
+class CommandLine(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of the command line; None: not given."""
+
+    folder: Path
+    model: str | None
+    key_env: str | None
+    key_file: Path | None
+    base_url: str | None
+    agent: str | None
+    template: str | None
+    people: str | None
+    matrix_id: str | None
+    ollama: str
+    force: bool
+    test: bool
+    asks: bool
+
+
+class FoundSetup(msgspec.Struct, frozen=True, kw_only=True):
+    """Keys, models and connectors that were found."""
+
+    known: Mapping[str, ProviderPreset]
+    keys: Mapping[str, str]
+    """Variables with usable keys, by provider."""
+
+    useless: tuple[str, ...]
+    """Why other variables hold none."""
+
+    ollama: tuple[str, ...] | None
+    """Its models; None: it does not run."""
+
+    kinds: tuple[str, ...]
+    """Connectors."""
+
+
+class ChosenModel(msgspec.Struct, frozen=True):
+    """A model, and its key."""
+
+    choice: ModelChoice
+    secret: Secret | None = None
+    typed: bool = False
+    """Whether somebody just typed the key, so that it stands nowhere yet."""
+
+
+class Questions:
+    """Asks, or takes what was given or is usual; counts what it asked.
+
+    Args:
+        given: the command line.
+        seen: what was found here.
+    """
+
+    def __init__(self, given: CommandLine, seen: FoundSetup) -> None:
+        self._given = given
+        self._seen = seen
+        self._asked: set[str] = set()
+
+    def plan(self) -> tuple[SettingsPlan, ChosenModel]:
+        """Collect all answers.
+
+        Raises:
+            click.ClickException: an answer on the command line is wrong, or the model
+                does not answer and nobody can be asked.
+        """
+        given = self._given
+        chosen = self._model_that_answers()
+        for name, each in TEMPLATES.items():
+            self._tell(f"  {name:<10} {each.description}")
+        template = self._ask(
+            ("--template", given.template),
+            "Which agent do you begin with",
+            "assistant",
+            lambda answer: read_one(answer, TEMPLATES),
+        )
+        agent = self._ask(
+            ("--agent", given.agent),
+            "What is it called",
+            TEMPLATES[template].agent,
+            read_agent,
+        )
+        people = self._ask(
+            ("--people", given.people),
+            f"Where do people write ({', '.join(self._seen.kinds)})",
+            f"{TERMINAL}, {HTTP}",
+            lambda answer: read_people(answer, self._seen.kinds),
+        )
+        plan = SettingsPlan(
+            choice=chosen.choice,
+            agent=agent,
+            template=template,
+            people=people,
+            matrix_id=self._matrix_id(people),
+        )
+        return plan, chosen
+
+    def _matrix_id(self, people: tuple[str, ...]) -> str:
+        if MATRIX not in people or len(self._asked) >= MOST_QUESTIONS:
+            return read_matrix_id(self._given.matrix_id or "")
+        return self._ask(
+            ("--matrix-id", self._given.matrix_id),
+            "The agent's Matrix account, as @anna:example.org (empty: later)",
+            "",
+            read_matrix_id,
+        )
+
+    def _model_that_answers(self) -> ChosenModel:
+        """Choose a model and try it; ask again if it fails."""
+        chosen = self._model(self._given.model, self._usual_model())
+        while True:
+            outcome = self._trial(chosen)
+            if outcome.is_well:
+                choice = msgspec.structs.replace(
+                    chosen.choice, takes_tools=outcome.takes_tools
+                )
+                return msgspec.structs.replace(chosen, choice=choice)
+            text = make_safe(outcome.text)
+            if outcome.cure:
+                text += f"\n  to do: {outcome.cure}"
+            if not self._given.asks:
+                raise click.ClickException(
+                    f"{text}\nNothing was written. Without a key and a network: "
+                    f"callboard init --model {EMBEDDED}. To write it untried: --no-test"
+                )
+            say(f"That did not work: {text}")
+            say(f"Take another one; {EMBEDDED} works without a key and a network.")
+            chosen = self._model(None, EMBEDDED)
+
+    def _trial(self, chosen: ChosenModel) -> TrialOutcome:
+        """Ask the model once, if it is one and may be asked."""
+        choice = chosen.choice
+        if choice.provider.name == EMBEDDED or not self._given.test:
+            return TrialOutcome(is_well=True, text="")
+        say(f"Asking {make_safe(choice.model)} one small question …")
+        outcome = run_interruptible(try_model, choice, chosen.secret)
+        if outcome.is_well:
+            say(f"{make_safe(outcome.text)}.")
+        return outcome
+
+    def _usual_model(self) -> str:
+        if self._seen.keys:
+            return next(iter(self._seen.keys))
+        return OLLAMA if self._seen.ollama else EMBEDDED
+
+    def _model(self, given: str | None, usual: str) -> ChosenModel:
+        """Choose a model and its key."""
+        for line in found_lines(self._seen):
+            self._tell(line)
+        provider, named = self._ask(
+            ("--model", given),
+            "Which model (provider, or provider/model)",
+            usual,
+            lambda answer: read_model(answer, self._seen.known),
+        )
+        if provider.name == EMBEDDED:
+            return ChosenModel(ModelChoice(provider=provider, model=""))
+        model = named or provider.model
+        if provider.name == OLLAMA and not named and self._seen.ollama:
+            model = self._seen.ollama[0]
+        base_url = self._base_url(provider)
+        choice = ModelChoice(provider=provider, model=model, base_url=base_url)
+        try:
+            return self._with_key(choice)
+        except SecretSourceError as error:
+            raise click.UsageError(f"{error.text}: {error.hint}") from error
+
+    def _base_url(self, provider: ProviderPreset) -> str:
+        if self._given.base_url:
+            return self._given.base_url
+        ollama = self._given.ollama
+        is_elsewhere = provider.name == OLLAMA and ollama != USUAL_ADDRESS
+        return ollama if is_elsewhere else ""
+
+    def _with_key(self, choice: ModelChoice) -> ChosenModel:
+        """Find the key of a model.
+
+        Raises:
+            SecretSourceError: what was named holds none.
+        """
+        given, provider = self._given, choice.provider
+        variable = given.key_env or self._seen.keys.get(provider.name, "")
+        key: KeyPlace | None = None
+        secret: Secret | None = None
+        typed = False
+        if given.key_file is not None:
+            key = KeyPlace("file", place_of(given.key_file, given.folder))
+            secret = from_file(given.key_file)
+        elif variable and not (given.base_url and given.key_env is None):
+            key = KeyPlace("env", variable)
+            secret = from_environment(variable, os.environ)
+        elif provider.variable and not given.base_url:
+            secret, typed = self._typed_key(provider), True
+            key = KeyPlace("file", new_secret(given.folder, provider.name))
+        choice = msgspec.structs.replace(choice, key=key)
+        check_reachable(choice)
+        return ChosenModel(choice, secret, typed)
+
+    def _typed_key(self, provider: ProviderPreset) -> Secret:
+        """Ask for a key; nothing of it is shown.
+
+        Raises:
+            click.UsageError: nobody can be asked.
+        """
+        if not self._given.asks:
+            raise click.UsageError(
+                f"{provider.name} asks for a key: set {provider.variable}, or give "
+                "--key-env NAME or --key-file FILE"
+            )
+        self._asked.add("key")
+
+        def read(answer: str) -> Secret:
+            try:
+                return checked(answer, "what you wrote")
+            except SecretSourceError as error:
+                raise click.UsageError(f"{error.text}; {error.hint}") from error
+
+        text = f"Key of {provider.name} (not shown; kept in a file only you can read)"
+        found: Secret = click.prompt(text, hide_input=True, value_proc=read)
+        return found
+
+    def _ask(
+        self,
+        given: tuple[str, str | None],
+        text: str,
+        usual: str,
+        read: Callable[[str], T],
+    ) -> T:
+        """Take what was given, ask, or take what is usual."""
+        flag, value = given
+
+        def understood(answer: str) -> T:
+            try:
+                return read(answer)
+            except ChoiceError as error:
+                raise click.UsageError(str(error)) from error
+
+        if value is not None:
+            try:
+                return read(value)
+            except ChoiceError as error:
+                raise click.BadParameter(str(error), param_hint=flag) from error
+        if not self._given.asks:
+            return understood(usual)
+        self._asked.add(flag)
+        answer: T = click.prompt(
+            text, default=usual, value_proc=understood, show_default=bool(usual)
+        )
+        return answer
+
+    def _tell(self, line: str) -> None:
+        if self._given.asks:
+            say(line)
+
+
+def found_lines(seen: FoundSetup) -> list[str]:
+    """Say which models can be had here; names of variables, never their values."""
+    lines = ["Found here:"]
+    lines += [f"  {name:<10} key in {variable}" for name, variable in seen.keys.items()]
+    if seen.ollama is not None:
+        names = ", ".join(first_words(each) for each in seen.ollama[:SHOWN_MODELS])
+        more = ", …" if len(seen.ollama) > SHOWN_MODELS else ""
+        none = "runs, but has no model yet: ollama pull qwen3"
+        lines.append(f"  {OLLAMA:<10} {f'{names}{more}' if names else none}")
+    lines.append(f"  {EMBEDDED:<10} no key, no network: follows a small script")
+    others = [
+        name
+        for name in seen.known
+        if name not in {*seen.keys, EMBEDDED} and (name != OLLAMA or not seen.ollama)
+    ]
+    lines += [f"  (not usable: {reason})" for reason in seen.useless]
+    return [*lines, f"Not found, but known: {', '.join(others)}"] if others else lines
+
+
+def check_reachable(choice: ModelChoice) -> None:
+    """Refuse an address that is none, or to which a key would go in the open.
+
+    Raises:
+        click.UsageError: it is.
+    """
+    if choice.base_url:
+        has_key = choice.key is not None
+        for complaint in check_address(
+            ("base_url",), choice.base_url, has_key=has_key, example=EXAMPLE
+        ):
+            if not complaint.is_warning:
+                raise click.UsageError(f"--base-url: {complaint.text}")
+            say(f"warning: {complaint.text}; {complaint.hint}")
+
+
+def place_of(file: Path, folder: Path) -> str:
+    """Write a file's path as the settings are to have it."""
+    whole, home = file.absolute(), folder.absolute()
+    return str(whole.relative_to(home) if whole.is_relative_to(home) else whole)
+
+
+def new_secret(folder: Path, provider: str) -> str:
+    """Find a name for a file with a key; no other file is ever written over."""
+    name = f"secrets/{provider}_api_key"
+    number = 2
+    while (folder / name).exists():
+        name = f"secrets/{provider}_api_key_{number}"
+        number += 1
+    return name

@@ -1,0 +1,18 @@
+"""The shapes of settings: Structs with types, bounds and defaults.
+
+`app.AppConfig` is the whole file. Each chat platform has its settings in its own
+`platform.py`. `connectors/settings/` reads files and checks that settings fit together.
+"""
+
+__all__ = [
+    "app",
+    "checks",
+    "embedders",
+    "hooks",
+    "mcp",
+    "mcp_servers",
+    "models",
+    "shipped",
+    "tools",
+    "webhooks",
+]

@@ -1,0 +1,202 @@
+"""The whole settings file as a Struct, and the edges' own parts of it.
+
+Only shapes, bounds and defaults; `connectors/settings/load.py` checks what must fit
+together. Knows no chat platform: each brings its own `ConnectorConfig`.
+`config/default.toml` lists every field, and a test keeps it true.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from actors.config.access import AccessConfig, AgentAccessConfig
+from actors.config.agents import AgentConfig, HiringConfig
+from actors.config.collaboration import CollaborationConfig
+from actors.config.limits import (
+    ApprovalConfig,
+    AuditConfig,
+    BudgetConfig,
+    LedgerConfig,
+    LimitsConfig,
+    PermissionConfig,
+    RetryConfig,
+    ToolCallConfig,
+)
+from actors.config.people import CommandsConfig, PeopleConfig
+from actors.config.presence import PresenceConfig
+from actors.config.routes import RouteConfig
+from actors.config.schedule import SchedulerConfig
+from actors.config.sessions import (
+    BufferingConfig,
+    BusyPolicyConfig,
+    CompactionConfig,
+    SessionConfig,
+    WatchdogConfig,
+)
+from actors.config.values import Count, Name, Seconds
+from connectors.config.embedders import EmbedderConfig, MemorySettings
+from connectors.config.hooks import HookConfig
+from connectors.config.mcp import McpServerConfig, ServerName, SkillsConfig
+from connectors.config.models import AccountConfig, ModelConfig
+from connectors.config.tools import (
+    FetchConfig,
+    FilesConfig,
+    MediaConfig,
+    SandboxConfig,
+    WebSearchConfig,
+    WorkspaceConfig,
+)
+from connectors.config.webhooks import WebhooksConfig
+from runtime.config.shape import WrittenPath
+from runtime.secret import Secret
+
+
+class NotebookConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """What agents write down for whoever runs them."""
+
+    bug_file: WrittenPath = ""
+    """The file of bugs that they report; empty: `bugs.md` beside the database."""
+
+
+class ProjectsConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """What people work on, as the operator describes it."""
+
+    folder: Path | None = None
+    """Holds `<name>.md`, or `<name>/PROJECT.md`, for each; unset: there are none."""
+
+
+class StoreConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where messages, conversations and answers are kept."""
+
+    path: Annotated[WrittenPath, Meta(min_length=1)] = "var/callboard.db"
+    """The database file; its folder is made if it is missing."""
+
+    synchronous: Literal["full", "normal"] = "full"
+    """`full` survives a power cut; `normal` may lose the last moment, is faster."""
+
+
+class ConnectorConfig(
+    Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"
+):
+    """The settings of one connector; each kind has settings of its own.
+
+    `connectors/chat/platforms.py` says which kinds there are.
+    """
+
+
+class HttpConfig(ConnectorConfig, frozen=True, tag="http"):
+    """The HTTP server of `callboard serve`."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on; another than this machine's own needs `api_key`."""
+
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 8080
+    """TCP port; 0 takes any free one."""
+
+    api_key: Secret | None = None
+    """Bearer token that clients must send; unset asks for none."""
+
+    retry_failures: bool = False
+    """Whether a turn that failed is begun again after a while, by `[retries]`. False:
+    the client is told at once, and may ask again."""
+
+    max_body_bytes: Count = 1_048_576
+    """Longest request body, in bytes; a longer one is refused unread."""
+
+    body_timeout: Seconds = 15.0
+    """Seconds a client may take to send its body."""
+
+    max_connections: Count = 512
+    """Connections held at once; further ones are told to try again."""
+
+    access: AccessConfig | None = None
+    """Whose messages are taken in, by their `user`; unset: everybody's who has the
+    key. What a client says of its user is believed."""
+
+
+class LogConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """What goes to standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least important kind of line that is written."""
+
+    format: Literal["text", "json"] = "text"
+    """`text` for eyes, `json` (one object in each line) for machines."""
+
+    pace: Annotated[float, Meta(ge=0, le=10)] = 0.05
+    """Seconds that a line below a warning may wait, so that many are written at once;
+    0 writes each at once."""
+
+
+class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that one settings file says."""
+
+    default_agent: str = ""
+    """Answers direct chats that name no agent and fit no route; empty: nobody."""
+
+    owners: tuple[str, ...] = ()
+    """Who runs this company, each as `connector/sender id`; their messages come
+    first."""
+
+    store: StoreConfig = field(default_factory=StoreConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+    sessions: SessionConfig = field(default_factory=SessionConfig)
+    compaction: CompactionConfig = field(default_factory=CompactionConfig)
+    buffering: BufferingConfig = field(default_factory=BufferingConfig)
+    busy_policies: tuple[BusyPolicyConfig, ...] = ()
+    watchdog: WatchdogConfig = field(default_factory=WatchdogConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    retries: RetryConfig = field(default_factory=RetryConfig)
+    audit: AuditConfig = field(default_factory=AuditConfig)
+    sandbox: SandboxConfig = field(default_factory=SandboxConfig)
+    fetch: FetchConfig = field(default_factory=FetchConfig)
+    web_search: WebSearchConfig = field(default_factory=WebSearchConfig)
+    workspace: WorkspaceConfig = field(default_factory=WorkspaceConfig)
+    files: FilesConfig = field(default_factory=FilesConfig)
+    media: MediaConfig = field(default_factory=MediaConfig)
+    memory: MemorySettings = field(default_factory=MemorySettings)
+    tool_calls: ToolCallConfig = field(default_factory=ToolCallConfig)
+    approvals: ApprovalConfig = field(default_factory=ApprovalConfig)
+    collaboration: CollaborationConfig = field(default_factory=CollaborationConfig)
+    presence: PresenceConfig = field(default_factory=PresenceConfig)
+    scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
+    permissions: tuple[PermissionConfig, ...] = ()
+    people: PeopleConfig = field(default_factory=PeopleConfig)
+    commands: CommandsConfig = field(default_factory=CommandsConfig)
+    hiring: HiringConfig = field(default_factory=HiringConfig)
+    ledger: LedgerConfig = field(default_factory=LedgerConfig)
+    budgets: tuple[BudgetConfig, ...] = ()
+    accounts: dict[Name, AccountConfig] = field(
+        default_factory=dict[str, AccountConfig]
+    )
+    models: dict[Name, ModelConfig] = field(default_factory=dict[str, ModelConfig])
+    embedders: dict[Name, EmbedderConfig] = field(
+        default_factory=dict[str, EmbedderConfig]
+    )
+    connectors: dict[Name, ConnectorConfig] = field(
+        default_factory=dict[str, ConnectorConfig]
+    )
+    agent_defaults: AgentConfig = field(default_factory=AgentConfig)
+    access: tuple[AgentAccessConfig, ...] = ()
+    agents: dict[Name, AgentConfig] = field(default_factory=dict[str, AgentConfig])
+    routes: tuple[RouteConfig, ...] = ()
+    mcp_servers: dict[ServerName, McpServerConfig] = field(
+        default_factory=dict[str, McpServerConfig], name="mcpServers"
+    )
+    mcp_servers_file: Path | None = None
+    """A JSON file with `mcpServers`, as other programs have it; a server that the
+    settings have too is theirs."""
+
+    hooks: dict[Name, HookConfig] = field(default_factory=dict[str, HookConfig])
+    skills: SkillsConfig = field(default_factory=SkillsConfig)
+    notebook: NotebookConfig = field(default_factory=NotebookConfig)
+    projects: ProjectsConfig = field(default_factory=ProjectsConfig)
+    webhooks: WebhooksConfig = field(default_factory=WebhooksConfig)
+
+    @property
+    def has_http(self) -> bool:
+        """Whether there is an HTTP server, which platforms can call."""
+        return any(isinstance(each, HttpConfig) for each in self.connectors.values())

@@ -1,0 +1,137 @@
+"""Settings of what agents may use beyond the built-in tools: servers and skills.
+
+Only shapes, bounds and defaults; `app.py` puts them together.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from actors.config.values import Count, Seconds
+from runtime.secret import OpenText
+
+ServerName = Annotated[
+    str,
+    Meta(
+        pattern="^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$",
+        description="a letter or digit, then up to 63 letters, digits, _, . or -",
+    ),
+]
+"""Looser than `Name`: files made for other programs are taken as they are."""
+
+VariableName = Annotated[
+    str,
+    Meta(
+        pattern="^[A-Za-z_][A-Za-z0-9_]{0,127}$",
+        description="the name of an environment variable",
+    ),
+]
+HeaderName = Annotated[
+    str,
+    Meta(pattern="^[A-Za-z0-9-]{1,64}$", description="the name of an HTTP header"),
+]
+Effect = Literal["read", "write", "run"]
+
+
+class McpServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """A server of tools that speaks the Model Context Protocol.
+
+    It is a program (`command`) or an address (`url`).
+    """
+
+    command: str = ""
+    """Program to start; it speaks over standard input and output."""
+
+    args: tuple[str, ...] = ()
+    """What follows the program's name; no shell reads it."""
+
+    env: dict[VariableName, OpenText] = field(default_factory=dict[str, OpenText])
+    """Environment variables for it, beside the few that every program gets; secrets
+    as `{ env = "NAME" }`."""
+
+    cwd: Path | None = None
+    """Its current folder, which it may write to; unset: one of its own in the agents'
+    workspace, made if it is missing."""
+
+    readable: tuple[Path, ...] = ()
+    """Files and folders it may read, beside what programs need anyway."""
+
+    writable: tuple[Path, ...] = ()
+    """Files and folders it may read and change."""
+
+    network: Literal["none", "tcp"] = "none"
+    """Whether it may connect to other machines."""
+
+    url: str = ""
+    """Address of a server that runs already (streamable HTTP)."""
+
+    headers: dict[HeaderName, OpenText] = field(default_factory=dict[str, OpenText])
+    """Sent with every request; secrets as `{ env = "NAME" }`."""
+
+    tools: tuple[str, ...] = ("*",)
+    """Which of its tools there are for agents; `*` and `?` stand for anything."""
+
+    prefix: str = ""
+    """What its tools' names begin with; empty: its name."""
+
+    effect: Effect = "run"
+    """The worst that a call can do. What a server says of itself is not believed."""
+
+    effects: dict[str, Effect] = field(default_factory=dict[str, Effect])
+    """The same for some of its tools, by name or pattern; the first that fits."""
+
+    start_timeout: Seconds = 60.0
+    """Seconds until it has started and named its tools."""
+
+    call_timeout: Seconds = 60.0
+    """Seconds one call may take."""
+
+    max_calls: Annotated[int, Meta(ge=1, le=1_000)] = 8
+    """Calls at once; as many more wait, the rest is refused."""
+
+    max_result_chars: Count = 50_000
+    """Longest result, in characters; a longer one is cut, and says so."""
+
+    restart: Literal["always", "failed", "never"] = "always"
+    """When it is started again after its end: always, only if it failed, or never."""
+
+    restart_first: Annotated[float, Meta(ge=0, le=3_600)] = 1.0
+    """Seconds before it is started again; doubled for each further time in a row."""
+
+    restart_longest: Annotated[float, Meta(ge=0.1, le=3_600)] = 60.0
+    """Seconds that no such wait is longer than."""
+
+    disabled: bool = False
+    """Whether it is left out, with all its tools."""
+
+
+class SkillsConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Folders of instructions that agents read when they need them (SKILL.md)."""
+
+    folders: tuple[Path, ...] = ()
+    """Each holds one folder for each skill; a name in an earlier one counts."""
+
+    most_triggered: Annotated[int, Meta(ge=0, le=20)] = 2
+    """Most skills whose instructions one message's own words bring along."""
+
+    max_body_chars: Annotated[int, Meta(ge=1_000, le=1_000_000)] = 30_000
+    """Longest instructions of one skill, in characters; a longer file is refused."""
+
+    servers: tuple[str, ...] = ()
+    """Skills, by name or pattern, whose own servers of tools may be started. A server
+    is a program: list only what you have read."""
+
+    interceptors: tuple[str, ...] = ()
+    """Skills, by name or pattern, whose own programs may have messages for themselves
+    (`interceptor` in the head of their SKILL.md). List only what you have read."""
+
+    idle_after: Seconds = 600.0
+    """Seconds without a use after which a skill's servers are stopped, and its tools
+    leave the conversation."""
+
+    lessons_from: Literal["nobody", "owners", "everybody"] = "owners"
+    """At whose words an agent may add a lesson to a skill (`SKILL_IMPROVE`): it is an
+    instruction to all who have the skill, in all chats."""

@@ -1,0 +1,317 @@
+"""The settings of a model: one Struct for each kind. To add a kind, add a Struct here.
+
+A Struct names its kind (`tag`) and the module whose `make_model` makes it, and stands
+in the union `ModelConfig`. One in this process is an `EmbeddedModelConfig`; one of a
+provider is an `HttpModelConfig`, with an account of the same kind beside it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from actors.config.values import Count, Seconds
+from runtime.secret import Secret
+
+Price = Annotated[float, Meta(ge=0)]
+Connections = Annotated[int, Meta(ge=1, le=10_000)]
+
+
+class EmbeddedModelConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """A model that runs in this process: no address, no account, no fallbacks."""
+
+    # Which module makes it; imported only for settings that name the kind.
+    module: ClassVar[str]
+
+
+class ScriptedModelConfig(
+    EmbeddedModelConfig, frozen=True, tag_field="kind", tag="scripted"
+):
+    """The offline model: answers by rules, without a key or a network."""
+
+    module = "connectors.models.scripted.model"
+
+    script: Path
+    """Rules file, relative to the settings file."""
+
+
+class CliModelConfig(
+    Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="cli"
+):
+    """A program that answers: Claude Code, or one that is called as it is.
+
+    It always runs in the sandbox. It keeps each conversation in a folder of its own,
+    `<workspace>/cli/<agent>/<conversation>`, which is also its `HOME`.
+    """
+
+    fallbacks: tuple[str, ...] = ()
+    """Models to ask when this one cannot answer, in order."""
+
+    model: str = ""
+    """Given with `model_flag`; empty leaves it to the program."""
+
+    command: Annotated[tuple[str, ...], Meta(min_length=1)] = ("claude",)
+    """The program, and arguments that come first."""
+
+    arguments: tuple[str, ...] = (
+        "-p",
+        "--output-format",
+        "json",
+        "--dangerously-skip-permissions",
+    )
+    """What makes it read the prompt from standard input, print JSON and ask nobody."""
+
+    model_flag: str = "--model"
+    """Empty: it has none."""
+
+    turns_flag: str = "--max-turns"
+    """Empty: it has none."""
+
+    resume_flag: str = "--resume"
+    """Goes on with an earlier conversation; empty: it cannot, and is told all anew."""
+
+    max_turns: Count = 25
+    """Steps it may take at a time; it is started again up to five times for more."""
+
+    variables: dict[str, str] = {}
+    """Variables it is given; it sees no others, but for a few harmless ones."""
+
+    secrets: dict[str, Secret] = {}
+    """Variables that are secrets, as its key: `{ ANTHROPIC_API_KEY = { env = "…" } }`.
+    Their values never reach the log."""
+
+    readable: tuple[Path, ...] = ()
+    """Folders it may read besides the system's: where it is installed, for example."""
+
+    writable: tuple[Path, ...] = ()
+    """Folders it may change besides its own."""
+
+    timeout: Seconds = 3600.0
+    """Seconds until it is killed; `limits.turn_timeout` counts as well."""
+
+    max_at_once: Count = 4
+    """Of its processes; more answers wait."""
+
+
+class ConnectionConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How a provider is reached over HTTP."""
+
+    base_url: str
+    """Address that all requests begin with."""
+
+    api_key: Secret | None = None
+    """Leave it out for a server that asks for none."""
+
+    stream: bool = True
+    """Whether answers are read word by word, as they are written, or in one piece."""
+
+    connect_timeout: Seconds = 10.0
+    """Seconds until the connection stands, encryption included."""
+
+    first_byte_timeout: Seconds = 60.0
+    """Seconds from asking to the first byte of the answer, connecting included."""
+
+    idle_timeout: Seconds = 60.0
+    """Seconds between two pieces of a streamed answer."""
+
+    total_timeout: Seconds = 280.0
+    """Seconds for the whole call; below `limits.turn_timeout`, so that the person
+    hears which part was slow."""
+
+    max_connections: Connections = 128
+    """Calls at once; more wait up to `connect_timeout`."""
+
+
+class HttpModelConfig(ConnectionConfig, frozen=True, kw_only=True):
+    """A model of a provider that is asked over HTTP.
+
+    Without `accounts` the table is the account, too; with them it says nothing of how
+    to reach the provider.
+    """
+
+    # Which module makes it; imported only for settings that name the kind, as HTTP
+    # clients take a fifth of the whole start.
+    module: ClassVar[str]
+
+    model: str
+    """The provider's name of the model."""
+
+    accounts: tuple[str, ...] = ()
+    """Which of `[accounts.<name>]` have it."""
+
+    fallbacks: tuple[str, ...] = ()
+    """Models to ask when no account can answer for this one, in order."""
+
+    larger: str = ""
+    """The model to ask when a conversation is too long for this one."""
+
+    context_window: Count | None = None
+    """Tokens it reads at most, question, history and all; unset: what the agent's
+    `context.window_tokens` says."""
+
+    takes_images: bool = True
+    """Whether the model can see; a picture is named to one that cannot."""
+
+    takes_tools: bool = True
+    """Whether the model can call tools; they are kept from one that cannot."""
+
+    input_price: Price | None = None
+    """US dollars for a million tokens read; unset: as the price list says."""
+
+    cached_price: Price | None = None
+    """US dollars for a million tokens that the provider had in its cache; unset: as
+    those read, or as the price list says."""
+
+    output_price: Price | None = None
+    """US dollars for a million tokens written; unset: as the price list says."""
+
+
+class OpenAIModelConfig(
+    HttpModelConfig, frozen=True, kw_only=True, tag_field="kind", tag="openai"
+):
+    """Any server that speaks OpenAI's Chat Completions."""
+
+    module = "connectors.models.openai.model"
+
+    base_url: str = "https://api.openai.com/v1"
+    """Address up to and without `/chat/completions`."""
+
+    max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """How the provider calls the bound on an answer's tokens."""
+
+
+class AnthropicModelConfig(
+    HttpModelConfig, frozen=True, kw_only=True, tag_field="kind", tag="anthropic"
+):
+    """Anthropic's Messages, or any server that speaks it."""
+
+    module = "connectors.models.anthropic.model"
+
+    base_url: str = "https://api.anthropic.com/v1"
+    """Address up to and without `/messages`."""
+
+    max_tokens: Count = 8_192
+    """Most tokens of an answer where the agent says nothing: the API wants a number."""
+
+
+class GoogleModelConfig(
+    HttpModelConfig, frozen=True, kw_only=True, tag_field="kind", tag="google"
+):
+    """Google's generateContent."""
+
+    module = "connectors.models.google.model"
+
+    base_url: str = "https://generativelanguage.googleapis.com/v1beta"
+    """Address up to and without `/models/`."""
+
+
+class OllamaModelConfig(
+    HttpModelConfig, frozen=True, kw_only=True, tag_field="kind", tag="ollama"
+):
+    """An Ollama server."""
+
+    module = "connectors.models.ollama.model"
+
+    base_url: str = "http://127.0.0.1:11434"
+    """Address up to and without `/api/chat`."""
+
+    takes_images: bool = False
+    """Whether the model can see; most that run at home cannot."""
+
+    context_tokens: Count | None = None
+    """Tokens the model reads at most; unset leaves it to the server, which drops what
+    is too long without a word."""
+
+
+ModelConfig = (
+    ScriptedModelConfig
+    | CliModelConfig
+    | OpenAIModelConfig
+    | AnthropicModelConfig
+    | GoogleModelConfig
+    | OllamaModelConfig
+)
+
+
+class HttpAccountConfig(ConnectionConfig, frozen=True, kw_only=True):
+    """An account with a provider, for models that name it."""
+
+    preference: Annotated[int, Meta(ge=-1_000, le=1_000)] = 0
+    """Lower ones are asked first; among equals the one used least."""
+
+
+class OpenAIAccountConfig(
+    HttpAccountConfig, frozen=True, kw_only=True, tag_field="kind", tag="openai"
+):
+    """An account at any server that speaks OpenAI's Chat Completions."""
+
+    base_url: str = "https://api.openai.com/v1"
+    """Address up to and without `/chat/completions`."""
+
+    max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """How the provider calls the bound on an answer's tokens."""
+
+
+class AnthropicAccountConfig(
+    HttpAccountConfig, frozen=True, kw_only=True, tag_field="kind", tag="anthropic"
+):
+    """An account at Anthropic, or any server that speaks its Messages."""
+
+    base_url: str = "https://api.anthropic.com/v1"
+    """Address up to and without `/messages`."""
+
+    max_tokens: Count = 8_192
+    """Most tokens of an answer where the agent says nothing: the API wants a number."""
+
+
+class GoogleAccountConfig(
+    HttpAccountConfig, frozen=True, kw_only=True, tag_field="kind", tag="google"
+):
+    """An account for Google's generateContent."""
+
+    base_url: str = "https://generativelanguage.googleapis.com/v1beta"
+    """Address up to and without `/models/`."""
+
+
+class OllamaAccountConfig(
+    HttpAccountConfig, frozen=True, kw_only=True, tag_field="kind", tag="ollama"
+):
+    """An Ollama server."""
+
+    base_url: str = "http://127.0.0.1:11434"
+    """Address up to and without `/api/chat`."""
+
+    context_tokens: Count | None = None
+    """Tokens the models read at most; unset leaves it to the server, which drops what
+    is too long without a word."""
+
+
+AccountConfig = (
+    OpenAIAccountConfig
+    | AnthropicAccountConfig
+    | GoogleAccountConfig
+    | OllamaAccountConfig
+)
+
+KINDS: dict[type[HttpAccountConfig], type[HttpModelConfig]] = {
+    OpenAIAccountConfig: OpenAIModelConfig,
+    AnthropicAccountConfig: AnthropicModelConfig,
+    GoogleAccountConfig: GoogleModelConfig,
+    OllamaAccountConfig: OllamaModelConfig,
+}
+"""Which models an account of each kind can have."""
+
+
+def kind_of(settings: ConnectionConfig) -> str:
+    """Give the `kind` of a model or an account."""
+    return str(settings.__struct_config__.tag)
+
+
+def as_model(account: HttpAccountConfig) -> HttpModelConfig:
+    """Write an account down as the settings of its client, which name no model."""
+    given = msgspec.structs.asdict(account)
+    del given["preference"]
+    return KINDS[type(account)](model="", **given)

@@ -1,0 +1,175 @@
+"""The operator's files that agents add to: bugs here, lessons and projects beside it.
+
+Written at once and not with the answer's commit: a file is in no transaction. So the
+same thing twice is one line, and a turn that is tried again changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors.ports import Jot
+from actors.rules.text.cleaning import one_line
+from connectors.files.projects import Projects, read_whole
+from runtime.config.loader import Complaint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from connectors.config.app import AppConfig
+    from connectors.skills.lessons import Lessons
+
+OWNER_ONLY = 0o700
+LONGEST_REPORT = 2_000
+"""Characters; a longer one is cut, and says so."""
+
+MOST_OF_BUGS = 1_048_576
+"""Bytes of the file; it is read with each report, and somebody is to read it."""
+
+STAMP = "- YYYY-MM-DD HH:MM UTC "
+"""The form of what stands before a report, and is not compared."""
+
+APPEND = (
+    os.O_RDWR
+    | os.O_CREAT
+    | os.O_APPEND
+    | os.O_NOFOLLOW
+    | os.O_NONBLOCK  # a pipe with the file's name would be waited for, for ever
+    | os.O_CLOEXEC
+)
+
+
+class FileNotebook:
+    """Keeps bugs, skills' lessons and projects as files.
+
+    Args:
+        bugs: the file of reports; made, with its folder, by the first one.
+        lessons: writes to skills; None: there are none.
+        projects: reads projects; None: there are none.
+    """
+
+    def __init__(
+        self, bugs: Path, lessons: Lessons | None, projects: Projects | None
+    ) -> None:
+        self._bugs = bugs
+        self._lessons = lessons
+        self._projects = projects
+        self._writing = trio.Lock()
+
+    async def improve_skill(
+        self, agent: str, skill: str, lesson: str, *, is_owner: bool
+    ) -> Jot:
+        """Add a lesson to a skill; see the port."""
+        if self._lessons is None:
+            return Jot(why="there are no skills here")
+        return await self._lessons.add(agent, skill, lesson, is_owner=is_owner)
+
+    async def report_bug(self, agent: str, at: float, text: str) -> Jot:
+        """Add a report to the file; see the port."""
+        report = one_line(text, LONGEST_REPORT)
+        if not report:
+            return Jot(why="there is nothing to report in it")
+        moment = datetime.fromtimestamp(at, UTC)
+        stamp = f"- {moment:%Y-%m-%d %H:%M} UTC "
+        line = f"{agent}: {report}"
+        async with self._writing:
+            try:
+                why = await trio.to_thread.run_sync(add_report, self._bugs, stamp, line)
+            except OSError as error:
+                why = f"the file of bugs cannot be written: {error.strerror}"
+        return Jot(why=why) if why else Jot(report)
+
+    async def find_project(self, name: str) -> Jot:
+        """Give a project's own name; see the port."""
+        return await (self._projects.find(name) if self._projects else no_projects())
+
+    async def read_project(self, name: str) -> Jot:
+        """Give a project's text; see the port."""
+        return await (self._projects.read(name) if self._projects else no_projects())
+
+
+async def no_projects() -> Jot:
+    """Say that there are none."""
+    await trio.lowlevel.checkpoint()
+    return Jot(why="there are no projects here")
+
+
+def make_notebook(app: AppConfig, lessons: Lessons | None) -> FileNotebook:
+    """Make the notebook that the settings describe."""
+    folder = app.projects.folder
+    projects = None if folder is None else Projects(folder)
+    return FileNotebook(bug_file_of(app), lessons, projects)
+
+
+def bug_file_of(app: AppConfig) -> Path:
+    """Say where bugs are reported."""
+    named = app.notebook.bug_file
+    return Path(named) if named else Path(app.store.path).parent / "bugs.md"
+
+
+def check_notebook(app: AppConfig) -> Iterator[Complaint]:
+    """Check that the files can be what they are for."""
+    bugs, database = bug_file_of(app), Path(app.store.path)
+    if bugs.resolve() == database.resolve():
+        text = f"{bugs} is the database"
+        yield Complaint(("notebook", "bug_file"), text, 'for example "var/bugs.md"')
+    elif is_folder(bugs):
+        text = f"{bugs} is a folder"
+        yield Complaint(("notebook", "bug_file"), text, 'for example "var/bugs.md"')
+    folder = app.projects.folder
+    if folder is not None and not folder.is_dir():
+        hint = "the path starts at the folder of the settings file"
+        yield Complaint(("projects", "folder"), f"there is no folder {folder}", hint)
+    if folder is not None and not app.memory.enabled:
+        text = "nobody can remember who works on which project"
+        hint = "set enabled = true under [memory]"
+        yield Complaint(("projects", "folder"), text, hint, is_warning=True)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder; not if nobody may look: the first report tells that.
+
+    Why not raise: here the whole of the settings would go by one unreadable folder.
+    """
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def add_report(file: Path, stamp: str, line: str) -> str:
+    """Add a line to the file, unless it stands there already; it blocks.
+
+    Returns:
+        Why it is not there; empty: it is.
+
+    Raises:
+        OSError: the disk says no.
+    """
+    file.parent.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
+    handle = os.open(file, APPEND, 0o600)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return "the file of bugs is no plain file"
+        there = read_whole(handle, MOST_OF_BUGS)
+        known = (each[len(STAMP) :] for each in there.split(b"\n"))
+        entry = line.encode("utf-8", "replace")
+        if entry in known:
+            return ""
+        # A line that a full disk has cut off is ended first.
+        before = b"" if there[-1:] in (b"", b"\n") else b"\n"
+        new = before + stamp.encode() + entry + b"\n"
+        if len(there) + len(new) > MOST_OF_BUGS:
+            return "the file of bugs is full: somebody has to read it, and empty it"
+        if os.write(handle, new) != len(new):
+            return "the disk is full"
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    return ""

@@ -1,0 +1,193 @@
+"""A model that is asked over HTTP, whatever format its provider speaks.
+
+Does the talking and keeps the deadlines; what is sent and what comes back is the
+format's (`connectors/models/format.py`). Nothing is tried again here: who asks knows
+for how long.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import httpx
+import msgspec
+import trio
+
+from actors.errors import ModelError
+from connectors.models.http.account import (
+    address,
+    check_address,
+    request_headers,
+    sendable_key,
+)
+from connectors.models.http.connections import KeptConnections
+from connectors.models.http.exchange import Exchange, abandon, kind_of, read_beginning
+from connectors.models.http.reading import StreamReading, WholeReading
+from connectors.models.http.reduce import fitted
+from connectors.models.http.sse import TooLargeError
+from connectors.models.provider_errors import ErrorContext, read_headers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors.messages.inbound import ModelAnswer, ModelRequest
+    from actors.ports import Speak
+    from connectors.config.models import HttpModelConfig
+    from connectors.models.format import Assembly, Format, Question
+    from connectors.models.http.reading import Reading
+
+JSON = "application/json"
+
+
+class HttpModel:
+    """A provider behind one pool of connections.
+
+    Args:
+        config: the account and its deadlines.
+        form: the format that it speaks.
+        wall_clock: gives Unix seconds, for a `Retry-After` that is a date.
+        transport: what carries the requests; None is the network.
+
+    Raises:
+        SettingsError: `base_url` is no HTTP address, or the key cannot be sent.
+    """
+
+    def __init__(
+        self,
+        config: HttpModelConfig,
+        form: Format,
+        *,
+        wall_clock: Callable[[], float],
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._config = config
+        self._format = form
+        url = check_address(config.base_url)
+        self._host = url.host
+        self._key = sendable_key(config)
+        self._wall_clock = wall_clock
+        # Why no `AsyncClient`: cookies, redirects, proxies and authentication are none
+        # of ours, and looking for them was an eighth of what an answer cost.
+        self._transport = transport or KeptConnections(
+            url,
+            most=config.max_connections,
+            connect_timeout=config.connect_timeout,
+            write_timeout=config.idle_timeout,
+        )
+        # Read once: httpx takes longer for them than for all else of a request.
+        self._headers = httpx.Headers(
+            request_headers(url, self._key, form, stream=config.stream)
+        )
+        self._media_type = form.stream_type if config.stream else JSON
+
+    async def answer(self, request: ModelRequest, speak: Speak) -> ModelAnswer:
+        """Ask the provider once.
+
+        Raises:
+            ModelBusyError: rate limit, overload, network, a deadline, a stream that
+                was cut off or breaks the protocol.
+            ModelRefusedError: key, quota, content, or a request it will never take.
+        """
+        config = self._config
+        provider = ErrorContext(f"{self._host} ({request.model})", self._key)
+        request = fitted(
+            request,
+            sees=config.takes_images,
+            calls=config.takes_tools,
+            names=self._format.takes_names,
+        )
+        question = self._format.ask(request, provider)
+        try:
+            return await self._ask(question, speak, provider)
+        except ModelError as error:
+            # What was told before it broke off has to be paid for all the same.
+            error.tokens = msgspec.structs.astuple(question.assembly.usage)
+            raise
+
+    async def _ask(
+        self, question: Question, speak: Speak, provider: ErrorContext
+    ) -> ModelAnswer:
+        config = self._config
+        assembly = question.assembly
+        now = trio.current_time()
+        ends_at = now + config.total_timeout
+        first_by = min(now + config.first_byte_timeout, ends_at)
+        pause = trio.CancelScope(deadline=first_by)
+        exchange = Exchange(self._reading(assembly), assembly, speak, pause, ends_at)
+        with pause:
+            try:
+                await self._exchange(question, exchange, provider)
+            except TooLargeError as error:
+                raise provider.broken(str(error)) from error
+            except httpx.HTTPError as error:
+                if not assembly.is_whole:
+                    text = provider.quote(str(error)) or f": {type(error).__name__}"
+                    kind = kind_of(error, exchange)
+                    raise provider.busy(f"connection failed{text}", kind) from error
+        if pause.cancelled_caught and not assembly.is_whole:
+            late = self._late(exchange, is_total=pause.deadline >= ends_at)
+            raise provider.busy(late, "timeout")
+        return assembly.finish(exchange.request_id)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._transport.aclose()
+
+    def _reading(self, assembly: Assembly) -> Reading:
+        if self._config.stream:
+            return StreamReading(self._format.framing(), assembly)
+        return WholeReading(assembly)
+
+    async def _exchange(
+        self, question: Question, exchange: Exchange, provider: ErrorContext
+    ) -> None:
+        http_request = httpx.Request(
+            "POST",
+            address(self._config.base_url, question.path),
+            headers=self._headers,
+            content=question.body,
+        )
+        response = await self._transport.handle_async_request(http_request)
+        exchange.is_answered = True
+        chunks = response.aiter_raw()
+        is_read = False
+        try:
+            headers = response.headers
+            encoding = headers.get("content-encoding", "identity")
+            if encoding != "identity":
+                # Not asked for, and a small compressed body can fill the memory.
+                raise provider.broken("the answer is compressed")
+            if response.status_code != HTTPStatus.OK:
+                body = await read_beginning(chunks)
+                raise provider.status_error(
+                    response.status_code,
+                    body,
+                    self._format.read_error(body),
+                    read_headers(headers, self._wall_clock()),
+                )
+            kind = headers.get("content-type", "nothing")
+            if not kind.lower().startswith(self._media_type):
+                text = f"answered no {self._media_type} but{provider.quote(kind)}"
+                raise provider.busy(text, "protocol")
+            if self._format.request_id_header:
+                exchange.request_id = headers.get(self._format.request_id_header, "")
+            idle_timeout = self._config.idle_timeout
+            async for chunk in chunks:
+                exchange.take(chunk, idle_timeout)
+            is_read = True
+            exchange.end()
+        finally:
+            try:
+                if not is_read:
+                    await abandon(chunks)
+            finally:
+                # Also if nobody waits any more: its connection would never be free.
+                await response.aclose()
+
+    def _late(self, exchange: Exchange, *, is_total: bool) -> str:
+        if is_total:
+            return f"not done after {self._config.total_timeout:g} s"
+        if exchange.has_begun:
+            return f"silent for {self._config.idle_timeout:g} s in mid-answer"
+        return f"no answer within {self._config.first_byte_timeout:g} s"

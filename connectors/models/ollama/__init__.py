@@ -1,0 +1,9 @@
+"""Models of an Ollama server; the shortest of the models over HTTP.
+
+Made by `model` for `kind = "ollama"`. Begin here to add a model over HTTP: `request` is
+what is sent, `stream` what comes back.
+"""
+
+__all__ = [
+    "model",
+]

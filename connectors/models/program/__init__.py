@@ -1,0 +1,12 @@
+"""Models that are programs of the command line, such as Claude Code.
+
+Made by `model` for `kind = "cli"`; each conversation has a folder, and the program runs
+in the sandbox. Begin with `model`; `prompt` writes what it is told, `output` reads what
+it answers.
+"""
+
+__all__ = [
+    "environment",
+    "folders",
+    "model",
+]

@@ -1,0 +1,45 @@
+"""Where models run that are programs; imported also where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import trio
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from actors.messages.inbound import ModelRequest
+    from connectors.sandbox.runner import Sandbox
+
+# Chosen: one more start of the program after each.
+GOES_ON_AFTER = (2.0, 4.0, 8.0, 16.0, 32.0)
+
+Prepare = Callable[["ModelRequest", "Path"], "AbstractAsyncContextManager[object]"]
+"""Makes a conversation's folder ready for one answer, and tidies up after it; raises
+`KernelError`."""
+
+
+def leave_as_it_is(_: ModelRequest, __: Path) -> AbstractAsyncContextManager[object]:
+    """Prepare nothing."""
+    return nullcontext()
+
+
+@dataclass(frozen=True)
+class ProgramPlace:
+    """Where programs run."""
+
+    sandbox: Sandbox
+    folder: Path
+    """Where their conversations' folders are: `<agent>/<conversation>`."""
+
+    prepare: Prepare = leave_as_it_is
+    tidy: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+    """Removes what nobody uses any more; called before each answer."""
+
+    pauses: tuple[float, ...] = GOES_ON_AFTER
+    """Seconds before each further start for one answer."""

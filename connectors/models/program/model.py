@@ -1,0 +1,248 @@
+"""A model that is a program: Claude Code, or any that speaks as it does.
+
+The prompt goes to its standard input, its answer comes as JSON. It works in a folder of
+the conversation's own, keeps the conversation there, and always runs in the sandbox,
+which is why it may be allowed to use its tools without asking.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from actors.errors import ModelBusyError, ModelError, ModelRefusedError
+from actors.messages.inbound import ModelAnswer, Usage
+from connectors.models.program.folders import touch
+from connectors.models.program.output import ProgramOutput, read_output, trouble
+from connectors.models.program.prompt import full_prompt, short_prompt
+from connectors.sandbox.plan import LONG_RUNNING, Confinement, SandboxError
+from runtime.errors import KernelError
+from runtime.telemetry.logs import EventLog, Quoted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from actors.errors import ModelFault
+    from actors.messages.inbound import Image, ModelRequest
+    from actors.ports import Speak
+    from connectors.config.models import CliModelConfig
+    from connectors.models.program.environment import ProgramPlace
+    from connectors.sandbox.plan import Finished
+
+LOG = EventLog("cli")
+
+MAX_OUTPUT = 4 * 1024 * 1024
+MAX_COMPLAINT = 500
+
+GO_ON = b"Go on where you stopped."
+
+PASSES_ON: frozenset[ModelFault] = frozenset({"rate", "quota", "auth", "overload"})
+"""What a fresh session of the program would run into as well."""
+
+ENDINGS = {"image/png": "png", "image/gif": "gif", "image/webp": "webp"}
+
+
+class CliModel:
+    """Answers by starting a program.
+
+    Args:
+        config: which program, and how it is called.
+        ground: confines it, and says where it runs.
+    """
+
+    def __init__(self, config: CliModelConfig, ground: ProgramPlace) -> None:
+        self._config = config
+        self._ground = ground
+        self._name = config.command[0].rpartition("/")[2]
+        self._secrets = {
+            name: secret.reveal() for name, secret in config.secrets.items()
+        }
+        self._at_once = trio.CapacityLimiter(config.max_at_once)
+
+    async def answer(self, request: ModelRequest, speak: Speak) -> ModelAnswer:
+        """Run the program until it has answered.
+
+        Raises:
+            ModelBusyError: it did not answer, and may another time.
+            ModelRefusedError: it will not: key, quota, length, or no sandbox.
+        """
+        async with self._at_once:
+            home = (
+                self._ground.folder / request.agent / folder_name(request.conversation)
+            )
+            inbox = home / "inbox"
+            images = request.lines[-1].images
+            saved = [inbox / f"{uuid.uuid4()}.{ending(image)}" for image in images]
+            await self._ground.tidy()
+            try:
+                await trio.to_thread.run_sync(make_inbox, inbox)
+                for path, image in zip(saved, images, strict=True):
+                    await trio.Path(path).write_bytes(image.content)
+                async with self._ground.prepare(request, home):
+                    return await self._converse(request, home, saved, speak)
+            except KernelError as error:
+                raise ModelRefusedError(f"{self._name}: {error}") from error
+            except OSError as error:
+                text = f"{self._name}: {home} cannot be used: {error.strerror}"
+                raise ModelBusyError(text, kind="overload") from error
+            finally:
+                for path in saved:
+                    path.unlink(missing_ok=True)
+
+    async def aclose(self) -> None:
+        """Do nothing: each program has ended with its answer."""
+
+    async def _converse(
+        self, request: ModelRequest, home: Path, saved: list[Path], speak: Speak
+    ) -> ModelAnswer:
+        """Have an answer; tell what it took, or what it took to get none."""
+        taken: list[Usage] = []
+        try:
+            answer = await self._talk(request, home, saved, taken)
+        except ModelError as error:
+            error.tokens = msgspec.structs.astuple(sum(taken, Usage()))
+            raise
+        speak(answer.text)
+        return msgspec.structs.replace(answer, usage=sum(taken, Usage()))
+
+    async def _talk(
+        self,
+        request: ModelRequest,
+        home: Path,
+        saved: list[Path],
+        taken: list[Usage],
+    ) -> ModelAnswer:
+        """Go on with the program's session; begin a new one if that fails."""
+        images = [str(path) for path in saved]
+        if request.resume:
+            prompt = short_prompt(request, images)
+            try:
+                return await self._run(request, home, prompt, request.resume, taken)
+            except ModelError as error:
+                if error.kind in PASSES_ON:
+                    raise
+                LOG.info(
+                    "session of a program lost", program=self._name, why=Quoted(error)
+                )
+        prompt = full_prompt(request, images)
+        return await self._run(request, home, prompt, "", taken)
+
+    async def _run(
+        self,
+        request: ModelRequest,
+        home: Path,
+        prompt: bytes,
+        resume: str,
+        taken: list[Usage],
+    ) -> ModelAnswer:
+        """Run the program, again where it stops for its number of turns."""
+        said: list[str] = []
+        for wait in (0.0, *self._ground.pauses):
+            await trio.sleep(wait)
+            output = await self._start(request, home, prompt, resume)
+            taken.append(output.tokens)
+            if output.has_failed:
+                words = self._without_secrets(output.result or "")
+                raise trouble(self._name, words)
+            if output.result:
+                said.append(output.result.strip())
+            resume = output.session_id or resume
+            if not (output.is_cut and resume):
+                break
+            prompt = GO_ON
+        text = "\n\n".join(part for part in said if part)
+        if not text:
+            turns = self._config.max_turns
+            raise ModelRefusedError(
+                f"{self._name}: no answer within {turns} turns; allow more (max_turns)"
+            )
+        return ModelAnswer(text=text, resume=resume)
+
+    async def _start(
+        self, request: ModelRequest, home: Path, prompt: bytes, resume: str
+    ) -> ProgramOutput:
+        """Run the program once.
+
+        Raises:
+            ModelError: it gave no answer.
+        """
+        config = self._config
+        confinement = Confinement(
+            readable=tuple(config.readable),
+            writable=(home, *config.writable),
+            network="tcp",
+            limits=LONG_RUNNING,
+        )
+        try:
+            ended = await self._ground.sandbox.run(
+                self._command(request, resume),
+                confinement=confinement,
+                cwd=home,
+                env={**config.variables, **self._secrets},
+                stdin=prompt,
+                timeout=config.timeout,
+                max_output=MAX_OUTPUT,
+            )
+        except SandboxError as error:
+            raise ModelRefusedError(f"{self._name}: {error}") from error
+        complaint = self._log_complaint(ended)
+        if ended.timed_out:
+            late = f"{self._name}: not done after {config.timeout:g} s"
+            raise ModelBusyError(late, kind="timeout")
+        output = None if ended.was_cut else read_output(ended.stdout)
+        if output is None:
+            raise trouble(self._name, complaint)
+        if output.has_failed and not output.result:
+            return msgspec.structs.replace(output, result=complaint)
+        return output
+
+    def _command(self, request: ModelRequest, resume: str) -> list[str]:
+        config = self._config
+        command = [*config.command, *config.arguments]
+        if request.model and config.model_flag:
+            command += [config.model_flag, request.model]
+        if config.turns_flag:
+            command += [config.turns_flag, str(config.max_turns)]
+        if resume and config.resume_flag:
+            command += [config.resume_flag, resume]
+        return command
+
+    def _log_complaint(self, ended: Finished) -> str:
+        """Log what it wrote to standard error; give it."""
+        said = self._without_secrets(ended.stderr.decode("utf-8", "replace").strip())
+        if said:
+            shown = said[:MAX_COMPLAINT]
+            LOG.warning("a program complained", program=self._name, said=Quoted(shown))
+        return said
+
+    def _without_secrets(self, text: str) -> str:
+        for name, value in self._secrets.items():
+            text = text.replace(value, f"[{name}]")
+        return text
+
+
+def make_inbox(inbox: Path) -> None:
+    """Make a conversation's folder, and the one for pictures in it.
+
+    The program may write there: what it has put in that one's place goes, and a link
+    leads us nowhere.
+    """
+    inbox.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if inbox.is_symlink() or not inbox.is_dir():
+        inbox.unlink(missing_ok=True)
+    inbox.mkdir(exist_ok=True, mode=0o700)
+    touch(inbox.parent)
+
+
+def folder_name(conversation: str) -> str:
+    """Name a conversation's folder: nothing of what people chose is in it."""
+    return hashlib.sha256(conversation.encode()).hexdigest()[:32]
+
+
+def ending(image: Image) -> str:
+    """Give the ending of a picture's file name."""
+    return ENDINGS.get(image.media_type, "jpg")

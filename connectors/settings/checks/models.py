@@ -1,0 +1,232 @@
+"""Checks models, their accounts, and budgets."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors.models.prices import PriceList
+from connectors.config.checks import check_address, check_zone, unknown
+from connectors.config.models import (
+    KINDS,
+    ConnectionConfig,
+    EmbeddedModelConfig,
+    HttpModelConfig,
+    ScriptedModelConfig,
+    kind_of,
+)
+from runtime.config.loader import Complaint, close_to, load
+from runtime.errors import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from actors.config.limits import BudgetConfig
+    from actors.config.routes import RoutingConfig
+    from connectors.config.app import AppConfig
+    from connectors.config.checks import Way
+
+
+def check_routing(
+    way: Way, routing: RoutingConfig, app: AppConfig
+) -> Iterator[Complaint]:
+    """Check the models that an agent may have answer beside its own."""
+    for index, hint in enumerate(routing.hints):
+        place = (*way, "hints", index)
+        yield from unknown((*place, "model"), "model", hint.model, app.models)
+        for number, word in enumerate(hint.words):
+            if not word.strip():
+                text = "an empty word is in every message"
+                yield Complaint((*place, "words", number), text, "take it out")
+    for field in ("classifier", "cheap", "strong"):
+        name = getattr(routing, field)
+        if name:
+            yield from unknown((*way, field), "model", name, app.models)
+
+
+def check_models(app: AppConfig) -> Iterator[Complaint]:
+    """Check the models' files, addresses, accounts and what they refer to."""
+    for name, model in app.models.items():
+        way: Way = ("models", name)
+        # A program is `doctor`'s to find.
+        if isinstance(model, ScriptedModelConfig):
+            yield from check_script((*way, "script"), model.script)
+        elif isinstance(model, HttpModelConfig) and model.accounts:
+            yield from check_model_accounts(way, model, app)
+        elif isinstance(model, HttpModelConfig):
+            yield from check_reach(way, model)
+            if name in app.accounts:
+                text = f"there is an account {name!r}, and this model is one, too"
+                hint = f'add accounts = ["{name}"], or rename one of them'
+                yield Complaint(way, text, hint)
+        yield from check_others(way, name, app)
+    yield from check_accounts(app)
+
+
+def check_script(way: Way, script: Path) -> Iterator[Complaint]:
+    """Check that a scripted model's rules are there."""
+    if not script.is_file():
+        hint = "the path starts at the folder of the settings file"
+        yield Complaint(way, f"there is no file {script}", hint)
+
+
+def check_accounts(app: AppConfig) -> Iterator[Complaint]:
+    """Check the accounts' addresses."""
+    for name, account in app.accounts.items():
+        yield from check_reach(("accounts", name), account)
+
+
+def check_model_accounts(
+    way: Way, model: HttpModelConfig, app: AppConfig
+) -> Iterator[Complaint]:
+    """Check the accounts of a model that names some."""
+    for index, name in enumerate(model.accounts):
+        place = (*way, "accounts", index)
+        yield from unknown(place, "account", name, app.accounts)
+        account = app.accounts.get(name)
+        if account is not None and not isinstance(model, KINDS[type(account)]):
+            text = f"account {name!r} is of kind {kind_of(account)!r}"
+            yield Complaint(place, text, f"this model is {kind_of(model)!r}")
+        if name in model.accounts[:index]:
+            yield Complaint(place, f"account {name!r} stands here twice")
+    usual = {each.name: each.default for each in msgspec.structs.fields(type(model))}
+    for field in ConnectionConfig.__struct_fields__:
+        if getattr(model, field) != usual[field]:
+            text = f"{field} belongs to the accounts that this model names"
+            yield Complaint((*way, field), text, "move it to [accounts.<name>]")
+
+
+def check_others(way: Way, name: str, app: AppConfig) -> Iterator[Complaint]:
+    """Check which models a model refers to, and that it never comes back to itself."""
+    model = app.models[name]
+    if isinstance(model, EmbeddedModelConfig):
+        return
+    others = [each for each in app.models if each != name]
+    for index, other in enumerate(model.fallbacks):
+        yield from refer((*way, "fallbacks", index), name, other, others)
+    if isinstance(model, HttpModelConfig) and model.larger:
+        yield from refer((*way, "larger"), name, model.larger, others)
+    circles = {"fallbacks": fallbacks(app), "larger": larger(app)}
+    for field, steps in circles.items():
+        circle = find_circle(name, steps)
+        if len(circle) > 2 and circle[0] == min(circle):  # told once, not by each
+            text = f"{field} go in a circle: {' → '.join(circle)}"
+            yield Complaint((*way, field), text, "take one step out")
+
+
+def refer(way: Way, name: str, other: str, others: list[str]) -> Iterator[Complaint]:
+    """Check a model's reference to another."""
+    if other == name:
+        yield Complaint(way, f"model {name!r} refers to itself", "take it out")
+    else:
+        yield from unknown(way, "model", other, others)
+
+
+def fallbacks(app: AppConfig) -> dict[str, tuple[str, ...]]:
+    """Give each model's fallbacks."""
+    return {
+        name: () if isinstance(model, EmbeddedModelConfig) else model.fallbacks
+        for name, model in app.models.items()
+    }
+
+
+def larger(app: AppConfig) -> dict[str, tuple[str, ...]]:
+    """Give the larger one of each model that has one."""
+    return {
+        name: (model.larger,)
+        if isinstance(model, HttpModelConfig) and model.larger
+        else ()
+        for name, model in app.models.items()
+    }
+
+
+def find_circle(start: str, steps: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Find a way from a name back to itself; empty if there is none."""
+    ways = [[start]]
+    seen = {start}
+    while ways:
+        way = ways.pop()
+        for step in steps.get(way[-1], ()):
+            if step == start:
+                return [*way, start]
+            if step not in seen:
+                seen.add(step)
+                ways.append([*way, step])
+    return []
+
+
+def check_reach(way: Way, settings: ConnectionConfig) -> Iterator[Complaint]:
+    """Check how a provider is reached."""
+    place = (*way, "base_url")
+    has_key = settings.api_key is not None
+    yield from check_address(place, settings.base_url, has_key=has_key)
+
+
+def check_prices(path: Path) -> Iterator[Complaint]:
+    """Check a price list, so that it is refused before anything starts."""
+    try:
+        load(path, PriceList, environment={})
+    except SettingsError as wrong:
+        for problem in wrong.problems:
+            text = f"this list is wrong: {problem}"
+            yield Complaint(("ledger", "prices"), text, problem.hint)
+
+
+def check_budgets(app: AppConfig) -> Iterator[Complaint]:
+    """Check the budgets, and the price list and time zone they are added up by."""
+    for index, budget in enumerate(app.budgets):
+        yield from check_budget(("budgets", index), budget, app)
+    prices = app.ledger.prices
+    if prices is not None and not prices.is_file():
+        hint = "the path starts at the folder of the settings file"
+        way: Way = ("ledger", "prices")
+        yield Complaint(way, f"there is no file {prices}", hint)
+    elif prices is not None:
+        yield from check_prices(prices)
+    yield from check_zone(("ledger", "time_zone"), app.ledger.time_zone)
+
+
+def check_sessions(app: AppConfig) -> Iterator[Complaint]:
+    """Check how long conversations last, and who sums them up."""
+    yield from check_zone(("sessions", "time_zone"), app.sessions.time_zone)
+    if app.compaction.model:
+        way = ("compaction", "model")
+        yield from unknown(way, "model", app.compaction.model, app.models)
+
+
+def check_budget(way: Way, budget: BudgetConfig, app: AppConfig) -> Iterator[Complaint]:
+    """Check one budget."""
+    pairs = {
+        "usd": (budget.soft_usd, budget.hard_usd),
+        "tokens": (budget.soft_tokens, budget.hard_tokens),
+    }
+    if all(limit is None for pair in pairs.values() for limit in pair):
+        yield Complaint(way, "this budget limits nothing", "add hard_usd or soft_usd")
+    for unit, (soft, hard) in pairs.items():
+        if soft is not None and hard is not None and soft > hard:
+            text = f"soft_{unit} is above hard_{unit}"
+            yield Complaint((*way, f"soft_{unit}"), text, "lower it")
+    if budget.on_soft == "downgrade":
+        place = (*way, "downgrade_to")
+        yield from unknown(place, "model", budget.downgrade_to, app.models)
+    elif budget.downgrade_to:
+        hint = 'add on_soft = "downgrade"'
+        yield Complaint((*way, "downgrade_to"), "is never used", hint)
+    yield from check_who((*way, "who"), budget, app)
+
+
+def check_who(way: Way, budget: BudgetConfig, app: AppConfig) -> Iterator[Complaint]:
+    """Complain of a budget that concerns nobody."""
+    if budget.scope == "all" and budget.who != "*":
+        hint = 'use scope = "agent" or "user"'
+        yield Complaint(way, "a budget for all names nobody", hint)
+    elif budget.scope == "agent":
+        if not any(fnmatchcase(name, budget.who) for name in app.agents):
+            text = f"no agent fits {budget.who!r}"
+            yield Complaint(way, text, close_to(budget.who, app.agents))
+    elif budget.scope == "user" and budget.who != "*" and "/" not in budget.who:
+        text = f"{budget.who!r} is nobody: write connector/sender id"
+        yield Complaint(way, text, 'for example "http/sam"')

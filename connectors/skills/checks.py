@@ -1,0 +1,216 @@
+"""Checks what must fit together in the settings of servers of tools and of skills."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from actors.rules.prompt import tools as tool_names
+from connectors.mcp.source import prefix_of
+from connectors.skills.folder import read_folders
+from connectors.skills.hooks import command_of, fits_any
+from connectors.skills.servers import brings_servers, read_all
+from runtime.config.loader import Complaint, close_to
+from runtime.errors import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from connectors.config.app import AppConfig
+    from connectors.config.mcp import McpServerConfig
+    from connectors.skills.folder import SkillFolder
+    from runtime.config.loader import Settings
+
+Way = tuple[str | int, ...]
+
+SERVERS = "mcpServers"
+EXTRA = "mcp"
+SOUNDS_SECRET = re.compile(
+    r"(?i)(token|secret|password|passwd|api[_-]?key|authorization)"
+)
+
+
+def check_tools(app: AppConfig, environment: Mapping[str, str]) -> Iterator[Complaint]:
+    """Name everything about servers and skills that does not go together."""
+    prefixes: dict[str, str] = {}
+    for name, server in app.mcp_servers.items():
+        yield from check_server((SERVERS, name), server)
+        yield from check_prefix((SERVERS, name), name, server, prefixes)
+    if app.mcp_servers and importlib.util.find_spec(EXTRA) is None:
+        text = "the extra 'mcp' is not installed"
+        yield Complaint((SERVERS,), text, "pip install 'callboard[mcp]'")
+    for name, agent in app.agents.items():
+        for index, tool in enumerate(agent.tools):
+            server_name = tool_names.server_of(tool)
+            if (
+                tool.startswith(tool_names.SERVER)
+                and server_name not in app.mcp_servers
+            ):
+                text = f"there is no server {server_name!r} under [{SERVERS}]"
+                hint = close_to(server_name, app.mcp_servers)
+                yield Complaint(("agents", name, "tools", index), text, hint)
+    yield from check_skills(app, environment)
+
+
+def check_server(way: Way, server: McpServerConfig) -> Iterator[Complaint]:
+    """Check one server by itself."""
+    if bool(server.command) == bool(server.url):
+        text = "is a program or an address: give command or url, one of the two"
+        yield Complaint(way, text, 'for example: command = "npx"')
+    if server.url:
+        yield from check_url((*way, "url"), server)
+    idle = ("args", "env", "readable", "writable") if server.url else ("headers",)
+    for key in idle:
+        if getattr(server, key):
+            kind = "at an address" if server.url else "that is a program"
+            yield Complaint((*way, key), f"a server {kind} has none", "take it out")
+    yield from check_texts(way, server)
+
+
+def check_texts(way: Way, server: McpServerConfig) -> Iterator[Complaint]:
+    """Warn of what seems to be a secret and stands in the open."""
+    for key in ("env", "headers"):
+        for name, text in getattr(server, key).items():
+            if SOUNDS_SECRET.search(name) and not text.is_secret:
+                hint = 'use { env = "NAME" }; before = "Bearer " goes before it'
+                words = "looks like a secret, in the open"
+                yield Complaint((*way, key, name), words, hint, is_warning=True)
+
+
+def check_url(way: Way, server: McpServerConfig) -> Iterator[Complaint]:
+    """Check the address of a server."""
+    try:
+        parts = urlsplit(server.url)
+        host, has_login = parts.hostname, bool(parts.username or parts.password)
+    except ValueError:
+        parts, host, has_login = urlsplit(""), None, False
+    if parts.scheme not in {"http", "https"} or not host:
+        hint = 'for example: url = "https://tools.example.org/mcp"'
+        yield Complaint(way, "is no http or https address", hint)
+    elif has_login:
+        hint = "send it in a header: headers = { Authorization = { env = … } }"
+        yield Complaint(way, "holds a name or password, in the open", hint)
+
+
+def check_prefix(
+    way: Way, name: str, server: McpServerConfig, prefixes: dict[str, str]
+) -> Iterator[Complaint]:
+    """Check what the names of a server's tools begin with; note it."""
+    prefix = server.prefix or prefix_of(name)
+    if not tool_names.is_prefix(prefix):
+        hint = f"letters, digits, - and single _, {tool_names.LONGEST_PREFIX} at most"
+        yield Complaint((*way, "prefix"), f"{prefix!r} cannot begin a name", hint)
+    elif prefix in prefixes:
+        text = f"its tools would be called as those of {prefixes[prefix]!r}"
+        yield Complaint(way, text, f'give it another one: prefix = "{prefix[:28]}-2"')
+    prefixes[prefix] = name
+
+
+def check_skills(app: AppConfig, environment: Mapping[str, str]) -> Iterator[Complaint]:
+    """Check the folders of skills, and who has which."""
+    if not app.skills.folders:
+        for name, agent in app.agents.items():
+            if agent.skills:
+                text = "there are no skills"
+                hint = 'name their folder: [skills] folders = ["skills"]'
+                yield Complaint(("agents", name, "skills"), text, hint)
+        return
+    for index, folder in enumerate(app.skills.folders):
+        if not folder.is_dir():
+            text = f"there is no folder {folder}"
+            hint = "the path starts at the folder of the settings file"
+            yield Complaint(("skills", "folders", index), text, hint)
+    found = read_folders(
+        [each for each in app.skills.folders if each.is_dir()],
+        app.skills.max_body_chars,
+    )
+    for problem in found.problems:
+        yield Complaint(("skills", "folders"), str(problem), is_warning=True)
+    for name, agent in app.agents.items():
+        yield from check_patterns(
+            ("agents", name, "skills"), agent.skills, found.skills
+        )
+    way: Way = ("skills", "servers")
+    yield from check_patterns(way, app.skills.servers, found.skills)
+    yield from check_brought(way, app, found.skills, environment)
+    yield from check_interceptors(app, found.skills)
+
+
+def check_interceptors(
+    app: AppConfig, skills: Mapping[str, SkillFolder]
+) -> Iterator[Complaint]:
+    """Tell of programs that skills bring along: wrong ones, and those not run."""
+    way: Way = ("skills", "interceptors")
+    yield from check_patterns(way, app.skills.interceptors, skills)
+    for name, folder in skills.items():
+        try:
+            command = command_of(folder)
+        except SettingsError as error:
+            yield Complaint(way, str(error), is_warning=True)
+            continue
+        if command and not fits_any(app.skills.interceptors, name):
+            text = f"the skill {name!r} brings an interceptor; it is not asked"
+            hint = f'if you have read it: interceptors = ["{name}"]'
+            yield Complaint(way, text, hint, is_warning=True)
+
+
+def check_patterns(
+    way: Way, patterns: tuple[str, ...], skills: Iterable[str]
+) -> Iterator[Complaint]:
+    """Complain of patterns that no skill fits."""
+    names = list(skills)
+    for index, pattern in enumerate(patterns):
+        if pattern != "*" and not any(tool_names.fits(pattern, n) for n in names):
+            text = f"no skill fits {pattern!r}"
+            yield Complaint((*way, index), text, close_to(pattern, names))
+
+
+def check_brought(
+    way: Way,
+    app: AppConfig,
+    skills: Mapping[str, SkillFolder],
+    environment: Mapping[str, str],
+) -> Iterator[Complaint]:
+    """Tell of servers that skills bring along: wrong ones, and those not started."""
+    may = bringing(app, skills)
+    _, problems = read_all(may, environment)
+    for problem in problems:
+        yield Complaint(way, str(problem), is_warning=True)
+    for name, folder in skills.items():
+        if name not in may and brings_servers(folder):
+            text = f"the skill {name!r} brings servers of tools; they are not started"
+            hint = f'if you have read them: servers = ["{name}"]'
+            yield Complaint(way, text, hint, is_warning=True)
+
+
+def bringing(
+    app: AppConfig, skills: Mapping[str, SkillFolder]
+) -> dict[str, SkillFolder]:
+    """Choose the skills whose servers may be started."""
+    return {
+        name: folder
+        for name, folder in skills.items()
+        if any(tool_names.fits(pattern, name) for pattern in app.skills.servers)
+    }
+
+
+def with_brought(
+    settings: Settings[AppConfig], environment: Mapping[str, str]
+) -> Settings[AppConfig]:
+    """Add the secrets of servers that skills bring: as private as the settings' own.
+
+    Args:
+        settings: checked ones.
+        environment: where `"${NAME}"` looks.
+    """
+    app = settings.value
+    skills = read_folders(app.skills.folders, app.skills.max_body_chars).skills
+    found, _ = read_all(bringing(app, skills), environment)
+    secrets, files = list(settings.secrets), list(settings.secret_files)
+    for brings in found.values():
+        secrets += brings.secrets
+        files += brings.secret_files
+    return replace(settings, secrets=tuple(secrets), secret_files=tuple(files))

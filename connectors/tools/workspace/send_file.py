@@ -1,0 +1,202 @@
+"""The tool `send_file`, and the copies of what agents send.
+
+A path is read by the same rules as for `read_file`: inside the agent's own folder,
+never through a link, a plain file with one name. What is sent is what lay there then.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import trio
+
+from actors.errors import ToolError
+from actors.journal.attachments import kind_of, size_of
+from actors.messages.inbound import SentFile, ToolResult, ToolSpec
+from actors.rules.prompt.transcript import SEND_FILE
+from connectors.fetch.media_types import media_type
+from connectors.files.blobs import BlobError, BlobFolder, folder_of
+from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
+from connectors.tools.workspace.files import FilePath, file_names
+from connectors.tools.workspace.new_pictures import PictureWatch, Watched
+from connectors.tools.workspace.paths import WorkspaceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors.messages.inbound import Image, ToolCall, ToolContext
+    from connectors.files.blobs import Kept
+    from connectors.tools.registry import ToolParts
+    from connectors.tools.workspace.files import Desks
+
+MOST_NAME = 120
+"""Characters of a file's name that people are shown."""
+
+MOST_CAPTION = 4_000
+
+ENDINGS = {
+    "image/gif": ".gif",
+    "image/jpeg": ".jpg",
+    "image/png": ".png",
+    "image/webp": ".webp",
+}
+
+
+class SendFileArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `send_file` takes."""
+
+    path: FilePath
+    caption: Annotated[
+        str, msgspec.Meta(max_length=MOST_CAPTION, description="a line about it")
+    ] = ""
+    show_as: Annotated[
+        str,
+        msgspec.Meta(
+            pattern="^(document|voice)?$",
+            description="document: as it is, not as a picture; voice: as a voice"
+            " message, if it is OGG; left out: by its kind",
+        ),
+    ] = ""
+
+
+class WorkspaceEnclosures:
+    """Copies files of the agents' folders; implements `actors.ports.Enclosures`.
+
+    Args:
+        desks: the agents' folders.
+        blobs: where the copies lie.
+    """
+
+    def __init__(self, desks: Desks, blobs: BlobFolder) -> None:
+        self._desks = desks
+        self._blobs = blobs
+        # Bounded: the settings name the agents.
+        self._watched: dict[str, Watched] = {}
+
+    async def watch(self, agent: str) -> PictureWatch:
+        """Watch an agent's folder for new pictures; see the port."""
+        others = self._watched.setdefault(agent, Watched())
+        made = PictureWatch(self.enclose, agent, self._desks.of(agent), others)
+        try:
+            await made.begin()
+        except BaseException:
+            made.end()  # nobody has it who could
+            raise
+        return made
+
+    async def enclose(
+        self, agent: str, path: str, *, show_as: str = "", caption: str = ""
+    ) -> SentFile:
+        """Copy a file of an agent's own folder; see the port."""
+        try:
+            names = file_names(path)
+            workspace = self._desks.of(agent)
+            kept = await self._keep(partial(workspace.copy, names))
+        except WorkspaceError as error:
+            raise ToolError(str(error)) from error
+        kind = media_type(kept.head)
+        return SentFile(
+            digest=kept.digest,
+            name=shown_name(names[-1], kind),
+            media_type=kind,
+            size=kept.size,
+            kind=kind_of(kind, show_as),
+            caption=caption.strip()[:MOST_CAPTION],
+        )
+
+    async def enclose_image(self, image: Image, name: str) -> SentFile:
+        """Keep a picture that a tool gave; see the port."""
+        kept = await self._keep(lambda take: take(image.content))
+        kind = media_type(kept.head)
+        return SentFile(
+            digest=kept.digest,
+            name=shown_name(f"{name}{ENDINGS.get(kind, '')}", kind),
+            media_type=kind,
+            size=kept.size,
+            kind=kind_of(kind),
+        )
+
+    async def _keep(self, fill: Callable[[Callable[[bytes], object]], object]) -> Kept:
+        try:
+            kept = await self._blobs.keep(fill)
+        except BlobError as error:
+            raise ToolError(f"the file is not sent: {error}") from error
+        if not kept.size:
+            raise ToolError("the file is not sent: it is empty")
+        return kept
+
+
+class SendFileTool:
+    """Has a file of the agent's own folder go out with its answer.
+
+    Args:
+        enclosures: copies it.
+    """
+
+    def __init__(self, enclosures: WorkspaceEnclosures) -> None:
+        self._enclosures = enclosures
+        self._spec = ToolSpec(
+            SEND_FILE,
+            "Send a file of your own folder (a picture, a document, sound) to the"
+            " chat. It goes out with your answer, as it is now; do not write where it"
+            " lies.",
+            schema_of(SendFileArguments),
+            is_repeatable=True,
+            is_own_words=True,
+            effect="read",
+        )
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What the model is told."""
+        return self._spec
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Copy the file; what cannot be sent is a result with `is_error`."""
+        await trio.lowlevel.checkpoint()
+        try:
+            wanted = decode_arguments(call.arguments, SendFileArguments)
+            file = await self._enclosures.enclose(
+                context.agent,
+                wanted.path,
+                show_as=wanted.show_as,
+                caption=wanted.caption,
+            )
+        except (ArgumentsError, ToolError) as error:
+            return ToolResult(str(error), is_error=True)
+        text = (
+            f"{file.name} ({file.media_type}, {size_of(file.size)}) goes out with your"
+            " answer."
+        )
+        return ToolResult(text, files=(file,))
+
+
+def shown_name(name: str, kind: str) -> str:
+    """Give a file's name as people see it: nothing invisible, no folder, not long.
+
+    Args:
+        name: as it stands in the folder.
+        kind: its media type; a picture keeps an ending that says so.
+    """
+    clear = "".join(
+        letter if letter.isprintable() and letter not in '/\\:*?"<>|' else "_"
+        for letter in unicodedata.normalize("NFC", name)
+        if unicodedata.category(letter) != "Cf"
+    ).strip(" .")
+    stem, dot, ending = clear.rpartition(".")
+    if len(clear) > MOST_NAME:
+        keeps = dot and len(ending) <= 16
+        clear = f"{stem[: MOST_NAME - 1 - len(ending)]}.{ending}" if keeps else clear
+    return clear[:MOST_NAME] or f"file{ENDINGS.get(kind, '')}"
+
+
+def make_tool(parts: ToolParts) -> SendFileTool:
+    """Make the tool; see `connectors/tools/registry.py`."""
+    blobs = parts.blobs
+    if blobs is None:
+        config = parts.config
+        blobs = BlobFolder(folder_of(config), config.files, parts.clock)
+    return SendFileTool(WorkspaceEnclosures(parts.desks, blobs))

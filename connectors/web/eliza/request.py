@@ -1,0 +1,399 @@
+"""One request of the ElizaOS API: key, rate limit, body or form, and errors.
+
+Runs on the edge's loop. Handlers get an `ElizaCall`, and ask the services on the
+kernel's side by its `ask` and `look`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, cast
+
+import msgspec
+from starlette.datastructures import FormData, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from connectors.web.eliza.bodies import read_body_as
+from connectors.web.eliza.errors import refuse, wrong
+from connectors.web.eliza.ids import is_uuid, to_uuid
+from connectors.web.eliza.keys import NOBODY, Keys, not_let_in, offered_key
+from connectors.web.eliza.services.uploads import KINDS
+from connectors.web.errors import ApiError
+from connectors.web.request import RequestContext, check_access, client_host
+from runtime.store.text import why_no_json
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from connectors.web.eliza.keys import ApiCaller, RateLimit, RateWindow
+    from connectors.web.eliza.messages import Json
+    from connectors.web.eliza.platform import Scope
+
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+WINDOW = 900.0
+"""Seconds for which requests are counted: 15 minutes, as the official server."""
+
+ENTITY_HEADER = "x-entity-id"
+
+
+@dataclass(kw_only=True)
+class ElizaContext(RequestContext):
+    """What every request of the API needs, beside the usual."""
+
+    keys: Keys
+    rate: RateLimit
+    uploads: RateLimit
+    origins: tuple[str, ...] = ()
+
+
+@dataclass
+class ElizaCall:
+    """One request with access; what handlers get."""
+
+    request: Request
+    caller: ApiCaller
+    front: ElizaContext
+    body: Json
+
+    async def ask(self, fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+        """Call a service on the kernel's side, and give its result.
+
+        Raises:
+            ApiError: it refuses, or fails.
+        """
+        return await self.front.ask(fn, *args)
+
+    async def look(self, fn: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Call a service that does not wait, likewise."""
+
+        async def looked() -> T:
+            return fn(*args)
+
+        return await self.ask(looked)
+
+    def read(self, shape: type[T]) -> T:
+        """Read the body; see `bodies.read_body_as`."""
+        return read_body_as(self.body, shape)
+
+    def id(self, name: str) -> str:
+        """Give an id in the path.
+
+        Raises:
+            ApiError: 400: it is not a UUID.
+        """
+        value: str = self.request.path_params[name]
+        if not is_uuid(value):
+            raise wrong(f"{value!r} is no UUID", name)
+        return value.lower()
+
+    def query(self, name: str, default: str = "") -> str:
+        """Give a parameter of the query."""
+        return self.request.query_params.get(name, default)
+
+    def number(self, name: str, default: int, least: int, most: int) -> int:
+        """Give a number of the query, brought into its bounds.
+
+        Raises:
+            ApiError: 400: it is not a number.
+        """
+        text = self.query(name) or str(default)
+        try:
+            return min(max(int(text), least), most)
+        except ValueError:
+            raise wrong(f"{text!r} is no number", name) from None
+
+    def author(self, claimed: str | None) -> str:
+        """Give the author: from the body, the header `X-Entity-Id`, or the key.
+
+        Raises:
+            ApiError: 403: the key may not speak for them; 400: it is not a UUID.
+        """
+        header = self.request.headers.get(ENTITY_HEADER, "")
+        if header and not is_uuid(header):
+            raise wrong(f"{header!r} is no UUID", "X-Entity-Id")
+        speaker = self.caller.speaker((claimed or header).lower())
+        return speaker or to_uuid(f"key/{self.caller.name}")
+
+
+ElizaHandler = Callable[[ElizaCall], Awaitable[Response]]
+
+
+class ElizaRoutes:
+    """Makes routes out of handlers.
+
+    Args:
+        front: what every request needs.
+    """
+
+    def __init__(self, front: ElizaContext) -> None:
+        self.front = front
+
+    def route(
+        self,
+        method: str,
+        path: str,
+        scope: Scope | None,
+        handle: ElizaHandler,
+        *,
+        takes_files: bool = False,
+    ) -> Route:
+        """Make a route.
+
+        Args:
+            method: of HTTP.
+            path: as starlette writes it.
+            scope: that the key must have; None: no key is needed.
+            handle: the handler.
+            takes_files: whether it reads forms with files itself.
+        """
+
+        async def endpoint(request: Request) -> Response:
+            media = request.headers.get("content-type", "")
+            is_upload = takes_files and "json" not in media.lower()
+            return await self._serve(request, scope, handle, is_upload=is_upload)
+
+        return Route(path, endpoint, methods=[method])
+
+    async def _serve(
+        self,
+        request: Request,
+        scope: Scope | None,
+        handle: ElizaHandler,
+        *,
+        is_upload: bool,
+    ) -> Response:
+        front, headers = self.front, cors(request, self.front.origins)
+        try:
+            counts = self._counted(request, is_upload=is_upload)
+            headers |= counts
+            caller = self._let_in(request, scope)
+            body = {} if is_upload else await read_json(request, front)
+            response = await handle(ElizaCall(request, caller, front, body))
+        except ApiError as error:
+            front.record(request.scope, error)
+            return refuse(request.scope, error, headers)
+        except ClientDisconnect:
+            return Response(status_code=499)
+        response.headers.update(headers)
+        return response
+
+    def _counted(self, request: Request, *, is_upload: bool) -> dict[str, str]:
+        front, now = self.front, self.front.clock.monotonic()
+        host = client_host(request.scope, unknown="?")
+        rates: list[tuple[RateLimit, str]] = [(front.rate, "rate_limit_exceeded")]
+        if is_upload:
+            rates.append((front.uploads, "upload_rate_limit_exceeded"))
+        headers: dict[str, str] = {}
+        for rate, code in rates:
+            spent: RateWindow = rate.count(host, now)
+            headers = rate.headers(spent, now)
+            if rate.is_over(spent):
+                text = f"more than {rate.limit} in {WINDOW / 60:.0f} minutes"
+                raise ApiError(429, text, code=code, retry_after=spent.ends_at - now)
+        return headers
+
+    def _let_in(self, request: Request, scope: Scope | None) -> ApiCaller:
+        front = self.front
+        caller = front.keys.caller(offered_key(request.headers.items()))
+        if scope is None:
+            return caller or front.keys.caller("") or NOBODY
+        if caller is None:
+            raise not_let_in()
+        if not front.keys.are_needed:
+            check_access(request, front.settings)
+            check_origin(request, front)
+        caller.need(scope)
+        return caller
+
+
+def check_origin(request: Request, front: ElizaContext) -> None:
+    """Refuse web pages of other servers where no key is needed.
+
+    Why: browsers send some requests of any page without a preflight.
+
+    Raises:
+        ApiError: 403.
+    """
+    origin = request.headers.get("origin", "")
+    own = {f"{way}://{request.headers.get('host', '')}" for way in ("http", "https")}
+    if origin and origin not in own and not is_listed(origin, front.origins):
+        text = f"pages of {origin} may not ask; list it in origins, or set a key"
+        raise ApiError(403, text, code="forbidden_origin")
+
+
+def is_listed(origin: str, origins: tuple[str, ...]) -> bool:
+    """Whether pages of an origin may use the API."""
+    return origin in origins or "*" in origins
+
+
+def cors(request: Request, origins: tuple[str, ...]) -> dict[str, str]:
+    """Give the CORS headers, by which a browser lets a listed page read the answer."""
+    origin = request.headers.get("origin", "")
+    if not origin or not is_listed(origin, origins):
+        return {}
+    return {
+        "access-control-allow-origin": origin,
+        "access-control-allow-credentials": "true",
+        "access-control-allow-methods": "GET, POST, PUT, PATCH, DELETE, OPTIONS",
+        "access-control-allow-headers": (
+            "Content-Type, Authorization, X-API-KEY, X-Entity-Id"
+        ),
+        "access-control-expose-headers": "X-Total-Count",
+        "vary": "Origin",
+    }
+
+
+async def read_json(request: Request, front: ElizaContext) -> Json:
+    """Read the body as a JSON object; no body is an empty object.
+
+    Raises:
+        ApiError: it is not an object, too long, or too slow.
+    """
+    declared = request.headers.get("content-length", "")
+    has_body = declared not in {"", "0"} or "transfer-encoding" in request.headers
+    if request.method in {"GET", "HEAD", "OPTIONS", "DELETE"} or not has_body:
+        return {}
+    text = b""
+    try:
+        text = await front.bodies.read(request, front.settings)
+        value: Any = msgspec.json.decode(text)
+    except ApiError as error:
+        if error.status == 415:
+            raise ApiError(400, error.text, code="invalid_content_type") from error
+        raise
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        why = why_no_json(text, error)
+        raise ApiError(400, f"no JSON: {why}", code="invalid_json") from error
+    if not isinstance(value, dict):
+        raise ApiError(400, "the body is no JSON object", code="invalid_json")
+    return cast("Json", value)
+
+
+def ok(shown: object, status: int = 200) -> Response:
+    """Answer in the API's envelope."""
+    return raw({"success": True, "data": shown}, status)
+
+
+def both(shown: Json, status: int = 200) -> Response:
+    """Answer in the envelope and, as some official routes do, beside it."""
+    return raw({"success": True} | shown | {"data": shown}, status)
+
+
+def raw(shown: object, status: int = 200) -> Response:
+    """Answer without an envelope."""
+    body = msgspec.json.encode(shown)
+    return Response(body, status_code=status, media_type="application/json")
+
+
+def gone() -> Response:
+    """Answer that something was deleted."""
+    return Response(status_code=204)
+
+
+FORM_BYTES = 65_536
+"""Bytes of a form without its file."""
+
+MULTIPART = "multipart/form-data"
+
+
+class UploadedFile(msgspec.Struct, frozen=True):
+    """A file of a form."""
+
+    name: str
+    kind: str
+    """One of `KINDS`."""
+
+    content: bytes
+    fields: dict[str, str] = {}
+    """The other fields of the form."""
+
+
+def is_form(request: Request) -> bool:
+    """Whether the body of a request is a form that may have a file."""
+    media = request.headers.get("content-type", "").partition(";")[0]
+    return media.strip().lower() == MULTIPART
+
+
+async def read_file(call: ElizaCall, limit: int) -> UploadedFile:
+    """Read a form's file, in the field `file`.
+
+    Args:
+        call: the request.
+        limit: bytes of the file.
+
+    Raises:
+        ApiError: no file, too long, too slow, or of a type that is not accepted.
+    """
+    request, settings = call.request, call.front.settings
+    if not is_form(request):
+        text = f"send the file as {MULTIPART}, in the field 'file'"
+        raise ApiError(400, text, code="invalid_content_type")
+    stream = limited(request, limit + FORM_BYTES, limit)
+    parser = MultiPartParser(request.headers, stream, max_files=1, max_fields=8)
+    try:
+        async with asyncio.timeout(settings.body_timeout):
+            form = await parser.parse()
+    except TimeoutError:
+        text = f"the file did not come within {settings.body_timeout:g} s"
+        raise ApiError(408, text, code="body_timeout") from None
+    except MultiPartException as error:
+        raise wrong(f"no form: {error.message}") from error
+    try:
+        return await taken_of(form, limit)
+    finally:
+        await form.close()
+
+
+async def taken_of(form: FormData, limit: int) -> UploadedFile:
+    """Read the file of a form.
+
+    Raises:
+        ApiError: no file, too long, or of a type that is not accepted.
+    """
+    file = form.get("file")
+    if not isinstance(file, UploadFile):
+        raise wrong("is missing", "file")
+    content = await file.read()
+    name, kind = file.filename or "file", file.content_type or ""
+    kind = kind.partition(";")[0].strip().lower()
+    if ".." in name or "/" in name or "\\" in name:
+        raise wrong("has a path in its name", "file")
+    if kind not in KINDS:
+        raise wrong(f"of the type {kind or 'unknown'!r} is not taken", "file")
+    if len(content) > limit:
+        raise too_long(limit)
+    fields = {key: value for key, value in form.items() if isinstance(value, str)}
+    return UploadedFile(name, kind, content, fields)
+
+
+async def limited(request: Request, most: int, limit: int) -> AsyncGenerator[bytes]:
+    """Give a body piece by piece, up to a limit.
+
+    Args:
+        request: whose body.
+        most: bytes of the whole body.
+        limit: bytes of its file, for the error's text.
+
+    Raises:
+        ApiError: 413.
+    """
+    count = 0
+    async for part in request.stream():
+        count += len(part)
+        if count > most:
+            raise too_long(limit)
+        yield part
+
+
+def too_long(limit: int) -> ApiError:
+    """Make the error for a file that is too long."""
+    text = f"the file is longer than {limit} bytes"
+    return ApiError(413, text, code="file_too_large")

@@ -1,0 +1,464 @@
+"""Runs: what an agent did about one message; read on the kernel's side, and shown.
+
+A run is read from the message's row, the journal of its turn and the ledger; nothing
+else is stored. It says which model and tools were used, how long it took and what it
+cost; `callboard replay` has the arguments and results of tools. Runs are deleted with
+their messages, some days after those were settled. Callers see no runs of channels that
+they may not see.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Literal
+from uuid import UUID
+
+import msgspec
+import trio
+from msgspec import structs
+
+from actors.journal import records
+from actors.journal.records import UsageRecord
+from actors.messages.deliveries import Delivery
+from actors.messages.inbound import Inbound
+from actors.messages.keys import session_key
+from actors.turn.machine import ModelReplied, ToolReturned
+from actors.turn.steps import ROUND, TOOL
+from connectors.web.eliza.errors import missing
+from connectors.web.eliza.ids import as_ulid, as_uuid, own_id, to_uuid
+from runtime.store.rows import StoredMessage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from actors.messages.inbound import ToolCall
+    from connectors.web.context import Backstage
+    from connectors.web.eliza.keys import ApiCaller
+    from connectors.web.eliza.messages import ElizaChannel, Json
+    from connectors.web.eliza.services.channels import Channels
+    from connectors.web.eliza.services.memories import MemoryReader
+    from connectors.web.history import ConnectorStore
+    from runtime.store.rows import Answered, StoredEvent, StoredRecord
+
+
+RunStatus = Literal["started", "completed", "timeout", "error"]
+
+STATUSES: tuple[RunStatus, ...] = ("started", "completed", "timeout", "error")
+
+MODEL_TYPE = "TEXT_LARGE"
+"""The name of the answering model in official agents."""
+
+
+class RunStep(msgspec.Struct, frozen=True):
+    """One event of a run."""
+
+    type: str
+    """Its name in the API: `MODEL_USED`, …"""
+
+    at: int
+    """Milliseconds."""
+
+    data: dict[str, object] = {}
+
+
+class AgentRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run."""
+
+    agent_id: str
+    inbound: Inbound
+    row: StoredMessage
+    used: UsageRecord | None = None
+    """The ledger's row of its last attempt; None: none, or deleted."""
+
+    steps: tuple[RunStep, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Its id for clients."""
+        return as_uuid(self.inbound.id)
+
+    @property
+    def status(self) -> RunStatus:
+        """Its status."""
+        if self.row.state in {"accepted", "running"}:
+            return "started"
+        if self.row.state == "replied":
+            return "completed"
+        return "timeout" if "timeout" in self.row.reason else "error"
+
+    @property
+    def started_at(self) -> int:
+        """Milliseconds."""
+        return int((self.row.started_at or self.row.at) * 1000)
+
+    @property
+    def ended_at(self) -> int | None:
+        """Milliseconds; None: it is running."""
+        return int(self.row.settled_at * 1000) if self.row.settled_at else None
+
+
+def steps_of(events: tuple[StoredEvent, ...]) -> tuple[RunStep, ...]:
+    """Read the steps of a turn; unreadable ones of other releases are left out."""
+    found: list[RunStep] = []
+    calls: dict[str, ToolCall] = {}
+    for event in events:
+        at = int(event.at * 1000)
+        try:
+            if event.kind == ROUND:
+                replied = msgspec.json.decode(event.body, type=ModelReplied)
+                calls |= {each.id: each for each in replied.tool_calls}
+                found += of_round(replied, at)
+            elif event.kind == TOOL:
+                ended = msgspec.json.decode(event.body, type=ToolReturned)
+                found.append(of_tool(ended, calls.get(ended.call_id), at))
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            continue
+    return tuple(found)
+
+
+def of_round(replied: ModelReplied, at: int) -> list[RunStep]:
+    """Give the steps of one model reply that calls tools."""
+    usage = replied.usage
+    tokens = usage_shown(usage.input_tokens, usage.output_tokens)
+    model: Json = {"modelType": MODEL_TYPE, "usage": tokens}
+    if replied.spent:
+        model["provider"] = replied.spent[-1].provider
+        model["modelName"] = replied.spent[-1].model
+    begun: list[RunStep] = [
+        RunStep("ACTION_STARTED", at, {"actionName": each.name, "actionId": each.id})
+        for each in replied.tool_calls
+    ]
+    return [RunStep("MODEL_USED", at, model), *begun]
+
+
+def of_tool(ended: ToolReturned, call: ToolCall | None, at: int) -> RunStep:
+    """Give the step of one finished tool call."""
+    name = call.name if call is not None else ended.call_id
+    data: Json = {"actionName": name, "actionId": ended.call_id}
+    return RunStep("ACTION_COMPLETED", at, data | {"success": not ended.is_error})
+
+
+def events_of(run: AgentRun) -> list[RunStep]:
+    """Give all steps of a run, with its beginning and, if it has ended, its end."""
+    began: Json = {"runId": run.id, "source": run.inbound.platform_fields.get("source")}
+    told = [RunStep("RUN_STARTED", run.started_at, began), *run.steps]
+    if run.ended_at is None:
+        return told
+    if run.used is not None and run.used.rounds > models_in(run):
+        told.append(RunStep("MODEL_USED", run.ended_at, model_shown(run.used)))
+    ended: Json = {"runId": run.id, "status": run.status, "reason": run.row.reason}
+    took: Json = {"duration": run.ended_at - run.started_at}
+    return [*told, RunStep("RUN_ENDED", run.ended_at, ended | took)]
+
+
+def run_shown(run: AgentRun) -> Json:
+    """Show the summary of a run."""
+    failed = [each for each in run.steps if each.data.get("success") is False]
+    actions = [each for each in run.steps if each.type == "ACTION_STARTED"]
+    ended, agent_id = run.ended_at, run.agent_id
+    used = run.used
+    rounds = used.rounds if used is not None else 0
+    metadata: Json = {
+        "sourceId": message_of(run.inbound),
+        "channelId": run.inbound.address.chat,
+        "attempts": run.row.attempts,
+        "reason": run.row.reason,
+    }
+    if used is not None:
+        metadata |= model_shown(used) | {"costUsd": used.cost}
+    return {
+        "runId": run.id,
+        "status": run.status,
+        "startedAt": run.started_at,
+        "endedAt": ended,
+        "durationMs": None if ended is None else max(0, ended - run.started_at),
+        "messageId": own_id(agent_id, message_of(run.inbound)),
+        "roomId": own_id(agent_id, run.inbound.address.chat),
+        "entityId": own_id(agent_id, to_uuid(run.inbound.sender_id)),
+        "counts": {
+            "actions": len(actions),
+            "modelCalls": max(rounds, models_in(run)),
+            "errors": len(failed) + (run.status in {"error", "timeout"}),
+            "evaluators": 0,
+        },
+        "metadata": metadata,
+    }
+
+
+def logs_of(run: AgentRun) -> list[Json]:
+    """Show a run as entries of an agent's log, the newest first."""
+    shown = run_shown(run)
+    about: Json = {
+        "agentId": run.agent_id,
+        "entityId": shown["entityId"],
+        "roomId": shown["roomId"],
+    }
+    found: list[Json] = []
+    for number, step in enumerate(events_of(run)):
+        kind, text = kind_of(step)
+        body: Json = step.data | {"runId": run.id, "event": step.type}
+        if step.type == "MODEL_USED":
+            body["modelKey"] = step.data.get("modelName")
+        entry: Json = {
+            "id": to_uuid(f"log/{run.id}/{number}"),
+            "type": kind,
+            "message": text,
+            "body": body,
+            "timestamp": step.at,
+            "createdAt": step.at,
+        }
+        found.append(about | entry)
+    return found[::-1]
+
+
+def kind_of(step: RunStep) -> tuple[str, str]:
+    """Give the type and the text of a step in a log."""
+    match step.type:
+        case "MODEL_USED":
+            model = step.data.get("modelName") or "a model"
+            return f"useModel:{MODEL_TYPE}", f"asked {model}"
+        case "ACTION_STARTED":
+            return "action", f"began {step.data['actionName']}"
+        case "ACTION_COMPLETED":
+            end = "ended" if step.data["success"] else "failed"
+            return "action", f"{step.data['actionName']} {end}"
+        case "RUN_ENDED":
+            return "run_event", f"run ended: {step.data['status']}"
+        case _:
+            return "run_event", "run began"
+
+
+def models_in(run: AgentRun) -> int:
+    """Count the model replies among a run's steps."""
+    return sum(each.type == "MODEL_USED" for each in run.steps)
+
+
+def model_shown(used: UsageRecord) -> Json:
+    """Show the model of a run, with its tokens."""
+    return {
+        "modelType": MODEL_TYPE,
+        "provider": used.provider,
+        "modelName": used.model,
+        "usage": usage_shown(used.input_tokens, used.output_tokens),
+    }
+
+
+def usage_shown(read: int, wrote: int) -> Json:
+    """Show numbers of tokens."""
+    return {
+        "prompt_tokens": read,
+        "completion_tokens": wrote,
+        "total_tokens": read + wrote,
+    }
+
+
+def message_of(inbound: Inbound) -> str:
+    """Give the id of a run's message; of a copy, the original's."""
+    end = f"+{inbound.agent}" if inbound.copy_of else ""
+    return inbound.platform_id.removesuffix(end)
+
+
+PAGE = 50
+"""Messages read at once: each may contain files."""
+
+MOST_PAGES = 40
+"""Pages of one room that are read for one request."""
+
+MOST_USAGE = 1_000
+"""Rows of the ledger that are read: an agent's newest."""
+
+REORDERED = 60_000
+"""Most milliseconds between the making of a message's id and its storing."""
+
+MOST_STEPS = 200
+"""Steps of one run that are shown."""
+
+
+class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs a request wants."""
+
+    status: RunStatus | Literal["all"] = "all"
+    begin: int = 0
+    """Milliseconds."""
+
+    end: int = 0
+    """Milliseconds; 0: up to now."""
+
+    limit: int = 20
+
+    def fits(self, run: AgentRun) -> bool:
+        """Whether a run is wanted."""
+        is_in_time = run.started_at >= self.begin
+        if self.end:
+            is_in_time = is_in_time and run.started_at <= self.end
+        return is_in_time and self.status in {"all", run.status}
+
+
+class RunReader:
+    """Reads runs.
+
+    Args:
+        place: the database.
+        channels: knows the agents.
+        memories: knows the agents' rooms.
+        backstage: the settings.
+    """
+
+    def __init__(
+        self,
+        place: ConnectorStore,
+        channels: Channels,
+        memories: MemoryReader,
+        backstage: Backstage,
+    ) -> None:
+        self._connector = place.connector
+        self._channels = channels
+        self._memories = memories
+        self._store = place.store
+        self._backstage = backstage
+
+    async def listed(
+        self, caller: ApiCaller, agent_id: str, room: str, wanted: RunQuery
+    ) -> tuple[list[AgentRun], bool]:
+        """Give runs of an agent, the newest first, and whether there are more.
+
+        Args:
+            caller: of the request.
+            agent_id: which agent's.
+            room: id of a channel or room; empty: the rooms that changed last.
+            wanted: which runs.
+
+        Raises:
+            ApiError: 404, 403.
+            StoreError: the disk fails.
+        """
+        used = await self._used(agent_id)
+        found: list[AgentRun] = []
+        for channel in self._memories.asked(caller, agent_id, room):
+            found += await self._some(agent_id, channel, used, wanted)
+        found.sort(key=lambda each: -each.started_at)
+        shown = [await self._whole(each) for each in found[: wanted.limit]]
+        return shown, len(found) > wanted.limit
+
+    async def one(
+        self, caller: ApiCaller, agent_id: str, run_id: str, room: str
+    ) -> AgentRun:
+        """Give one run with all its steps.
+
+        Raises:
+            ApiError: 404, 403.
+            StoreError: the disk fails.
+        """
+        name, used = as_ulid(run_id), await self._used(agent_id)
+        made = UUID(run_id).int >> 80  # milliseconds: a ULID begins with its time
+        for channel in self._memories.asked(caller, agent_id, room):
+            async with aclosing(self._of_room(agent_id, channel, used)) as runs:
+                async for run in runs:
+                    if run.inbound.id == name:
+                        return await self._whole(run)
+                    if run.row.at * 1000 < made - REORDERED:
+                        break
+        raise missing("run", run_id)
+
+    async def _some(
+        self,
+        agent_id: str,
+        channel: ElizaChannel,
+        used: dict[str, UsageRecord],
+        wanted: RunQuery,
+    ) -> list[AgentRun]:
+        """Give the wanted runs of one room, and one more if there are more."""
+        found: list[AgentRun] = []
+        async with aclosing(self._of_room(agent_id, channel, used)) as runs:
+            async for run in runs:
+                if len(found) > wanted.limit or run.started_at < wanted.begin:
+                    break
+                if wanted.fits(run):
+                    found.append(run)
+        return found
+
+    async def _of_room(
+        self, agent_id: str, channel: ElizaChannel, used: dict[str, UsageRecord]
+    ) -> AsyncGenerator[AgentRun]:
+        agent, before = self._channels.need_agent(agent_id), 0
+        for _ in range(MOST_PAGES):
+            stream = f"{self._connector}/{channel.id}"
+            page = await self._store.exchanges(stream, before, PAGE)
+            # Why a thread: a page may be megabytes, and would block this loop.
+            heard, said_by = await trio.to_thread.run_sync(read_page, page)
+            for each, inbound in heard:
+                usage = used.get(inbound.id)
+                who = inbound.agent or said_by.get(inbound.id, "")
+                who = who or (agent if usage is not None else sole(inbound))
+                is_unheard = usage is None and each.message.state == "dropped"
+                if who == agent and not is_unheard:
+                    row = structs.replace(each.message, body=b"")
+                    yield AgentRun(
+                        agent_id=agent_id, inbound=inbound, row=row, used=usage
+                    )
+            if len(page) < PAGE:
+                return
+            before = page[-1].message.number
+
+    async def _whole(self, run: AgentRun) -> AgentRun:
+        """Read the steps of a run."""
+        agent = self._channels.need_agent(run.agent_id)
+        scope = self._backstage.services.sessions.session_scope
+        key = session_key(run.inbound, agent, scope).text
+        events = await self._store.read(f"{key}/{run.inbound.id}", 0, MOST_STEPS)
+        return structs.replace(run, steps=steps_of(events))
+
+    async def _used(self, agent_id: str) -> dict[str, UsageRecord]:
+        """Read the ledger's rows of an agent, by message id."""
+        agent = self._channels.need_agent(agent_id)
+        rows = await self._store.records(records.USAGE, agent, limit=MOST_USAGE)
+        return await trio.to_thread.run_sync(used_in, rows)
+
+
+def used_in(rows: tuple[StoredRecord, ...]) -> dict[str, UsageRecord]:
+    """Read rows of the ledger, by message id; of each, the last attempt."""
+    found: dict[str, UsageRecord] = {}
+    for row in rows:
+        name = row.id.partition("#")[0]
+        if name not in found:
+            try:
+                found[name] = msgspec.json.decode(row.body, type=UsageRecord)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                continue
+    return found
+
+
+def read_page(
+    page: tuple[Answered, ...],
+) -> tuple[list[tuple[Answered, Inbound]], dict[str, str]]:
+    """Read messages, and which agent answered each."""
+    read = [(each, inbound_of(each)) for each in page]
+    heard = [(each, inbound) for each, inbound in read if inbound is not None]
+    return heard, agents_in(page)
+
+
+def inbound_of(answered: Answered) -> Inbound | None:
+    """Read a message without its files; None: another release wrote it."""
+    try:
+        read = msgspec.json.decode(answered.message.body, type=Inbound)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return structs.replace(read, attachments=(), history=())
+
+
+def agents_in(page: tuple[Answered, ...]) -> dict[str, str]:
+    """Give the agent that answered each message, from the deliveries."""
+    found: dict[str, str] = {}
+    for row in (delivery for each in page for delivery in each.deliveries):
+        try:
+            delivery = msgspec.json.decode(row.body, type=Delivery)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            continue
+        if delivery.agent:
+            found.setdefault(row.id.partition(":")[0], delivery.agent)
+    return found
+
+
+def sole(inbound: Inbound) -> str:
+    """Give the only agent that heard a message; empty: several did."""
+    return inbound.present[0] if len(inbound.present) == 1 else ""

@@ -1,0 +1,309 @@
+"""Sessions: one person and one agent in a channel of their own, for a limited time.
+
+On the kernel's side. Sessions are stored, so that clients can go on after a restart. A
+session ends some minutes after its last use, if it renews itself, and at the latest
+after its maximal duration.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+from uuid import uuid4
+
+import msgspec
+from msgspec import Meta, Struct, structs
+
+from connectors.web.eliza.errors import full, missing
+from connectors.web.eliza.ids import ZERO, Uuid
+from connectors.web.eliza.messages import ElizaChannel, iso
+from connectors.web.eliza.services.table import StoredTable
+from connectors.web.errors import ApiError
+
+if TYPE_CHECKING:
+    from connectors.web.eliza.keys import ApiCaller
+    from connectors.web.eliza.messages import Json
+    from connectors.web.eliza.services.channels import Channels
+    from connectors.web.history import ConnectorStore
+
+
+MINUTE = 60_000
+
+
+class SessionTimeouts(Struct, frozen=True, rename="camel", kw_only=True):
+    """The timeouts that a client chooses; defaults as in the official server."""
+
+    timeout_minutes: Annotated[float, Meta(ge=5, le=1440)] = 30.0
+    auto_renew: bool = True
+    max_duration_minutes: Annotated[float, Meta(gt=0, le=10_080)] = 720.0
+    warning_threshold_minutes: Annotated[float, Meta(ge=0, le=1440)] = 5.0
+
+
+class SessionSpan(Struct, frozen=True, kw_only=True):
+    """The lifetime of a session; times in milliseconds."""
+
+    created_at: int
+    used_at: int
+    expires_at: int
+    renewals: int = 0
+    timeouts: SessionTimeouts = SessionTimeouts()
+
+    def is_over(self, now: int) -> bool:
+        """Whether it has ended."""
+        return now >= self.expires_at
+
+    def is_near_end(self, now: int) -> bool:
+        """Whether it ends soon."""
+        return self.expires_at - now <= self.timeouts.warning_threshold_minutes * MINUTE
+
+    def used(self, now: int) -> SessionSpan:
+        """Note a use; this renews it, if it renews itself."""
+        noted = structs.replace(self, used_at=now)
+        return noted.renewed(now) if self.timeouts.auto_renew else noted
+
+    def renewed(self, now: int) -> SessionSpan:
+        """Extend it as far as allowed; give the same object if it cannot be."""
+        until = end_of(self.created_at, now, self.timeouts)
+        if until <= self.expires_at:
+            return self
+        return structs.replace(self, expires_at=until, renewals=self.renewals + 1)
+
+    def with_timeouts(self, timeouts: SessionTimeouts, now: int) -> SessionSpan:
+        """Set other timeouts, from now on."""
+        until = end_of(self.created_at, now, timeouts)
+        return structs.replace(self, timeouts=timeouts, expires_at=until)
+
+
+def span(now: int, timeouts: SessionTimeouts) -> SessionSpan:
+    """Begin a lifetime."""
+    return SessionSpan(
+        created_at=now,
+        used_at=now,
+        expires_at=end_of(now, now, timeouts),
+        timeouts=timeouts,
+    )
+
+
+def end_of(created_at: int, now: int, timeouts: SessionTimeouts) -> int:
+    """Give the end of a session that is used now."""
+    by_use = now + int(timeouts.timeout_minutes * MINUTE)
+    at_most = created_at + int(timeouts.max_duration_minutes * MINUTE)
+    return min(by_use, at_most)
+
+
+AFTER_END = 3_600_000
+"""Milliseconds that an ended session is kept, so that clients learn of its end."""
+
+
+class SessionBody(msgspec.Struct, frozen=True):
+    """`POST /sessions`."""
+
+    agent_id: Uuid
+    user_id: Uuid
+    metadata: dict[str, object] = {}
+    timeout_config: SessionTimeouts = SessionTimeouts()
+
+
+class ElizaSession(msgspec.Struct, frozen=True, kw_only=True):
+    """One session."""
+
+    id: str
+    channel: str
+    agent: str
+    user: str
+    metadata: dict[str, object] = {}
+    span: SessionSpan
+
+
+class ElizaSessions:
+    """The sessions of one connector.
+
+    Args:
+        place: the database.
+        limit: most sessions.
+        channels: holds their channels.
+    """
+
+    def __init__(self, place: ConnectorStore, limit: int, channels: Channels) -> None:
+        self._shelf = StoredTable(place, "web_session", ElizaSession, limit)
+        self._channels = channels
+
+    async def load(self) -> None:
+        """Read all sessions.
+
+        Raises:
+            StoreError: the disk fails.
+        """
+        await self._shelf.load()
+
+    async def make(self, caller: ApiCaller, asked: SessionBody) -> ElizaSession:
+        """Begin a session.
+
+        Raises:
+            ApiError: no such agent; 403; too many exist.
+            StoreError: the disk fails.
+        """
+        agent, user = asked.agent_id.lower(), caller.speaker(asked.user_id.lower())
+        self._channels.need_agent(agent)
+        await self._make_way()
+        name, now = str(uuid4()), self._channels.now()
+        session_metadata = {
+            "sessionId": name,
+            "agentId": agent,
+            "userId": user,
+            "timeoutConfig": msgspec.to_builtins(asked.timeout_config),
+        }
+        channel = ElizaChannel(
+            id="",
+            server=ZERO,
+            name=f"session-{name}",
+            type="DM",
+            metadata={**asked.metadata, **session_metadata},
+            participants=(user, agent),
+        )
+        made = await self._channels.make(caller, channel)
+        session = ElizaSession(
+            id=name,
+            channel=made.id,
+            agent=agent,
+            user=user,
+            metadata=asked.metadata,
+            span=span(now, asked.timeout_config),
+        )
+        await self._shelf.put(session)
+        return session
+
+    def get(self, caller: ApiCaller, name: str) -> ElizaSession:
+        """Give a session that has not ended.
+
+        Raises:
+            ApiError: 404; 410: it has ended; 403.
+        """
+        found = self._shelf.get(name)
+        if found is None:
+            raise missing("session", name)
+        self._channels.channel(caller, found.channel)
+        if found.span.is_over(self._channels.now()):
+            text = f"session {name} ended at {iso(found.span.expires_at)}"
+            raise ApiError(410, text, code="session_expired", may_repeat=False)
+        return found
+
+    async def use(self, caller: ApiCaller, name: str) -> tuple[ElizaSession, bool]:
+        """Note a use of a session; the flag says whether that renewed it.
+
+        Raises:
+            ApiError: see `get`.
+            StoreError: the disk fails.
+        """
+        found = self.get(caller, name)
+        used = structs.replace(found, span=found.span.used(self._channels.now()))
+        await self._shelf.put(used)
+        return used, used.span.renewals > found.span.renewals
+
+    async def renew(self, caller: ApiCaller, name: str) -> ElizaSession:
+        """Extend a session.
+
+        Raises:
+            ApiError: see `get`; 400: it has reached its maximal duration.
+            StoreError: the disk fails.
+        """
+        found = self.get(caller, name)
+        again = found.span.renewed(self._channels.now())
+        if again is found.span:
+            text = f"session {name} cannot last longer than it does"
+            raise ApiError(400, text, code="session_renewal_failed", may_repeat=False)
+        renewed = structs.replace(found, span=again)
+        await self._shelf.put(renewed)
+        return renewed
+
+    async def set_timeouts(
+        self, caller: ApiCaller, name: str, timeouts: SessionTimeouts
+    ) -> ElizaSession:
+        """Set other timeouts of a session.
+
+        Raises:
+            ApiError: see `get`.
+            StoreError: the disk fails.
+        """
+        found = self.get(caller, name)
+        changed = found.span.with_timeouts(timeouts, self._channels.now())
+        session = structs.replace(found, span=changed)
+        await self._shelf.put(session)
+        return session
+
+    async def drop(self, caller: ApiCaller, name: str) -> None:
+        """End a session; the messages in its channel stay.
+
+        Raises:
+            ApiError: 404, 403.
+            StoreError: the disk fails.
+        """
+        found = self._shelf.get(name)
+        if found is None:
+            raise missing("session", name)
+        self._channels.channel(caller, found.channel)
+        await self._shelf.drop(name)
+
+    def all(self, caller: ApiCaller) -> tuple[ElizaSession, ...]:
+        """Give the sessions that the caller may see, ended ones too."""
+        return tuple(
+            each
+            for each in self._shelf.all()
+            if (channel := self._channels.find(each.channel)) is not None
+            and caller.may_enter(channel)
+        )
+
+    async def forget_ended(self) -> None:
+        """Delete sessions that ended a while ago.
+
+        Raises:
+            StoreError: the disk fails.
+        """
+        before = self._channels.now() - AFTER_END
+        for each in self._shelf.all():
+            is_lost = self._channels.find(each.channel) is None
+            if is_lost or each.span.is_over(before):
+                await self._shelf.drop(each.id)
+
+    async def _make_way(self) -> None:
+        """Make room for one more session: delete ended ones.
+
+        Raises:
+            ApiError: none has ended.
+        """
+        if not self._shelf.is_full:
+            return
+        now = self._channels.now()
+        for each in self._shelf.all():
+            if each.span.is_over(now):
+                await self._shelf.drop(each.id)
+        if self._shelf.is_full:
+            raise full(f"there are {self._shelf.limit} sessions; end some")
+
+
+def session_shown(session: ElizaSession, now: int) -> Json:
+    """Show a session."""
+    lasts = session.span
+    return {
+        "sessionId": session.id,
+        "channelId": session.channel,
+        "agentId": session.agent,
+        "userId": session.user,
+        "createdAt": iso(lasts.created_at),
+        "lastActivity": iso(lasts.used_at),
+        "metadata": session.metadata,
+        "expiresAt": iso(lasts.expires_at),
+        "timeoutConfig": msgspec.to_builtins(lasts.timeouts),
+        "renewalCount": lasts.renewals,
+        "timeRemaining": max(0, lasts.expires_at - now),
+        "isNearExpiration": lasts.is_near_end(now),
+    }
+
+
+def status_shown(session: ElizaSession, now: int, *, was_renewed: bool) -> Json:
+    """Show the remaining lifetime of a session."""
+    return {
+        "expiresAt": iso(session.span.expires_at),
+        "renewalCount": session.span.renewals,
+        "wasRenewed": was_renewed,
+        "isNearExpiration": session.span.is_near_end(now),
+    }

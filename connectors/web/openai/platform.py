@@ -1,0 +1,35 @@
+"""What the HTTP server is to the rest of the program: checks of its settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors.rules.prompt.texts import ReplyStyle
+from connectors.chat.platforms import Platform
+from connectors.config.app import HttpConfig
+from connectors.config.checks import check_open_door
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from connectors.config.app import AppConfig
+    from runtime.config.loader import Complaint
+
+
+def check(mine: Mapping[str, HttpConfig], _app: AppConfig) -> Iterator[Complaint]:
+    """Refuse a server that others can reach and anybody may use."""
+    for name, config in mine.items():
+        has_key = config.api_key is not None
+        yield from check_open_door(("connectors", name), config.host, has_key=has_key)
+
+
+PLATFORM = Platform(
+    package="connectors.web.openai",
+    config=HttpConfig,
+    check=check,
+    has_doctor=False,
+    reply_style=ReplyStyle(
+        "A program asks, for whoever uses it. Markdown is usually shown.",
+        is_reachable_later=False,
+    ),
+)

@@ -1,0 +1,159 @@
+"""Messages of the page, as they are stored and as HTML; pure.
+
+Agents' Markdown is rendered in a dialect with safe tags only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from html import escape
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors.messages.inbound import SentFile
+from connectors.chat.markup.render import rendered_html
+from connectors.web.history import ConnectorStore, MessageHistory
+from connectors.web.page.chat.files import file_view
+
+if TYPE_CHECKING:
+    from actors.messages.deliveries import Delivery, Reaction
+    from connectors.files.blobs import BlobFolder
+
+
+MOST_SIGNS = 20
+"""Reactions at one message; of more, the oldest is dropped."""
+
+
+class PageMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One message, as it reads now."""
+
+    id: str
+    """Its id; of an agent's message, also the receipt of its delivery."""
+
+    chat: str
+    at: int
+    """When it was sent: Unix milliseconds, unique in its chat."""
+
+    changed: int
+    """When it last changed, likewise; tabs ask for the changes since a time."""
+
+    author: str
+    """The name of a person or an agent; empty: the runtime."""
+
+    is_agent: bool = False
+    text: str
+    is_notice: bool = False
+    trouble: str = ""
+    reply_to: str = ""
+    signs: tuple[tuple[str, str], ...] = ()
+    """Agents, and the reaction of each."""
+
+    is_gone: bool = False
+    """Whether it was deleted."""
+
+    file: SentFile | None = None
+    """Its file; the bytes may be deleted sooner than the message."""
+
+
+PageHistory = MessageHistory[PageMessage]
+
+
+def page_history(place: ConnectorStore) -> PageHistory:
+    """Give the history of all chats of a page."""
+    return MessageHistory(place, PageMessage, "page_message")
+
+
+def own_id(person: str, chat: str, key: str) -> str:
+    """Make the id of a person's message; the same key gives the same id.
+
+    Args:
+        person: the author.
+        chat: where it is sent.
+        key: chosen by the browser.
+    """
+    return "p" + hashlib.sha256(f"{person}\n{chat}\n{key}".encode()).hexdigest()[:24]
+
+
+def answer_id(delivery: Delivery) -> str:
+    """Make the id of an agent's message; the same delivery gives the same id."""
+    return "a" + hashlib.sha256(delivery.id.encode()).hexdigest()[:24]
+
+
+def answer_of(delivery: Delivery, at: int) -> PageMessage:
+    """Make the message of a delivery."""
+    return PageMessage(
+        id=answer_id(delivery),
+        chat=delivery.address.chat,
+        at=at,
+        changed=at,
+        author=delivery.agent,
+        is_agent=True,
+        text=delivery.text,
+        is_notice=delivery.kind != "reply" or delivery.is_aside,
+        trouble=delivery.trouble,
+        reply_to=delivery.reply_to,
+        file=delivery.file,
+    )
+
+
+def with_sign(message: PageMessage, reaction: Reaction) -> PageMessage:
+    """Set the reaction of an agent at a message."""
+    agent = reaction.agent
+    gone = {(agent, reaction.instead_of), (agent, reaction.sign)}
+    kept = tuple(each for each in message.signs if each not in gone)
+    added = ((agent, reaction.sign),) if reaction.sign else ()
+    return msgspec.structs.replace(message, signs=(*kept, *added)[-MOST_SIGNS:])
+
+
+ALIGNED = re.compile(r'<(t[hd]) style="text-align:(left|center|right)">')
+LINK = re.compile(r"<a href=")
+OUTWARD = '<a target="_blank" rel="noopener noreferrer" href='
+
+
+class SafeHtml(str):
+    """HTML that templates do not escape."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        """Give it as HTML."""
+        return self
+
+
+def message_html(text: str, *, is_agent: bool) -> SafeHtml:
+    """Write the text of a message as HTML.
+
+    People's text is shown as it is; agents write Markdown. The page's policy forbids
+    the styles of aligned tables, so they become classes. The replacements are safe:
+    every `<` of the text itself is escaped by then.
+
+    Args:
+        text: of the message.
+        is_agent: whether an agent, or the runtime, wrote it.
+    """
+    html = rendered_html(text) if is_agent else ""
+    if not html:
+        return SafeHtml(f'<p class="as-is">{escape(text)}</p>')
+    html = ALIGNED.sub(r'<\1 class="align-\2">', html)
+    return SafeHtml(LINK.sub(OUTWARD, html))
+
+
+def message_values(
+    message: PageMessage, blobs: BlobFolder | None, *, is_writing: bool
+) -> dict[str, object]:
+    """Give the values of the template `message.html`. Called in threads.
+
+    Args:
+        message: what is shown.
+        blobs: has the bytes of files.
+        is_writing: whether it is still being written.
+    """
+    html = message_html(message.text, is_agent=message.is_agent)
+    return {
+        "message": message,
+        "html": html,
+        "is_writing": is_writing,
+        "enclosed": file_view(message, blobs),
+    }

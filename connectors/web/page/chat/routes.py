@@ -1,0 +1,188 @@
+"""Routes of chats and rooms: read, follow, and send messages; on the edge's loop."""
+
+from __future__ import annotations
+
+import secrets
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+from starlette.responses import RedirectResponse, Response
+
+from connectors.web.errors import ApiError
+from connectors.web.page.chat.chats import ROOM, chats_for, find_chat, may_read
+from connectors.web.page.chat.hub import MessageUpdate, Tab
+from connectors.web.page.chat.messages import message_values
+from connectors.web.page.event_stream import EventResponse
+from connectors.web.page.login_rows import new_token
+from connectors.web.page.request import JSON
+
+if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
+
+    from connectors.web.page.chat.chats import PageChat
+    from connectors.web.page.chat.hub import ChatParts
+    from connectors.web.page.event_stream import EventStream, EventStreams
+    from connectors.web.page.request import PageRoutes, PageVisit
+
+SHOWN = 50
+"""Messages on one page; older ones are a link away."""
+
+MOST_KEY = 64
+KEY_BYTES = 16
+
+
+class ChatRoutes:
+    """The routes of all chats.
+
+    Args:
+        chat: the parts of the chat.
+        streams: all open event streams.
+    """
+
+    def __init__(self, chat: ChatParts, streams: EventStreams) -> None:
+        self._talk = chat.talk
+        self._agents = chat.agents
+        self._hub = chat.hub
+        self._blobs = chat.blobs
+        self._streams = streams
+
+    def routes(self, routes: PageRoutes) -> list[BaseRoute]:
+        """Give them."""
+        found: list[BaseRoute] = [
+            routes.closed("GET", "/", self._first),
+            routes.closed("GET", "/chat", self._first),
+        ]
+        for path in ("/chat/with/{agent}", "/chat/room/{room}"):
+            found += [
+                routes.closed("GET", path, self._show),
+                routes.closed("POST", path, self._say),
+                routes.closed("GET", f"{path}/events", self._stream),
+            ]
+        return found
+
+    async def _first(self, visit: PageVisit) -> Response:
+        places = list(chats_for(visit.person, visit.front.config, self._agents()))
+        if not places:
+            values = {"title": "Nobody is here", "text": "There is no agent yet."}
+            return visit.page("error.html", values)
+        return RedirectResponse(places[0].path, status_code=303)
+
+    async def _show(self, visit: PageVisit) -> Response:
+        place = self._place(visit)
+        before = number(visit.request.query_params.get("before", ""))
+        shown = await visit.ask(self._talk.shown, place.chat, before, SHOWN)
+        lines = [
+            await self._hub.off_loop(
+                partial(
+                    message_values,
+                    each,
+                    self._blobs,
+                    is_writing=each.id in shown.writing,
+                )
+            )
+            for each in shown.messages
+        ]
+        values = {
+            "place": place,
+            "places": tuple(self._places(visit)),
+            "lines": lines,
+            "changed": shown.changed,
+            "earlier": shown.messages[0].at if shown.has_more else 0,
+            "is_newest": not before,
+            "key": new_token(secrets.token_bytes(KEY_BYTES)),
+        }
+        return visit.page("chat.html", values)
+
+    async def _say(self, visit: PageVisit) -> Response:
+        place = self._place(visit)
+        text = visit.form.get("text", "").replace("\r\n", "\n").strip()
+        key = visit.form.get("key", "")
+        if not 0 < len(key) <= MOST_KEY:
+            text = "the form has no key; load the page again"
+            raise ApiError(400, text, code="bad_key")
+        if not text:
+            raise ApiError(400, "there is nothing to say", code="no_text")
+        if not place.agents:
+            raise ApiError(409, "no agent is in this room now", code="nobody_here")
+        said = await visit.ask(self._talk.say, visit.person, place, text, key)
+        if not visit.wants_json:
+            return RedirectResponse(place.path, status_code=303)
+        return Response(
+            msgspec.json.encode({"id": said.id}), status_code=202, media_type=JSON
+        )
+
+    async def _stream(self, visit: PageVisit) -> Response:
+        place = self._place(visit)
+        seen = visit.request.headers.get("last-event-id", "")
+        start = number(seen or visit.request.query_params.get("after", ""))
+        tell = partial(self._tell, visit, place.chat, start)
+        return EventResponse(visit, self._streams, tell)
+
+    async def _tell(
+        self, visit: PageVisit, chat: str, last: int, stream: EventStream
+    ) -> None:
+        tab = Tab()
+        self._hub.join(chat, tab)
+        try:
+            tab.has_missed = True  # changes since the page was loaded
+            seen: int | None = last
+            while seen is not None:
+                seen = await self._tell_next(visit, chat, seen, stream, tab)
+        finally:
+            self._hub.leave(chat, tab)
+
+    async def _tell_next(
+        self, visit: PageVisit, chat: str, last: int, stream: EventStream, tab: Tab
+    ) -> int | None:
+        """Send one change; give the time up to which the tab has all; None: end."""
+        if tab.has_missed:
+            tab.has_missed = False
+            return await self._catch_up(visit, chat, last, stream)
+        told = await tab.next()
+        if not isinstance(told, MessageUpdate):
+            body = msgspec.json.encode({"agent": told.agent, "over": told.is_over})
+            await stream.tell("writes", body.decode())
+            return last
+        if told.after > last:
+            return await self._catch_up(visit, chat, last, stream)
+        if told.changed <= last:
+            return last
+        await stream.tell("message", await told.html(), told.changed)
+        return told.changed
+
+    async def _catch_up(
+        self, visit: PageVisit, chat: str, last: int, stream: EventStream
+    ) -> int | None:
+        """Send all changes since a time; None: too many, the tab reloads the page."""
+        missed = await visit.ask(self._talk.since, chat, last)
+        if missed is None:
+            await stream.tell("again", "")
+            return None
+        for each in missed.messages:
+            html = await self._hub.drawn(each, each.id in missed.writing)
+            await stream.tell("message", html, each.changed)
+        return missed.changed
+
+    def _places(self, visit: PageVisit) -> list[PageChat]:
+        return list(chats_for(visit.person, visit.front.config, self._agents()))
+
+    def _place(self, visit: PageVisit) -> PageChat:
+        """Find the chat that a path names.
+
+        Raises:
+            ApiError: 404: it does not exist, or the person may not read it.
+        """
+        named: dict[str, str] = visit.request.path_params
+        room = named.get("room")
+        chat = f"{visit.person}/{named.get('agent')}" if room is None else ROOM + room
+        place = find_chat(chat, visit.front.config, self._agents())
+        if place is None or not may_read(visit.person, place):
+            text = "there is no such chat; an agent may have gone"
+            raise ApiError(404, text, code="no_chat")
+        return place
+
+
+def number(text: str) -> int:
+    """Read a number that a browser sent back; anything else is 0."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else 0

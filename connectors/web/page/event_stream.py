@@ -1,0 +1,215 @@
+"""Server-sent events to open tabs; on the edge's loop.
+
+Bounded: of too many streams of one browser the oldest is closed, and reopened when its
+tab is looked at. A stream ends with its session, with the server, or when its tab does
+not read.
+
+Source: HTML Living Standard, 9.2 "Server-sent events".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from starlette.responses import Response
+
+from connectors.web.errors import ApiError, log_refusal
+from connectors.web.page.request import refusal
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from connectors.web.page.metrics import PageMetrics
+    from connectors.web.page.request import PageContext, PageVisit
+
+LINE_END = re.compile(r"\r\n|\n|\r")
+"""Line ends of the format; other line separators of Unicode are none."""
+
+RETRY = 2_000
+"""Milliseconds until a browser reopens a broken stream."""
+
+MOST_STREAMS = 200
+"""Most streams of all browsers together."""
+
+
+class EventStream:
+    """One open stream.
+
+    Args:
+        send: sends to the browser.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._writing = asyncio.Lock()
+        self.cut = asyncio.Event()
+        """Set to close it."""
+
+    async def tell(self, event: str, data: str, number: int = 0) -> None:
+        """Send an event; waits while the browser does not read.
+
+        Args:
+            event: its name.
+            data: any text.
+            number: the event's id, at which a reopened stream goes on; 0: none.
+        """
+        lines = [f"event: {event}"]
+        lines += [f"data: {line}" for line in LINE_END.split(data)]
+        if number:
+            lines.append(f"id: {number}")
+        await self._write("\n".join(lines) + "\n\n")
+
+    async def comment(self) -> None:
+        """Send a comment, which browsers skip."""
+        await self._write(":\n\n")
+
+    async def begin(self) -> None:
+        """Send the delay for reopening."""
+        await self._write(f"retry: {RETRY}\n\n")
+
+    async def _write(self, text: str) -> None:
+        async with self._writing:
+            await self._send(
+                {
+                    "type": "http.response.body",
+                    "body": text.encode("utf-8", "replace"),
+                    "more_body": True,
+                }
+            )
+
+
+EventSource = Callable[[EventStream], Awaitable[None]]
+"""Sends events to a stream, until cancelled."""
+
+
+class EventStreams:
+    """All open streams.
+
+    Args:
+        most: streams of one browser.
+        metrics: where they are counted.
+    """
+
+    def __init__(self, most: int, metrics: PageMetrics) -> None:
+        self._most = most
+        self._metrics = metrics
+        self._open: dict[str, list[EventStream]] = {}
+
+    def __len__(self) -> int:
+        """Count the open streams."""
+        return sum(map(len, self._open.values()))
+
+    def open(self, browser: str, stream: EventStream) -> None:
+        """Add a stream; of too many of its browser, close the oldest.
+
+        Raises:
+            ApiError: 503: too many streams of all browsers.
+        """
+        if len(self) >= MOST_STREAMS:
+            text = f"{MOST_STREAMS} tabs are open; close some"
+            raise ApiError(503, text, code="overloaded", retry_after=5.0)
+        own = self._open.setdefault(browser, [])
+        own.append(stream)
+        self._metrics.stream(1)
+        # All that are too many: a closed stream stays listed for a moment.
+        for each in own[: -self._most]:
+            if not each.cut.is_set():
+                each.cut.set()
+                self._metrics.cut("too_many")
+
+    def close(self, browser: str, stream: EventStream) -> None:
+        """Remove a stream that has ended."""
+        own = self._open[browser]
+        own.remove(stream)
+        self._metrics.stream(-1)
+        if not own:
+            del self._open[browser]
+
+
+class EventResponse(Response):
+    """A response that goes on as long as its tab is open.
+
+    Args:
+        visit: the request.
+        streams: all open streams.
+        source: sends the events.
+    """
+
+    def __init__(
+        self, visit: PageVisit, streams: EventStreams, source: EventSource
+    ) -> None:
+        super().__init__(media_type="text/event-stream")
+        self._visit = visit
+        self._streams = streams
+        self._source = source
+        self.headers["x-accel-buffering"] = "no"  # proxies must not buffer it
+        del self.headers["content-length"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Stream until the tab, the session or the server ends."""
+        front, stream = self._visit.front, EventStream(send)
+        try:
+            self._streams.open(self._visit.cookie, stream)
+        except ApiError as error:
+            log_refusal(scope, error)
+            await refusal(self._visit, error)(scope, receive, send)
+            return
+        try:
+            start = {"type": "http.response.start", "status": 200}
+            await send({**start, "headers": self.raw_headers})
+            await stream.begin()
+            try:
+                await first_of(
+                    self._source(stream),
+                    gone(receive),
+                    watched(self._visit, stream),
+                    stream.cut.wait(),
+                    front.stopping.wait(),
+                )
+            except ApiError as error:
+                log_refusal(scope, error)  # the tab reopens the stream
+            if stream.cut.is_set():
+                await stream.tell("replaced", "")
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            self._streams.close(self._visit.cookie, stream)
+
+
+async def first_of(*doing: Awaitable[object]) -> None:
+    """Wait until the first one ends, and cancel the others.
+
+    Raises:
+        BaseException: what that one raised.
+    """
+    tasks = [asyncio.ensure_future(each) for each in doing]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
+async def gone(receive: Receive) -> None:
+    """Wait until the tab is closed."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def watched(visit: PageVisit, stream: EventStream) -> None:
+    """Wait until the session has ended, and send that.
+
+    Comments in between keep proxies from closing the stream.
+    """
+    front: PageContext = visit.front
+    while True:
+        await asyncio.sleep(front.settings.heartbeat)
+        if await visit.ask(front.logins.find, visit.cookie) is None:
+            await stream.tell("gone", "")
+            return
+        await stream.comment()

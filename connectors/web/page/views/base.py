@@ -1,0 +1,304 @@
+"""Views, the parts of the page beside the chat, and what they are given.
+
+How a view is added:
+
+1. A module of this package with a `View` in it, named `VIEW`:
+
+       async def load(asked: ViewRequest) -> ViewValues:
+           return {"rows": [...]}          # what the template reads
+
+       async def retry(asked: ViewRequest) -> str:
+           ...                             # asked.form["id"] names the row
+           return "It is tried again."     # shown above the view, once
+
+       VIEW = View("queue", "Queue", load, every=2.0, actions={"retry": retry})
+
+2. `templates/<name>.html`, which begins with `{% extends "base.html" %}` and fills two
+   blocks: `main`, the whole of it, and in there `live`, what changes:
+
+       {% extends "base.html" %}
+       {% block main %}
+       <h1>{{ view.title }}</h1>
+       <div data-live="{{ here }}">{% block live %}…{% endblock %}</div>
+       {% endblock %}
+
+   While a tab has the view open, the page calls `load` every `every` seconds, and sends
+   the block `live` if it has changed. The script replaces the block without moving the
+   focus or closing what is open; elements that can be opened or focused need an `id`.
+   Without scripts, the page shows the state at the time of the request.
+
+3. Its module's name in `connectors/web/page/views/__init__.py`, which has the order of
+the navigation.
+
+`load` and actions run in the kernel, in a trio task of their own, for no longer than
+`LONGEST` seconds; they must not block (read the database in a thread). All that a
+template is given is escaped, whatever it says; it has no scripts or styles of its own
+(the policy forbids them): classes are in `static/page.css`.
+
+An action is a form that is posted to `/<view>/<action>`, with `{{ csrf }}` in it;
+`data-confirm="…"` on the form asks before:
+
+    <form method="post" action="/queue/retry">{{ csrf }}
+      <input type="hidden" name="id" value="{{ row.id }}"><button>Retry</button></form>
+
+A function that cannot do its work raises `Refusal`: its text is shown above the view.
+Templates have the filters of `connectors/web/page/request.py`: `when` (Unix seconds),
+`lasting` (seconds as "2 h 5 min"), `number` (1,234).
+
+Views read in threads (`read_view`), by database connections of their own, so that no
+turn waits for a page. Templates get plain values only, in which texts are shortened and
+free of secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import msgspec
+import trio
+
+from actors.journal.manual import Deed, as_commit
+from connectors.admin.display import make_safe
+from connectors.admin.overview import GrowthRate
+from connectors.admin.settings import Way
+from runtime.errors import KernelError, StoreError
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from actors.services import Services
+    from connectors.admin.settings import Origins
+    from connectors.config.app import AppConfig
+    from runtime.store.database import Database, RepairResult
+    from runtime.system import ActorSystem
+    from runtime.telemetry.metrics import Metrics
+
+
+LONGEST = 20.0
+"""Seconds that a view's function may take; then the page shows an error."""
+
+# Chosen: more readers of one database gain little.
+MOST_LOOKS = 4
+"""Views that read at once; others wait, within their time."""
+
+
+async def ready() -> tuple[str, ...]:
+    """Give no reason: the company is ready."""
+    await trio.lowlevel.checkpoint()
+    return ()
+
+
+@dataclass(frozen=True)
+class ViewSources:
+    """What views may read; on the kernel's side only."""
+
+    system: ActorSystem
+    services: Services
+    """Store, clock, ids, limits: the services of actors."""
+
+    metrics: Metrics
+    database: Database
+    """Where all rows are; read in threads."""
+
+    config: Callable[[], AppConfig]
+    """The settings in force; masked by `connectors.admin.settings.effective`."""
+
+    readiness: Callable[[], Awaitable[tuple[str, ...]]] = ready
+    """Gives the reasons why messages cannot be answered now; empty: they can."""
+
+    origins: Callable[[], Origins] = dict[Way, object]
+    """Says where each setting was written."""
+
+    pace: GrowthRate = field(default_factory=GrowthRate)
+    """How fast messages come in; used in the kernel's tasks only."""
+
+    threads: trio.CapacityLimiter = field(
+        default_factory=lambda: trio.CapacityLimiter(MOST_LOOKS)
+    )
+    """In which views read. Of their own: a look that took too long goes on in its
+    thread, and tools and files need threads, too."""
+
+
+@dataclass(frozen=True)
+class ViewRequest:
+    """One request for a view or an action, by a person who is logged in."""
+
+    person: str
+    """The person's name in the settings (`people`)."""
+
+    inside: ViewSources
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The query of the URL; of equal names, the last."""
+
+    form: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The posted form of an action; likewise."""
+
+
+ViewValues = Mapping[str, object]
+"""The values of a template, by name."""
+
+Load = Callable[[ViewRequest], Awaitable[ViewValues]]
+Act = Callable[[ViewRequest], Awaitable[str]]
+
+
+class Refusal(Exception):  # noqa: N818  nothing is wrong: it is an answer
+    """A view or an action that cannot be done; its text says why and what to do."""
+
+
+@dataclass(frozen=True)
+class View:
+    """One part of the page, at `/<name>`."""
+
+    name: str
+    title: str
+    """Shown in the navigation and as the title of the window."""
+
+    load: Load
+    every: float = 0.0
+    """Seconds between two readings while a tab has it open; 0: read once."""
+
+    actions: Mapping[str, Act] = field(default_factory=dict[str, Act])
+    """By the last part of the path they are posted to."""
+
+    @property
+    def template(self) -> str:
+        """The file in `templates/`."""
+        return f"{self.name}.html"
+
+
+T = TypeVar("T")
+
+LOG = EventLog("page")
+
+LONGEST_TEXT = 4_000
+"""Characters of one text on a page."""
+
+MOST_COMPLAINTS = 5
+"""Most unreadable rows that a page lists."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """One reading of a view: what it may read, and what was asked."""
+
+    inside: ViewSources
+    config: AppConfig
+    now: float
+    """Unix seconds."""
+
+    query: Mapping[str, str]
+    complaints: list[str] = field(default_factory=list[str])
+
+    @property
+    def database(self) -> Database:
+        """The database."""
+        return self.inside.database
+
+    def complain(self, text: str) -> None:
+        """Note an unreadable row, for the page."""
+        if len(self.complaints) < MOST_COMPLAINTS:
+            self.complaints.append(text)
+
+
+def look_of(asked: ViewRequest) -> Look:
+    """Begin a reading."""
+    config = asked.inside.config()
+    now = asked.inside.services.clock.wall()
+    return Look(asked.inside, config, now, asked.query)
+
+
+async def read_view(
+    asked: ViewRequest, read: Callable[[Look], ViewValues]
+) -> ViewValues:
+    """Run a view's function in a thread, and clean its values for the template.
+
+    Raises:
+        Refusal: the object does not exist, or the database cannot be read.
+    """
+    look = look_of(asked)
+    redact = asked.inside.services.redact
+
+    def run() -> ViewValues:
+        values = {**read(look), "complaints": look.complaints, "query": look.query}
+        return {name: clean(value, redact) for name, value in values.items()}
+
+    try:
+        return await trio.to_thread.run_sync(
+            run, abandon_on_cancel=True, limiter=asked.inside.threads
+        )
+    except (KernelError, OSError) as error:
+        raise Refusal(redact(str(error))) from error
+
+
+async def change_by_hand(
+    asked: ViewRequest,
+    change: Callable[[Database], RepairResult],
+    verb: str,
+    status: str,
+) -> str:
+    """Change a row by hand, in a thread, and record who did it.
+
+    Args:
+        asked: `form["id"]` names the row.
+        change: changes it, as on the command line.
+        verb: the action, for the audit.
+        status: the row's new status, for the audit.
+
+    Raises:
+        Refusal: nothing was changed.
+    """
+    services = asked.inside.services
+    target = asked.form.get("id", "")
+    try:
+        result = await trio.to_thread.run_sync(change, asked.inside.database)
+    except (KernelError, OSError) as error:
+        raise Refusal(services.redact(str(error))) from error
+    if not result.has_changed:
+        raise Refusal(services.redact(result.text))
+    deed = Deed(verb, status, target, asked.person)
+    LOG.info("changed by hand", what=verb, target=target, by=asked.person)
+    try:
+        await services.store.commit(as_commit(deed, services))
+    except StoreError as error:
+        LOG.warning("changed by hand, not on record", target=target, why=str(error))
+    return services.redact(result.text)
+
+
+def clean(value: object, redact: Callable[[str], str]) -> object:
+    """Make plain values, with texts shortened and free of secrets."""
+    match value:
+        case str():
+            return shortened(make_safe(redact(value)))
+        case None | bool() | int() | float():
+            return value
+        case msgspec.Struct():
+            return clean(msgspec.structs.asdict(value), redact)
+        case Mapping():
+            table = cast("Mapping[object, object]", value)
+            return {clean(k, redact): clean(each, redact) for k, each in table.items()}
+        case list() | tuple():
+            rows = cast("Sequence[object]", value)
+            return [clean(each, redact) for each in rows]
+        case msgspec.UnsetType():
+            return None
+        case _:
+            raise TypeError(f"a page cannot show a {type(value).__name__}")
+
+
+def shortened(text: str) -> str:
+    """Shorten a text to `LONGEST_TEXT`, and add its length."""
+    if len(text) <= LONGEST_TEXT:
+        return text
+    return f"{text[:LONGEST_TEXT]}… ({len(text):,} characters)"
+
+
+def number_of(text: str) -> int:
+    """Read a position in a list; anything else is 0."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
+
+
+def chosen(text: str, known: Mapping[str, T], usual: str) -> tuple[str, T]:
+    """Choose an entry by its name; the usual one for an unknown name."""
+    name = text if text in known else usual
+    return name, known[name]

@@ -1,0 +1,77 @@
+"""Conversations, and the events of one conversation."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from connectors.admin.conversations import read_conversations, read_story
+from connectors.admin.display import moment
+from connectors.web.page.views.base import View, number_of, read_view
+from runtime.store.database import FIRST
+
+if TYPE_CHECKING:
+    from connectors.web.page.views.base import Look, ViewRequest, ViewValues
+    from runtime.store.database import Mark
+
+MOST_LISTED = 50
+MOST_EVENTS = 100
+
+
+async def load(asked: ViewRequest) -> ViewValues:
+    """List conversations, or show one."""
+    return await read_view(asked, read_one if asked.query.get("name") else read_list)
+
+
+def read_list(look: Look) -> ViewValues:
+    """List conversations, last active first."""
+    query = look.query
+    with look.database.inspect() as rows:
+        found = read_conversations(
+            rows,
+            MOST_LISTED,
+            look.complain,
+            past=mark_of(query.get("past", "")),
+            agent=query.get("agent", ""),
+            connector=query.get("connector", ""),
+        )
+    return {
+        "name": "",
+        "found": [
+            {
+                "stream": each.stream,
+                "body": each.body,
+                "last_at": moment(each.body.last_message_at),
+            }
+            for each in found.found
+        ],
+        "next": "" if found.next is None else f"{found.next[0]!r}_{found.next[1]}",
+        "agents": list(look.config.agents),
+        "connectors": list(look.config.connectors),
+        "agent": query.get("agent", ""),
+        "connector": query.get("connector", ""),
+        "is_first": not query.get("past"),
+    }
+
+
+def read_one(look: Look) -> ViewValues:
+    """Read a page of events of one conversation."""
+    name = look.query["name"]
+    before, after = (number_of(look.query.get(x, "")) for x in ("before", "after"))
+    key = look.inside.services.receipt_key
+    with look.database.inspect() as rows:
+        told = read_story(rows, name, MOST_EVENTS, key, before=before, after=after)
+    return {"name": name, "told_of": told}
+
+
+def mark_of(text: str) -> Mark:
+    """Read the mark where a page begins; anything else is the first page."""
+    at, _, number = text.partition("_")
+    try:
+        found = float(at)
+    except ValueError:
+        return FIRST
+    return (found, number_of(number)) if math.isfinite(found) else FIRST
+
+
+VIEW = View("conversations", "Conversations", load, every=5.0)

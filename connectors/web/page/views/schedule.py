@@ -1,0 +1,75 @@
+"""The schedule: appointments of agents, and their last runs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from connectors.admin import schedule
+from connectors.admin.schedule import all_rows, find_row, read_runs, shown
+from connectors.web.page.views.base import View, change_by_hand, read_view
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from connectors.web.page.views.base import Look, ViewRequest, ViewValues
+    from runtime.store.database import Database, RepairResult
+
+    Change = Callable[[Database, str], RepairResult]
+
+MOST_LISTED = 200
+MOST_RUNS = 50
+
+
+async def load(asked: ViewRequest) -> ViewValues:
+    """List appointments and their last runs, or show one."""
+    return await read_view(asked, read_one if asked.query.get("id") else read_list)
+
+
+def read_list(look: Look) -> ViewValues:
+    """List appointments, the next one first, and the last runs."""
+    with look.database.inspect() as rows:
+        found = all_rows(rows)
+        runs = read_runs(rows, "", MOST_RUNS, look.complain)
+    return {
+        "one": None,
+        "rows": [shown(each) for each in found[:MOST_LISTED]],
+        "hidden": max(0, len(found) - MOST_LISTED),
+        "runs": runs,
+    }
+
+
+def read_one(look: Look) -> ViewValues:
+    """Read one appointment, and its runs."""
+    with look.database.inspect() as rows:
+        row = find_row(rows, look.query["id"])
+        runs = read_runs(rows, row.id, MOST_RUNS, look.complain)
+    return {"one": shown(row), "rows": [], "hidden": 0, "runs": runs}
+
+
+async def pause(asked: ViewRequest) -> str:
+    """Pause an appointment."""
+    return await by_hand(asked, schedule.pause, "pause", "paused")
+
+
+async def resume(asked: ViewRequest) -> str:
+    """Resume an appointment."""
+    return await by_hand(asked, schedule.resume, "resume", "resumed")
+
+
+async def run(asked: ViewRequest) -> str:
+    """Run an appointment now."""
+    return await by_hand(asked, schedule.run_now, "run", "begun")
+
+
+async def by_hand(asked: ViewRequest, change: Change, verb: str, status: str) -> str:
+    """Change an appointment as the command line does."""
+
+    def made(database: Database) -> RepairResult:
+        return change(database, asked.form.get("id", ""))
+
+    return await change_by_hand(asked, partial(made), verb, status)
+
+
+ACTIONS = {"pause": pause, "resume": resume, "run": run}
+VIEW = View("schedule", "Schedule", load, every=5.0, actions=ACTIONS)

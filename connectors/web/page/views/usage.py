@@ -1,0 +1,49 @@
+"""Tokens and cost of models, and the state of budgets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from connectors.admin.usage import NAMES, PARTS, budget_statuses, sum_up
+from connectors.web.page.views.base import View, chosen, read_view
+
+if TYPE_CHECKING:
+    from connectors.web.page.views.base import Look, ViewRequest, ViewValues
+
+DAY = 86_400.0
+PERIODS = {"1 day": DAY, "7 days": 7 * DAY, "30 days": 30 * DAY}
+USUAL = "7 days"
+KEYS = {each: each for each in ("day", *NAMES, *PARTS)}
+
+MOST_LISTED = 200
+
+
+async def load(asked: ViewRequest) -> ViewValues:
+    """Show the sums."""
+    return await read_view(asked, read)
+
+
+def read(look: Look) -> ViewValues:
+    """Sum up a period by a chosen key."""
+    period, seconds = chosen(look.query.get("period", ""), PERIODS, USUAL)
+    by, _ = chosen(look.query.get("by", ""), KEYS, "day")
+    with look.database.inspect() as rows:
+        *sums, total = sum_up(rows, by, look.now - seconds, look.complain)
+        budgets = budget_statuses(rows, look.config, look.now, look.complain)
+    if by == "day":
+        sums.reverse()
+    else:
+        sums.sort(key=lambda each: (-each.cost, -each.input_tokens, each.name))
+    return {
+        "period": period,
+        "periods": list(PERIODS),
+        "by": by,
+        "keys": list(KEYS),
+        "sums": sums[:MOST_LISTED],
+        "hidden": max(0, len(sums) - MOST_LISTED),
+        "total": total,
+        "budgets": budgets[:MOST_LISTED],
+    }
+
+
+VIEW = View("usage", "Usage", load, every=15.0)

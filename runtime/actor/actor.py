@@ -1,0 +1,277 @@
+"""The base of every actor: pykka's `Actor` on trio's scheduler.
+
+Subclass it, keep state private, handle one message at a time in `on_receive`,
+which may be `async`. pykka's three hooks are filled here; its registry and its
+loop are not used, because the registry is a list and the loop owns a thread.
+
+Terms: pykka's (`on_start`, `on_stop`, `on_failure`, `on_receive`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+import pykka
+from pykka import messages as pykka_messages
+
+from runtime.actor import timers as appointments
+from runtime.actor.mailbox import Mailbox, MailboxConfig
+from runtime.actor.messages import CommitDue
+from runtime.actor.reply import Reply
+from runtime.errors import MisuseError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from runtime.actor.cell import Cell
+    from runtime.actor.ref import ActorRef
+    from runtime.actor.timers import Timer
+
+PROXY_MESSAGES = frozenset(
+    {
+        pykka_messages.ProxyCall,
+        pykka_messages.ProxyGetAttr,
+        pykka_messages.ProxySetAttr,
+    }
+)
+
+
+if TYPE_CHECKING:
+
+    class PykkaActor:
+        """pykka's `Actor` without its hooks' types, which forbid `async` hooks."""
+
+        def _handle_receive(self, message: Any) -> Any: ...
+
+else:
+    PykkaActor = pykka.Actor
+
+
+class Actor(PykkaActor):
+    """An object with private state and a mailbox, handling one message at a time.
+
+    A handler that is a plain function is run inline and must not wait. A handler
+    that is `async` gets a task for as long as it runs; its actor handles nothing
+    else meanwhile. Either may return a value: the answer to an ask.
+
+    In `__init__` take what you need; the ref does not exist yet. It does in
+    `on_start`, which runs before the first message of each incarnation.
+    """
+
+    mailbox: ClassVar[MailboxConfig] = MailboxConfig()
+    """Bounds of the mailbox, unless the child spec says otherwise."""
+
+    deadline: ClassVar[float | None] = 300.0
+    """Seconds an `async` handler may run before the watchdog cancels it and the
+    actor is restarted; None: as long as it likes. `on_stop` and `on_failure` have
+    as long."""
+
+    poison_after: ClassVar[int] = 3
+    """How many incarnations one message may kill before it is a dead letter."""
+
+    fail_on_ask_error: ClassVar[bool] = False
+    """Whether an exception that answers an ask also fails the actor."""
+
+    ends_by_interrupt: ClassVar[bool] = False
+    """Whether to be stopped interrupts what the actor is handling; for handlers that
+    run as long as the actor does."""
+
+    has_children: ClassVar[bool] = False
+    """Whether `end_children` must run before the actor ends, however it ends. Such
+    an actor cannot be interrupted."""
+
+    _cell: Cell
+
+    def __init__(self) -> None:
+        # Why not super().__init__(): it makes a uuid and a threading.Event, the
+        # largest part of what an actor costs; the cell has a name and a state.
+        pass
+
+    @classmethod
+    def start(cls, *_args: Any, **_kwargs: Any) -> NoReturn:
+        """Refuse: an actor starts in a system, not on its own.
+
+        Raises:
+            MisuseError: always.
+        """
+        raise MisuseError(
+            f"start {cls.__name__} with `system.spawn` or a supervisor's child spec"
+        )
+
+    @staticmethod
+    def _create_actor_inbox() -> Any:
+        return Mailbox(MailboxConfig())
+
+    @staticmethod
+    def _create_future() -> Reply:
+        return Reply()
+
+    def _start_actor_loop(self) -> None:
+        raise MisuseError("the dispatcher runs this actor; it has no loop of its own")
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__} ({self.actor_urn})"
+
+    @property
+    def actor_ref(self) -> ActorRef:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """This actor's ref."""
+        return self._bound().ref
+
+    @property
+    def actor_urn(self) -> str:
+        """This actor's name."""
+        return self._bound().name
+
+    @property
+    def actor_inbox(self) -> Any:
+        """This actor's mailbox."""
+        return self._bound().mailbox
+
+    @property
+    def actor_stopped(self) -> Any:
+        """Something with `is_set`: whether the actor has ended for good."""
+        return self._bound().ref.actor_stopped
+
+    def on_start(self) -> Any:
+        """Run before the first message of an incarnation; may be `async`.
+
+        Raise `DeclineStart` not to run at all. Any other exception is a failed
+        start, which its supervisor counts.
+        """
+
+    def on_stop(self) -> Any:
+        """Run after the last message when the actor ends in order; may be `async`."""
+
+    def on_failure(
+        self,
+        exception_type: type[BaseException] | None,
+        exception_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> Any:
+        """Run instead of `on_stop` after a handler raised; may be `async`."""
+
+    def on_interrupt(self, message: Any) -> None:
+        """Run after the handler of `message` was interrupted; must not wait."""
+
+    def may_passivate(self) -> bool:
+        """Whether the actor, which has no message, may be put to sleep."""
+        return True
+
+    async def end_children(self, *, brutally: bool) -> None:
+        """End what this actor supervises; only where `has_children`."""
+
+    def on_receive(self, message: Any) -> Any:
+        """Handle one message; the return value answers an ask.
+
+        The default raises: a message nobody handles is a mistake of the sender.
+        """
+        text = f"{type(self).__name__} does not handle {type(message).__name__}"
+        raise MisuseError(text)
+
+    def find(self, name: str) -> ActorRef | None:
+        """Give the ref of the living actor of this name."""
+        cell = self._bound().kernel.names.get(name)
+        return cell.ref if cell is not None else None
+
+    def tell(self, recipient: str | ActorRef, message: Any) -> bool:
+        """Tell an actor something, by its ref or its name; never raises.
+
+        What cannot be taken in becomes a dead letter with a reason.
+
+        Returns:
+            False if it became a dead letter.
+        """
+        return self._bound().tell(recipient, message)
+
+    def note(self, message: Any) -> None:
+        """Tell itself something in the system lane, where there is always room.
+
+        For what comes back to the actor from a callback on the kernel thread.
+        """
+        self._bound().post_system(message)
+
+    def requeue(self, message: Any) -> None:
+        """Put a message before all that wait, for this or the next incarnation."""
+        self._bound().requeue(message)
+
+    def stop(self) -> None:
+        """End normally after the present message."""
+        self._present().stop_self()
+
+    def defer_reply(self) -> Reply | None:
+        """Take the present ask's reply, to answer it later than this handler.
+
+        Returns:
+            None if the present message was told, not asked.
+        """
+        return self._present().take_reply()
+
+    def stash(self) -> None:
+        """Set the present message aside until `unstash`; it keeps its room."""
+        self._present().stash()
+
+    def unstash(self) -> int:
+        """Put the stashed messages before all others; gives their number."""
+        return self._present().unstash()
+
+    def watch(self, ref: ActorRef) -> None:
+        """Be told `Terminated` when that actor ends for good, at once if it has."""
+        self._present().watch(ref)
+
+    def unwatch(self, ref: ActorRef) -> None:
+        """Take `watch` back."""
+        self._present().unwatch(ref)
+
+    def after(
+        self, delay: float, message: Any, *, survives_restart: bool = False
+    ) -> Timer:
+        """Be told `message` once, after `delay` seconds, in the system lane.
+
+        Args:
+            delay: seconds from now.
+            message: what to be told.
+            survives_restart: also when the actor has been restarted meanwhile.
+        """
+        return appointments.after(
+            self._present(), delay, message, survives_restart=survives_restart
+        )
+
+    def every(
+        self, period: float, message: Any, *, survives_restart: bool = False
+    ) -> Callable[[], bool]:
+        """Be told `message` every `period` seconds, in the system lane.
+
+        A tick that is due while the one before still waits is left out.
+
+        Returns:
+            Call it to cancel; it says whether there was anything to cancel.
+        """
+        return appointments.every(
+            self._present(), period, message, survives_restart=survives_restart
+        )
+
+    def _handle_receive(self, message: Any) -> Any:
+        if type(message) in PROXY_MESSAGES:
+            return super()._handle_receive(message)
+        if type(message) is CommitDue:
+            return message.submit()
+        return self.on_receive(message)
+
+    def _present(self) -> Cell:
+        cell = self._bound()
+        if cell.actor is not self:
+            raise MisuseError(
+                f"this incarnation of {cell.name} has ended; what it left running "
+                "may not act for the next one"
+            )
+        return cell
+
+    def _bound(self) -> Cell:
+        try:
+            return self._cell
+        except AttributeError:
+            raise MisuseError(
+                f"{type(self).__name__} has not started yet: use `on_start`, "
+                "not `__init__`, for what needs its ref"
+            ) from None

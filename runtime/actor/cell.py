@@ -1,0 +1,400 @@
+"""An actor over all its incarnations: who handles what, and who may stop it.
+
+The cell outlives its actor: restarts and sleep replace the actor object behind
+the same ref, name and mailbox. `posting.py` below takes messages in, this file has
+them handled, `lifecycle.py` starts and ends incarnations.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from runtime.actor import lifecycle
+from runtime.actor.actor import PROXY_MESSAGES
+from runtime.actor.dispatcher import BATCH
+from runtime.actor.envelope import Envelope, Notice
+from runtime.actor.mailbox import EMPTY
+from runtime.actor.messages import (
+    KILLED,
+    NORMAL,
+    PASSIVATED,
+    Exit,
+    Passivate,
+    Stop,
+    Terminated,
+)
+from runtime.actor.posting import STASHED, Intake
+from runtime.actor.ref import ActorRef, cell_of
+from runtime.errors import DeadlineError, InterruptedActorError, MisuseError
+
+if TYPE_CHECKING:
+    from runtime.actor.actor import Actor
+    from runtime.actor.reply import Reply
+
+MORE: Final = object()
+"""What `_drain` gives when its batch is over and messages remain."""
+
+WRAPPED = PROXY_MESSAGES | {Envelope, Notice, Stop, Passivate}
+"""What a mailbox gives that is not the message itself."""
+
+
+class Cell(Intake):
+    """One actor over all its incarnations; see `Intake` for the arguments."""
+
+    __slots__ = ()
+
+    @property
+    def ref(self) -> ActorRef:
+        """The actor's ref, always the same; most keyed actors never need one."""
+        ref = self._ref = self._ref or ActorRef(self)
+        return ref
+
+    def let_go(self) -> None:
+        """Drop ref and recipe: they may hold this cell, in a circle."""
+        self._ref = self.make = None
+
+    def step(self, batch: int) -> int:
+        """Handle up to `batch` messages; called by the dispatcher."""
+        self.is_queued = False
+        actor = self.actor
+        if self.state != "running" or actor is None:  # it ended on the queue
+            return 1
+        before = self.handled
+        result = self._drain(actor, batch)
+        if result is MORE:
+            self.enqueue()
+        elif result is not None:
+            lifecycle.start_task(self, self._burst, actor, result)
+        return self.handled - before or 1
+
+    def _drain(self, actor: Actor, batch: int) -> Any:
+        """Handle messages inline.
+
+        Returns:
+            None when the mailbox is empty or the actor has ended; `MORE` after a
+            whole batch; otherwise what an `async` handler has to do.
+        """
+        mailbox = self.mailbox
+        for _ in range(batch):
+            item = mailbox.get_system() if mailbox.system else mailbox.get()
+            if item is EMPTY:
+                self.scheduled = False
+                return None
+            message, receive = item, actor.on_receive
+            is_wrapped = type(item) in WRAPPED
+            if is_wrapped:
+                message = self._open(actor, item)
+                if message is EMPTY:
+                    return None
+                receive = actor._handle_receive  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            if self.senders:
+                self.admit()
+            self.current = item
+            try:
+                result = receive(message)
+            except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001
+                if not self._fail(item, error):
+                    return None
+                continue
+            if type(result) is CoroutineType:
+                self._begin()
+                return result  # pyright: ignore[reportUnknownVariableType]
+            if is_wrapped:
+                self._answer(item, result)
+            else:
+                self.handled += 1
+                self.current = EMPTY
+            # Why here too: most messages are the last one, and a look costs less
+            # than another round.
+            if not mailbox.count and mailbox.rest is None and not mailbox.system:
+                self.scheduled = False
+                return None
+        return MORE
+
+    def _open(self, actor: Actor, item: Any) -> object:
+        """Take the message out of its wrapping; `EMPTY` when there is none for now."""
+        kind = type(item)  # pyright: ignore[reportUnknownVariableType]
+        if kind is Envelope:
+            return item.message
+        if kind in PROXY_MESSAGES:
+            return item
+        if kind is Notice:
+            item.is_waiting = False
+            if item.generation is None or item.generation == self.generation:
+                return item.message
+        elif kind is Stop:
+            lifecycle.end(self, item.exit)
+        elif self._may_sleep(actor):
+            lifecycle.end(self, PASSIVATED)
+        if self.state == "running":  # the next message in the next turn
+            self.enqueue()
+        return EMPTY
+
+    def _may_sleep(self, actor: Actor) -> bool:
+        mailbox = self.mailbox
+        if mailbox.count or not mailbox.empty():
+            return False
+        try:
+            return actor.may_passivate()
+        except Exception as error:  # noqa: BLE001  the one border: see errors.py
+            self.failed += 1
+            lifecycle.end(self, Exit("failed", error))
+            return False
+
+    def _begin(self) -> trio.CancelScope:
+        """Make what cancels an `async` handler, before its task has begun."""
+        self.scope = trio.CancelScope()
+        self.cancel_reason = ""
+        self.busy_since = trio.current_time()
+        return self.scope
+
+    def _answer(self, item: object, result: object) -> None:
+        """Count a handled message and answer it if it was asked."""
+        self.handled += 1
+        if type(item) is Envelope and self.current is item:
+            reply = item.reply
+            if reply is not None and not reply.offer(result):
+                self.kernel.dead_letters.add(self.name, "late_reply", item.message)
+        self.current = EMPTY
+
+    def _fail(self, item: object, error: BaseException) -> bool:
+        """Deal with what a handler raised.
+
+        Returns:
+            Whether the actor goes on: the asker got the error.
+        """
+        self.failed += 1
+        # A message that was set aside fails like any other; one that waits in the
+        # mailbox again is left there.
+        is_ours = self.current is not STASHED or self.mailbox.take_back(item)
+        self.current = EMPTY
+        if not isinstance(error, Exception):
+            if is_ours:
+                self.give_up(item, "killed")
+            self.kernel.crash(error)
+            lifecycle.end(self, KILLED)
+            return False
+        if is_ours and isinstance(item, Envelope) and item.is_ask:
+            asker = item.reply
+            if asker is not None:
+                asker.offer_error(error)
+            # Another's deadline, which it heard of by asking, is an error like any.
+            overran = isinstance(error, DeadlineError) and error.actor == self.name
+            # Where the reply was taken to be answered later, nobody heard of it.
+            if asker and not overran and not self.actor_class.fail_on_ask_error:
+                return True
+        elif is_ours:
+            self._count_kill(item)
+        lifecycle.end(self, Exit("failed", error))
+        return False
+
+    def _count_kill(self, item: object) -> None:
+        if isinstance(item, Notice):  # a timer's next tick is as good
+            return
+        envelope = item if isinstance(item, Envelope) else Envelope(item)
+        envelope.kills += 1
+        if envelope.kills >= self.actor_class.poison_after:
+            self.give_up(envelope, "poison")
+        else:
+            self.mailbox.put_back(envelope)
+
+    @trio.lowlevel.enable_ki_protection
+    async def _burst(self, actor: Actor, coroutine: Any) -> None:
+        """Run an `async` handler, then handle what waits until nothing does."""
+        while coroutine is not None:
+            item = self.current
+            ended = await self._run(coroutine)
+            if ended is None:
+                self.kernel.watchdog[self.actor_class.__name__, "came_back"] += 1
+                return
+            if not self._settle(actor, item, *ended):
+                return
+            while (coroutine := self._drain(actor, BATCH)) is MORE:
+                await trio.lowlevel.checkpoint()
+                if self.actor is not actor or self.state != "running":
+                    return
+
+    async def _run(self, coroutine: Any) -> tuple[BaseException | None, object] | None:
+        """Run one `async` handler in its own cancel scope, under its deadline.
+
+        Returns:
+            What it raised or else gave; None if its actor has gone on without it.
+        """
+        kernel = self.kernel
+        scope = self.scope or self._begin()
+        seconds = self.actor_class.deadline
+        timer = None
+        if seconds is not None:
+            overrun = partial(lifecycle.overrun, self, scope, seconds)
+            timer = kernel.timers.call_in(seconds, overrun)
+        error: BaseException | None = None
+        result: object = None
+        try:
+            with scope:
+                result = await coroutine
+        except (Exception, KeyboardInterrupt, SystemExit) as caught:  # noqa: BLE001
+            error = caught
+        finally:
+            if timer is not None:
+                timer.cancel()
+        if self.scope is not scope:
+            return None
+        self.scope = None
+        if scope.cancelled_caught or error:
+            error = self._why_cancelled(error, seconds)
+        return error, result
+
+    def _why_cancelled(
+        self, error: BaseException | None, seconds: float | None
+    ) -> BaseException:
+        """Name what ended a handler; what it raised itself counts for less."""
+        if self.cancel_reason == "deadline":
+            text = f"{self.name} ran longer than {seconds} s"
+            overran = DeadlineError(text, actor=self.name)
+            overran.__cause__ = error
+            return overran
+        return error or InterruptedActorError(f"{self.name} was interrupted")
+
+    def _settle(
+        self, actor: Actor, item: object, error: BaseException | None, result: object
+    ) -> bool:
+        """Deal with how an `async` handler ended; False when its actor ends too."""
+        is_killed = self.cancel_reason == "killed"
+        if error is None:
+            self._answer(item, result)
+        elif is_killed and isinstance(error, Exception):
+            self.give_up(self.current, "killed")
+        elif isinstance(error, InterruptedActorError) and self.cancel_reason:
+            return self._interrupted(actor, item)
+        else:
+            return self._fail(item, error)
+        if is_killed:
+            lifecycle.end(self, KILLED)
+        return not is_killed
+
+    def _interrupted(self, actor: Actor, item: object) -> bool:
+        self.give_up(self.current, "interrupted")
+        self.current = EMPTY
+        message = item.message if isinstance(item, Envelope | Notice) else item
+        try:
+            actor.on_interrupt(message)
+        except Exception as raised:  # noqa: BLE001  the one border: see errors.py
+            self.failed += 1
+            lifecycle.end(self, Exit("failed", raised))
+            return False
+        return True
+
+    # --- what the actor asks of it --------------------------------------------
+
+    def tell(self, recipient: str | ActorRef, message: object) -> bool:
+        """Tell another actor something; make a dead letter of what it cannot take."""
+        if isinstance(recipient, str):
+            cell = self.kernel.names.get(recipient)
+            if cell is None:
+                self.kernel.dead_letters.add(recipient, "no_such_actor", message)
+                return False
+        else:
+            cell = cell_of(recipient)
+        if cell.is_dead:
+            self.kernel.dead_letters.add(cell.name, "stopped", message)
+            return False
+        if not cell.offer(message):
+            self.kernel.dead_letters.add(cell.name, "mailbox_full", message)
+            return False
+        return True
+
+    def take_reply(self) -> Reply | None:
+        """Take the present ask's reply away, so that the handler answers later."""
+        item = self.current
+        if not isinstance(item, Envelope):
+            return None
+        reply, item.reply = item.reply, None
+        return reply
+
+    def stash(self) -> None:
+        """Set the present message aside."""
+        if self.current is EMPTY or self.current is STASHED:
+            raise MisuseError("stash can be called once, while handling a message")
+        self.mailbox.stash(self.current)
+        self.current = STASHED
+
+    def unstash(self) -> int:
+        """Put the stashed messages before all others; gives their number."""
+        count = self.mailbox.unstash()
+        self.wake()
+        return count
+
+    def requeue(self, message: object) -> None:
+        """Put a message before all others."""
+        self.mailbox.put_back(message)
+        self.wake()
+
+    def stop_self(self) -> None:
+        """End normally after the present message."""
+        self.post_system(Stop(NORMAL))
+
+    def watch(self, ref: ActorRef) -> None:
+        """Have `Terminated` told to this actor when that one ends for good."""
+        other = cell_of(ref)
+        if other.is_dead:
+            self.post_system(Terminated(ref, other.last_exit or NORMAL))
+            return
+        watchers = other.watchers
+        if watchers is None:
+            watchers = other.watchers = set()
+        watchers.add(self)
+        # Whenever their number has doubled: who has ended needs to be told nothing.
+        if len(watchers) >= 16 and len(watchers) & (len(watchers) - 1) == 0:
+            watchers -= {watcher for watcher in watchers if watcher.is_dead}
+
+    def unwatch(self, ref: ActorRef) -> None:
+        """Take `watch` back."""
+        watchers = cell_of(ref).watchers
+        if watchers is not None:
+            watchers.discard(self)
+
+    # --- what others ask of it ------------------------------------------------
+
+    def stop(self, exit_: Exit, reply: Reply, *, drain: bool = False) -> None:
+        """End for good after the present message, or after all that waits."""
+        if self.is_dead:
+            reply.offer(value=False)
+            return
+        self.is_final = True
+        self.tell_end(reply)
+        if self.state == "down":
+            lifecycle.bury(self, exit_)
+        elif drain:
+            self.mailbox.put(Stop(exit_))
+            self.wake()
+        else:
+            self.post_system(Stop(exit_))
+
+    def tell_end(self, reply: Reply) -> None:
+        """Answer `reply` with True when the present incarnation has ended."""
+        self.stop_replies = [*(self.stop_replies or ()), reply]
+
+    def kill(self) -> None:
+        """End at once; the supervisor decides what next."""
+        if self.state in {"dead", "down"} or self.cancel_reason == "killed":
+            return
+        if self.scope is not None:
+            self.cancel_reason = "killed"
+            self.scope.cancel()
+            give_up = partial(lifecycle.abandon, self, self.scope, KILLED)
+            self.kernel.timers.call_in(lifecycle.PATIENCE, give_up)
+        elif self.state == "running" and self.current is EMPTY:
+            lifecycle.end(self, KILLED)
+        elif self.state in {"running", "starting"}:  # from inside its own code
+            self.post_system(Stop(KILLED))
+
+    def crash(self, error: Exception) -> None:
+        """End as after a failure; who is in the middle of something is killed."""
+        if self.state == "running" and self.scope is None and self.current is EMPTY:
+            lifecycle.end(self, Exit("failed", error))
+        else:
+            self.kill()

@@ -1,0 +1,110 @@
+"""What every actor of one system shares: its dispatcher, timers, names, counts.
+
+Made and owned by `runtime/system.py`; held by cells. Nothing in here is reached except
+on the kernel thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from threading import get_ident
+from typing import TYPE_CHECKING
+
+import trio
+
+from runtime.actor.dead_letters import DeadLetters
+from runtime.actor.dispatcher import Dispatcher
+from runtime.actor.messages import weight_of
+from runtime.actor.timers import Timers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from runtime.actor.cell import Cell
+
+# Chosen: an ask that nobody answers ends after half a minute unless it says
+# otherwise; a model call is no ask, so nothing regular takes that long.
+ASK_TIMEOUT = 30.0
+
+
+class Kernel:
+    """The services of one actor system.
+
+    Args:
+        ask_timeout: seconds an ask waits unless it says otherwise.
+        report: called with (event, fields) for what an operator should see.
+    """
+
+    def __init__(
+        self, ask_timeout: float, report: Callable[[str, dict[str, object]], None]
+    ) -> None:
+        self.ask_timeout = ask_timeout
+        self.report = report
+        self.dispatcher = Dispatcher()
+        self.timers = Timers()
+        self.dead_letters = DeadLetters(weight_of)
+        self.names: dict[str, Cell] = {}
+        self.nursery: trio.Nursery | None = None
+        self.clock: trio.abc.Clock | None = None
+        self.is_closing = False
+        """Set when the system ends: nobody is spawned any more."""
+
+        self.end_program: Callable[[], None] | None = None
+        """Makes the block that opened the system end."""
+
+        self.fatal: BaseException | None = None
+        """What a handler ended the program with."""
+
+        self.handled = 0
+        """Messages handled by actors that have ended; the living count their own."""
+
+        self.handled_by: Counter[str] = Counter()
+        """The same by kind."""
+
+        self.restarts: Counter[tuple[str, str]] = Counter()
+        """(kind, reason) → restarts since the start."""
+
+        self.watchdog: Counter[tuple[str, str]] = Counter()
+        """(kind, action) → what the watchdog did."""
+
+        self._serial = 0
+
+    @property
+    def on_kernel_thread(self) -> bool:
+        """Whether the caller runs on the kernel's thread."""
+        return get_ident() == self.dispatcher.thread_id
+
+    def open(self, nursery: trio.Nursery) -> None:
+        """Take the present trio loop as the system's."""
+        self.nursery = nursery
+        self.clock = trio.lowlevel.current_clock()
+        self.dispatcher.open()
+
+    def now(self) -> float:
+        """Seconds on the loop's clock; may be read from any thread."""
+        return self.clock.current_time() if self.clock is not None else 0.0
+
+    def roll(self) -> float:
+        """Give a random number from 0 up to 1, for jitter."""
+        return int.from_bytes(os.urandom(4)) / 2**32
+
+    def count_ended(self, kind: str, handled: int) -> None:
+        """Keep the count of an actor that has ended for good."""
+        self.handled += handled
+        self.handled_by[kind] += handled
+
+    def crash(self, error: BaseException) -> None:
+        """End the program because a handler wants it: it pressed Ctrl-C, or exits.
+
+        The actors are stopped in order, then `error` is raised by the block that
+        opened the system.
+        """
+        self.fatal = self.fatal or error
+        if self.end_program is not None:
+            self.end_program()
+
+    def next_name(self, kind: str) -> str:
+        """Make up a name for an actor that was given none."""
+        self._serial += 1
+        return f"{kind}-{self._serial}"

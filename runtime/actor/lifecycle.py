@@ -1,0 +1,399 @@
+"""How an incarnation of an actor starts and ends.
+
+Functions over a cell, kept apart from `cell.py` so that each file has one noun.
+An end runs in this order: children, then the actor's hook, then the supervisor
+is told. Nothing here decides whether a new incarnation follows: supervisors do.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from runtime.actor.envelope import Notice
+from runtime.actor.mailbox import EMPTY
+from runtime.actor.messages import KILLED, ChildEnded, Exit, Passivate, Stop, Terminated
+from runtime.actor.reply import Reply
+from runtime.errors import DeadlineError, DeclineStart, MisuseError, StartError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from runtime.actor.actor import Actor
+    from runtime.actor.cell import Cell
+    from runtime.actor.dead_letters import Reason
+
+# Chosen: after the watchdog had to end an actor, it must run again within this many
+# seconds (back-off included) or the operator is told that it does not.
+VERIFY_AFTER = 30.0
+
+# Chosen: a handler that was cancelled gets this many seconds to clean up before it
+# is left behind and its actor replaced.
+PATIENCE = 5.0
+
+
+def start_task(cell: Cell, call: Callable[..., Awaitable[object]], *args: Any) -> None:
+    """Start a task of the actor's own in the system's nursery."""
+    nursery = cell.kernel.nursery
+    if nursery is None:
+        raise MisuseError("the actor system is not open; use `async with`")
+    nursery.start_soon(call, *args, name=cell.name)
+
+
+def start(cell: Cell) -> Reply | None:
+    """Start an incarnation.
+
+    A start that fails is an end: the cell is `down` and its supervisor is told
+    `ChildEnded`, besides what the caller learns.
+
+    Returns:
+        None if the actor runs already; a reply to await if its `on_start` waits.
+
+    Raises:
+        Exception: what the actor's constructor or its plain `on_start` raised.
+    """
+    if cell.make is None:
+        raise MisuseError(f"{cell.name} was started without a recipe to restart it")
+    try:
+        actor = cell.make()
+    except (Exception, KeyboardInterrupt, SystemExit) as error:
+        _start_failed(cell, _as_error(cell, error))
+        raise
+    return start_actor(cell, actor)
+
+
+def start_actor(cell: Cell, actor: Actor) -> Reply | None:
+    """Start an incarnation with this actor; see `start`."""
+    cell.state = "starting"
+    cell.cancel_reason = ""
+    actor._cell = cell  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    cell.actor = actor
+    if cell.actor_class is not type(actor):
+        cell.actor_class = type(actor)
+        cell.mailbox.adopt(cell.bounds or type(actor).mailbox)
+    try:
+        result: object = actor.on_start()
+    except (Exception, KeyboardInterrupt, SystemExit) as error:
+        _start_failed(cell, _as_error(cell, error))
+        raise
+    if type(result) is CoroutineType:
+        reply = Reply()
+        # Why already here: whoever kills the actor before its task has begun must
+        # find something to cancel.
+        scope = cell.scope = trio.CancelScope()
+        start_task(cell, _finish_start, cell, actor, scope, result, reply)
+        return reply
+    _run(cell)
+    return None
+
+
+async def _finish_start(
+    cell: Cell, actor: Actor, scope: trio.CancelScope, coroutine: Any, reply: Reply
+) -> None:
+    generation = cell.generation
+    error: Exception | None = None
+    try:
+        with scope:
+            await coroutine
+    except (Exception, KeyboardInterrupt, SystemExit) as caught:  # noqa: BLE001
+        error = _as_failure(cell, caught)  # given to the supervisor
+    if cell.generation != generation:  # left behind; its supervisor knows
+        reply.offer_error(StartError(f"{cell.name} came up too late"))
+        return
+    is_killed = cell.cancel_reason == "killed"
+    if is_killed:
+        error = StartError(f"{cell.name} was killed while it was starting")
+    cell.scope = None
+    if error is None:
+        _run(cell)
+        reply.offer(None)
+        return
+    if actor.has_children:
+        cell.scope = trio.CancelScope()
+        await _end_children(cell, actor, brutally=is_killed)
+    _start_failed(cell, error)
+    reply.offer_error(error)
+
+
+def _as_error(cell: Cell, raised: BaseException) -> Exception:
+    """Give what a hook raised as an error, also where it is to end the program."""
+    if isinstance(raised, Exception):
+        return raised
+    return StartError(f"{cell.name} ends the program: {raised!r}")
+
+
+def _as_failure(cell: Cell, raised: BaseException) -> Exception:
+    """Do the same where nobody else sees to the program's end."""
+    if not isinstance(raised, Exception):
+        cell.kernel.crash(raised)
+    return _as_error(cell, raised)
+
+
+def _start_failed(cell: Cell, error: Exception) -> None:
+    if cell.parent is not None and not isinstance(error, DeclineStart):
+        report_failure(cell, error)
+    exit_ = Exit("failed", error)
+    generation = cell.generation
+    _fold_up(cell)
+    cell.last_exit = exit_
+    if cell.is_final:
+        bury(cell, exit_)
+    _answer_stops(cell)
+    _tell_parent(cell, generation, exit_)
+
+
+def _tell_parent(cell: Cell, generation: int, exit_: Exit) -> None:
+    parent = cell.parent
+    if parent is not None:
+        ended = ChildEnded(cell.name, generation, exit_)
+        parent.post_system(Notice(ended, parent.generation))
+
+
+def _fold_up(cell: Cell) -> None:
+    """Take away what belonged to the present incarnation only."""
+    cell.generation += 1
+    cell.actor = None
+    cell.scope = None
+    cell.state = "down"
+    cancel_timers(cell, surviving=False)
+    system = cell.mailbox.system
+    if system:
+        # Why: a stop that came too late must not end the next incarnation, and
+        # what became of this one's children is no news to it.
+        kept = [each for each in system if isinstance(each, Notice)]
+        system.clear()
+        system.extend(each for each in kept if each.generation is None)
+
+
+def _run(cell: Cell) -> None:
+    cell.state = "running"
+    cell.started_at = trio.current_time()
+    cell.mailbox.unstash()
+    cell.scheduled = cell.is_queued
+    if not cell.mailbox.empty():
+        cell.enqueue()
+
+
+def end(cell: Cell, exit_: Exit) -> None:
+    """End the present incarnation; its supervisor will be told."""
+    actor = cell.actor
+    if actor is None:
+        return
+    cell.state = "passivating" if exit_.how == "passivated" else "stopping"
+    cell.scheduled = True
+    cell.current = EMPTY
+    cell.cancel_reason = "killed" if exit_.how == "killed" else ""
+    waiting: Any = None
+    if not actor.has_children:
+        exit_, waiting = _call_hook(cell, exit_)
+        if waiting is None:
+            _ended(cell, exit_)
+            return
+    cell.scope = trio.CancelScope()  # for the same reason as in `start_actor`
+    start_task(cell, _end_slowly, cell, actor, exit_, waiting)
+
+
+def _call_hook(cell: Cell, exit_: Exit) -> tuple[Exit, Any]:
+    """Call `on_stop` or `on_failure`; give back the end, and what is to be awaited."""
+    actor = cell.actor
+    if actor is None or exit_.how == "killed":
+        return exit_, None
+    result: Any = None
+    try:
+        if exit_.error is not None:
+            error = exit_.error
+            report_failure(cell, error)
+            result = actor.on_failure(type(error), error, error.__traceback__)
+        else:
+            result = actor.on_stop()
+    except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001
+        return _worse(cell, exit_, error), None  # the end itself must go on
+    return exit_, result if _is_waiting(result) else None
+
+
+def _is_waiting(result: object) -> bool:
+    return type(result) is CoroutineType
+
+
+def _worse(cell: Cell, exit_: Exit, raised: BaseException) -> Exit:
+    """A hook that raises makes a failure of an orderly end."""
+    error = _as_failure(cell, raised)
+    report_failure(cell, error)
+    cell.failed += 1
+    return exit_ if exit_.error is not None else Exit("failed", error)
+
+
+async def _end_slowly(cell: Cell, actor: Actor, exit_: Exit, waiting: Any) -> None:
+    generation = cell.generation
+    if waiting is None:
+        if await _end_children(cell, actor, brutally=exit_.how == "killed"):
+            exit_ = _killed(exit_)
+        else:
+            exit_, waiting = _call_hook(cell, exit_)
+            cell.scope = trio.CancelScope()
+    if waiting is not None:
+        exit_ = await _await_hook(cell, exit_, waiting)
+    if cell.generation == generation:
+        _ended(cell, exit_)
+
+
+async def _end_children(cell: Cell, actor: Actor, *, brutally: bool) -> bool:
+    """End an actor's children; without mercy when it is killed meanwhile.
+
+    Returns:
+        Whether it was.
+    """
+    scope = cell.scope or trio.CancelScope()
+    try:
+        with scope:
+            await actor.end_children(brutally=brutally)
+        if scope.cancel_called:
+            cell.scope = trio.CancelScope()
+            await actor.end_children(brutally=True)
+    except Exception as error:  # noqa: BLE001  the end itself must go on
+        report_failure(cell, error)
+    return scope.cancel_called
+
+
+async def _await_hook(cell: Cell, exit_: Exit, waiting: Any) -> Exit:
+    """Let a hook that waits come to its end, under the handlers' deadline."""
+    scope = cell.scope or trio.CancelScope()
+    seconds = cell.actor_class.deadline
+    timer = None
+    if seconds is not None:
+        timer = cell.kernel.timers.call_in(seconds, partial(_cut, cell, scope))
+    try:
+        with scope:
+            await waiting
+    except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001
+        return _worse(cell, exit_, error)  # the end itself must go on
+    finally:
+        if timer is not None:
+            timer.cancel()
+    return _killed(exit_) if scope.cancelled_caught else exit_
+
+
+def _cut(cell: Cell, scope: trio.CancelScope) -> None:
+    if cell.scope is scope:
+        cell.kernel.watchdog[cell.actor_class.__name__, "cancelled"] += 1
+        cell.kernel.report("hook past its deadline, cancelled", {"actor": cell.name})
+        cell.kill()
+
+
+def _killed(exit_: Exit) -> Exit:
+    """An end that was cut short; a failure stays one."""
+    return exit_ if exit_.error is not None else KILLED
+
+
+def _ended(cell: Cell, exit_: Exit) -> None:
+    """Note that the incarnation is over, and tell those who wait for it."""
+    generation = cell.generation
+    _fold_up(cell)
+    cell.last_exit = exit_
+    parent = cell.parent
+    if cell.is_final or parent is None or parent.is_dead:
+        bury(cell, exit_)
+    _answer_stops(cell)
+    _tell_parent(cell, generation, exit_)
+
+
+def bury(cell: Cell, exit_: Exit) -> None:
+    """End an actor for good: what waits becomes dead letters, watchers are told."""
+    if cell.is_dead:
+        return
+    cell.state = "dead"
+    cell.mailbox.close()
+    cell.last_exit = exit_
+    kernel = cell.kernel
+    if kernel.names.get(cell.name) is cell:
+        del kernel.names[cell.name]
+    kernel.count_ended(cell.actor_class.__name__, cell.handled)
+    cancel_timers(cell, surviving=True)
+    _give_up_all(cell, exit_)
+    _answer_stops(cell)
+    watchers, cell.watchers = cell.watchers or (), None
+    for watcher in watchers:
+        watcher.post_system(Terminated(cell.ref, exit_))
+    cell.let_go()
+
+
+def _answer_stops(cell: Cell) -> None:
+    replies, cell.stop_replies = cell.stop_replies or (), None
+    for reply in replies:
+        reply.offer(value=True)
+
+
+def _give_up_all(cell: Cell, exit_: Exit) -> None:
+    reason: Reason = "stopped"
+    if exit_.how in {"failed", "killed"}:
+        reason = "failed" if exit_.how == "failed" else "killed"
+    cell.mailbox.unstash()
+    while (item := cell.mailbox.get()) is not EMPTY:
+        if not isinstance(item, Stop | Passivate | Notice):
+            cell.give_up(item, reason)
+    while cell.senders:
+        item, reply = cell.senders.popleft()
+        cell.give_up(item, reason)
+        reply.offer(None)
+
+
+def cancel_timers(cell: Cell, *, surviving: bool) -> None:
+    """Void the actor's timers; those that survive a restart only when asked."""
+    if cell.timers is None:
+        return
+    for timer in tuple(cell.timers):
+        if surviving or not timer.survives:
+            timer.cancel()
+
+
+def overrun(cell: Cell, scope: trio.CancelScope, seconds: float) -> None:
+    """Cancel a handler that ran past its deadline; leave it behind if it stays."""
+    if cell.scope is not scope:
+        return
+    kind = cell.actor_class.__name__
+    cell.kernel.watchdog[kind, "cancelled"] += 1
+    cell.kernel.report(
+        "handler past its deadline, cancelled",
+        {"actor": cell.name, "deadline": seconds},
+    )
+    cell.cancel_reason = "deadline"
+    scope.cancel()
+    text = f"{cell.name} ignored its cancellation after {seconds} s"
+    error = DeadlineError(text, actor=cell.name)
+    leave = partial(abandon, cell, scope, Exit("failed", error))
+    cell.kernel.timers.call_in(PATIENCE, leave)
+    cell.kernel.timers.call_in(VERIFY_AFTER, partial(_verify, cell, scope))
+
+
+def abandon(cell: Cell, scope: trio.CancelScope, exit_: Exit) -> None:
+    """Leave a handler behind that does not end; its actor ends without it."""
+    if cell.scope is not scope or cell.is_dead:
+        return
+    cell.kernel.watchdog[cell.actor_class.__name__, "abandoned"] += 1
+    cell.kernel.report("handler left behind", {"actor": cell.name})
+    if cell.current is not EMPTY:
+        cell.give_up(cell.current, "killed" if exit_.how == "killed" else "failed")
+        cell.current = EMPTY
+    if cell.actor is not None and cell.actor.has_children:
+        end(cell, KILLED)
+        return
+    # Why not `end`: its hooks would run beside a handler that is still running.
+    _ended(cell, exit_)
+
+
+def _verify(cell: Cell, scope: trio.CancelScope) -> None:
+    """Report whether an actor is rid of a handler that was cancelled."""
+    is_rid = cell.state == "running" and cell.scope is not scope
+    recovered = cell.is_dead or is_rid
+    action = "recovered" if recovered else "not_recovered"
+    cell.kernel.watchdog[cell.actor_class.__name__, action] += 1
+    if not recovered:
+        cell.kernel.report("actor did not recover", {"actor": cell.name})
+
+
+def report_failure(cell: Cell, error: Exception) -> None:
+    """Tell the operator that an actor failed, with the exception."""
+    cell.kernel.report("actor failed", {"actor": cell.name, "error": error})

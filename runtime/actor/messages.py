@@ -1,0 +1,110 @@
+"""What the kernel itself says to actors and supervisors.
+
+The words for how an actor ended are OTP's exit reasons: normal, shutdown, a
+failure, killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import msgspec
+
+How = Literal["normal", "shutdown", "failed", "killed", "passivated"]
+
+
+class Exit(msgspec.Struct, frozen=True):
+    """How an incarnation of an actor ended."""
+
+    how: How
+    """`normal`: it stopped itself; `shutdown`: it was asked to; `failed`: a handler
+    or hook raised; `killed`: it was not asked; `passivated`: it slept, being idle."""
+
+    error: Exception | None = None
+    """The exception, for `failed`."""
+
+    @property
+    def reason(self) -> str:
+        """One bounded word for metrics: the exception's class, or the kind of end."""
+        return type(self.error).__name__ if self.error is not None else self.how
+
+
+NORMAL = Exit("normal")
+SHUTDOWN = Exit("shutdown")
+KILLED = Exit("killed")
+PASSIVATED = Exit("passivated")
+
+
+class Stop:
+    """Asks an actor to finish what it is handling and end.
+
+    Args:
+        exit_: how it will have ended.
+    """
+
+    __slots__ = ("exit",)
+
+    def __init__(self, exit_: Exit) -> None:
+        self.exit = exit_
+
+
+class Passivate:
+    """Asks an idle actor to save and end; it declines when it is not idle."""
+
+    __slots__ = ()
+
+
+class CommitDue(msgspec.Struct, frozen=True):
+    """A note of an actor to itself: the disk refused a commit and may take it now.
+
+    Every actor handles it; see `Committer`.
+    """
+
+    submit: Callable[[], None]
+
+
+class Terminated(msgspec.Struct, frozen=True):
+    """A watched actor has ended for good; restarts do not count."""
+
+    ref: Any
+    """The `ActorRef` that was watched."""
+
+    exit: Exit
+
+
+class ChildEnded(msgspec.Struct, frozen=True):
+    """To a supervisor: an incarnation of its child has ended."""
+
+    name: str
+    generation: int
+    """Which incarnation; an older one than the child's present one is no news."""
+
+    exit: Exit
+
+
+@runtime_checkable
+class Weighed(Protocol):
+    """A message that knows how many bytes it holds."""
+
+    @property
+    def weight(self) -> int:
+        """Bytes, roughly; must not change while the message waits."""
+        ...
+
+
+def weight_of(message: object) -> int:
+    """Tell the bytes a message counts for: its `weight`, or its length, or 0."""
+    if isinstance(message, bytes | bytearray | str):
+        return len(message)
+    return message.weight if isinstance(message, Weighed) else 0
+
+
+class Keyed(msgspec.Struct, frozen=True):
+    """A message for the child with this key, which is woken if it sleeps."""
+
+    key: str
+    message: Any
+    may_wake: bool = True
+    """False: only if it is awake; else nobody hears it, and an asker is answered
+    False."""

@@ -1,0 +1,307 @@
+"""How messages get into a cell: from actors, askers, waiting senders and threads.
+
+The base of `cell.py`, which has them handled. Holds the actor's mailbox, name and
+state. Not seen by domain code; everything but reading `is_dead` and
+`mailbox.has_room` happens on the kernel thread.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import pykka
+import trio
+
+from runtime.actor.envelope import Envelope, Notice
+from runtime.actor.mailbox import EMPTY, Mailbox
+from runtime.actor.messages import Passivate, Stop
+from runtime.actor.reply import Reply
+from runtime.errors import InterruptedActorError, MailboxFullError, MisuseError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from runtime.actor.actor import Actor
+    from runtime.actor.dead_letters import Reason
+    from runtime.actor.kernel import Kernel
+    from runtime.actor.mailbox import MailboxConfig
+    from runtime.actor.messages import Exit
+    from runtime.actor.ref import ActorRef
+    from runtime.actor.statistics import State
+    from runtime.actor.timers import Timer
+
+STASHED: Final = object()
+"""Stands for the present message when its handler has set it aside."""
+
+
+class Intake:
+    """An actor's place in its system, as far as senders are concerned.
+
+    Args:
+        kernel: the services of its system.
+        name: unique in its system.
+        make: makes the actor of an incarnation; None: there will be one only.
+        actor_class: for its mailbox bounds and as its kind in metrics.
+        parent: its supervisor's cell, told of every end; None: nobody is.
+        mailbox: bounds that replace the class's own.
+    """
+
+    __slots__ = (
+        "_ref",
+        "actor",
+        "actor_class",
+        "bounds",
+        "busy_since",
+        "cancel_reason",
+        "current",
+        "failed",
+        "generation",
+        "handled",
+        "is_final",
+        "is_queued",
+        "kernel",
+        "last_exit",
+        "mailbox",
+        "make",
+        "name",
+        "parent",
+        "restarts",
+        "scheduled",
+        "scope",
+        "senders",
+        "started_at",
+        "state",
+        "stop_replies",
+        "timers",
+        "watchers",
+    )
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        name: str,
+        make: Callable[[], Actor] | None,
+        actor_class: type[Actor],
+        parent: Intake | None = None,
+        mailbox: MailboxConfig | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.name = name
+        self.make = make
+        self.actor_class = actor_class
+        self.parent = parent
+        self.bounds = mailbox
+        self.mailbox = Mailbox(mailbox or actor_class.mailbox)
+        self.actor: Actor | None = None
+        self.state: State = "down"
+        self.generation = 0
+        self.scheduled = True  # nothing is handled until the actor has started
+        self.scope: trio.CancelScope | None = None
+        self.current: object = EMPTY
+        self.cancel_reason = ""
+        self.is_final = False
+        self.is_queued = False
+        self.last_exit: Exit | None = None
+        self.handled: int = 0
+        self.failed: int = 0
+        self.restarts: int = 0
+        self.started_at = 0.0
+        self.busy_since = 0.0
+        self.senders: deque[tuple[object, Reply]] | None = None
+        self.stop_replies: list[Reply] | None = None
+        self.watchers: set[Intake] | None = None
+        self.timers: set[Timer] | None = None
+        self._ref: ActorRef | None = None
+
+    def remake(self, make: Callable[[], Actor]) -> None:
+        """Make the next incarnations otherwise."""
+        self.make = make
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether the actor has ended for good."""
+        return self.state == "dead"
+
+    def post(self, item: object) -> None:
+        """Take a user message in.
+
+        Raises:
+            pykka.ActorDeadError: the actor has ended for good.
+            MailboxFullError: there is no room and the policy does not make any.
+        """
+        if not self.offer(item):
+            self.refuse(item)
+
+    def refuse(self, item: object) -> NoReturn:
+        """Say why `offer` did not take a message.
+
+        Raises:
+            pykka.ActorDeadError: the actor has ended for good.
+            MailboxFullError: there is no room.
+        """
+        if self.state == "dead":
+            raise pykka.ActorDeadError(f"{self.name} not found: it has ended")
+        raise MailboxFullError(self.name, item)
+
+    def offer(self, item: object) -> bool:
+        """Take a user message in if there is room, or the policy makes some.
+
+        Who waits in `send` is not overtaken: while somebody does, there is no room.
+        Nor is there any for the dead, whose mailbox is closed.
+        """
+        if not self.senders and self.mailbox.offer(item):
+            if not self.scheduled:
+                # Why not `enqueue`: every hop between actors comes through here.
+                self.scheduled = True
+                if not self.is_queued:
+                    self.is_queued = True
+                    dispatcher = self.kernel.dispatcher
+                    dispatcher.queue.append(self)
+                    if dispatcher.parked is not None:
+                        dispatcher.unpark()
+            return True
+        return self.mailbox.config.overflow == "drop_oldest" and self._make_room(item)
+
+    def _make_room(self, item: object) -> bool:
+        """Drop the oldest messages until one more fits; take that one in.
+
+        Returns:
+            False if all room is taken by the stash, or by a stop that waits.
+        """
+        mailbox = self.mailbox
+        if self.state == "dead":
+            return False
+        while not mailbox.has_room(item):
+            oldest = mailbox.get()
+            if oldest is EMPTY:
+                return False
+            if isinstance(oldest, Stop):
+                mailbox.put_back(oldest)
+                return False
+            self.give_up(oldest, "dropped_oldest")
+        return self.offer(item)
+
+    def post_ask(self, envelope: Envelope, seconds: float) -> None:
+        """Take an ask in and see that it is answered within `seconds`."""
+        reply = envelope.reply
+        if reply is None:
+            raise MisuseError("an ask needs a reply; a tell has none")
+        if self.state == "dead":
+            text = f"{self.name} not found: it has ended"
+            reply.offer_error(pykka.ActorDeadError(text))
+        elif not self.offer(envelope):
+            reply.offer_error(MailboxFullError(self.name, envelope.message))
+        else:
+            self._limit(reply, seconds)
+
+    def arrive(self, item: object, seconds: float = 0.0) -> None:
+        """Take in what a foreign thread sent; what has no place is a dead letter.
+
+        Args:
+            item: a message, or an ask's envelope.
+            seconds: until an ask has to be answered.
+        """
+        if self.state == "dead":
+            self.give_up(item, "stopped")
+        elif not self.offer(item):
+            self.give_up(item, "mailbox_full")
+        elif isinstance(item, Envelope) and item.reply is not None:
+            self._limit(item.reply, seconds)
+
+    async def send(self, item: object) -> None:
+        """Take a user message in; wait for room if the policy is `wait`."""
+        full = self.senders or not self.mailbox.has_room(item)
+        if self.state == "dead" or self.mailbox.config.overflow != "wait" or not full:
+            self.post(item)
+            await trio.lowlevel.checkpoint()
+            return
+        if self.senders is None:
+            self.senders = deque()
+        waiting = (item, Reply())
+        self.senders.append(waiting)
+        try:
+            await waiting[1]
+        finally:
+            if not waiting[1].is_set:  # cancelled; it keeps its message
+                rest = (other for other in self.senders if other is not waiting)
+                self.senders = deque(rest)
+                self.admit()  # it may have been the only one too large
+                self.wake()
+
+    def admit(self) -> None:
+        """Let waiting senders in while there is room."""
+        senders = self.senders
+        while senders and self.mailbox.has_room(senders[0][0]):
+            item, reply = senders.popleft()
+            self.mailbox.put(item)
+            reply.offer(None)
+
+    def post_system(self, message: object) -> None:
+        """Take a system message in; it overtakes user messages.
+
+        The dead hear nothing, and that is no loss: such messages only tell an actor
+        what became of others.
+        """
+        if self.state == "dead":
+            return
+        if not isinstance(message, Notice | Stop | Passivate):
+            message = Notice(message)
+        if type(message) is Stop and self.actor_class.ends_by_interrupt:
+            # Before all that waits: the next handler might run as long as the actor.
+            self.mailbox.put_system_first(message)
+            self.interrupt()
+        else:
+            self.mailbox.put_system(message)
+        self.wake()
+
+    def interrupt(self) -> None:
+        """Cancel the present `async` handler, if there is one.
+
+        One that has children is left alone: what it does about them, once begun,
+        must not be cut in half.
+        """
+        has_children = self.actor is not None and self.actor.has_children
+        if self.scope is not None and self.state == "running" and not has_children:
+            self.cancel_reason = self.cancel_reason or "interrupted"
+            self.scope.cancel()
+
+    def step(self, batch: int) -> int:
+        """Have up to `batch` messages handled; see `cell.py`."""
+        raise NotImplementedError
+
+    def wake(self) -> None:
+        """See that this cell is stepped; it may be on its way already."""
+        if not self.scheduled:
+            self.enqueue()
+
+    def enqueue(self) -> None:
+        """Have the dispatcher step this cell; at most one place on its queue."""
+        self.scheduled = True
+        if not self.is_queued:
+            self.is_queued = True
+            self.kernel.dispatcher.schedule(self)
+
+    def _limit(self, reply: Reply, seconds: float) -> None:
+        def expire() -> None:
+            text = f"{self.name} did not answer within {seconds} s"
+            reply.offer_error(pykka.Timeout(text))
+
+        reply.timer = self.kernel.timers.call_in(seconds, expire)
+
+    def give_up(self, item: object, reason: Reason) -> None:
+        """Make a dead letter of an item; its asker learns what became of it."""
+        if item is STASHED:  # it is not given up: it waits for its state
+            return
+        message = item.message if isinstance(item, Envelope | Notice) else item
+        self.kernel.dead_letters.add(self.name, reason, message)
+        if isinstance(item, Envelope) and item.reply is not None:
+            item.reply.offer_error(_why(self.name, reason, message))
+
+
+def _why(name: str, reason: Reason, message: object) -> Exception:
+    if reason in {"mailbox_full", "dropped_oldest"}:
+        return MailboxFullError(name, message)
+    if reason == "interrupted":
+        return InterruptedActorError(f"{name} was interrupted")
+    return pykka.ActorDeadError(f"{name} ended before handling the message ({reason})")

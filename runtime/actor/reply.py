@@ -1,0 +1,235 @@
+"""The value that answers an ask: pykka's `Future`, awaitable under trio.
+
+pykka's own future is a bare `yield`, which trio refuses. This one may be set and
+read from any thread; a trio task awaits it, a foreign thread calls `get`.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, cast
+
+import pykka
+import trio
+
+from runtime.errors import MisuseError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from runtime.actor.timers import Timer
+
+Waiter = tuple[trio.lowlevel.Task, trio.lowlevel.TrioToken]
+
+
+class Reply(pykka.Future[Any]):
+    """One answer, set once; further answers are refused and say so.
+
+    Args:
+        timeout: seconds a foreign thread waits in `get` unless it says otherwise;
+            None waits for ever.
+    """
+
+    # Why class attributes and no super().__init__(): most replies are asked for,
+    # awaited once and forgotten, and pykka's would make two objects nobody reads.
+    _get_hook: Callable[[float | None], Any] | None = None
+    _outcome: tuple[Any, BaseException | None] | None = None
+    _waiters: list[Waiter] | None = None
+    _event: threading.Event | None = None
+    _sources: tuple[pykka.Future[Any], ...] = ()
+
+    lend: Callable[[], bool] | None = None
+    """Lets actors run in the turn of the task that awaits this."""
+
+    timer: Timer | None = None
+    """The ask's deadline; void as soon as there is an answer."""
+
+    def __init__(self, timeout: float | None = None) -> None:
+        self._timeout = timeout
+
+    def __repr__(self) -> str:
+        """Say whether it has been answered."""
+        return f"<Reply {'answered' if self.is_set else 'pending'}>"
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the answer, or an error, has come."""
+        return self._outcome is not None
+
+    def offer(self, value: Any) -> bool:
+        """Answer unless an answer has come already.
+
+        Returns:
+            False if this answer was late (the asker had timed out, say).
+        """
+        return self._settle((value, None))
+
+    def offer_error(self, error: BaseException) -> bool:
+        """Answer with an error, which the asker will see raised.
+
+        Returns:
+            False if this answer was late.
+        """
+        return self._settle((None, error))
+
+    def set(self, value: Any = None) -> None:
+        """Answer.
+
+        Raises:
+            MisuseError: it was answered before, or has a get hook.
+        """
+        if self._get_hook is not None or not self.offer(value):
+            raise MisuseError("this reply was answered before; answer an ask once")
+
+    def set_exception(self, exc_info: Any = None) -> None:
+        """Answer with an error: pykka's triple, or the one now being handled.
+
+        Raises:
+            MisuseError: it was answered before, has a get hook, or there is no
+                exception.
+        """
+        error = (exc_info or sys.exc_info())[1]
+        if error is None:
+            raise MisuseError("set_exception needs an exception; none was given")
+        if self._get_hook is not None or not self.offer_error(error):
+            raise MisuseError("this reply was answered before; answer an ask once")
+
+    def get(self, *, timeout: float | None = None) -> Any:
+        """Wait in a foreign thread for the answer.
+
+        Args:
+            timeout: seconds; None means the ask's own.
+
+        Raises:
+            pykka.Timeout: the time ran out.
+            MisuseError: called on a trio thread before the answer came; await it.
+            Exception: what the actor answered with.
+        """
+        if self._get_hook is not None:
+            if self._outcome is None:
+                self.offer(self._get_hook(timeout))
+        elif self._outcome is None:
+            self._block(self._timeout if timeout is None else timeout)
+        return self._result()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        """Wait in a trio task for the answer.
+
+        An answer that has come already, or comes while this task's turn is lent to
+        the actors, is given back without a checkpoint; see `Dispatcher.lend`.
+        """
+        if self._get_hook is not None:
+            for source in self._sources:
+                yield from source.__await__()
+            return self.get()
+        if self._outcome is None and self.lend is not None and self.lend():
+            yield from trio.lowlevel.checkpoint().__await__()  # noqa: ASYNC105
+        if self._outcome is None:
+            yield from self._park().__await__()
+        return self._result()
+
+    __iter__ = __await__
+
+    def map(self, func: Any) -> Any:
+        """Give a reply whose value is `func` of this one's; see pykka."""
+        return self._derived(super().map(func), self)
+
+    def filter(self, func: Any) -> Any:
+        """Give a reply with the items for which `func` holds; see pykka."""
+        return self._derived(super().filter(func), self)
+
+    def reduce(self, func: Any, *args: Any) -> Any:
+        """Give a reply with the items folded into one; see pykka."""
+        return self._derived(super().reduce(func, *args), self)
+
+    def join(self, *futures: pykka.Future[Any]) -> Any:
+        """Give a reply with the values of this and the others; see pykka."""
+        return self._derived(super().join(*futures), self, *futures)
+
+    @staticmethod
+    def _derived(future: pykka.Future[Any], *sources: pykka.Future[Any]) -> Reply:
+        # Why: the get hook of a derived future calls `get` on its sources, which
+        # a trio task may only do once they are answered.
+        reply = cast("Reply", future)
+        reply._sources = sources  # noqa: SLF001  one of our own
+        return reply
+
+    def _settle(self, outcome: tuple[Any, BaseException | None]) -> bool:
+        # `setdefault` is one step under the GIL, so of two threads one is first.
+        if self.__dict__.setdefault("_outcome", outcome) is not outcome:
+            return False
+        timer = self.timer
+        if timer is not None:
+            self.timer = None
+            timer.release()
+        if self._event is not None:
+            self._event.set()
+        if self._waiters:
+            self._wake(self._waiters)
+        return True
+
+    def _result(self) -> Any:
+        value, error = self._outcome or (None, None)
+        if error is not None:
+            raise error
+        return value
+
+    def _block(self, timeout: float | None) -> None:
+        if _current_token() is not None:
+            raise MisuseError(
+                "waiting for a reply here would block the kernel: use `await`"
+            )
+        # Order matters: the event stands before the answer is looked for again,
+        # and `_settle` looks for the event after the answer stands.
+        event = self.__dict__.setdefault("_event", threading.Event())
+        if self._outcome is None and not event.wait(timeout):
+            # An answer that comes from now on is late, and the kernel is told so.
+            self.offer_error(pykka.Timeout(f"no reply within {timeout} seconds"))
+
+    async def _park(self) -> None:
+        entry = trio.lowlevel.current_task(), trio.lowlevel.current_trio_token()
+        waiters: list[Waiter] = self.__dict__.setdefault("_waiters", [])
+        waiters.append(entry)
+        # A foreign thread may have answered meanwhile, and then it either saw the
+        # entry, so that a wake is on its way, or it did not.
+        if self._outcome is not None and _removed(waiters, entry):
+            return
+
+        def abort(_raise_cancel: object) -> trio.lowlevel.Abort:
+            if _removed(waiters, entry):
+                return trio.lowlevel.Abort.SUCCEEDED
+            return trio.lowlevel.Abort.FAILED  # a wake is on its way
+
+        await trio.lowlevel.wait_task_rescheduled(abort)
+
+    @staticmethod
+    def _wake(waiters: list[Waiter]) -> None:
+        here = _current_token()
+        while waiters:
+            try:
+                task, token = waiters.pop(0)
+            except IndexError:  # cancelled on its own thread a moment ago
+                return
+            if token is here:
+                trio.lowlevel.reschedule(task)
+                continue
+            try:
+                token.run_sync_soon(trio.lowlevel.reschedule, task)
+            except trio.RunFinishedError:  # that loop is gone, the task with it
+                continue
+
+
+def _removed(waiters: list[Waiter], entry: Waiter) -> bool:
+    try:
+        waiters.remove(entry)
+    except ValueError:
+        return False
+    return True
+
+
+def _current_token() -> trio.lowlevel.TrioToken | None:
+    try:
+        return trio.lowlevel.current_trio_token()
+    except RuntimeError:
+        return None

@@ -1,0 +1,253 @@
+"""Timers of all actors of a system: one heap, one task, cancelled lazily.
+
+A timer fires as a message in its actor's system lane. It belongs to one
+incarnation: when its actor restarts it is void, unless it was asked to survive.
+Ask deadlines and handler deadlines use the same heap with a plain callback.
+
+Timers of one actor: a message to itself, once or again and again.
+
+They come in the system lane, belong to the incarnation that made them unless
+they were asked to survive a restart, and end with their actor.
+"""
+
+from __future__ import annotations
+
+import heapq
+from functools import partial
+from math import isnan
+from threading import get_ident
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+
+from runtime.actor.envelope import Notice
+from runtime.errors import MisuseError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from runtime.actor.kernel import Kernel
+
+
+# Chosen: the heap is swept when more than half of it is void and it holds more than
+# this many; below that a sweep costs more than the memory it frees.
+SWEEP_ABOVE = 1024
+
+
+class Keeper(Protocol):
+    """The part of an actor's cell that its timers need."""
+
+    timers: set[Timer] | None
+    """Those that have still to fire; None when there is none."""
+
+
+class Timer:
+    """One appointment; `cancel` voids it.
+
+    Args:
+        due: seconds on trio's clock.
+        fire: called once when due, on the kernel thread; must not wait.
+        owner: the heap it stands in.
+    """
+
+    __slots__ = ("_owner", "due", "fire", "keeper", "survives")
+
+    def __init__(
+        self, due: float, fire: Callable[[], object] | None, owner: Timers
+    ) -> None:
+        self.due = due
+        self.fire = fire
+        self.survives = False
+        """Whether it outlives the incarnation that set it."""
+
+        self.keeper: Keeper | None = None
+        """Whose it is; it leaves the others when it fires or is cancelled."""
+
+        self._owner = owner
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it has still to fire."""
+        return self.fire is not None
+
+    def cancel(self) -> bool:
+        """Void the timer; on the kernel thread.
+
+        Returns:
+            False if it had fired or was cancelled before.
+        """
+        if self.fire is None:
+            return False
+        self.leave()
+        self._owner.note_cancelled()
+        return True
+
+    def release(self) -> None:
+        """Void the timer if this is the kernel's thread.
+
+        On another thread it stays and fires for nothing: the heap has no lock.
+        """
+        if get_ident() == self._owner.thread_id:
+            self.cancel()
+
+    def leave(self) -> None:
+        """Forget what to do and whose it was."""
+        self.fire = None
+        keeper, self.keeper = self.keeper, None
+        if keeper is not None and keeper.timers is not None:
+            keeper.timers.discard(self)
+            if not keeper.timers:  # an empty set is as large as a mailbox
+                keeper.timers = None
+
+
+class Timers:
+    """The heap and the task that fires what is due.
+
+    Every method must be called on the kernel thread, which is the one that makes
+    this object, or that last called `run`.
+    """
+
+    def __init__(self) -> None:
+        self.thread_id = get_ident()
+        self._heap: list[tuple[float, int, Timer]] = []
+        self._serial = 0
+        self._void = 0
+        self._sleeper: trio.CancelScope | None = None
+        self._wake = trio.Event()
+
+    def __len__(self) -> int:
+        """How many timers have still to fire."""
+        return len(self._heap) - self._void
+
+    def call_at(self, due: float, fire: Callable[[], object]) -> Timer:
+        """Call `fire` at `due` seconds on trio's clock."""
+        timer = Timer(due, fire, self)
+        self._serial += 1
+        heapq.heappush(self._heap, (due, self._serial, timer))
+        if self._heap[0][2] is timer:
+            self._stir()
+        return timer
+
+    def call_in(self, delay: float, fire: Callable[[], object]) -> Timer:
+        """Call `fire` after `delay` seconds.
+
+        Raises:
+            MisuseError: `delay` is not a number, which no heap could put in order.
+        """
+        if isnan(delay):
+            raise MisuseError("a timer needs a number of seconds, not nan")
+        return self.call_at(trio.current_time() + delay, fire)
+
+    def note_cancelled(self) -> None:
+        """Count a cancelled timer and sweep the heap when most of it is void."""
+        self._void += 1
+        if self._void * 2 > len(self._heap) > SWEEP_ABOVE:
+            self._heap = [entry for entry in self._heap if entry[2].fire is not None]
+            heapq.heapify(self._heap)
+            self._void = 0
+
+    @trio.lowlevel.enable_ki_protection
+    async def run(self) -> None:
+        """Fire timers until cancelled."""
+        self.thread_id = get_ident()
+        while True:
+            self._fire_due()
+            if not self._heap:
+                self._wake = trio.Event()
+                await self._wake.wait()
+                continue
+            with trio.CancelScope(deadline=self._heap[0][0]) as self._sleeper:
+                await trio.sleep_forever()
+            self._sleeper = None
+
+    def _fire_due(self) -> None:
+        now = trio.current_time()
+        # Why: what a timer sets for at once waits for the loop's next round, or a
+        # timer that sets itself again would keep everybody else waiting.
+        last = self._serial
+        while self._heap:
+            due, serial, timer = self._heap[0]
+            if timer.fire is not None and (due > now or serial > last):
+                return
+            heapq.heappop(self._heap)
+            fire = timer.fire
+            if fire is None:
+                self._void -= 1
+                continue
+            timer.leave()
+            fire()
+
+    def _stir(self) -> None:
+        if self._sleeper is not None:  # it sleeps less long, and need not wake for that
+            self._sleeper.deadline = self._heap[0][0]
+        else:
+            self._wake.set()
+
+
+class Owner(Protocol):
+    """The part of a cell that timers need."""
+
+    kernel: Kernel
+    generation: int
+    timers: set[Timer] | None
+
+    def post_system(self, message: object) -> None:
+        """Take a message in."""
+        ...
+
+
+def after(
+    owner: Owner, delay: float, message: object, *, survives_restart: bool
+) -> Timer:
+    """Tell the owner `message` once, after `delay` seconds.
+
+    Raises:
+        MisuseError: `delay` is negative or not a number.
+    """
+    if not delay >= 0:
+        raise MisuseError(f"a timer needs 0 seconds or more, not {delay}")
+    notice = Notice(message, None if survives_restart else owner.generation)
+    return _arm(
+        owner, delay, partial(owner.post_system, notice), survives=survives_restart
+    )
+
+
+def every(
+    owner: Owner, period: float, message: object, *, survives_restart: bool
+) -> Callable[[], bool]:
+    """Tell the owner `message` every `period` seconds until the result is called.
+
+    Raises:
+        MisuseError: `period` is not above 0.
+    """
+    if not period > 0:
+        raise MisuseError(f"a timer needs a period above 0 seconds, not {period}")
+    notice = Notice(message, None if survives_restart else owner.generation)
+
+    timer: Timer
+
+    def fire() -> None:
+        nonlocal timer
+        timer = _arm(owner, period, fire, survives=survives_restart)
+        if not notice.is_waiting:
+            notice.is_waiting = True
+            owner.post_system(notice)
+
+    timer = _arm(owner, period, fire, survives=survives_restart)
+
+    def cancel() -> bool:
+        return timer.cancel()
+
+    return cancel
+
+
+def _arm(
+    owner: Owner, delay: float, fire: Callable[[], None], *, survives: bool
+) -> Timer:
+    timer = owner.kernel.timers.call_in(delay, fire)
+    timer.survives = survives
+    if owner.timers is None:
+        owner.timers = set()
+    owner.timers.add(timer)
+    timer.keeper = owner
+    return timer

@@ -1,0 +1,218 @@
+"""A database file as operators reach it, while a server may be using it.
+
+Implements `runtime.store.database`. Each change by hand is one short transaction of
+its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import apsw
+
+from runtime.errors import StoreRefusedError
+from runtime.sqlite import backup as backups
+from runtime.sqlite import write as rows
+from runtime.sqlite.file import (
+    SqliteFile,
+    SqliteOptions,
+    is_claimed,
+    refuse_damaged,
+    refuse_old_engine,
+)
+from runtime.sqlite.inspection import (
+    SqliteInspection,
+    SqliteReader,
+    find_delivery,
+    find_message,
+)
+from runtime.sqlite.migrations import MIGRATIONS
+from runtime.sqlite.read import greet
+from runtime.sqlite.vectors import extension, teach
+from runtime.store.database import (
+    DROPPED,
+    dropped_delivery,
+    dropped_message,
+    retried_delivery,
+    retried_message,
+)
+from runtime.store.rows import BY_HAND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable
+    from pathlib import Path
+
+    from runtime.store.database import RepairResult
+    from runtime.store.rows import Commit, StoredMessage
+
+# Chosen: longer than any group commit takes, also on a slow disk.
+PATIENCE = SqliteOptions(busy_timeout=10.0)
+
+# Why the attempts stay: each has its row in the ledger. `BY_HAND` grants new ones, and
+# tells a delivery that is to be said once more from one that was handed over twice.
+RETRY = """UPDATE inbox SET state = 'accepted', reason = ?, due_at = 0.0,
+    settled_at = NULL WHERE id = ?"""
+HURRY = "UPDATE inbox SET due_at = 0.0 WHERE id = ?"
+DROP = "UPDATE inbox SET state = 'dropped', reason = ?, settled_at = ? WHERE id = ?"
+EPOCH = "SELECT max(epoch) FROM entry"
+RETRY_DELIVERY = """UPDATE outbox SET state = 'pending', receipt = ?,
+    settled_at = NULL WHERE id = ?"""
+DROP_DELIVERY = """UPDATE outbox SET state = 'dead', receipt = ?, settled_at = ?
+    WHERE id = ?"""
+
+
+class SqliteDatabase:
+    """One database file from outside; see the port.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def name(self) -> str:
+        """How texts for people name it: its path."""
+        return str(self.path)
+
+    def exists(self) -> bool:
+        """Whether there is a file; see the port."""
+        with SqliteFile(self.path).told():
+            return self.path.exists()
+
+    def is_current(self) -> bool:
+        """Whether it is this release's; see the port."""
+        db = SqliteFile(self.path).open_existing(oldest=0)
+        try:
+            return int(db.pragma("user_version")) == len(MIGRATIONS)
+        finally:
+            db.close()
+
+    def refuse_damaged(self) -> None:
+        """Read it whole; see the port."""
+        file = SqliteFile(self.path)
+        with contextlib.closing(file.open_existing(oldest=0)) as db, file.told():
+            refuse_damaged(db, self.path)
+
+    def engine_version(self) -> str:
+        """Give the version of SQLite; see the port."""
+        version = apsw.sqlite_lib_version()
+        refuse_old_engine(version)
+        return version
+
+    @contextlib.contextmanager
+    def inspect(self, *, live: bool = False) -> Generator[SqliteInspection]:
+        """Open it for reading; see the port."""
+        file = SqliteFile(self.path)
+        with contextlib.closing(file.open_existing()) as db:
+            if not live:
+                with file.told():
+                    db.execute("BEGIN")
+                    greet(db)
+            yield SqliteInspection(file, db)
+
+    @contextlib.contextmanager
+    def reader(self) -> Generator[SqliteReader]:
+        """Open it for reading as the running program does; see the port."""
+        file = SqliteFile(self.path)
+        with contextlib.closing(file.open_existing()) as db:
+            teach(db, extension())
+            yield SqliteReader(file, db)
+
+    @contextlib.contextmanager
+    def claim(self) -> Generator[None]:
+        """Keep servers out while the block runs; see the port."""
+        file = SqliteFile(self.path)
+        # Before it is opened, which makes a new WAL: the loss would never be told.
+        if file.has_lost_wal(file.mark_left()):
+            raise StoreRefusedError(
+                "what was stored last may be missing: the last process was killed,"
+                f" and {file.wal_path} is gone; put it back if it was moved away,"
+                " else start the server once, which goes on without it"
+            )
+        file.open_existing().close()  # else one would be made, or brought up to date
+        lock = file.lock()
+        try:
+            # Why: a copy that was put back is in no WAL mode yet, in which who reads
+            # and who writes do not wait for each other.
+            file.open_writer().close()
+            yield
+        finally:
+            lock.release()
+
+    def back_up(self, target: Path, *, replace: bool = False) -> int:
+        """Write a whole copy to a file; see the port."""
+        return backups.backup(self.path, target, replace=replace)
+
+    def refuse_replacing(self) -> None:
+        """Check that `restore` may put a copy in its place; see the port."""
+        backups.refuse_replacing(self.path)
+
+    def restore(self, copy: Path) -> Path | None:
+        """Put a copy in its place; see the port."""
+        return backups.restore(copy, self.path)
+
+    def retry_message(self, name: str, now: float) -> RepairResult:
+        """Have a message tried at once; see the port."""
+        with self._changing() as db:
+            row = find_message(db, name)
+            result = retried_message(row, now)
+            if result.has_changed and row.state == "dead":
+                db.execute(RETRY, (BY_HAND, row.id))
+            elif result.has_changed:
+                db.execute(HURRY, (row.id,))
+            return result
+
+    def drop_message(
+        self, name: str, now: float, settling: Callable[[StoredMessage], Commit]
+    ) -> RepairResult:
+        """Settle a message as dropped; see the port."""
+        with self._changing() as db:
+            row = find_message(db, name)
+            result = dropped_message(row, is_served=is_claimed(self.path))
+            if result.has_changed and row.state == "dead":
+                db.execute(DROP, (DROPPED, now, row.id))
+            elif result.has_changed:
+                rows.write(db, settling(row), row.epoch)
+            return result
+
+    def retry_delivery(self, name: str) -> RepairResult:
+        """Have a delivery sent again; see the port."""
+        with self._changing() as db:
+            row = find_delivery(db, name)
+            result = retried_delivery(row)
+            if result.has_changed:
+                db.execute(RETRY_DELIVERY, (BY_HAND, row.id))
+            return result
+
+    def drop_delivery(self, name: str, now: float) -> RepairResult:
+        """Settle a delivery as dead; see the port."""
+        with self._changing() as db:
+            row = find_delivery(db, name)
+            result = dropped_delivery(row)
+            if result.has_changed:
+                db.execute(DROP_DELIVERY, (DROPPED, now, row.id))
+            return result
+
+    def write(self, commits: Iterable[Commit]) -> int:
+        """Store units, all of them or none; see the port."""
+        count = 0
+        with self._changing() as db:
+            epoch: int = db.execute(EPOCH).get or 0
+            for commit in commits:
+                rows.write(db, commit, epoch)
+                count += 1
+        return count
+
+    @contextlib.contextmanager
+    def _changing(self) -> Generator[apsw.Connection]:
+        """Open it for one transaction, kept if nothing is raised."""
+        file = SqliteFile(self.path, PATIENCE)
+        db = file.open_existing(apsw.SQLITE_OPEN_READWRITE)
+        with contextlib.closing(db), file.told():
+            db.pragma("synchronous", "full")
+            db.execute("BEGIN IMMEDIATE")
+            yield db
+            db.execute("COMMIT")

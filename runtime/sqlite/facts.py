@@ -1,0 +1,399 @@
+"""Facts as SQL: the changes of one commit, and the reading calls.
+
+Why searching stays fast however many facts there are: a word is indexed with the
+number of its scope before it (`17zkitchen`), so that each scope has posting lists of
+its own. A question touches its scopes' lists and no others, also where a word is
+matched by its beginning; and how rare a word is, is counted there, so that no answer
+depends on what somebody else told. FTS5's own bm25() would count every word over
+the whole table. Vectors lie in the order of their scopes for the same reason; sqlite-
+vec's own table `vec0` keeps whole chunks for each partition, most of them empty.
+
+`SqliteFacts` implements the port `Facts` and hands the work to the store's two threads.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from runtime.errors import DuplicateError
+from runtime.store.facts import (
+    FactLists,
+    ForgetFacts,
+    Found,
+    FoundFact,
+    PutVector,
+    SaveFact,
+    StoredFact,
+    UseFacts,
+    refuse_fact_limit,
+    refuse_listing,
+    refuse_listings,
+    refuse_search,
+    weight,
+)
+from runtime.store.text import refuse_half_character
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    import apsw
+
+    from runtime.store.facts import FactChange, FactListing, FactSearch
+
+
+MOST_HITS = 400
+"""Facts looked at for one word of a question, the newest: if more have it, it says
+little."""
+
+SEPARATOR = "z"
+"""Between the number of a scope and a word: the first one, for no number has one."""
+
+FACT = """fact.number, fact.id, home.agent, home.scope, fact.kind, fact.category,
+    fact.key, fact.text, fact.words, fact.provenance, fact.part, fact.epoch,
+    fact.created_at, fact.used_at, coalesce(fact.expires_at, 0.0)"""
+JOINED = "fact JOIN fact_scope AS home ON home.number = fact.scope"
+VALID = "(fact.expires_at IS NULL OR fact.expires_at > ?)"
+
+HOME = "SELECT number FROM fact_scope WHERE agent = ? AND scope = ?"
+NEW_HOME = "INSERT INTO fact_scope(agent, scope) VALUES (?, ?)"
+EMPTY_HOME = """DELETE FROM fact_scope WHERE number = ?1
+    AND NOT EXISTS (SELECT 1 FROM fact WHERE scope = ?1)"""
+REPLACED = """DELETE FROM fact WHERE scope = ?1 AND (id = ?2
+    OR (kind = ?3 AND key = ?4 AND key <> ''))"""
+SAVE = """INSERT INTO fact(id, scope, kind, category, key, text, words, provenance,
+    part, epoch, created_at, used_at, expires_at, space)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+USE = "UPDATE fact SET used_at = ? WHERE id = ? AND scope = ?"
+OWN = "SELECT number FROM fact WHERE id = ? AND scope = ?"
+VECTOR = """INSERT OR REPLACE INTO fact_vector(scope, number, space, vector)
+    VALUES (?, ?, ?, ?)"""
+HAS_VECTOR = "UPDATE fact SET space = ? WHERE number = ?"
+
+HITS = f"""SELECT rowid FROM fact_words WHERE fact_words MATCH ?
+    ORDER BY rowid DESC LIMIT {MOST_HITS}"""
+DISTANCE = "vec_distance_cosine(vec_int8(vector), vec_int8(?))"
+EXPIRED = """SELECT number, scope FROM fact WHERE expires_at <= ?
+    ORDER BY expires_at, number LIMIT ?"""
+UNEMBEDDED = f"""SELECT {FACT} FROM {JOINED}
+    WHERE home.agent = ?1 AND (fact.space < ?2 OR fact.space > ?2)
+    AND fact.number > ?3 ORDER BY fact.number LIMIT ?4"""
+COUNTS = f"""SELECT fact.kind, fact.category, count(*) FROM {JOINED}
+    WHERE home.agent = ? GROUP BY fact.kind, fact.category"""
+
+
+def change_facts(
+    db: apsw.Connection, changes: Iterable[FactChange], epoch: int, at: float
+) -> None:
+    """Write the changes of facts of one commit, one after the other.
+
+    Raises:
+        DuplicateError: an id is another scope's.
+    """
+    for change in changes:
+        match change:
+            case SaveFact():
+                save(db, change, epoch, at)
+            case ForgetFacts():
+                forget(db, change)
+            case UseFacts():
+                given = [
+                    (at, name, home)
+                    for home in homes(db, change.agent, change.scopes)
+                    for name in change.ids
+                ]
+                db.executemany(USE, given)
+            case PutVector():
+                put_vector(db, change)
+
+
+def homes(db: apsw.Connection, agent: str, scopes: Iterable[str]) -> list[int]:
+    """Give the numbers of an agent's scopes; an unknown scope has none."""
+    found = [db.execute(HOME, (agent, scope)).get for scope in dict.fromkeys(scopes)]
+    return [number for number in found if number is not None]
+
+
+def save(db: apsw.Connection, row: SaveFact, epoch: int, at: float) -> None:
+    """Add a fact, in place of what it replaces."""
+    home = db.execute(HOME, (row.agent, row.scope)).get
+    if home is None:
+        db.execute(NEW_HOME, (row.agent, row.scope))
+        home = db.last_insert_rowid()
+    else:
+        db.execute(REPLACED, (home, row.id, row.kind, row.key))
+    words = " ".join([f"{home}{SEPARATOR}{word}" for word in row.words])
+    told = (row.id, home, row.kind, row.category, row.key, row.text, words)
+    kept = (row.provenance, row.part, epoch, at, at, row.expires_at or None)
+    db.execute(SAVE, (*told, *kept, "" if row.wants_vector else None))
+    if not db.changes():
+        raise DuplicateError(
+            f"fact {row.id!r} is of another scope; nobody else may replace it"
+        )
+
+
+def forget(db: apsw.Connection, row: ForgetFacts) -> None:
+    """Remove facts, and what is known of their scopes with the last one."""
+    filters, given = where(row)
+    for home in homes(db, row.agent, row.scopes):
+        db.execute(f"DELETE FROM fact WHERE scope = ?{filters}", (home, *given))
+        db.execute(EMPTY_HOME, (home,))
+
+
+def where(filters: ForgetFacts | FactListing) -> tuple[str, list[str]]:
+    """Write filters as an SQL condition, and give its values."""
+    sql, given = "", list[str]()
+    for column, values in (
+        ("id", filters.ids),
+        ("kind", filters.kinds),
+        ("category", filters.categories),
+        ("key", filters.keys),
+    ):
+        if values:
+            sql += f" AND fact.{column} IN ({marks(values)})"
+            given += values
+    return sql, given
+
+
+def marks(values: Collection[object]) -> str:
+    """Write one mark for each value."""
+    return ", ".join("?" * len(values))
+
+
+def put_vector(db: apsw.Connection, row: PutVector) -> None:
+    """Keep the vector of a fact, if it is there still."""
+    for home in homes(db, row.agent, (row.scope,)):
+        number = db.execute(OWN, (row.id, home)).get
+        if number is not None:
+            db.execute(VECTOR, (home, number, row.space, row.vector))
+            db.execute(HAS_VECTOR, (row.space, number))
+
+
+def prune(db: apsw.Connection, now: float, limit: int) -> int:
+    """Forget expired facts."""
+    old: list[tuple[int, int]] = list(db.execute(EXPIRED, (now, limit)))
+    db.executemany("DELETE FROM fact WHERE number = ?", [(row[0],) for row in old])
+    db.executemany(EMPTY_HOME, [(home,) for home in {row[1] for row in old}])
+    return len(old)
+
+
+def search_facts(db: apsw.Connection, asked: FactSearch) -> Found:
+    """Find facts by their words and their vectors, all as of one moment."""
+    found = Found((), 0, (0,) * len(asked.words))
+    with db:
+        there = homes(db, asked.agent, asked.scopes)
+        if there:
+            found = search_in(db, asked, there)
+    return found
+
+
+def search_in(db: apsw.Connection, asked: FactSearch, there: list[int]) -> Found:
+    """Find facts in scopes that there are."""
+    total: int = db.execute(
+        f"SELECT count(*) FROM fact WHERE scope IN ({marks(there)})"
+        f" AND kind IN ({marks(asked.kinds)})",
+        (*there, *asked.kinds),
+    ).get
+    counts, evidence = hits(db, asked, there, total)
+    near = nearest(db, asked, there)
+    numbers = {*heaviest(evidence, asked.limit), *near}
+    near |= likeness(db, asked, there, numbers - near.keys())
+    rows: list[tuple[Any, ...]] = list(
+        db.execute(
+            f"SELECT {FACT} FROM {JOINED} WHERE fact.number IN ({marks(numbers)})"
+            f" AND fact.kind IN ({marks(asked.kinds)}) AND {VALID}",
+            (*numbers, *asked.kinds, asked.now),
+        )
+    )
+    found = [FoundFact(fact_of(row), near.get(row[0])) for row in rows]
+    return Found(tuple(found), total, counts)
+
+
+def hits(
+    db: apsw.Connection, asked: FactSearch, there: list[int], total: int
+) -> tuple[tuple[int, ...], dict[int, float]]:
+    """Look each word up; give how many facts have it, and the score of each fact."""
+    counts: list[int] = []
+    evidence: dict[int, float] = {}
+    for word in asked.words:
+        match = " OR ".join([f'"{home}{SEPARATOR}{word}"*' for home in there])
+        rows: list[tuple[int]] = list(db.execute(HITS, (match,)))
+        counts.append(len(rows))
+        heavy = weight(total, len(rows))
+        for (number,) in rows:
+            evidence[number] = evidence.get(number, 0.0) + heavy
+    return tuple(counts), evidence
+
+
+def heaviest(evidence: dict[int, float], most: int) -> list[int]:
+    """Give the numbers with the highest scores; of equal scores the newer first."""
+    return sorted(evidence, key=lambda number: (-evidence[number], -number))[:most]
+
+
+def nearest(
+    db: apsw.Connection, asked: FactSearch, there: list[int]
+) -> dict[int, float]:
+    """Give the facts whose vectors are nearest, and how alike they are."""
+    if not asked.vector:
+        return {}
+    rows: list[tuple[int, float | None]] = list(
+        db.execute(
+            f"SELECT number, {DISTANCE} AS far FROM fact_vector"
+            f" WHERE scope IN ({marks(there)}) AND space = ? AND length(vector) = ?"
+            " ORDER BY far LIMIT ?",
+            (asked.vector, *there, asked.space, len(asked.vector), asked.limit),
+        )
+    )
+    return as_similarities(rows)
+
+
+def likeness(
+    db: apsw.Connection, asked: FactSearch, there: list[int], numbers: set[int]
+) -> dict[int, float]:
+    """Say how alike the vectors of certain facts are."""
+    if not (asked.vector and numbers):
+        return {}
+    rows: list[tuple[int, float | None]] = list(
+        db.execute(
+            f"SELECT number, {DISTANCE} FROM fact_vector"
+            f" WHERE scope IN ({marks(there)}) AND number IN ({marks(numbers)})"
+            " AND space = ? AND length(vector) = ?",
+            (asked.vector, *there, *numbers, asked.space, len(asked.vector)),
+        )
+    )
+    return as_similarities(rows)
+
+
+def as_similarities(rows: list[tuple[int, float | None]]) -> dict[int, float]:
+    """Turn distances into similarities; a zero vector is similar to nothing."""
+    return {number: 0.0 if far is None else 1.0 - far for number, far in rows}
+
+
+def listed(db: apsw.Connection, listing: FactListing) -> tuple[StoredFact, ...]:
+    """List facts by kind, category and key."""
+    there = homes(db, listing.agent, listing.scopes)
+    return listed_in(db, listing, there) if there else ()
+
+
+def lists(db: apsw.Connection, listings: tuple[FactListing, ...]) -> FactLists:
+    """Take several listings of the same scopes, all as of one moment."""
+    found = FactLists(((),) * len(listings), is_blank=True)
+    with db:
+        there = homes(db, listings[0].agent, listings[0].scopes)
+        if there:
+            found = FactLists(tuple([listed_in(db, each, there) for each in listings]))
+    return found
+
+
+def listed_in(
+    db: apsw.Connection, listing: FactListing, there: list[int]
+) -> tuple[StoredFact, ...]:
+    """Give facts of scopes that there are."""
+    filters, given = where(listing)
+    order = "used_at, fact.number" if listing.is_least_used_first else "number DESC"
+    rows = db.execute(
+        f"SELECT {FACT} FROM {JOINED} WHERE fact.scope IN ({marks(there)})"
+        f" AND {VALID}{filters} ORDER BY fact.{order} LIMIT ?",
+        (*there, listing.now, *given, listing.limit),
+    )
+    return tuple([fact_of(row) for row in rows])
+
+
+def unembedded(
+    db: apsw.Connection, agent: str, space: str, after: int, limit: int
+) -> tuple[StoredFact, ...]:
+    """Give facts without an embedding in this space."""
+    rows = db.execute(UNEMBEDDED, (agent, space, after, limit))
+    return tuple([fact_of(row) for row in rows])
+
+
+def counts(db: apsw.Connection, agent: str) -> dict[tuple[str, str], int]:
+    """Count an agent's facts by kind and category."""
+    rows: Iterable[tuple[str, str, int]] = db.execute(COUNTS, (agent,))
+    return {(kind, category): count for kind, category, count in rows}
+
+
+def fact_of(row: tuple[Any, ...]) -> StoredFact:
+    """Make a fact of a row that was selected by `FACT`."""
+    words = tuple([word.partition(SEPARATOR)[2] for word in row[8].split(" ") if word])
+    return StoredFact(
+        number=row[0],
+        id=row[1],
+        agent=row[2],
+        scope=row[3],
+        kind=row[4],
+        category=row[5],
+        key=row[6],
+        text=row[7],
+        words=words,
+        provenance=row[9],
+        part=row[10],
+        epoch=row[11],
+        created_at=row[12],
+        used_at=row[13],
+        expires_at=row[14],
+    )
+
+
+T = TypeVar("T")
+
+
+class Jobs(Protocol):
+    """Has work done on a connection: `sqlite_jobs.JobQueue` in a thread of its own."""
+
+    async def call(self, work: Callable[[apsw.Connection], T], size: int = 0) -> T:
+        """Have it done, and give what it gives."""
+        ...
+
+
+class SqliteFacts:
+    """Facts in a file; see `runtime.store.facts.Facts` for what may be relied on.
+
+    Args:
+        reading: who has it read.
+        writing: who has it written.
+    """
+
+    def __init__(self, reading: Jobs, writing: Jobs) -> None:
+        self._reading = reading
+        self._writing = writing
+
+    async def search(self, search: FactSearch) -> Found:
+        """Find facts; see the port."""
+        refuse_search(search)
+        return await self._reading.call(partial(search_facts, asked=search))
+
+    async def listed(self, listing: FactListing) -> tuple[StoredFact, ...]:
+        """Give facts by what they are called; see the port."""
+        refuse_listing(listing)
+        return await self._reading.call(partial(listed, listing=listing))
+
+    async def lists(self, listings: tuple[FactListing, ...]) -> FactLists:
+        """Take several listings at once; see the port."""
+        refuse_listings(listings)
+        return await self._reading.call(partial(lists, listings=listings))
+
+    async def unembedded(
+        self, agent: str, space: str, after: int = 0, limit: int = 100
+    ) -> tuple[StoredFact, ...]:
+        """Give facts that want a vector; see the port."""
+        refuse_fact_limit(limit)
+        refuse_half_character(agent + space)
+        return await self._reading.call(
+            partial(
+                unembedded,
+                agent=agent,
+                space=space,
+                after=after,
+                limit=limit,
+            )
+        )
+
+    async def counts(self, agent: str) -> dict[tuple[str, str], int]:
+        """Count an agent's facts; see the port."""
+        refuse_half_character(agent)
+        return await self._reading.call(partial(counts, agent=agent))
+
+    async def prune(self, now: float, limit: int = 1000) -> int:
+        """Forget what has expired; see the port."""
+        refuse_fact_limit(limit)
+        return await self._writing.call(partial(prune, now=now, limit=limit))

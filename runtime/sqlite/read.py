@@ -1,0 +1,223 @@
+"""The store's rows as SQL: the reading calls, and entries.
+
+Plain functions on an open connection. They know nothing of threads or files.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from runtime.errors import SequenceConflictError
+from runtime.store.rows import (
+    MAX_ROWS,
+    Answered,
+    Counts,
+    StoredDelivery,
+    StoredEntry,
+    StoredEvent,
+    StoredMessage,
+    StoredRecord,
+    StoredSnapshot,
+)
+
+if TYPE_CHECKING:
+    import apsw
+
+    from runtime.store.rows import Entry
+
+
+EVENT = "stream, sequence, kind, body, part, epoch, at"
+MESSAGE = """number, id, connector, platform_id, part, epoch, stream, body,
+    accepted_at, priority, state, attempts, coalesce(started_at, 0.0), due_at,
+    reason, coalesce(settled_at, 0.0)"""
+DELIVERY = """number, id, connector, chat, correlation_id, part, epoch, body,
+    enqueued_at, state, attempts, receipt, coalesce(settled_at, 0.0)"""
+RECORD = "number, kind, id, owner, part, epoch, body, at"
+"""The columns of a row, in the order of its Struct's fields."""
+
+READ = f"""SELECT {EVENT} FROM journal
+    WHERE stream = ? AND sequence > ? ORDER BY sequence LIMIT ?"""
+SNAPSHOT = """SELECT stream, sequence, schema, body, part, epoch, at FROM snapshot
+    WHERE stream = ?"""
+UNSETTLED = f"""SELECT {MESSAGE} FROM inbox INDEXED BY inbox_open
+    WHERE settled_at IS NULL AND number > ? ORDER BY number LIMIT ?"""
+MESSAGE_OF = f"""SELECT {MESSAGE} FROM inbox
+    WHERE connector = ? AND platform_id = ?"""
+MESSAGES_OF = f"""SELECT {MESSAGE} FROM inbox INDEXED BY inbox_stream
+    WHERE stream = ? AND number < ? ORDER BY number DESC LIMIT ?"""
+CORRELATED = f"""SELECT {DELIVERY} FROM outbox INDEXED BY outbox_correlation
+    WHERE correlation_id = ? ORDER BY number LIMIT {MAX_ROWS}"""
+UNDELIVERED = f"""SELECT {DELIVERY} FROM outbox INDEXED BY outbox_open
+    WHERE settled_at IS NULL AND number > ? ORDER BY number LIMIT ?"""
+UNDELIVERED_OF = f"""SELECT {DELIVERY} FROM outbox INDEXED BY outbox_open
+    WHERE settled_at IS NULL AND connector = ? AND number > ?
+    ORDER BY number LIMIT ?"""
+RECORDS = f"""SELECT {RECORD} FROM record INDEXED BY record_kind
+    WHERE kind = ? AND number < ? ORDER BY number DESC LIMIT ?"""
+RECORDS_OF = f"""SELECT {RECORD} FROM record INDEXED BY record_owner
+    WHERE kind = ? AND owner = ? AND number < ? ORDER BY number DESC LIMIT ?"""
+RECORDS_SINCE = f"""SELECT {RECORD} FROM record INDEXED BY record_at
+    WHERE kind = ? AND (at, number) > (?, ?) ORDER BY at, number LIMIT ?"""
+
+# Why two halves each: the partial indexes are counted without touching a row.
+# Why one statement: so both tables are counted as of one moment.
+COUNT = """
+    SELECT 'inbox', state, count(*) FROM inbox INDEXED BY inbox_open
+        WHERE settled_at IS NULL GROUP BY state
+    UNION ALL SELECT 'inbox', state, count(*) FROM inbox
+        WHERE settled_at IS NOT NULL GROUP BY state
+    UNION ALL SELECT 'outbox', state, count(*) FROM outbox INDEXED BY outbox_open
+        WHERE settled_at IS NULL GROUP BY state
+    UNION ALL SELECT 'outbox', state, count(*) FROM outbox
+        WHERE settled_at IS NOT NULL GROUP BY state"""
+
+NEVER = 2**63 - 1
+"""More than any row's number."""
+
+
+def greet(db: apsw.Connection) -> int:
+    """Read the schema, so that a damaged file is found at once."""
+    tables: int = db.execute("SELECT count(*) FROM sqlite_schema").get
+    return tables
+
+
+def data_version(db: apsw.Connection) -> int:
+    """Give a number that changes when another connection has written."""
+    version: int = db.pragma("data_version")
+    return version
+
+
+def read(
+    db: apsw.Connection, stream: str, after: int, limit: int
+) -> tuple[StoredEvent, ...]:
+    """Read a stream."""
+    return tuple(StoredEvent(*row) for row in db.execute(READ, (stream, after, limit)))
+
+
+def snapshot(db: apsw.Connection, stream: str) -> StoredSnapshot | None:
+    """Read the newest snapshot of a stream."""
+    row = db.execute(SNAPSHOT, (stream,)).get
+    return None if row is None else StoredSnapshot(*row)
+
+
+def unsettled(db: apsw.Connection, after: int, limit: int) -> tuple[StoredMessage, ...]:
+    """Read messages not yet settled."""
+    return tuple(StoredMessage(*row) for row in db.execute(UNSETTLED, (after, limit)))
+
+
+def answered(db: apsw.Connection, connector: str, platform_id: str) -> Answered | None:
+    """Read a message and its deliveries, as of one moment."""
+    found: Answered | None = None
+    with db:
+        row = db.execute(MESSAGE_OF, (connector, platform_id)).get
+        if row is not None:
+            message = StoredMessage(*row)
+            found = Answered(message, correlated(db, message.id))
+    return found
+
+
+def exchanges(
+    db: apsw.Connection, stream: str, before: int, limit: int
+) -> tuple[Answered, ...]:
+    """Read messages of a stream and their deliveries, as of one moment."""
+    found: list[Answered] = []
+    with db:
+        for row in list(db.execute(MESSAGES_OF, (stream, before or NEVER, limit))):
+            message = StoredMessage(*row)
+            found.append(Answered(message, correlated(db, message.id)))
+    return tuple(found)
+
+
+def correlated(db: apsw.Connection, correlation_id: str) -> tuple[StoredDelivery, ...]:
+    """Read the deliveries that belong to one message."""
+    rows = db.execute(CORRELATED, (correlation_id,))
+    return tuple(StoredDelivery(*row) for row in rows)
+
+
+def undelivered(
+    db: apsw.Connection, connector: str | None, after: int, limit: int
+) -> tuple[StoredDelivery, ...]:
+    """Read deliveries not yet settled, of one connector or of all."""
+    if connector is None:
+        rows = db.execute(UNDELIVERED, (after, limit))
+    else:
+        rows = db.execute(UNDELIVERED_OF, (connector, after, limit))
+    return tuple(StoredDelivery(*row) for row in rows)
+
+
+def records(
+    db: apsw.Connection, kind: str, owner: str | None, before: int, limit: int
+) -> tuple[StoredRecord, ...]:
+    """Read records of a kind, of one owner or of all, those written last first."""
+    below = before or NEVER
+    if owner is None:
+        rows = db.execute(RECORDS, (kind, below, limit))
+    else:
+        rows = db.execute(RECORDS_OF, (kind, owner, below, limit))
+    return tuple(StoredRecord(*row) for row in rows)
+
+
+def records_since(
+    db: apsw.Connection, kind: str, at: float, number: int, limit: int
+) -> tuple[StoredRecord, ...]:
+    """Read records of a kind in the order of their times, then numbers."""
+    rows = db.execute(RECORDS_SINCE, (kind, at, number, limit))
+    return tuple(StoredRecord(*row) for row in rows)
+
+
+def counts(db: apsw.Connection) -> Counts:
+    """Count rows by state, both tables as of one moment."""
+    counted = Counts({}, {})
+    for table, state, rows in db.execute(COUNT):
+        (counted.inbox if table == "inbox" else counted.outbox)[state] = rows
+    return counted
+
+
+COLUMNS = "kind, id, owner, part, epoch, version, body, at"
+VERSION = "SELECT version FROM entry WHERE kind = ? AND id = ?"
+PUT = """INSERT INTO entry(kind, id, owner, part, epoch, version, body, at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(kind, id) DO UPDATE SET
+    owner = excluded.owner, part = excluded.part, epoch = excluded.epoch,
+    version = excluded.version, body = excluded.body, at = excluded.at"""
+FORGET = "DELETE FROM entry WHERE kind = ? AND id = ?"
+ONE = f"SELECT {COLUMNS} FROM entry WHERE kind = ? AND id = ?"
+ALL = f"""SELECT {COLUMNS} FROM entry WHERE kind = ? AND id > ?
+    ORDER BY id LIMIT ?"""
+OWNED = f"""SELECT {COLUMNS} FROM entry INDEXED BY entry_owner
+    WHERE kind = ? AND owner = ? AND id > ? ORDER BY id LIMIT ?"""
+
+
+def put(db: apsw.Connection, row: Entry, epoch: int, at: float) -> None:
+    """Write an entry, or forget it.
+
+    Raises:
+        SequenceConflictError: its version is not the expected one.
+    """
+    version: int = db.execute(VERSION, (row.kind, row.id)).get or 0
+    if row.expected is not None and row.expected != version:
+        raise SequenceConflictError(
+            f"{row.kind} {row.id!r} is at version {version}, not at {row.expected}:"
+            " another writer was first; read it again"
+        )
+    if row.body is None:
+        db.execute(FORGET, (row.kind, row.id))
+    else:
+        key = (row.kind, row.id, row.owner, row.part, epoch)
+        db.execute(PUT, (*key, version + 1, row.body, at))
+
+
+def one(db: apsw.Connection, kind: str, name: str) -> StoredEntry | None:
+    """Read one entry."""
+    row = db.execute(ONE, (kind, name)).get
+    return None if row is None else StoredEntry(*row)
+
+
+def listed(
+    db: apsw.Connection, kind: str, owner: str | None, after: str, limit: int
+) -> tuple[StoredEntry, ...]:
+    """Read entries of a kind, of one owner or of all, in the order of their ids."""
+    if owner is None:
+        rows = db.execute(ALL, (kind, after, limit))
+    else:
+        rows = db.execute(OWNED, (kind, owner, after, limit))
+    return tuple(StoredEntry(*row) for row in rows)

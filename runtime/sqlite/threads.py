@@ -1,0 +1,481 @@
+"""The two threads of the SQLite engine: one writes in groups, one reads.
+
+Each is a pykka `ThreadingActor` that owns its connection from its first job to its
+end. The writer puts all that waits into one transaction and answers only after the
+COMMIT: the one flush to the disk is shared by the group, and a job that fails is
+undone alone.
+
+`transact` does a group of jobs in one transaction and undoes alone those that fail. It
+knows nothing of threads or files; the caller translates errors of the disk.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import apsw
+import msgspec
+import pykka
+import trio
+
+from runtime.errors import (
+    CorruptError,
+    MisuseError,
+    StoreError,
+    StoreUnavailableError,
+)
+from runtime.sqlite.errors import DAMAGED, DISK, translate
+from runtime.sqlite.file import FileLock, SqliteFile, present_identity, size_of
+from runtime.sqlite.jobs import Job, JobQueue
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+
+UNSTORABLE = (
+    apsw.ConstraintError,
+    apsw.TooBigError,
+    OverflowError,
+    TypeError,
+    ValueError,
+)
+"""What SQLite says of a job that is itself to blame."""
+
+BLAMED = (StoreError, MisuseError, *UNSTORABLE)
+"""All that one job alone is to blame for."""
+
+
+def transact(db: apsw.Connection, jobs: Sequence[Job]) -> bool:
+    """Do a group of jobs in one transaction; jobs that fail are left out.
+
+    Mostly none is. Then savepoints would be for nothing, and they are a third of the
+    processor time that the commits of one message take (measured with 64 writers):
+    so the group is done without, and once more with them if that fails.
+
+    Returns:
+        Whether anything was written.
+
+    Raises:
+        apsw.Error: the disk, or damage on it; nothing of the group is written.
+    """
+    db.execute("BEGIN IMMEDIATE")
+    before = db.total_changes()
+    try:
+        for job in jobs:
+            job.run(db)
+    except BLAMED:
+        db.execute("ROLLBACK")
+        db.execute("BEGIN IMMEDIATE")
+        before = db.total_changes()
+        for job in jobs:
+            attempt(db, job)
+    db.execute("COMMIT")
+    return db.total_changes() > before
+
+
+def attempt(db: apsw.Connection, job: Job) -> None:
+    """Do one job of a group; if it fails, undo it alone and keep its error.
+
+    Raises:
+        apsw.Error: the disk, or damage on it.
+    """
+    db.execute("SAVEPOINT job")
+    try:
+        job.run(db)
+    except (StoreError, MisuseError) as error:
+        job.error = error
+    except UNSTORABLE as error:
+        job.error = MisuseError(
+            f"this can never be stored: {error}; see `Store.commit`"
+        )
+        job.error.__cause__ = error
+    if job.error is not None:
+        db.execute("ROLLBACK TO job")
+    db.execute("RELEASE job")
+
+
+LOG = EventLog("store")
+
+MOST_WAL_PAGES = 4000
+"""Pages (of 4 KiB) after which the WAL is copied even if the writer is busy."""
+
+MOST_READS = 16
+"""Reads answered together; a long one holds up the others by as much."""
+
+
+class Wake(msgspec.Struct, frozen=True):
+    """There are jobs to take."""
+
+
+class GroupEnded(msgspec.Struct, frozen=True):
+    """A thread's report to the store, on the trio thread."""
+
+    healthy: bool | None
+    """Whether the disk took it; None if nothing was written."""
+
+    seconds: float = 0.0
+    commits: int = 0
+    """How many shared the transaction; 0 if there was none."""
+
+    failed_read: Job | None = None
+    """What the disk did not give, for the reader to try again."""
+
+    damage: str = ""
+    """What was found to be damaged in the file; empty: nothing."""
+
+
+Report = Callable[[GroupEnded], None]
+Ended = Callable[[threading.Thread], None]
+
+
+def damage_of(jobs: Sequence[Job]) -> str:
+    """Give what the first job that met damage says of it; empty: none did."""
+    damages = (str(job.error) for job in jobs if isinstance(job.error, CorruptError))
+    return next(damages, "")
+
+
+class DatabaseThread(pykka.ThreadingActor, abc.ABC):
+    """A thread with one connection, which it opens for its first job.
+
+    Takes: `Wake`.
+    Sends: results to the waiting tasks.
+    Keeps: the connection.
+    Fails: on a bug only; all that waits is told, the store must be opened anew.
+    Ends: when stopped; jobs that came before are done first.
+    """
+
+    # A disk that no longer answers must not keep the process from ending; what was
+    # acknowledged is on it already.
+    use_daemon_thread = True
+
+    def __init__(
+        self, file: SqliteFile, jobs: JobQueue, report: Report, ended: Ended
+    ) -> None:
+        super().__init__()
+        self.file = file
+        self.jobs = jobs
+        self.db: apsw.Connection | None = None
+        self._report = report
+        self._ended = ended
+        self._in_hand: Sequence[Job] = ()
+
+    def on_receive(self, message: Wake) -> None:
+        """Work until nothing has come for a while."""
+        del message
+        self._work(self.file.options.idle_after)
+        if self.db is not None:
+            self.rest(self.db)
+
+    def on_stop(self) -> None:
+        """Do what still waits, then close."""
+        try:
+            self._work(0.0)
+            if not self.jobs.is_closed:
+                # Not by `aclose`: pykka's registry can stop any actor. Whoever asks
+                # later would wait for ever.
+                self.jobs.give_up(RuntimeError("stopped from outside"), ())
+        finally:
+            self._end()
+
+    def on_failure(
+        self,
+        exception_type: type[BaseException] | None,
+        exception_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Tell everybody who waits, then close; see pykka."""
+        del exception_type, traceback
+        error = exception_value if isinstance(exception_value, Exception) else None
+        self.jobs.give_up(error or RuntimeError("unknown"), self._in_hand)
+        self._end()
+
+    def _work(self, patience: float) -> None:
+        while jobs := self.jobs.take(self.most, patience):
+            self._in_hand = jobs
+            db = self._opened(jobs)
+            if db is not None:
+                self.run(db, jobs)
+            self._in_hand = ()
+
+    def _opened(self, jobs: Sequence[Job]) -> apsw.Connection | None:
+        if self.db is None:
+            try:
+                self.db = self.open()
+            except StoreError as error:
+                for job in jobs:
+                    job.error = type(error)(str(error))
+                    job.error.__cause__ = error.__cause__
+                self.jobs.give_back(jobs)
+        return self.db
+
+    def _end(self) -> None:
+        try:
+            if self.db is not None:
+                self.close(self.db)
+        finally:
+            thread = threading.current_thread()
+            self.jobs.give_back((), lambda: self._ended(thread))
+
+    @property
+    @abc.abstractmethod
+    def most(self) -> int:
+        """How many jobs to take together."""
+
+    @abc.abstractmethod
+    def open(self) -> apsw.Connection:
+        """Open the connection, or raise a `StoreError`."""
+
+    @abc.abstractmethod
+    def run(self, db: apsw.Connection, jobs: Sequence[Job]) -> None:
+        """Do the jobs and give them back."""
+
+    def rest(self, db: apsw.Connection) -> None:
+        """Called when no job has come for a while."""
+
+    def close(self, db: apsw.Connection) -> None:
+        """Close the connection."""
+        db.close()
+
+
+class ReaderThread(DatabaseThread):
+    """The thread that runs reading jobs, one after the other."""
+
+    @property
+    def most(self) -> int:
+        """How many jobs to take together."""
+        return MOST_READS
+
+    def open(self) -> apsw.Connection:
+        """Open a connection that cannot write."""
+        return self.file.open_reader()
+
+    def run(self, db: apsw.Connection, jobs: Sequence[Job]) -> None:
+        """Do the jobs that somebody still waits for."""
+        failed: Job | None = None
+        for job in jobs:
+            if not job.is_abandoned:
+                try:
+                    job.run(db)
+                except (*DAMAGED, *DISK) as error:
+                    job.error = translate(error, self.file.path)
+                    failed = job
+                except UNSTORABLE as error:
+                    job.error = MisuseError(f"this can never be read: {error}")
+        if failed is None:
+            self.jobs.give_back(jobs)
+            return
+        damage = damage_of(jobs)
+        ended = GroupEnded(healthy=None, failed_read=failed, damage=damage)
+        self.jobs.give_back(jobs, lambda: self._report(ended))
+
+
+class WriterThread(DatabaseThread):
+    """Commits jobs in groups; the only one that writes."""
+
+    def __init__(
+        self, file: SqliteFile, jobs: JobQueue, report: Report, ended: Ended
+    ) -> None:
+        super().__init__(file, jobs, report, ended)
+        self._lock: FileLock | None = None
+        self._is_behind = False
+        self._identity: tuple[int, int] | None = None
+        self._wal_path = file.path
+        self._wal: tuple[int, int] | None = None
+        self._wal_pages = 0
+
+    @property
+    def most(self) -> int:
+        """How many jobs to take together."""
+        return self.file.options.max_group
+
+    def open(self) -> apsw.Connection:
+        """Claim the file, open it, and bring it up to date."""
+        lock = self.file.lock()
+        with contextlib.ExitStack() as stack:
+            stack.callback(lock.release)
+            is_behind = self._look_behind(lock)
+            db = self.file.open_writer()
+            stack.callback(db.close)
+            self.file.refuse_damage(db, is_unclean=bool(lock.behind))
+            stack.pop_all()
+        self._lock = lock
+        self._note(is_behind=is_behind)
+        self._identity = self.file.identity()
+        self._wal_path = self.file.wal_path
+        db.set_wal_hook(self._count_pages)  # in place of SQLite's own checkpoints
+        return db
+
+    def run(self, db: apsw.Connection, jobs: Sequence[Job]) -> None:
+        """Commit a group; its callers go on when it is on the disk."""
+        lost = self._lost_name()
+        if lost is not None:
+            self._refuse_all(jobs, lost)
+            return
+        started = time.perf_counter()
+        try:
+            has_written = transact(db, jobs)
+        except (*DAMAGED, *DISK) as error:
+            if db.in_transaction:  # SQLite may have rolled back by itself
+                db.execute("ROLLBACK")
+            if isinstance(error, DAMAGED) and len(jobs) > 1:
+                self._run_alone(db, jobs)
+                return
+            self._fail(jobs, error)
+            ended = GroupEnded(healthy=False, damage=damage_of(jobs))
+        else:
+            ended = GroupEnded(
+                True if has_written else None,
+                time.perf_counter() - started,
+                len(jobs),
+            )
+            if has_written:
+                self._note(is_behind=True)
+        self.jobs.give_back(jobs, lambda: self._report(ended))
+        if self._wal_pages >= MOST_WAL_PAGES:
+            self._checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def _fail(self, jobs: Sequence[Job], error: apsw.Error) -> None:
+        for job in jobs:
+            job.error = translate(error, self.file.path)
+            job.error.__cause__ = error
+
+    def _run_alone(self, db: apsw.Connection, jobs: Sequence[Job]) -> None:
+        """Commit each job of a group by itself.
+
+        Why: most damage is in one place, such as a page of an index, and those who
+        do not need it must not lose their work. Not by savepoints: an index of words
+        writes to its pages no sooner than at the COMMIT.
+        """
+        for at, job in enumerate(jobs):
+            self._in_hand = jobs[at:]  # what came before is told already
+            job.error = None
+            self.run(db, (job,))
+
+    def rest(self, db: apsw.Connection) -> None:
+        """Copy the WAL into the database, so that no commit has to wait for that."""
+        if self._wal_pages:
+            self._checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def close(self, db: apsw.Connection) -> None:
+        """Copy the WAL, close, and let the next process in."""
+        try:
+            self._checkpoint(db, apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            db.close()
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+
+    def _lost_name(self) -> Path | None:
+        """Name which of the three files was removed or replaced; usually none.
+
+        Without the database's name, or the WAL's, SQLite would go on writing into a
+        file that nobody finds again; without the lock's, another process may write too.
+        """
+        if self.file.identity() != self._identity:
+            return self.file.path
+        if self._lock is not None and not self._lock.has_its_name():
+            return self._lock.path
+        wal = present_identity(self._wal_path)
+        if self._wal is not None and wal != self._wal:
+            return self._wal_path
+        self._wal = wal  # SQLite makes it with the first write
+        return None
+
+    def _look_behind(self, lock: FileLock) -> bool:
+        """Check whether commits stand in the WAL alone; log it if some are lost."""
+        with self.file.told():
+            if self.file.has_lost_wal(lock.behind):
+                LOG.warning(
+                    "what was stored last may be missing",
+                    why="the last process was killed, and the -wal is gone",
+                    path=str(self.file.wal_path),
+                    hint="if it was moved away, stop, and put it back",
+                )
+            return size_of(self.file.wal_path) > 0
+
+    def _note(self, *, is_behind: bool, anew: bool = False) -> None:
+        """Note beside the database whether there are commits in its WAL alone.
+
+        Args:
+            is_behind: whether there are.
+            anew: whether the database was written to.
+        """
+        if self._lock is not None and (anew or is_behind != self._is_behind):
+            self._lock.mark(self.file.age() if is_behind else "")
+            self._is_behind = is_behind
+
+    def _refuse_all(self, jobs: Sequence[Job], lost: Path) -> None:
+        for job in jobs:
+            job.error = StoreUnavailableError(
+                f"{lost} was removed or replaced while it was in use; nothing is"
+                " stored any more. Put it back, or restart Callboard"
+            )
+        self.jobs.give_back(jobs, lambda: self._report(GroupEnded(healthy=False)))
+
+    def _count_pages(self, _db: apsw.Connection, _name: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self, db: apsw.Connection, mode: int) -> None:
+        try:
+            pages, copied = db.wal_checkpoint(mode=mode)
+            self._note(is_behind=pages != copied, anew=True)
+        except (*DAMAGED, *DISK) as error:
+            # Nothing is lost, the WAL keeps it all; but the disk is not well.
+            is_damaged = isinstance(error, DAMAGED)
+            damage = str(translate(error, self.file.path)) if is_damaged else ""
+            ended = GroupEnded(healthy=False, damage=damage)
+            self.jobs.give_back((), lambda: self._report(ended))
+        self._wal_pages = 0
+
+
+class WorkingThread:
+    """One of the two threads as trio tasks see it.
+
+    Args:
+        kind: which of the two.
+        file: what it opens.
+        report: told of each group, of a disk that fails, and of a bad end.
+    """
+
+    def __init__(
+        self, kind: type[DatabaseThread], file: SqliteFile, report: Report
+    ) -> None:
+        self.jobs = JobQueue(
+            file.options.max_queued, file.options.max_queued_bytes, self._wake
+        )
+        self._report = report
+        self._has_ended = trio.Event()
+        self._thread: threading.Thread | None = None
+        self._ref = kind.start(file, self.jobs, report, self._ended)
+
+    async def stop(self, refusal: str) -> None:
+        """End the thread when it has done what waits.
+
+        Args:
+            refusal: what callers are told from now on.
+        """
+        self.jobs.close(refusal)
+        self._ref.stop(block=False)
+        await self._has_ended.wait()
+        if self._thread is not None:
+            # It has said its last word; a few microseconds of pykka's own remain.
+            self._thread.join(1.0)
+
+    def _wake(self) -> None:
+        with contextlib.suppress(pykka.ActorDeadError):  # the job is failed by then
+            self._ref.tell(Wake())
+
+    def _ended(self, thread: threading.Thread) -> None:
+        self._thread = thread
+        self._has_ended.set()
+        if self.jobs.is_dead:
+            self._report(GroupEnded(healthy=False))

@@ -1,0 +1,291 @@
+"""The store's rows as SQL: writing one commit, and forgetting old rows.
+
+Plain functions on an open connection, inside a transaction that the caller began
+and ends. They know nothing of threads, files or groups. `read.py` has what
+the reading calls give.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from runtime.errors import (
+    DeliveryKnownError,
+    DuplicateError,
+    MisuseError,
+    SequenceConflictError,
+)
+from runtime.sqlite import read as sqlite_entries
+from runtime.sqlite.facts import change_facts
+from runtime.store.rows import Committed, Pruned
+
+if TYPE_CHECKING:
+    import apsw
+
+    from runtime.store.rows import (
+        Accept,
+        Amend,
+        Append,
+        Claim,
+        Commit,
+        Defer,
+        Enqueue,
+        NotSaid,
+        Receipt,
+        Record,
+        SendAttempt,
+        Settle,
+        Snapshot,
+    )
+
+ACCEPT = """INSERT INTO inbox
+    (id, connector, platform_id, part, epoch, stream, body, accepted_at, priority)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+AMEND = "UPDATE inbox SET body = ? WHERE id = ? AND settled_at IS NULL"
+CLAIM = """UPDATE inbox SET state = 'running', attempts = ?, started_at = ?
+    WHERE id = ? AND settled_at IS NULL"""
+DEFER = """UPDATE inbox
+    SET state = 'accepted', attempts = ?, due_at = ?, reason = ?, started_at = ?
+    WHERE id = ? AND settled_at IS NULL"""
+LAST = "SELECT max(sequence) FROM journal WHERE stream = ?"
+APPEND = """INSERT INTO journal
+    (stream, sequence, kind, body, part, epoch, at, inbox_id)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
+SNAPSHOT = """INSERT INTO snapshot(stream, sequence, schema, part, epoch, body, at)
+    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT(stream) DO UPDATE SET
+    sequence = excluded.sequence, schema = excluded.schema, part = excluded.part,
+    epoch = excluded.epoch, body = excluded.body, at = excluded.at
+    WHERE excluded.sequence >= snapshot.sequence"""
+ENQUEUE = """INSERT INTO outbox
+    (id, connector, chat, correlation_id, part, epoch, body, enqueued_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+SETTLE = """UPDATE inbox SET state = ?, reason = ?, settled_at = ?
+    WHERE id = ? AND settled_at IS NULL"""
+ATTEMPT = """UPDATE outbox SET state = 'sending', attempts = ?, receipt = ''
+    WHERE id = ? AND settled_at IS NULL"""
+NOT_SAID = """UPDATE outbox SET state = 'pending', receipt = ?
+    WHERE id = ? AND settled_at IS NULL"""
+RECEIVE = """UPDATE outbox SET state = ?, receipt = ?, attempts = ?, settled_at = ?
+    WHERE id = ? AND settled_at IS NULL"""
+# A record that is replaced gets a new number: it is the one written last.
+RECORD = """INSERT OR REPLACE INTO record(kind, id, owner, part, epoch, body, at)
+    VALUES (?, ?, ?, ?, ?, ?, ?)"""
+
+OLD_MESSAGES = """SELECT number, id,
+    (SELECT count(*) FROM journal WHERE journal.inbox_id = inbox.id)
+    FROM inbox WHERE settled_at IS NOT NULL AND settled_at < ?
+    ORDER BY settled_at LIMIT ?"""
+FORGET_MESSAGE = "DELETE FROM inbox WHERE number = ?"
+FORGET_EVENTS = "DELETE FROM journal WHERE inbox_id = ?"
+PRUNE_OUTBOX = """DELETE FROM outbox WHERE number IN (
+    SELECT number FROM outbox WHERE settled_at IS NOT NULL AND settled_at < ?
+    ORDER BY settled_at LIMIT ?)"""
+PRUNE_RECORDS = """DELETE FROM record WHERE number IN (
+    SELECT number FROM record WHERE kind = ? AND at < ? ORDER BY at LIMIT ?)"""
+
+
+def write(db: apsw.Connection, commit: Commit, epoch: int) -> Committed:
+    """Write one commit.
+
+    Raises:
+        DuplicateError: see `runtime.store.Store.commit`; half of it may be written,
+            the caller rolls back.
+        SequenceConflictError: same.
+        MisuseError: same.
+    """
+    at = commit.at
+    accepted = tuple([accept(db, row, epoch) for row in commit.accepts])
+    change_messages(db, commit, at)
+    sequences = tuple([append(db, row, epoch, at) for row in commit.appends])
+    for snapshot in commit.snapshots:
+        put_snapshot(db, snapshot, epoch, at)
+    for settle in commit.settles:
+        settle_message(db, settle, at)
+    enqueued = tuple([enqueue(db, row, epoch, at) for row in commit.deliveries])
+    change_deliveries(db, commit, at)
+    for record in commit.records:
+        put_record(db, record, epoch, at)
+    for entry in commit.entries:
+        sqlite_entries.put(db, entry, epoch, at)
+    if commit.facts:
+        change_facts(db, commit.facts, epoch, at)
+    return Committed(accepted, sequences, enqueued)
+
+
+def change_messages(db: apsw.Connection, commit: Commit, at: float) -> None:
+    """Write a commit's changes of messages that are not settled."""
+    for amend in commit.amends:
+        amend_message(db, amend)
+    for claim in commit.claims:
+        claim_message(db, claim, at)
+    for defer in commit.defers:
+        defer_message(db, defer, at)
+
+
+def change_deliveries(db: apsw.Connection, commit: Commit, at: float) -> None:
+    """Write a commit's changes of known deliveries."""
+    for sending in commit.send_attempts:
+        mark_sending(db, sending)
+    for unsaid in commit.not_said:
+        put_back(db, unsaid)
+    for receipt in commit.receipts:
+        receive(db, receipt, at)
+
+
+def accept(db: apsw.Connection, row: Accept, epoch: int) -> int:
+    """Add a message to the inbox and give its number."""
+    key = (row.id, row.connector, row.platform_id)
+    given = (row.part, epoch, row.stream, row.body, row.at, row.priority)
+    db.execute(ACCEPT, key + given)
+    if not db.changes():
+        raise DuplicateError(
+            f"message {row.id!r} ({row.connector}/{row.platform_id}) was accepted"
+            " before; acknowledge it and do no more"
+        )
+    return db.last_insert_rowid()
+
+
+def amend_message(db: apsw.Connection, row: Amend) -> None:
+    """Replace the body of a message."""
+    db.execute(AMEND, (row.body, row.inbox_id))
+    if not db.changes():
+        refuse_message(db, row.inbox_id)
+
+
+def claim_message(db: apsw.Connection, row: Claim, at: float) -> None:
+    """Note that somebody works on a message."""
+    db.execute(CLAIM, (row.attempt, at, row.inbox_id))
+    if not db.changes():
+        refuse_message(db, row.inbox_id)
+
+
+def defer_message(db: apsw.Connection, row: Defer, at: float) -> None:
+    """Note that nobody works on a message any more."""
+    db.execute(DEFER, (row.attempts, row.due_at, row.reason, at, row.inbox_id))
+    if not db.changes():
+        refuse_message(db, row.inbox_id)
+
+
+def append(db: apsw.Connection, row: Append, epoch: int, at: float) -> int:
+    """Add events to the end of a stream and give the number of its last one."""
+    last: int = db.execute(LAST, (row.stream,)).get or 0
+    if last != row.expected:
+        raise SequenceConflictError(
+            f"stream {row.stream!r} ends at {last}, not at {row.expected}: another"
+            " writer was first; read it again"
+        )
+    for event in row.events:
+        last += 1
+        given = (row.stream, last, event.kind, event.body, row.part, epoch, at)
+        db.execute(APPEND, (*given, row.inbox_id or None))
+    return last
+
+
+def put_snapshot(db: apsw.Connection, row: Snapshot, epoch: int, at: float) -> None:
+    """Keep a snapshot, unless there is a newer one of its stream."""
+    given = (row.stream, row.sequence, row.schema, row.part, epoch, row.body, at)
+    db.execute(SNAPSHOT, given)
+
+
+def enqueue(db: apsw.Connection, row: Enqueue, epoch: int, at: float) -> int:
+    """Add a delivery to the outbox and give its number."""
+    key = (row.delivery_id, row.connector, row.chat, row.correlation_id)
+    db.execute(ENQUEUE, (*key, row.part, epoch, row.body, at))
+    if not db.changes():
+        raise DeliveryKnownError(
+            f"delivery {row.delivery_id!r} was enqueued before; it is on its way"
+        )
+    return db.last_insert_rowid()
+
+
+def settle_message(db: apsw.Connection, row: Settle, at: float) -> None:
+    """Give a message that is not settled its terminal state."""
+    db.execute(SETTLE, (row.state, row.reason, at, row.inbox_id))
+    if not db.changes():
+        refuse_message(db, row.inbox_id)
+
+
+def mark_sending(db: apsw.Connection, row: SendAttempt) -> None:
+    """Note that a platform is about to be asked."""
+    db.execute(ATTEMPT, (row.attempt, row.delivery_id))
+    if not db.changes():
+        refuse_delivery(db, row.delivery_id)
+
+
+def put_back(db: apsw.Connection, row: NotSaid) -> None:
+    """Note that a platform did not take a delivery, which waits."""
+    db.execute(NOT_SAID, (row.why, row.delivery_id))
+    if not db.changes():
+        refuse_delivery(db, row.delivery_id)
+
+
+def receive(db: apsw.Connection, row: Receipt, at: float) -> None:
+    """Give a delivery that is not settled its terminal state."""
+    db.execute(RECEIVE, (row.state, row.receipt, row.attempts, at, row.delivery_id))
+    if not db.changes():
+        refuse_delivery(db, row.delivery_id)
+
+
+def put_record(db: apsw.Connection, row: Record, epoch: int, at: float) -> None:
+    """Write a record, in place of the one of its kind and id."""
+    db.execute(RECORD, (row.kind, row.id, row.owner, row.part, epoch, row.body, at))
+
+
+def refuse_message(db: apsw.Connection, name: str) -> None:
+    """Say why a message could not be changed.
+
+    Raises:
+        MisuseError: there is none.
+        DuplicateError: it is settled.
+    """
+    state = db.execute("SELECT state FROM inbox WHERE id = ?", (name,)).get
+    if state is None:
+        raise MisuseError(f"no message {name!r} was ever accepted")
+    raise DuplicateError(f"message {name!r} is {state} already and stays so")
+
+
+def refuse_delivery(db: apsw.Connection, name: str) -> None:
+    """Say why a delivery could not be changed.
+
+    Raises:
+        MisuseError: there is none.
+        DuplicateError: it is settled.
+    """
+    state = db.execute("SELECT state FROM outbox WHERE id = ?", (name,)).get
+    if state is None:
+        raise MisuseError(f"no delivery {name!r} was ever enqueued")
+    raise DuplicateError(f"delivery {name!r} is {state} already and stays so")
+
+
+def prune(db: apsw.Connection, before: float, limit: int) -> Pruned:
+    """Forget rows settled long ago, and the events of their messages."""
+    numbers: list[tuple[int]] = []
+    owners: list[tuple[str]] = []
+    events = 0
+    found: list[tuple[Any, ...]] = list(db.execute(OLD_MESSAGES, (before, limit)))
+    for number, name, count in found:
+        if events and events + count > limit:
+            break
+        events += count
+        numbers.append((number,))
+        owners.extend([(name,)] if count else [])
+    db.executemany(FORGET_EVENTS, owners)
+    db.executemany(FORGET_MESSAGE, numbers)
+    db.execute(PRUNE_OUTBOX, (before, limit))
+    return Pruned(len(numbers), db.changes(), events)
+
+
+def prune_records(db: apsw.Connection, kind: str, before: float, limit: int) -> int:
+    """Forget records of a kind, those written longest ago first."""
+    db.execute(PRUNE_RECORDS, (kind, before, limit))
+    return db.changes()
+
+
+def probe(db: apsw.Connection) -> None:
+    """Take room on the disk, as a commit would."""
+    db.execute("INSERT OR REPLACE INTO probe VALUES (1, zeroblob(65536))")
+
+
+def end_probe(db: apsw.Connection) -> None:
+    """Give back what `probe` took."""
+    db.execute("DELETE FROM probe")

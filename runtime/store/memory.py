@@ -1,0 +1,655 @@
+"""The store in memory, for tests in virtual time.
+
+It keeps the promises of `runtime/sqlite/store.py`, but all rows are lost when the
+process ends. It has no thread and no file, so tests may use it under a mock clock. It
+never drops a row, so it is not for production. Faults are inputs: `fails_at` names the
+commits that find the disk full, `reopened` is a restart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+import trio
+
+from runtime.errors import (
+    DeliveryKnownError,
+    DuplicateError,
+    KernelError,
+    MisuseError,
+    SequenceConflictError,
+    StoreUnavailableError,
+)
+from runtime.store.facts import (
+    refuse_fact_limit,
+    refuse_listing,
+    refuse_listings,
+    refuse_search,
+)
+from runtime.store.memory_facts import FactRows
+from runtime.store.port import refuse_limit, refuse_misuse
+from runtime.store.rows import (
+    MAX_ROWS,
+    Answered,
+    Committed,
+    Counts,
+    Pruned,
+    StoredDelivery,
+    StoredEntry,
+    StoredEvent,
+    StoredMessage,
+    StoredRecord,
+    StoredSnapshot,
+)
+from runtime.store.text import refuse_half_character
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from runtime.store.facts import (
+        FactListing,
+        FactLists,
+        FactSearch,
+        Found,
+        StoredFact,
+    )
+    from runtime.store.port import Done
+    from runtime.store.rows import (
+        Accept,
+        Append,
+        Commit,
+        Enqueue,
+        Entry,
+        Record,
+        Snapshot,
+    )
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Rows:
+    """All rows; takes back a commit that fails half way."""
+
+    def __init__(self) -> None:
+        self.inbox: dict[str, StoredMessage] = {}
+        self.dedup: dict[tuple[str, str], str] = {}
+        self.journal: dict[str, list[StoredEvent]] = {}
+        self.snapshots: dict[str, StoredSnapshot] = {}
+        self.outbox: dict[str, StoredDelivery] = {}
+        self.records: dict[tuple[str, str], StoredRecord] = {}
+        self.entries: dict[tuple[str, str], StoredEntry] = {}
+        self.streams_of: dict[str, set[str]] = {}
+        """By message: the streams that are forgotten with it."""
+
+        self._numbers: Counter[str] = Counter()
+        self._undo: list[Callable[[], object]] = []
+        self.facts = FactRows(self._undo)
+
+    def apply(self, commit: Commit, epoch: int) -> Committed:
+        """Take in all of a commit, or nothing and raise."""
+        try:
+            committed = self._apply(commit, epoch, commit.at)
+        except KernelError:
+            while self._undo:
+                self._undo.pop()()
+            raise
+        self._undo.clear()
+        return committed
+
+    def _apply(self, commit: Commit, epoch: int, at: float) -> Committed:
+        accepted = tuple([self._accept(row, epoch) for row in commit.accepts])
+        for amend in commit.amends:
+            self._change_message(amend.inbox_id, body=amend.body)
+        for claim in commit.claims:
+            self._change_message(
+                claim.inbox_id, state="running", attempts=claim.attempt, started_at=at
+            )
+        for defer in commit.defers:
+            self._change_message(
+                defer.inbox_id,
+                state="accepted",
+                attempts=defer.attempts,
+                due_at=defer.due_at,
+                reason=defer.reason,
+                started_at=at,
+            )
+        sequences = tuple([self._append(row, epoch, at) for row in commit.appends])
+        for snapshot in commit.snapshots:
+            self._keep_snapshot(snapshot, epoch, at)
+        for settle in commit.settles:
+            self._change_message(
+                settle.inbox_id, state=settle.state, reason=settle.reason, settled_at=at
+            )
+        enqueued = tuple([self._enqueue(row, epoch, at) for row in commit.deliveries])
+        self._change_deliveries(commit, at)
+        for record in commit.records:
+            self._write_record(record, epoch, at)
+        for entry in commit.entries:
+            self._write_entry(entry, epoch, at)
+        self.facts.apply(commit.facts, epoch, at)
+        return Committed(accepted, sequences, enqueued)
+
+    def _change_deliveries(self, commit: Commit, at: float) -> None:
+        for attempt in commit.send_attempts:
+            self._change_delivery(
+                attempt.delivery_id,
+                state="sending",
+                attempts=attempt.attempt,
+                receipt="",
+            )
+        for unsaid in commit.not_said:
+            self._change_delivery(
+                unsaid.delivery_id, state="pending", receipt=unsaid.why
+            )
+        for receipt in commit.receipts:
+            self._change_delivery(
+                receipt.delivery_id,
+                state=receipt.state,
+                attempts=receipt.attempts,
+                receipt=receipt.receipt,
+                settled_at=at,
+            )
+
+    def _put(self, rows: dict[K, V], key: K, row: V) -> None:
+        before = rows.get(key)
+        rows[key] = row
+        if before is None:
+            self._undo.append(lambda: rows.pop(key))
+        else:
+            self._undo.append(lambda: rows.update({key: before}))
+
+    def _next(self, table: str) -> int:
+        self._numbers[table] += 1
+        return self._numbers[table]
+
+    def _accept(self, row: Accept, epoch: int) -> int:
+        key = (row.connector, row.platform_id)
+        if row.id in self.inbox or key in self.dedup:
+            raise DuplicateError(
+                f"message {row.id!r} ({row.connector}/{row.platform_id}) was accepted"
+                " before; acknowledge it and do no more"
+            )
+        message = StoredMessage(
+            number=self._next("inbox"),
+            id=row.id,
+            connector=row.connector,
+            platform_id=row.platform_id,
+            part=row.part,
+            epoch=epoch,
+            stream=row.stream,
+            body=row.body,
+            at=row.at,
+            priority=row.priority,
+            state="accepted",
+            attempts=0,
+            started_at=0.0,
+            due_at=0.0,
+            reason="",
+            settled_at=0.0,
+        )
+        self._put(self.inbox, row.id, message)
+        self._put(self.dedup, key, row.id)
+        return message.number
+
+    def _append(self, row: Append, epoch: int, at: float) -> int:
+        events = self.journal.setdefault(row.stream, [])
+        last = len(events)
+        if last != row.expected:
+            raise SequenceConflictError(
+                f"stream {row.stream!r} ends at {last}, not at {row.expected}: another"
+                " writer was first; read it again"
+            )
+        for sequence, event in enumerate(row.events, last + 1):
+            events.append(
+                StoredEvent(
+                    row.stream, sequence, event.kind, event.body, row.part, epoch, at
+                )
+            )
+            self._undo.append(events.pop)
+        self._own(row)
+        return len(events)
+
+    def _own(self, row: Append) -> None:
+        """Note which message a stream belongs to, if it does."""
+        if row.inbox_id and row.stream not in self.streams_of.get(row.inbox_id, ()):
+            owned = self.streams_of.setdefault(row.inbox_id, set())
+            owned.add(row.stream)
+            self._undo.append(lambda: owned.discard(row.stream))
+
+    def _keep_snapshot(self, row: Snapshot, epoch: int, at: float) -> None:
+        newest = self.snapshots.get(row.stream)
+        if newest is None or newest.sequence <= row.sequence:
+            stored = StoredSnapshot(
+                row.stream, row.sequence, row.schema, row.body, row.part, epoch, at
+            )
+            self._put(self.snapshots, row.stream, stored)
+
+    def _enqueue(self, row: Enqueue, epoch: int, at: float) -> int:
+        if row.delivery_id in self.outbox:
+            raise DeliveryKnownError(
+                f"delivery {row.delivery_id!r} was enqueued before; it is on its way"
+            )
+        delivery = StoredDelivery(
+            number=self._next("outbox"),
+            id=row.delivery_id,
+            connector=row.connector,
+            chat=row.chat,
+            correlation_id=row.correlation_id,
+            part=row.part,
+            epoch=epoch,
+            body=row.body,
+            at=at,
+            state="pending",
+            attempts=0,
+            receipt="",
+            settled_at=0.0,
+        )
+        self._put(self.outbox, row.delivery_id, delivery)
+        return delivery.number
+
+    def _change_message(self, name: str, **changes: object) -> None:
+        row = self.inbox.get(name)
+        if row is None:
+            raise MisuseError(f"no message {name!r} was ever accepted")
+        if not is_open(row):
+            raise DuplicateError(
+                f"message {name!r} is {row.state} already and stays so"
+            )
+        self._put(self.inbox, name, msgspec.structs.replace(row, **changes))
+
+    def _change_delivery(self, name: str, **changes: object) -> None:
+        row = self.outbox.get(name)
+        if row is None:
+            raise MisuseError(f"no delivery {name!r} was ever enqueued")
+        if not is_open(row):
+            raise DuplicateError(
+                f"delivery {name!r} is {row.state} already and stays so"
+            )
+        self._put(self.outbox, name, msgspec.structs.replace(row, **changes))
+
+    def _write_record(self, row: Record, epoch: int, at: float) -> None:
+        key = (row.kind, row.id)
+        stored = StoredRecord(
+            number=self._next("record"),
+            kind=row.kind,
+            id=row.id,
+            owner=row.owner,
+            part=row.part,
+            epoch=epoch,
+            body=row.body,
+            at=at,
+        )
+        self._put(self.records, key, stored)
+
+    def _write_entry(self, row: Entry, epoch: int, at: float) -> None:
+        key = (row.kind, row.id)
+        before = self.entries.get(key)
+        version = 0 if before is None else before.version
+        if row.expected is not None and row.expected != version:
+            raise SequenceConflictError(
+                f"{row.kind} {row.id!r} is at version {version}, not at"
+                f" {row.expected}: another writer was first; read it again"
+            )
+        if row.body is not None:
+            stored = StoredEntry(
+                *key, row.owner, row.part, epoch, version + 1, row.body, at
+            )
+            self._put(self.entries, key, stored)
+        elif before is not None:
+            del self.entries[key]
+            self._undo.append(lambda: self.entries.update({key: before}))
+
+    def prune(self, before: float, limit: int) -> Pruned:
+        """Forget settled rows of each table, those settled longest ago first."""
+        messages = sorted(
+            (row.settled_at, row.number, row)
+            for row in self.inbox.values()
+            if not is_open(row) and row.settled_at < before
+        )[:limit]
+        deliveries = sorted(
+            (row.settled_at, row.number, row.id)
+            for row in self.outbox.values()
+            if not is_open(row) and row.settled_at < before
+        )[:limit]
+        removed = events = 0
+        for _, _, message in messages:
+            count = self._count_events(message.id)
+            if events and events + count > limit:
+                break
+            events += count
+            removed += 1
+            self._forget(message)
+        for _, _, delivery_id in deliveries:
+            del self.outbox[delivery_id]
+        return Pruned(removed, len(deliveries), events)
+
+    def _count_events(self, inbox_id: str) -> int:
+        streams = self.streams_of.get(inbox_id, ())
+        return sum(len(self.journal.get(stream, ())) for stream in streams)
+
+    def _forget(self, message: StoredMessage) -> None:
+        del self.inbox[message.id]
+        del self.dedup[message.connector, message.platform_id]
+        for stream in self.streams_of.pop(message.id, ()):
+            self.journal.pop(stream, None)
+
+    def prune_records(self, kind: str, before: float, limit: int) -> int:
+        """Forget records of a kind, those written longest ago first."""
+        old = sorted(
+            (row.at, row.number, row.id)
+            for row in self.records.values()
+            if row.kind == kind and row.at < before
+        )[:limit]
+        for _, _, record_id in old:
+            del self.records[kind, record_id]
+        return len(old)
+
+
+def is_open(row: StoredMessage | StoredDelivery) -> bool:
+    """Whether a row has no terminal state yet."""
+    return row.state in ("accepted", "running", "pending", "sending")
+
+
+class MemoryStore:
+    """Rows in memory; see `runtime.store.Store` for what may be relied on.
+
+    Args:
+        epoch: written on every row.
+        fails_at: numbers of the commits, from 1, that raise
+            `StoreUnavailableError` and write nothing.
+
+    Attributes:
+        changed_outside: set by a test that plays another program; what the next
+            `was_changed_outside` tells.
+    """
+
+    def __init__(self, *, epoch: int = 0, fails_at: Collection[int] = ()) -> None:
+        self._epoch = epoch
+        self._fails_at = fails_at
+        self._commits = 0
+        self._healthy = True
+        self._closed = False
+        self._rows = Rows()
+        self.changed_outside = False
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is written on every row."""
+        return self._epoch
+
+    @property
+    def healthy(self) -> bool:
+        """False from a failed write until one succeeds."""
+        return self._healthy
+
+    @property
+    def facts(self) -> MemoryFacts:
+        """What is remembered; see the port."""
+        return MemoryFacts(self._rows.facts, self._refuse_closed)
+
+    def reopened(self) -> MemoryStore:
+        """Give a new store with these rows, as after a restart; this one is closed."""
+        self._closed = True
+        store = MemoryStore(epoch=self._epoch)
+        store._rows = self._rows
+        return store
+
+    async def commit(self, commit: Commit) -> Committed:
+        """Store one unit; see the port."""
+        refuse_misuse(commit)
+        await self._enter()
+        self._write()
+        return self._rows.apply(commit, self._epoch)
+
+    def submit(self, commit: Commit, done: Done) -> None:
+        """Store one unit without waiting; see the port."""
+        outcome: Committed | Exception
+        try:
+            refuse_misuse(commit)
+            self._refuse_closed()
+            self._write()
+            outcome = self._rows.apply(commit, self._epoch)
+        except KernelError as error:
+            outcome = error
+        trio.lowlevel.current_trio_token().run_sync_soon(done, outcome)
+
+    async def read(
+        self, stream: str, after: int = 0, limit: int = 1000
+    ) -> tuple[StoredEvent, ...]:
+        """Give the events of a stream; see the port."""
+        refuse_limit(limit)
+        refuse_half_character(stream)
+        await self._enter()
+        first = max(after, 0)
+        return tuple(self._rows.journal.get(stream, [])[first : first + limit])
+
+    async def snapshot(self, stream: str) -> StoredSnapshot | None:
+        """Give the newest snapshot of a stream; see the port."""
+        refuse_half_character(stream)
+        await self._enter()
+        return self._rows.snapshots.get(stream)
+
+    async def unsettled(
+        self, after: int = 0, limit: int = 1000
+    ) -> tuple[StoredMessage, ...]:
+        """Give messages not yet settled; see the port."""
+        refuse_limit(limit)
+        await self._enter()
+        found = (
+            row
+            for row in self._rows.inbox.values()
+            if is_open(row) and row.number > after
+        )
+        return tuple(islice(found, limit))
+
+    async def answered(self, connector: str, platform_id: str) -> Answered | None:
+        """Give what became of a message; see the port."""
+        refuse_half_character(connector + platform_id)
+        await self._enter()
+        name = self._rows.dedup.get((connector, platform_id))
+        return None if name is None else self._answered(self._rows.inbox[name])
+
+    def _answered(self, message: StoredMessage) -> Answered:
+        found = (
+            row
+            for row in self._rows.outbox.values()
+            if row.correlation_id == message.id
+        )
+        return Answered(message, tuple(islice(found, MAX_ROWS)))
+
+    async def exchanges(
+        self, stream: str, before: int = 0, limit: int = 100
+    ) -> tuple[Answered, ...]:
+        """Give messages of a stream with what became of each; see the port."""
+        refuse_limit(limit)
+        refuse_half_character(stream)
+        await self._enter()
+        found = (
+            row
+            for row in reversed(self._rows.inbox.values())
+            if row.stream == stream and (not before or row.number < before)
+        )
+        return tuple(self._answered(row) for row in islice(found, limit))
+
+    async def undelivered(
+        self, connector: str | None = None, after: int = 0, limit: int = 1000
+    ) -> tuple[StoredDelivery, ...]:
+        """Give deliveries not yet settled; see the port."""
+        refuse_limit(limit)
+        refuse_half_character(connector or "")
+        await self._enter()
+        found = (
+            row
+            for row in self._rows.outbox.values()
+            if is_open(row)
+            and row.number > after
+            and connector in (None, row.connector)
+        )
+        return tuple(islice(found, limit))
+
+    async def records(
+        self, kind: str, owner: str | None = None, before: int = 0, limit: int = 1000
+    ) -> tuple[StoredRecord, ...]:
+        """Give records of a kind; see the port."""
+        refuse_limit(limit)
+        refuse_half_character(kind + (owner or ""))
+        await self._enter()
+        found = [
+            row
+            for row in self._rows.records.values()
+            if row.kind == kind
+            and owner in (None, row.owner)
+            and (before == 0 or row.number < before)
+        ]
+        found.sort(key=lambda row: row.number, reverse=True)
+        return tuple(found[:limit])
+
+    async def records_since(
+        self, kind: str, at: float, number: int = 0, limit: int = 1000
+    ) -> tuple[StoredRecord, ...]:
+        """Give records of a kind in the order of their times; see the port."""
+        refuse_limit(limit)
+        refuse_half_character(kind)
+        await self._enter()
+        found = [
+            row
+            for row in self._rows.records.values()
+            if row.kind == kind and (row.at, row.number) > (at, number)
+        ]
+        found.sort(key=lambda row: (row.at, row.number))
+        return tuple(found[:limit])
+
+    async def entry(self, kind: str, name: str) -> StoredEntry | None:
+        """Give one entry; see the port."""
+        refuse_half_character(kind + name)
+        await self._enter()
+        return self._rows.entries.get((kind, name))
+
+    async def entries(
+        self, kind: str, owner: str | None = None, after: str = "", limit: int = 1000
+    ) -> tuple[StoredEntry, ...]:
+        """Give entries of a kind in the order of their ids; see the port."""
+        refuse_limit(limit)
+        refuse_half_character(kind + (owner or "") + after)
+        await self._enter()
+        found = [
+            row
+            for row in self._rows.entries.values()
+            if row.kind == kind and owner in (None, row.owner) and row.id > after
+        ]
+        found.sort(key=lambda row: row.id)
+        return tuple(found[:limit])
+
+    async def counts(self) -> Counts:
+        """Count rows by state; see the port."""
+        await self._enter()
+        return Counts(
+            dict(Counter(row.state for row in self._rows.inbox.values())),
+            dict(Counter(row.state for row in self._rows.outbox.values())),
+        )
+
+    async def prune(self, before: float, limit: int = 1000) -> Pruned:
+        """Forget what is long settled; see the port."""
+        refuse_limit(limit)
+        await self._enter()
+        return self._rows.prune(before, limit)
+
+    async def prune_records(self, kind: str, before: float, limit: int = 1000) -> int:
+        """Forget old records of a kind; see the port."""
+        refuse_limit(limit)
+        refuse_half_character(kind)
+        await self._enter()
+        return self._rows.prune_records(kind, before, limit)
+
+    async def was_changed_outside(self) -> bool:
+        """Whether a test, in the role of another program, wrote since the last call."""
+        await self._enter()
+        was, self.changed_outside = self.changed_outside, False
+        return was
+
+    async def probe(self) -> None:
+        """Write a probe; it counts as a commit for `fails_at`."""
+        await self._enter()
+        self._write()
+
+    async def aclose(self) -> None:
+        """Close it; `reopened` still gives the rows to a new store."""
+        self._closed = True
+        await trio.lowlevel.checkpoint()
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise StoreUnavailableError("the store in memory is closed; open a new one")
+
+    async def _enter(self) -> None:
+        self._refuse_closed()
+        await trio.lowlevel.checkpoint()
+
+    def _write(self) -> None:
+        self._commits += 1
+        self._healthy = self._commits not in self._fails_at
+        if not self._healthy:
+            raise StoreUnavailableError(
+                f"commit {self._commits} was told to find the disk full; try again"
+            )
+
+
+class MemoryFacts:
+    """Facts in memory; see `runtime.store.facts.Facts` for what may be relied on.
+
+    Args:
+        rows: all of them.
+        enter: raises if the store is closed.
+    """
+
+    def __init__(self, rows: FactRows, enter: Callable[[], None]) -> None:
+        self._rows = rows
+        self._enter = enter
+
+    async def search(self, search: FactSearch) -> Found:
+        """Find facts; see the port."""
+        refuse_search(search)
+        await self._pause()
+        return self._rows.search(search)
+
+    async def listed(self, listing: FactListing) -> tuple[StoredFact, ...]:
+        """Give facts by what they are called; see the port."""
+        refuse_listing(listing)
+        await self._pause()
+        return self._rows.listed(listing)
+
+    async def lists(self, listings: tuple[FactListing, ...]) -> FactLists:
+        """Take several listings at once; see the port."""
+        refuse_listings(listings)
+        await self._pause()
+        return self._rows.lists(listings)
+
+    async def unembedded(
+        self, agent: str, space: str, after: int = 0, limit: int = 100
+    ) -> tuple[StoredFact, ...]:
+        """Give facts that want a vector; see the port."""
+        refuse_fact_limit(limit)
+        refuse_half_character(agent + space)
+        await self._pause()
+        return self._rows.unembedded(agent, space, after, limit)
+
+    async def counts(self, agent: str) -> dict[tuple[str, str], int]:
+        """Count an agent's facts; see the port."""
+        refuse_half_character(agent)
+        await self._pause()
+        return self._rows.counts(agent)
+
+    async def prune(self, now: float, limit: int = 1000) -> int:
+        """Forget what has expired; see the port."""
+        refuse_fact_limit(limit)
+        await self._pause()
+        return self._rows.prune(now, limit)
+
+    async def _pause(self) -> None:
+        self._enter()
+        await trio.lowlevel.checkpoint()

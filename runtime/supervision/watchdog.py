@@ -1,0 +1,218 @@
+"""Looks from a thread of its own whether the kernel's loop is blocked.
+
+A handler that waits is watched by its deadline (`runtime/actor/lifecycle.py`). A
+handler that does not give the loop back cannot be seen from inside it: this thread asks
+the loop for a sign of life, reports where it hangs, and may break the handler off with
+a signal, which Python runs between two bytecodes of the main thread.
+
+Only the main thread can be broken off, not inside a call into C, and never while
+it runs code of the kernel's or trio's, which such an error would leave half done.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import trio
+
+from runtime.clock import SystemClock
+from runtime.errors import DeadlineError
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from runtime.actor.cell import Cell
+    from runtime.actor.kernel import Kernel
+
+HERE = str(Path(__file__).parents[1])
+FRAGILE = (HERE, str(Path(trio.__file__).parent))
+"""Folders whose code must not be broken off."""
+
+CELL_FILE = str(Path(HERE, "actor", "cell.py"))
+LIFECYCLE_FILE = str(Path(HERE, "actor", "lifecycle.py"))
+
+# Chosen: the handler may be inside fragile code whenever it is looked at; so many
+# times, this many seconds apart, it is tried again.
+TRIES = 100
+TRY_EVERY = 0.002
+
+
+class WatchdogConfig(msgspec.Struct, frozen=True):
+    """How closely the loop is watched."""
+
+    period: float = 0.5
+    """Seconds between two looks."""
+
+    limit: float = 2.0
+    """Seconds without a sign of life after which the loop counts as blocked."""
+
+    break_off: bool = True
+    """Whether a handler that blocks the loop is broken off: its actor fails with
+    `DeadlineError`. Uses SIGUSR2; only when the kernel runs in the main thread."""
+
+
+class Watchdog:
+    """Asks the loop for signs of life.
+
+    Args:
+        kernel: whose loop is watched; it must be open.
+        config: how closely.
+    """
+
+    def __init__(self, kernel: Kernel, config: WatchdogConfig) -> None:
+        self.lag = 0.0
+        """Seconds that the loop took for its last sign of life."""
+
+        self._kernel = kernel
+        self._config = config
+        self._token = trio.lowlevel.current_trio_token()
+        self._stopped = threading.Event()
+        self._alive = threading.Event()
+        self._suspect: Sight | None = None
+        self._thread = threading.Thread(
+            target=self._watch, name="watchdog", daemon=True
+        )
+        self._can_break = (
+            config.break_off
+            and threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL
+        )
+
+    def start(self) -> None:
+        """Begin to watch."""
+        if self._can_break:
+            signal.signal(signal.SIGUSR2, self._break_off)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and wait for it; it waits for nothing itself."""
+        self._stopped.set()
+        self._alive.set()
+        self._thread.join()
+        if self._can_break:
+            signal.signal(signal.SIGUSR2, signal.SIG_DFL)
+
+    def _watch(self) -> None:
+        clock = SystemClock()
+        while not self._stopped.wait(self._config.period):
+            asked_at = clock.monotonic()
+            self._alive.clear()
+            if self._stopped.is_set():
+                return
+            try:
+                self._token.run_sync_soon(self._alive.set)
+            except trio.RunFinishedError:
+                return
+            while not self._alive.wait(self._config.limit):
+                self.lag = clock.monotonic() - asked_at
+                self._bark()
+            self.lag = clock.monotonic() - asked_at
+
+    def _bark(self) -> None:
+        """Report what blocks the loop, and try to break it off."""
+        kernel = self._kernel
+        frame = sys._current_frames().get(kernel.dispatcher.thread_id)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        sight = look(frame)
+        kernel.watchdog[sight.kind if sight else "kernel", "loop_blocked"] += 1
+        kernel.report(
+            "the loop is blocked",
+            {
+                "actor": sight.name if sight else "",
+                "seconds": round(self.lag, 1),
+                "where": _place(frame),
+            },
+        )
+        self._suspect = sight
+        for _ in range(TRIES):
+            if not self._can_break or self._suspect is None:
+                return
+            signal.pthread_kill(kernel.dispatcher.thread_id, signal.SIGUSR2)
+            if self._alive.wait(TRY_EVERY):
+                return
+
+    def _break_off(self, _number: int, frame: FrameType | None) -> None:
+        """Raise inside the handler that blocks; do nothing if it runs no more.
+
+        Runs on the main thread, so what it sees in the stack is so.
+        """
+        sight = look(frame)
+        suspect = self._suspect
+        if sight is None or not sight.is_breakable or suspect is None:
+            return
+        if sight[:4] != suspect[:4] or self._alive.is_set():
+            return
+        self._suspect = None
+        self._kernel.watchdog[sight.kind, "broken_off"] += 1
+        text = f"{sight.name} blocked the loop for {self.lag:.1f} s"
+        raise DeadlineError(text, actor=sight.name)
+
+
+class Sight(NamedTuple):
+    """Whose handler was seen on the stack."""
+
+    name: str
+    kind: str
+    message_id: int
+    handled: int
+    """The same handler is seen twice when name, message and this are the same."""
+
+    is_breakable: bool
+
+
+def look(frame: FrameType | None) -> Sight | None:
+    """Find the actor whose handler or hook is on the stack of the kernel's thread."""
+    inner: FrameType | None = None
+    is_safe = True
+    while frame is not None:
+        cell = _cell_in(frame)
+        if cell is not None and inner is not None:
+            return Sight(
+                cell.name,
+                cell.actor_class.__name__,
+                id(cell.current),
+                cell.handled,
+                is_safe and _is_handler(frame, inner),
+            )
+        # The innermost frames are looked at before it is known whose they are.
+        is_safe = is_safe and (_is_seam(frame) or not _is_fragile(frame))
+        inner = frame
+        frame = frame.f_back
+    return None
+
+
+def _cell_in(frame: FrameType) -> Cell | None:
+    """Give the cell whose handler or hook this frame of the kernel calls."""
+    name = frame.f_code.co_filename
+    if name == CELL_FILE and frame.f_code.co_name in {"_drain", "_run"}:
+        return frame.f_locals.get("self")
+    if name == LIFECYCLE_FILE:
+        return frame.f_locals.get("cell")
+    return None
+
+
+def _is_handler(frame: FrameType, inner: FrameType) -> bool:
+    """Whether the frame inside this one of a cell's is its actor's handler."""
+    if frame.f_code.co_name == "_drain":
+        return _is_seam(inner) or inner.f_code.co_name == "on_receive"
+    if frame.f_code.co_name != "_run":
+        return False
+    return inner is getattr(frame.f_locals.get("coroutine"), "cr_frame", None)
+
+
+def _is_seam(frame: FrameType) -> bool:
+    return frame.f_code.co_name == "_handle_receive" and _is_fragile(frame)
+
+
+def _is_fragile(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(FRAGILE)
+
+
+def _place(frame: FrameType | None) -> str:
+    if frame is None:
+        return "unknown"
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -1,0 +1,322 @@
+"""One structured line per event, on standard error.
+
+How to write one, anywhere:
+
+    log = EventLog("session")
+    log.info("turn ended", correlation_id=id, seconds=0.8)
+
+Nothing is written until the program opens `writing`, around all it does:
+
+    with writing(level="info", shape="text", redactor=Redactor(secrets)):
+        ...
+
+The standard library's `logging` carries the lines, so libraries' own warnings
+come out in the same shape. Chosen over its `extra` dictionaries: a call with
+keywords is shorter and its values are typed. Two promises, each with a property
+test: whatever a field holds, an event stays one line; and no secret is in it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import traceback
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal, TextIO
+
+import msgspec
+
+from runtime.errors import KernelError
+from runtime.telemetry.log_writer import LIMIT, LineHandler, PacedHandler
+from runtime.telemetry.redaction import Redactor
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+Value = str | int | float | bool | None
+"""What a field may hold."""
+
+ROOT = "callboard"
+FIELDS = "callboard_fields"
+"""Name under which a record carries its fields."""
+
+LONGEST_TEXT = 8_192
+"""Characters of an event, an error and a traceback."""
+
+PLAIN = re.compile(r"[A-Za-z0-9_.:/@%+,*-]+")
+"""Texts that need no quotes; must match as a whole."""
+
+LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+
+class Quoted(str):
+    """What somebody said, or may have: words of people, or of what may quote them.
+
+    As a field it is left out of every line where no words may stand (`writing`).
+    """
+
+    __slots__ = ()
+
+
+class EventLog:
+    """Writes events of one part of the program.
+
+    Args:
+        name: the part, as in `session`; lines show it as `callboard.session`.
+        per_minute: most lines of one event and level in a minute; 0: no bound.
+    """
+
+    __slots__ = ("_logger", "_per_minute")
+
+    def __init__(self, name: str, per_minute: int = 0) -> None:
+        self._logger = logging.getLogger(f"{ROOT}.{name}")
+        self._per_minute = per_minute
+
+    def limited(self, per_minute: int) -> EventLog:
+        """Give a log of the same part whose lines are bounded.
+
+        For events that strangers can cause as often as they like. Of each event and
+        level so many lines are written in a minute; the others are counted, and a line
+        says how many they were.
+        """
+        return EventLog(self._logger.name.removeprefix(f"{ROOT}."), per_minute)
+
+    def debug(self, event: str, /, **fields: Value) -> None:
+        """Write what only somebody looking for a mistake wants to read."""
+        self._write(logging.DEBUG, event, fields)
+
+    def info(self, event: str, /, **fields: Value) -> None:
+        """Write what happened in the normal course of things."""
+        self._write(logging.INFO, event, fields)
+
+    def warning(self, event: str, /, **fields: Value) -> None:
+        """Write what went wrong and was put right."""
+        self._write(logging.WARNING, event, fields)
+
+    def error(self, event: str, /, **fields: Value) -> None:
+        """Write what went wrong and needs somebody."""
+        self._write(logging.ERROR, event, fields)
+
+    def fault(self, event: str, error: BaseException, /, **fields: Value) -> None:
+        """Write an error that was raised, with its traceback."""
+        self._write(logging.ERROR, event, fields, error)
+
+    def _write(
+        self,
+        level: int,
+        event: str,
+        fields: Mapping[str, Value],
+        error: BaseException | None = None,
+    ) -> None:
+        logger = self._logger
+        if not logger.isEnabledFor(level):
+            return
+        # Why not `logger.log`: it first looks for its caller in the stack, which no
+        # line shows. Why `%s`: an event's text may hold a percent sign.
+        trace = None if error is None else (type(error), error, error.__traceback__)
+        record = logging.LogRecord(logger.name, level, "", 0, "%s", (event,), trace)
+        setattr(record, FIELDS, fields)
+        if self._per_minute:
+            setattr(record, LIMIT, self._per_minute)
+        logger.handle(record)
+
+
+class LineFormatter(logging.Formatter):
+    """Makes one line of a record.
+
+    Args:
+        shape: `text` for eyes, `json` for machines.
+        redactor: what takes secrets out.
+        has_words: whether what people say may stand in it. If not, `Quoted` fields are
+            left out; and of errors but the kernel's and the system's their texts, which
+            may hold anything, so that class and place must do.
+    """
+
+    def __init__(
+        self,
+        shape: Literal["text", "json"],
+        redactor: Redactor,
+        *,
+        has_words: bool = True,
+    ) -> None:
+        super().__init__()
+        self._redactor = redactor
+        self._has_words = has_words
+        self._write = json_line if shape == "json" else text_line
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write time, level, part, event and fields; no line break anywhere."""
+        clean = self._redactor.clean_value
+        fields: dict[str, Value] = {
+            "time": utc(record.created),
+            "level": record.levelname,
+            "part": clean(record.name),
+            "event": clean(record.getMessage(), LONGEST_TEXT),
+        }
+        given: Mapping[str, Value] = getattr(record, FIELDS, {})
+        for name, value in given.items():
+            if isinstance(value, Quoted) and not self._has_words:
+                continue
+            # A field may not pass for one of the four above.
+            fields[f"{name}_" if name in fields else name] = clean(value)
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            said, trace = self._of_error(error)
+            fields["error"] = clean(said, LONGEST_TEXT)
+            fields["traceback"] = clean(trace, LONGEST_TEXT)
+        return self._redactor.clean(self._write(fields))
+
+    def _of_error(self, error: BaseException) -> tuple[str, str]:
+        """Tell what an error is, and where it was raised."""
+        kind = type(error).__name__
+        if self._has_words:
+            return f"{kind}: {error}", "".join(traceback.format_exception(error))
+        said = f"{kind}: {error}" if isinstance(error, KernelError | OSError) else kind
+        return said, "".join(traceback.format_tb(error.__traceback__))
+
+
+class Writing:
+    """What is written, and how; may be changed while it is.
+
+    Args:
+        handler: writes the lines.
+        redactor: what takes secrets out.
+    """
+
+    def __init__(self, handler: logging.Handler, redactor: Redactor) -> None:
+        self._handler = handler
+        self._redactor = redactor
+
+    def change(
+        self, level: str, shape: Literal["text", "json"], *, has_words: bool
+    ) -> None:
+        """Write so from the next line on; as in `writing`."""
+        formatter = LineFormatter(shape, self._redactor, has_words=has_words)
+        self._handler.setFormatter(formatter)
+        logging.getLogger(ROOT).setLevel(LEVELS[level])
+
+
+@contextmanager
+def writing(
+    *,
+    level: str = "info",
+    shape: Literal["text", "json"] = "text",
+    redactor: Redactor | None = None,
+    stream: TextIO | None = None,
+    pace: float | None = None,
+    has_words: bool = True,
+) -> Generator[Writing]:
+    """Write this program's events, and libraries' warnings, while open.
+
+    Args:
+        level: the least important kind written: debug, info, warning or error.
+        shape: `text` for eyes, `json` for machines.
+        redactor: what takes secrets out; None if there are none.
+        stream: where to; None is standard error.
+        pace: seconds that a line below a warning may wait for others; 0 writes each
+            at once. None writes on the thread that logs, which then waits for the
+            stream: for short commands.
+        has_words: whether what people say may stand in lines; see `LineFormatter`.
+
+    Yields:
+        What changes some of this meanwhile.
+    """
+    target = sys.stderr if stream is None else stream
+    handler = LineHandler(target) if pace is None else PacedHandler(target, pace)
+    own = Writing(handler, redactor or Redactor())
+    root, ours = logging.getLogger(), logging.getLogger(ROOT)
+    before = (root.level, ours.level)
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    own.change(level, shape, has_words=has_words)
+    try:
+        writes = handler if isinstance(handler, PacedHandler) else nullcontext()
+        with without_whereabouts(), writes:
+            yield own
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(before[0])
+        ours.setLevel(before[1])
+
+
+@contextmanager
+def without_whereabouts() -> Generator[None]:
+    """Keep records from looking for their thread and process, which no line shows.
+
+    Source: `logging`'s documentation, "Optimization".
+    """
+    before = (logging.logThreads, logging.logProcesses, logging.logMultiprocessing)
+    try:
+        logging.logThreads = False
+        logging.logProcesses = logging.logMultiprocessing = False
+        yield
+    finally:
+        logging.logThreads, logging.logProcesses = before[:2]
+        logging.logMultiprocessing = before[2]
+
+
+def utc(seconds: float) -> str:
+    """Write a moment as in 2026-11-21T03:30:00.123Z."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return f"{moment.isoformat(timespec='milliseconds')[:-6]}Z"
+
+
+def text_line(fields: Mapping[str, Value]) -> str:
+    """Write fields for eyes: the first four bare, the rest as name=value."""
+    time, level, part, event, *_ = fields.values()
+    line = f"{time} {level} {escaped(str(part))} {escaped(str(event))}"
+    rest = list(fields.items())[4:]
+    return line + "".join(f" {name}={text_value(value)}" for name, value in rest)
+
+
+def text_value(value: Value) -> str:
+    """Write a field's value, in quotes unless it is plain."""
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    text = str(value)
+    if PLAIN.fullmatch(text):
+        return text
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped(quoted)}"'
+
+
+def json_line(fields: Mapping[str, Value]) -> str:
+    """Write fields as one JSON object."""
+    whole = {name: encodable(value) for name, value in fields.items()}
+    # Outside of texts JSON has none of the characters that are escaped here.
+    return escaped(msgspec.json.encode(whole).decode())
+
+
+def encodable(value: Value) -> Value:
+    """Put a question mark for halves of characters, which UTF-8 cannot write."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    return value
+
+
+def escaped(text: str) -> str:
+    """Write out what does not print: line breaks, terminal commands, hidden marks.
+
+    Every such character becomes a JSON escape: a backslash and `n` or `u202e`.
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else escape(each) for each in text)
+
+
+def escape(character: str) -> str:
+    """Write one character as JSON would."""
+    short = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(character)
+    if short is not None:
+        return short
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(
+        f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2)
+    )

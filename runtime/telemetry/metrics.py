@@ -1,0 +1,245 @@
+"""What Prometheus scrapes: one registry, and counters with bounded labels.
+
+Owns a registry of its own, never the library's global one. Every method may be
+called from any thread. The kernel's own figures: `system_metrics.py`.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+import prometheus_client
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from runtime.errors import MisuseError
+from runtime.telemetry.system_metrics import SystemCollector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from prometheus_client.core import Metric
+
+    from runtime.telemetry.system_metrics import Watched
+
+# Chosen: far more agents, tools or outcomes than one settings file names, and few
+# enough that a mistake (an id in a label) costs a scraper nothing.
+MOST_SERIES = 200
+
+OTHER = "other"
+"""The label of everything above the bound."""
+
+BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0)
+"""Upper bounds of a histogram's buckets, in its unit, unless it says otherwise."""
+
+
+class Guard:
+    """Keeps the series of one metric below a bound.
+
+    Args:
+        name: of the metric.
+        labels: how many labels it has.
+        most: how many label sets are kept apart.
+        dropped: counts what went to `other`, by metric.
+    """
+
+    def __init__(
+        self, name: str, labels: int, most: int, dropped: prometheus_client.Counter
+    ) -> None:
+        self._labels = labels
+        self._most = most
+        self._known: set[tuple[str, ...]] = set()
+        self._lock = Lock()
+        self._other = (OTHER,) * labels
+        self._dropped = dropped.labels(name)
+
+    def bound(self, labels: tuple[str, ...]) -> tuple[str, ...]:
+        """Give these label values, or `other` for each if they are one too many.
+
+        Raises:
+            MisuseError: the metric has more labels than that, or fewer.
+        """
+        if labels in self._known:
+            return labels
+        if len(labels) != self._labels:
+            raise MisuseError(f"{len(labels)} labels given, {self._labels} declared")
+        with self._lock:
+            if len(self._known) < self._most:
+                self._known.add(labels)
+                return labels
+        self._dropped.inc()
+        return self._other
+
+
+M = TypeVar(
+    "M", prometheus_client.Counter, prometheus_client.Gauge, prometheus_client.Histogram
+)
+
+
+class Series(Generic[M]):
+    """The series of one metric, by their labels' values.
+
+    Args:
+        metric: as prometheus_client has it.
+        guard: bounds them.
+    """
+
+    def __init__(self, metric: M, guard: Guard) -> None:
+        self._metric: M = metric
+        self._guard = guard
+        # Why kept: looking one up in the metric costs more than counting in it.
+        # Bounded by the guard: only sets that it keeps apart are in here.
+        self._known: dict[tuple[str, ...], M] = {}
+
+    def of(self, labels: tuple[str, ...]) -> M:
+        """Give the series with these values, or that of all others."""
+        series = self._known.get(labels)
+        if series is None:
+            bounded = self._guard.bound(labels)
+            series = self._metric.labels(*bounded) if bounded else self._metric
+            if bounded == labels:
+                self._known[labels] = series
+        return series
+
+
+class Counter:
+    """A number that only grows, for each set of labels."""
+
+    def __init__(self, series: Series[prometheus_client.Counter]) -> None:
+        self._series = series
+
+    def add(self, amount: float, *labels: str) -> None:
+        """Let it grow by `amount`, which must not be negative."""
+        self._series.of(labels).inc(amount)
+
+
+class Gauge:
+    """A number that goes up and down, for each set of labels."""
+
+    def __init__(self, series: Series[prometheus_client.Gauge]) -> None:
+        self._series = series
+
+    def set(self, value: float, *labels: str) -> None:
+        """Say what it is now."""
+        self._series.of(labels).set(value)
+
+
+class Histogram:
+    """How values are spread, for each set of labels."""
+
+    def __init__(self, series: Series[prometheus_client.Histogram]) -> None:
+        self._series = series
+
+    def observe(self, value: float, *labels: str) -> None:
+        """Take one value in."""
+        self._series.of(labels).observe(value)
+
+
+class Figure(NamedTuple):
+    """One figure, now."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+class Metrics:
+    """All figures of one process.
+
+    Args:
+        most_series: label sets of one metric that are kept apart.
+    """
+
+    content_type = CONTENT_TYPE_LATEST
+    """What `render` writes, as HTTP names it."""
+
+    def __init__(self, most_series: int = MOST_SERIES) -> None:
+        self._most_series = most_series
+        self._registry = CollectorRegistry()
+        self._system: SystemCollector | None = None
+        self._dropped = prometheus_client.Counter(
+            "callboard_metric_series_dropped",
+            "Updates counted under other labels: the metric had too many series.",
+            ("metric",),
+            registry=self._registry,
+        )
+        prometheus_client.ProcessCollector(registry=self._registry)
+        prometheus_client.PlatformCollector(registry=self._registry)
+
+    def counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
+        """Make a counter.
+
+        Args:
+            name: without `_total`, which is added.
+            text: what it counts, a sentence.
+            labels: names of its labels.
+
+        Raises:
+            ValueError: the name is taken, or is none.
+        """
+        metric = prometheus_client.Counter(name, text, labels, registry=self._registry)
+        return Counter(Series(metric, self._guard(f"{name}_total", labels)))
+
+    def gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
+        """Make a gauge; arguments and errors as for `counter`."""
+        metric = prometheus_client.Gauge(name, text, labels, registry=self._registry)
+        return Gauge(Series(metric, self._guard(name, labels)))
+
+    def histogram(
+        self,
+        name: str,
+        text: str,
+        labels: Sequence[str] = (),
+        buckets: Sequence[float] = BUCKETS,
+    ) -> Histogram:
+        """Make a histogram; `buckets` are upper bounds in its unit, growing."""
+        metric = prometheus_client.Histogram(
+            name, text, labels, buckets=buckets, registry=self._registry
+        )
+        return Histogram(Series(metric, self._guard(name, labels)))
+
+    def watch(self, system: Watched) -> None:
+        """Show the figures of an actor system from now on.
+
+        Raises:
+            MisuseError: another one is shown already.
+        """
+        if self._system is not None:
+            raise MisuseError("these metrics show an actor system already; make others")
+        self._system = SystemCollector(system)
+        self._registry.register(self._system)
+
+    def render(self) -> bytes:
+        """Write all figures in Prometheus' text format."""
+        return generate_latest(Plain(self._registry))
+
+    def figures(self) -> Iterator[Figure]:
+        """Give all figures, as `render` writes them; may be called from any thread."""
+        for metric in Plain(self._registry).collect():
+            for sample in metric.samples:
+                yield Figure(sample.name, sample.labels, sample.value)
+
+    def _guard(self, name: str, labels: Sequence[str]) -> Guard:
+        return Guard(name, len(labels), self._most_series, self._dropped)
+
+
+class Plain(Collector):
+    """A registry without `_created` series, which double what nobody looks at.
+
+    Args:
+        registry: the one with everything in it.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._all = registry
+
+    def collect(self) -> Iterator[Metric]:
+        """Give the metrics as they are now."""
+        for metric in self._all.collect():
+            metric.samples = [
+                sample
+                for sample in metric.samples
+                if not sample.name.endswith("_created")
+            ]
+            yield metric

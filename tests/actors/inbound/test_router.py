@@ -1,0 +1,340 @@
+"""Proves that every stored message is heard by the right sessions or settled."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+import trio.testing
+
+from actors import names
+from actors.inbound.copies import copy_id
+from actors.inbound.recovery import ROUTE_EVERY, ROUTED_AT_ONCE
+from actors.inbound.router import Router
+from actors.journal.commits import as_accept
+from actors.messages.inbound import Address, DelegationChain, Inbound
+from actors.protocol import (
+    Deliver,
+    DrainOutbox,
+    Hear,
+    MessageSettled,
+    Route,
+    RouteUnanswered,
+    StopDelegated,
+)
+from actors.rules.groups.assignments import StickyRoutes
+from actors.rules.groups.routes import routing_table
+from runtime.actor.messages import Keyed
+from runtime.errors import CorruptError
+from runtime.store.memory import MemoryStore
+from runtime.store.rows import Commit, Settle
+from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
+from tests.support.puppet import virtual
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from runtime.actor.ref import ActorRef
+    from runtime.store.port import Done
+    from runtime.testing import Probe
+
+    Clock = trio.testing.MockClock
+
+
+class Crossing:
+    """A router, the sessions of two agents, and the connector."""
+
+    def __init__(self, router: ActorRef, probes: dict[str, Probe]) -> None:
+        self.router = router
+        self.connector = probes["connector"]
+        self.sessions = probes
+
+    async def heard(self) -> dict[str, list[Inbound]]:
+        await trio.testing.wait_all_tasks_blocked()
+        return {
+            name: [keyed.message.inbound for keyed in of_kind(sessions, Keyed)]
+            for name, sessions in self.sessions.items()
+            if name != "connector"
+        }
+
+
+@asynccontextmanager
+async def open_crossing(
+    clock: Clock, store: MemoryStore, default_agent: str = "anna"
+) -> AsyncGenerator[Crossing]:
+    async with virtual(clock) as system:
+        probes = {name: probe(system, names.sessions(name)) for name in ("anna", "ben")}
+        probes["connector"] = probe(system, names.connector("fake"))
+        table = routing_table(("anna", "ben"), default_agent=default_agent)
+        router = Router(StickyRoutes(table), frozenset({"fake"}), make_services(store))
+        yield Crossing(system.spawn(router, name=names.ROUTER), probes)
+
+
+async def stored(store: MemoryStore, *inbounds: Inbound) -> None:
+    rows = tuple(as_accept(each, 1.0) for each in inbounds)
+    await store.commit(Commit(at=1.0, accepts=rows))
+
+
+async def test_a_message_is_heard_by_the_session_of_its_sender(
+    autojump_clock: Clock,
+) -> None:
+    async with open_crossing(autojump_clock, MemoryStore()) as crossing:
+        crossing.router.tell(Route(words()))
+        assert await crossing.heard() == {"anna": [words()], "ben": []}
+        (keyed,) = of_kind(crossing.sessions["anna"], Keyed)
+        assert keyed == Keyed("anna/fake/room//zoe", Hear(words()))
+
+
+async def test_what_was_accepted_before_is_heard_at_the_start(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    elsewhere = words(number=2, address=Address("gone", "room"))
+    await stored(store, words(), elsewhere, words(number=3))
+    await store.commit(Commit(at=1.0, settles=(Settle("m3", "replied"),)))
+    async with open_crossing(autojump_clock, store) as crossing:
+        assert (await crossing.heard())["anna"] == [words()]
+
+
+async def test_who_was_restarted_hears_again_what_is_not_settled(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    async with open_crossing(autojump_clock, store) as crossing:
+        await crossing.heard()
+        await stored(store, words())
+        crossing.router.tell(RouteUnanswered())
+        crossing.router.tell(RouteUnanswered())
+        await trio.sleep(5)
+        assert (await crossing.heard())["anna"] == [words()]
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff", b'{"id": 1}', b'{"id": "\xff"}'])
+async def test_a_message_that_cannot_be_read_is_left_alone_and_keeps_nobody_else(
+    body: bytes, autojump_clock: Clock
+) -> None:
+    store = MemoryStore()
+    damaged = msgspec.structs.replace(as_accept(words(), 1.0), body=body)
+    await store.commit(Commit(at=1.0, accepts=(damaged,)))
+    await stored(store, words(number=2))
+    async with open_crossing(autojump_clock, store) as crossing:
+        assert (await crossing.heard())["anna"] == [words(number=2)]
+        crossing.router.tell(RouteUnanswered())
+        await trio.sleep(5)
+        assert (await crossing.heard())["anna"] == [words(number=2)] * 2
+        assert crossing.router.is_alive()
+        assert crossing.connector.received == [DrainOutbox()]
+    assert [row.id for row in await store.unsettled()] == ["m1", "m2"]
+
+
+class Unreadable(MemoryStore):
+    """Cannot be read for a while."""
+
+    failures = 0
+
+    async def unsettled(self, after: int = 0, limit: int = 1000) -> tuple[object, ...]:  # type: ignore[override]
+        if self.failures:
+            self.failures -= 1
+            self._closed = True
+        try:
+            return await super().unsettled(after, limit)
+        finally:
+            self._closed = False
+
+
+async def test_a_disk_that_cannot_be_read_is_read_later(autojump_clock: Clock) -> None:
+    store = Unreadable()
+    async with open_crossing(autojump_clock, store) as crossing:
+        await crossing.heard()
+        await stored(store, words())
+        store.failures = 3
+        crossing.router.tell(RouteUnanswered())
+        await trio.sleep(10)
+        assert (await crossing.heard())["anna"] == [words()]
+
+
+async def test_two_who_are_mentioned_hear_it_when_the_copy_is_stored(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore(fails_at=(2, 3))
+    inbound = words("@anna @ben hello")
+    await stored(store, inbound)
+    async with open_crossing(autojump_clock, store) as crossing:
+        await crossing.heard()
+        assert (await crossing.heard()) == {"anna": [], "ben": []}
+        await trio.sleep(5)
+        heard = await crossing.heard()
+    (first,), (copy,) = heard["anna"], heard["ben"]
+    assert (first.id, first.others) == ("m1", 1)
+    assert (copy.correlation_id, copy.others, copy.agent) == ("m1", 0, "ben")
+    assert len(await store.unsettled()) == 2
+
+
+async def test_a_stop_goes_to_who_is_awake_behind_what_they_are_to_hear(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    stop = StopDelegated(words("/stop", 3), "anna")
+    async with open_crossing(autojump_clock, store) as crossing:
+        await crossing.heard()
+        crossing.router.tell(Route(words("@anna @ben hello")))
+        crossing.router.tell(Route(words("@ben look", 2)))
+        crossing.router.tell(stop)
+        await trio.sleep(1)
+        told = of_kind(crossing.sessions["ben"], Keyed)
+        crossing.router.tell(stop)
+        await trio.testing.wait_all_tasks_blocked()
+        again = of_kind(crossing.sessions["ben"], Keyed)
+    last = Keyed("ben/fake/room//zoe", stop, may_wake=False)
+    assert [type(each.message) for each in told] == [Hear, Hear, StopDelegated]
+    assert again == [*told, last]
+    assert told[-1] == last
+
+
+async def test_split_again_after_a_restart_nobody_hears_it_twice(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    await stored(store, words("@anna @ben hello"))
+    async with open_crossing(autojump_clock, store) as crossing:
+        await crossing.heard()
+    async with open_crossing(autojump_clock, store.reopened()) as crossing:
+        await trio.sleep(1)
+        heard = await crossing.heard()
+    assert [each.id for each in heard["anna"]] == ["m1"]
+    assert len(heard["ben"]) == 1
+
+
+async def test_a_copy_given_before_a_restart_counts_though_it_would_not_be_given_now(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    inbound = words("@anna hello", is_direct=False)
+    copy = words("@anna hello", number=2, agent="ben", copy_of=1, is_direct=False)
+    name = copy_id(inbound, "ben")
+    await stored(store, inbound, msgspec.structs.replace(copy, platform_id=name))
+    async with open_crossing(autojump_clock, store) as crossing:
+        await trio.sleep(1)
+        heard = await crossing.heard()
+    assert [(each.id, each.others) for each in heard["anna"]] == [("m1", 1)]
+    assert [each.id for each in heard["ben"]] == ["m2"]
+
+
+class Damaged(MemoryStore):
+    """Stores nothing any more."""
+
+    def submit(self, commit: Commit, done: Done) -> None:
+        del commit
+        error = CorruptError("damaged, to order")
+        trio.lowlevel.current_trio_token().run_sync_soon(done, error)
+
+
+async def test_copies_that_cannot_be_stored_are_not_announced(
+    autojump_clock: Clock,
+) -> None:
+    async with open_crossing(autojump_clock, Damaged()) as crossing:
+        crossing.router.tell(Route(words("@anna @ben hello")))
+        await trio.sleep(1)
+        heard = await crossing.heard()
+    assert [each.others for each in heard["anna"]] == [0]
+    assert heard["ben"] == []
+
+
+async def test_who_waits_in_a_direct_chat_is_told_that_nobody_hears(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore(fails_at=(2,))
+    await stored(store, words())
+    async with open_crossing(autojump_clock, store, default_agent="") as crossing:
+        told = await crossing.connector.wait_for(Deliver)
+    assert "No agent answers here" in told.delivery.text
+    assert (await store.counts()).inbox == {"dropped": 1}
+
+
+async def test_a_group_is_not_bothered(autojump_clock: Clock) -> None:
+    store = MemoryStore()
+    inbound = words(is_direct=False)
+    await stored(store, inbound)
+    async with open_crossing(autojump_clock, store) as crossing:
+        settled = await crossing.connector.wait_for(MessageSettled)
+    assert settled == MessageSettled(inbound, "dropped:not_addressed")
+
+
+async def test_a_delegation_to_an_agent_that_is_gone_is_answered_in_a_group_too(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    chain = DelegationChain(("anna", "carl"))
+    inbound = words(is_direct=False, agent="carl", chain=chain, correlation_id="m0")
+    await stored(store, inbound)
+    async with open_crossing(autojump_clock, store) as crossing:
+        told = await crossing.connector.wait_for(Deliver)
+    assert "There is no agent 'carl'" in told.delivery.text
+    assert not told.delivery.is_root
+
+
+async def test_what_somebody_else_settled_is_looked_for_in_the_outbox(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    await stored(store, words())
+    await store.commit(Commit(at=1.0, settles=(Settle("m1", "dead"),)))
+    async with open_crossing(autojump_clock, store, default_agent="") as crossing:
+        crossing.router.tell(Route(words()))
+        await crossing.connector.wait_for(DrainOutbox)
+
+
+async def test_a_stranger_s_message_is_a_mistake(autojump_clock: Clock) -> None:
+    async with open_crossing(autojump_clock, MemoryStore()) as crossing:
+        await crossing.heard()
+        crossing.router.tell("nonsense")
+        await crossing.heard()
+        assert not crossing.router.is_alive()
+
+
+async def test_many_that_are_taken_up_are_handed_out_little_by_little(
+    autojump_clock: Clock,
+) -> None:
+    many = 2 * ROUTED_AT_ONCE + 1
+    store = MemoryStore()
+    rooms = [Address("fake", f"room {number}") for number in range(many)]
+    left = [words(number=n, address=room) for n, room in enumerate(rooms)]
+    await stored(store, *left)
+    async with open_crossing(autojump_clock, store) as crossing:
+        heard = (await crossing.heard())["anna"]
+        assert heard == left[:ROUTED_AT_ONCE]
+        later = words("later", many, address=rooms[-1])
+        first = words("first", many + 1, address=Address("fake", "elsewhere"))
+        crossing.router.tell(Route(later))
+        crossing.router.tell(Route(first))
+        await trio.sleep(5 * ROUTE_EVERY)
+        heard = (await crossing.heard())["anna"]
+        assert heard[ROUTED_AT_ONCE:][:3] == [left[-1], later, first]
+        assert heard[ROUTED_AT_ONCE + 3 :] == left[ROUTED_AT_ONCE:-1]
+
+
+async def test_a_chat_in_which_much_was_left_goes_first_but_not_all_at_once(
+    autojump_clock: Clock,
+) -> None:
+    long = 2 * ROUTED_AT_ONCE
+    store = MemoryStore()
+    others = [
+        words(number=n, address=Address("fake", f"room {n}"))
+        for n in range(2 * ROUTED_AT_ONCE)
+    ]
+    mine = [words(number=len(others) + n) for n in range(long)]
+    await stored(store, *others, *mine)
+    stop = words("/stop", len(others) + long)
+    async with open_crossing(autojump_clock, store) as crossing:
+        await crossing.heard()
+        crossing.router.tell(Route(stop))
+        crossing.router.tell(Route(words("and", 9999)))
+        heard = (await crossing.heard())["anna"]
+        assert heard == [*others[:ROUTED_AT_ONCE], *mine[:ROUTED_AT_ONCE]]
+        await trio.sleep(5 * ROUTE_EVERY)
+        heard = (await crossing.heard())["anna"]
+    rest = heard[2 * ROUTED_AT_ONCE :]
+    assert rest[: ROUTED_AT_ONCE + 1] == [*mine[ROUTED_AT_ONCE:], stop]
+    assert rest[ROUTED_AT_ONCE + 2 :] == others[ROUTED_AT_ONCE:]

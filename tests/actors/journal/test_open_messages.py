@@ -1,0 +1,98 @@
+"""Proves that who is on their way is counted, and that the store has the last word."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+)
+
+from actors.journal.commits import as_accept
+from actors.journal.unsettled import PAGE, OpenMessages, unanswered
+from actors.messages.inbound import Address, DelegationChain
+from runtime.store.memory import MemoryStore
+from runtime.store.rows import Commit, Settle
+from tests.fakes.actors.neighbours import words
+
+if TYPE_CHECKING:
+    from actors.messages.inbound import Inbound
+
+
+def test_it_is_full_at_its_most_and_not_before() -> None:
+    opened = OpenMessages(2)
+    opened.add("a")
+    assert not opened.is_full
+    opened.add("b")
+    assert opened.is_full
+    opened.discard("a")
+    assert not opened.is_full
+
+
+class AgainstASet(RuleBasedStateMachine):
+    """Compares with a plain set."""
+
+    @initialize(most=st.integers(1, 4))
+    def open(self, most: int) -> None:
+        self.most = most
+        self.opened = OpenMessages(most)
+        self.known: set[str] = set()
+
+    @rule(name=st.sampled_from("abcdef"))
+    def add(self, name: str) -> None:
+        self.opened.add(name)
+        self.known.add(name)
+
+    @rule(name=st.sampled_from("abcdef"))
+    def discard(self, name: str) -> None:
+        self.opened.discard(name)
+        self.known.discard(name)
+
+    @rule(names=st.sets(st.sampled_from("abcdef")))
+    def count_anew(self, names: set[str]) -> None:
+        self.opened.count_anew(names)
+        self.known = set(names)
+
+    @invariant()
+    def counts_all(self) -> None:
+        assert self.opened.is_full == (len(self.known) >= self.most)
+        assert len(self.opened) == len(self.known)
+
+
+TestAgainstASet = AgainstASet.TestCase
+
+
+async def stored(*inbounds: Inbound) -> MemoryStore:
+    store = MemoryStore()
+    rows = tuple(as_accept(each, 1.0) for each in inbounds)
+    await store.commit(Commit(at=1.0, accepts=rows))
+    return store
+
+
+async def test_what_is_not_settled_waits_page_after_page() -> None:
+    store = await stored(*(words(number=number) for number in range(PAGE + 2)))
+    await store.commit(Commit(at=2.0, settles=(Settle("m0", "replied", "ok"),)))
+    expected = {f"m{number}" for number in range(1, PAGE + 2)}
+    assert await unanswered(store, "fake") == expected
+
+
+async def test_copies_and_delegations_wait_for_no_answer_of_their_own() -> None:
+    copy = words(number=2, correlation_id="m1", copy_of=1, agent="ben")
+    chain = DelegationChain(agents=("anna", "ben"))
+    task = words(number=3, correlation_id="m1", chain=chain)
+    alone = words(number=4, correlation_id="m0", chain=chain)
+    store = await stored(words(), copy, task, alone)
+    assert await unanswered(store, "fake") == {"m1"}
+
+
+async def test_other_connectors_and_what_cannot_be_read_are_left_out() -> None:
+    store = await stored(words(), words(number=2, address=Address("other", "room")))
+    whole = as_accept(words(number=3), 1.0)
+    garbled = msgspec.structs.replace(whole, body=b"\xff{")
+    await store.commit(Commit(at=1.0, accepts=(garbled,)))
+    assert await unanswered(store, "fake") == {"m1"}

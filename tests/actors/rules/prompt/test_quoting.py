@@ -1,0 +1,31 @@
+"""Proves that an agent reads what a message replies to."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.messages.inbound import Quoted
+from actors.rules.prompt.untrusted import BREAK, MOST_CHARACTERS, with_quote
+from tests.fakes.actors.neighbours import words
+
+
+@pytest.mark.parametrize(
+    ("quoted", "text"),
+    [
+        (None, "why?"),
+        (Quoted("  ", "Sam"), "why?"),
+        (Quoted("it is\nlate", "Sam"), "(In reply to Sam, who wrote: “it is late”)"),
+        (Quoted("84", "Bot", agent="ben"), "(In reply to ben, who wrote: “84”)"),
+        (Quoted("<system> x", "<b>"), f"who wrote: “<{BREAK}system> x”)"),
+    ],
+)
+def test_it_stands_behind_the_words(quoted: Quoted | None, text: str) -> None:
+    found = with_quote("why?", words(quoted=quoted))
+    assert found.startswith("why?")
+    assert found.endswith(text)
+
+
+def test_a_long_one_is_cut_and_words_may_be_missing() -> None:
+    found = with_quote("", words(quoted=Quoted("x" * 5000, "Sam")))
+    assert found.startswith("(In reply to Sam")
+    assert len(found) < MOST_CHARACTERS + 100

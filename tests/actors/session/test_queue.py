@@ -1,0 +1,218 @@
+"""Proves that a session runs one turn at a time, in order, and loses nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from actors.session.queue import (
+    Arrival,
+    BeginTurn,
+    CancelCurrent,
+    DropWaiting,
+    Effect,
+    KeepWaiting,
+    RefuseMessage,
+    SessionQueue,
+    StopRequested,
+    TurnSettled,
+)
+
+
+def busy(*waiting: str, queue_cap: int = 3) -> SessionQueue:
+    queue = SessionQueue(queue_cap)
+    for message in ("now", *waiting):
+        queue.on(Arrival(message))
+    return queue
+
+
+def test_the_first_message_starts_at_once() -> None:
+    queue = SessionQueue(3)
+    assert queue.is_idle
+    assert queue.on(Arrival("a")) == [BeginTurn("a", 1)]
+    assert (queue.current, queue.is_idle) == ("a", False)
+
+
+def test_a_message_waits_its_turn_and_knows_how_long() -> None:
+    queue = busy()
+    assert queue.on(Arrival("a")) == [KeepWaiting("a", ahead=1)]
+    assert queue.on(Arrival("b")) == [KeepWaiting("b", ahead=2)]
+    assert queue.waiting == ("a", "b")
+
+
+def test_the_next_turn_starts_when_one_ends() -> None:
+    queue = busy("a", "b")
+    assert queue.on(TurnSettled("now", 1)) == [BeginTurn("a", 2)]
+    assert queue.on(TurnSettled("a", 2)) == [BeginTurn("b", 3)]
+    assert queue.on(TurnSettled("b", 3)) == []
+    assert queue.is_idle
+
+
+def test_more_than_may_wait_is_refused() -> None:
+    queue = busy("a", "b", queue_cap=2)
+    assert queue.on(Arrival("c")) == [RefuseMessage("c")]
+    assert queue.waiting == ("a", "b")
+
+
+def test_without_room_to_wait_a_busy_session_refuses() -> None:
+    assert busy(queue_cap=0).on(Arrival("a")) == [RefuseMessage("a")]
+
+
+def stop(*ids: str) -> StopRequested:
+    return StopRequested(frozenset(ids))
+
+
+def test_stop_cancels_the_turn_and_drops_what_waits() -> None:
+    queue = busy("a", "b")
+    assert queue.on(stop("now", "a", "b")) == [
+        CancelCurrent("now", 1),
+        DropWaiting(("a", "b")),
+    ]
+    assert queue.is_idle
+    assert queue.waiting == ()
+
+
+def test_stop_without_a_turn_does_nothing() -> None:
+    assert SessionQueue(3).on(stop("a")) == []
+
+
+def test_stop_with_nothing_waiting_only_cancels() -> None:
+    assert busy().on(stop("now")) == [CancelCurrent("now", 1)]
+
+
+def test_stop_leaves_the_turn_of_somebody_else_alone() -> None:
+    queue = busy("a", "b", "c")
+    assert queue.on(stop("a", "c")) == [DropWaiting(("a", "c"))]
+    assert (queue.current, queue.waiting) == ("now", ("b",))
+
+
+def test_what_somebody_else_asked_is_next_after_a_stop() -> None:
+    queue = busy("a", "b", "c")
+    assert queue.on(stop("now", "b")) == [
+        CancelCurrent("now", 1),
+        DropWaiting(("b",)),
+        BeginTurn("a", 2),
+    ]
+    assert queue.waiting == ("c",)
+
+
+def test_a_late_end_of_a_stopped_turn_does_not_end_the_next() -> None:
+    queue = busy()
+    queue.on(stop("now"))
+    assert queue.on(Arrival("now")) == [BeginTurn("now", 2)]
+    assert queue.on(TurnSettled("now", 1)) == []
+    assert queue.current == "now"
+
+
+def test_a_message_handed_in_twice_has_one_place() -> None:
+    queue = busy("a")
+    assert queue.on(Arrival("now")) == []
+    assert queue.on(Arrival("a")) == []
+    assert queue.waiting == ("a",)
+
+
+def test_who_writes_much_keeps_nobody_else_out() -> None:
+    queue = SessionQueue(2)
+    for number in range(4):
+        queue.on(Arrival(f"m{number}", whose=("mallory",)))
+    assert queue.waiting == ("m1", "m2")
+    assert queue.on(Arrival("a", whose=("ada",))) == [KeepWaiting("a", ahead=3)]
+    assert queue.on(Arrival("b", whose=("ada",))) == [RefuseMessage("b")]
+    assert queue.on(Arrival("g", whose=("grace",))) == [KeepWaiting("g", ahead=4)]
+    assert len(queue.waiting) == queue.most_waiting
+    assert queue.on(Arrival("z", whose=("zoe",))) == [RefuseMessage("z")]
+
+
+def test_a_negative_cap_is_refused() -> None:
+    with pytest.raises(ValueError, match="queue_cap"):
+        SessionQueue(-1)
+
+
+class Session(RuleBasedStateMachine):
+    """Compares the queue with a list, and every message with its one fate."""
+
+    @initialize(queue_cap=st.integers(0, 3))
+    def begin(self, queue_cap: int) -> None:
+        self.queue = SessionQueue(queue_cap)
+        self.queue_cap = queue_cap
+        self.line: list[str] = []  # the running one first
+        self.turns: list[tuple[str, int]] = []  # all that ever started
+        self.heard = 0
+        self.fates: dict[str, str] = {}
+
+    def end(self, message: str, fate: str) -> None:
+        assert message not in self.fates
+        self.fates[message] = fate
+
+    def started(self, effects: list[Effect]) -> None:
+        [effect] = effects
+        assert isinstance(effect, BeginTurn)
+        assert effect.id == self.line[0]
+        assert all(effect.generation > old for _, old in self.turns)
+        self.turns.append((effect.id, effect.generation))
+
+    @rule()
+    def hear(self) -> None:
+        self.heard += 1
+        message = f"m{self.heard}"
+        effects = self.queue.on(Arrival(message))
+        if not self.line:
+            self.line = [message]
+            self.started(effects)
+        elif len(self.line) > self.queue_cap:
+            assert effects == [RefuseMessage(message)]
+            self.end(message, "refused")
+        else:
+            assert effects == [KeepWaiting(message, ahead=len(self.line))]
+            self.line.append(message)
+
+    @rule()
+    def hear_again(self) -> None:
+        for message in self.line:
+            assert self.queue.on(Arrival(message)) == []
+
+    @rule()
+    def end_turn(self) -> None:
+        if not self.line:
+            return
+        effects = self.queue.on(TurnSettled(*self.turns[-1]))
+        self.end(self.line.pop(0), "ended")
+        if self.line:
+            self.started(effects)
+        else:
+            assert effects == []
+
+    @rule(which=st.integers(0, 30))
+    def report_late(self, which: int) -> None:
+        late = self.turns[:-1] if self.line else self.turns
+        if late:
+            assert self.queue.on(TurnSettled(*late[which % len(late)])) == []
+
+    @rule(keep=st.sets(st.integers(0, 3)))
+    def stop(self, keep: set[int]) -> None:
+        stopped = [each for place, each in enumerate(self.line) if place not in keep]
+        expected: list[Effect] = []
+        if is_cancelled := self.line[:1] == stopped[:1] != []:
+            expected.append(CancelCurrent(*self.turns[-1]))
+        if waited := tuple(stopped[is_cancelled:]):
+            expected.append(DropWaiting(waited))
+        effects = self.queue.on(StopRequested(frozenset((*stopped, "elsewhere"))))
+        assert effects[: len(expected)] == expected
+        for message in stopped:
+            self.end(message, "stopped")
+        self.line = [each for each in self.line if each not in stopped]
+        if is_cancelled and self.line:
+            self.started(effects[len(expected) :])
+        else:
+            assert effects == expected
+
+    @invariant()
+    def the_queue_is_as_the_list_and_no_message_is_lost(self) -> None:
+        assert self.queue.current == (self.line[0] if self.line else None)
+        assert list(self.queue.waiting) == self.line[1:]
+        assert len(self.queue.waiting) <= self.queue_cap
+        assert len(self.fates) + len(self.line) == self.heard
+
+
+TestSession = Session.TestCase

@@ -1,0 +1,83 @@
+"""Proves that a stop is for one person's work in one chat, and all that came of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from actors.messages.inbound import Address, DelegationChain
+from actors.session.stop import is_caused, is_same_asker, stop_notice
+from tests.fakes.actors.neighbours import words
+
+if TYPE_CHECKING:
+    from actors.messages.inbound import Inbound
+
+AGENTS = ("anna", "ben", "carl")
+
+
+def in_chain(sender: str, chat: str, chain: list[str], origin: str) -> Inbound:
+    return words(
+        sender_id=sender,
+        address=Address("fake", chat),
+        chain=DelegationChain(tuple(chain)),
+        correlation_id=origin,
+    )
+
+
+inbounds = st.builds(
+    in_chain,
+    st.sampled_from(("mia", "zoe")),
+    st.sampled_from(("room", "hall")),
+    st.lists(st.sampled_from(AGENTS), max_size=4).filter(lambda c: len(c) != 1),
+    st.sampled_from(("m1", "m2")),
+)
+
+
+@given(inbounds, inbounds, st.sampled_from(AGENTS), st.sampled_from(("", "m1", "m2")))
+def test_a_stop_touches_nobody_else_s_work(
+    inbound: Inbound, by: Inbound, agent: str, origin: str
+) -> None:
+    if is_caused(inbound, by, agent, origin):
+        assert is_same_asker(inbound, by)
+        assert inbound.sender_id == by.sender_id
+        assert inbound.address == by.address
+        assert agent in inbound.chain.agents
+        assert origin in {"", inbound.correlation_id}
+
+
+@given(inbounds, st.sampled_from(AGENTS), st.integers(0, 3))
+def test_whatever_comes_of_a_task_is_stopped_with_it(
+    inbound: Inbound, agent: str, hops: int
+) -> None:
+    by = structs.replace(
+        inbound, chain=DelegationChain(), text="/stop", correlation_id="m9"
+    )
+    further = (*inbound.chain.agents, *AGENTS[:hops])
+    next_one = structs.replace(inbound, chain=DelegationChain(further))
+    if is_caused(inbound, by, agent, inbound.correlation_id):
+        assert is_caused(next_one, by, agent, inbound.correlation_id)
+
+
+def test_what_a_person_asked_is_not_what_an_agent_handed_on() -> None:
+    assert is_same_asker(words(), words("/stop", 2))
+    assert not is_caused(words(), words("/stop", 2), "anna")
+    task = words(chain=DelegationChain(("anna", "ben")))
+    assert is_caused(task, words("/stop", 2), "anna")
+    assert not is_caused(task, words("/stop", 2), "ben")
+
+
+def test_people_are_told_what_came_of_it() -> None:
+    said = [
+        stop_notice(is_stopped=n == 0, is_late=n < 2, is_busy=n > 3, may_hand_on=n == 2)
+        for n in range(5)
+    ]
+    assert said == [
+        "Stopped.",
+        "Too late: the answer is on its way.",
+        "Nothing of yours runs here. If I handed something on for you, it is stopped.",
+        "There is nothing to stop.",
+        "There is nothing of yours to stop.",
+    ]

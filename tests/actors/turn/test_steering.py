@@ -1,0 +1,88 @@
+"""Proves that words put into a turn stand between its rounds, then and when resumed."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.messages.inbound import ToolCall, TranscriptLine
+from actors.turn.machine import (
+    AskModel,
+    Finish,
+    MessageInjected,
+    ModelReplied,
+    Step,
+    ToolReturned,
+    TurnMachine,
+    TurnStarted,
+    resume,
+    tools_run,
+)
+
+LOOK = ToolCall("c1", "look", b"{}")
+WORDS = MessageInjected("m2", "p2", "in Oslo", "zoe")
+
+
+def looking() -> TurnMachine:
+    turn = TurnMachine(("look",), 5)
+    turn.on(TurnStarted())
+    turn.on(ModelReplied("", (LOOK,)))
+    return turn
+
+
+def test_words_stand_behind_the_results_and_before_the_next_round() -> None:
+    turn = looking()
+    assert turn.on(ToolReturned("c1", "found")) == [AskModel(with_tools=True)]
+    assert turn.on(WORDS) == []
+    assert [line.role for line in turn.lines] == ["assistant", "tool", "user"]
+    assert turn.lines[-1] == TranscriptLine("user", "in Oslo", name="zoe")
+    assert turn.on(ModelReplied("done")) == [Finish("done")]
+
+
+def test_no_words_come_between_a_call_and_its_result() -> None:
+    turn = looking()
+    assert turn.on(WORDS) == []
+    turn.on(ToolReturned("c1", "found"))
+    assert [line.role for line in turn.lines] == ["assistant", "tool"]
+
+
+def test_a_turn_that_is_over_takes_no_words() -> None:
+    turn = looking()
+    turn.on(ToolReturned("c1", "found"))
+    turn.on(ModelReplied("done"))
+    turn.on(WORDS)
+    assert turn.lines[-1].role == "assistant"
+
+
+@given(places=st.lists(st.integers(0, 3), max_size=4), cut=st.integers(0, 12))
+def test_resumed_at_any_step_the_words_are_in_their_place(
+    places: list[int], cut: int
+) -> None:
+    steps: list[Step] = []
+    for number in range(3):
+        steps += [
+            MessageInjected(f"m{number}{n}", "p", f"w{number}{n}")
+            for n in range(places.count(number))
+        ]
+        call = ToolCall(f"c{number}", "look", b"%d" % number)
+        steps += [ModelReplied("", (call,)), ToolReturned(call.id, f"r{number}")]
+    whole = TurnMachine(("look",), 9)
+    whole.on(TurnStarted())
+    for step in steps:
+        whole.on(step)
+    again = TurnMachine(("look",), 9)
+    resumed = resume(again, steps[:cut])
+    assert resumed.steps == steps[:cut]
+    for step in steps[cut:]:
+        again.on(step)
+    assert again.lines == whole.lines
+
+
+def test_words_use_no_tool() -> None:
+    steps: list[Step] = [
+        WORDS,
+        ModelReplied("", (LOOK,)),
+        ToolReturned("c1", "x"),
+        WORDS,
+    ]
+    assert tools_run(steps) == (frozenset({"look"}),)

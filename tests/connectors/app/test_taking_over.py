@@ -1,0 +1,359 @@
+"""Proves that a change of the settings touches those concerned, and nobody else."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+import httpx
+import msgspec
+import pytest
+import trio
+
+from actors import names
+from actors.journal.commits import as_accept
+from actors.messages.inbound import Address
+from actors.people.owners import OwnerWrote
+from connectors.app.app import open_app
+from connectors.app.kit import PARTS, Workbench
+from connectors.app.reload.reload import (
+    MENDED,
+    REFUSED,
+    WAITING,
+    Reloading,
+    SettingsSource,
+    Ways,
+)
+from connectors.chat.platforms import serving
+from connectors.chat.terminal.platform import TerminalConfig
+from connectors.commands.chat import _at_terminal
+from connectors.settings.load import load_app
+from connectors.web.openai.transport import HttpTransport
+from runtime.store.rows import Commit
+from runtime.supervision.supervisor import RestartChild, StopChild
+from runtime.telemetry.redaction import Redactor
+from tests.connectors.app.test_reloading import write
+from tests.fakes.chat.transport import FakeTransport
+from tests.support.reload_bed import free_port
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+    from pathlib import Path
+
+    from actors.transport import Listening
+    from connectors.app.app import App
+    from connectors.app.kit import Kit
+    from connectors.app.reload.rules import Step
+    from connectors.chat.parts import TransportParts
+    from connectors.chat.platforms import MakeTransport
+    from connectors.config.app import AppConfig
+
+SIDE = '[connectors.side]\nkind = "http"\nport = {port}\n{more}\n'
+SERVER = '[mcpServers.{name}]\ncommand = "/bin/cat"\ncall_timeout = {seconds}\n'
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A company with a fake platform beside its HTTP servers."""
+
+    folder: Path
+    app: App
+    reloading: Reloading
+    platform: FakeTransport = field(default_factory=FakeTransport)
+
+    async def change(self, more: str = "") -> str | None:
+        write(self.folder, more)
+        return await self.reloading.reload()
+
+    def generations(self) -> dict[str, tuple[int, int]]:
+        """Give by name which incarnation of which actor runs.
+
+        But for workers that end by themselves a moment after the turn that they serve.
+        """
+        return {
+            name: (id(cell), cell.generation)
+            for name, cell in self.app.system.kernel.names.items()
+            if "/recollections/" not in name
+        }
+
+    async def status(self, port: int) -> int:
+        """Ask a server of the company whether it is there."""
+        async with httpx.AsyncClient() as client:
+            return (await client.get(f"http://127.0.0.1:{port}/healthz")).status_code
+
+
+class Broken(FakeTransport):
+    """A platform of many accounts, of which nobody can say which."""
+
+    trouble = ""
+
+    def __init__(self, _parts: TransportParts) -> None:
+        super().__init__("zz")
+
+    @property
+    def listeners(self) -> dict[str, Listening]:
+        raise LookupError("no such platform")
+
+
+class Back(FakeTransport):
+    """A platform on which somebody writes as soon as it is there."""
+
+    made: ClassVar[list[Back]] = []
+
+    def __init__(self, _parts: TransportParts) -> None:
+        super().__init__("zz")
+        self.made.append(self)
+        self.write("hello")
+
+
+class Noting(Workbench):
+    """Notes which parts that were made are closed."""
+
+    closed: ClassVar[list[str]] = []
+
+    async def make(self, config: AppConfig, parts: tuple[Step, ...] = PARTS) -> Kit:
+        kit = await super().make(config, parts)
+        for part in parts:
+            kit.stacks[part].callback(self.closed.append, part)
+        return kit
+
+
+@asynccontextmanager
+async def open_bench(
+    folder: Path, more: str = "", zz: MakeTransport = Broken
+) -> AsyncGenerator[Bench]:
+    platform = FakeTransport()
+
+    def serves(config: AppConfig) -> Mapping[str, MakeTransport]:
+        further: dict[str, MakeTransport] = {"fake": lambda _: platform}
+        if "zz" in config.connectors:
+            further["zz"] = zz
+        return serving(config) | further
+
+    load = partial(load_app, write(folder, more), {})
+    source = SettingsSource(load(), load, Redactor())
+    config = source.settings.value
+    async with open_app(config, serves(config)) as app:
+        reloading = Reloading(app, config, source, Ways(serves=serves))
+        yield Bench(folder, app, reloading, platform)
+
+
+async def test_a_connector_comes_changes_and_goes(tmp_path: Path) -> None:
+    port, other = free_port(), free_port()
+    async with open_bench(tmp_path) as bench:
+        before = bench.generations()
+        assert await bench.change(SIDE.format(port=port, more="")) == "applied"
+        side = bench.app.transports["side"]
+        assert isinstance(side, HttpTransport)
+        await side.wait_listening()
+        assert await bench.status(port) == 200
+        assert await bench.change(SIDE.format(port=other, more="")) == "applied"
+        moved = bench.app.transports["side"]
+        assert isinstance(moved, HttpTransport)
+        await moved.wait_listening()
+        assert await bench.status(other) == 200
+        with pytest.raises(httpx.ConnectError):
+            await bench.status(port)
+        assert await bench.change() == "applied"
+        with pytest.raises(httpx.ConnectError):
+            await bench.status(other)
+        assert "side" not in bench.app.company.services.accounts
+        assert bench.generations().items() >= before.items()
+
+
+async def test_an_address_that_is_taken_changes_nothing(tmp_path: Path) -> None:
+    async with open_bench(tmp_path) as bench:
+        http = bench.app.transports["http"]
+        assert isinstance(http, HttpTransport)
+        _, port = await http.wait_listening()
+        text = SIDE.format(port=port, more="") + "[limits]\nmax_open = 7\n"
+        assert await bench.change(text) == "refused"
+        assert set(bench.app.transports) == {"http", "fake"}
+        assert bench.app.company.services.limits.max_open == 5000
+        assert await bench.status(port) == 200
+
+
+async def test_settings_that_failed_halfway_are_gone_when_they_are_taken_back(
+    tmp_path: Path,
+) -> None:
+    port = free_port()
+    side = SIDE.format(port=port, more="")
+    broken = "[connectors.zz]\nkind = 'terminal'\n"
+    async with open_bench(tmp_path) as bench:
+        text = f"{side}{broken}[limits]\nmax_open = 7\n"
+        assert await bench.change(text) == "refused"
+        assert "side" in bench.app.transports, "the change was begun"
+        assert bench.app.company.services.limits.max_open == 7
+        assert await bench.change() == "applied"
+        assert set(bench.app.transports) == {"http", "fake"}
+        assert bench.app.company.services.limits.max_open == 5000
+        assert not [x for x in bench.generations() if x.endswith(("/side", "/zz"))]
+        with pytest.raises(httpx.ConnectError):
+            await bench.status(port)
+
+
+async def test_what_was_left_of_a_connector_goes_before_what_comes_new(
+    tmp_path: Path,
+) -> None:
+    async with open_bench(tmp_path, zz=Back) as bench:
+        left = FakeTransport("zz").write("hello", key="left")
+        left = msgspec.structs.replace(left, id="left", correlation_id="left")
+        await bench.app.store.commit(Commit(at=1.0, accepts=(as_accept(left, 1.0),)))
+        assert await bench.change("[connectors.zz]\nkind = 'terminal'\n") == "applied"
+        first, second = await Back.made[-1].wait_deliveries(2)
+        assert (first.correlation_id, second.correlation_id) == ("left", "zz-1")
+
+
+async def test_what_was_made_for_settings_that_fail_is_closed(tmp_path: Path) -> None:
+    text = "[fetch]\ntimeout = 7\n[[budgets]]\nscope = 'all'\nhard_tokens = 1000\n"
+    async with open_bench(tmp_path) as bench:
+        app = bench.app
+        app.bench = noting = Noting(**vars(app.bench))
+        root = app.system.find(names.ROOT)
+        assert root is not None
+        await root.ask(StopChild("models"))
+        for tries in (1, 2):
+            await bench.change(text)
+            assert noting.closed == ["media", "tools"] * tries
+        await root.ask(RestartChild("models"))
+        assert await bench.change(text) == "applied"
+        assert noting.closed == ["media", "tools"] * 2, "what they replace is put aside"
+
+
+async def test_all_that_was_made_is_closed_when_closing_is_cut_off(
+    tmp_path: Path,
+) -> None:
+    async with open_bench(tmp_path) as bench:
+        workbench, closed = bench.app.bench, list[str]()
+        kit = await workbench.make(bench.app.config)
+        for part in PARTS:
+            kit.stacks[part].callback(closed.append, part)
+            kit.stacks[part].push_async_callback(trio.lowlevel.checkpoint)
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await workbench.discard(kit)
+        assert scope.cancelled_caught
+        assert sorted(closed) == sorted(PARTS)
+
+
+async def test_who_may_write_changes_without_closing_the_door(tmp_path: Path) -> None:
+    port, access = free_port(), "access = { allowed = ['zoe'] }"
+    async with open_bench(tmp_path, SIDE.format(port=port, more="")) as bench:
+        side, services = bench.app.transports["side"], bench.app.company.services
+        assert services.account("side").policy is None
+        assert await bench.change(SIDE.format(port=port, more=access)) == "applied"
+        assert bench.app.transports["side"] is side
+        assert services.account("side").policy is not None
+
+
+async def test_only_the_server_of_tools_that_changed_is_restarted(
+    tmp_path: Path,
+) -> None:
+    one = SERVER.format(name="one", seconds=5)
+    two, slower = (SERVER.format(name="two", seconds=x) for x in (5, 6))
+    async with open_bench(tmp_path) as bench:
+        assert bench.app.system.find(f"{names.ROOT}/tools/servers/one") is None
+        assert await bench.change(one + two) == "applied"
+        before = bench.generations()
+        assert await bench.change(one + slower) == "applied"
+        after = bench.generations()
+        above = f"{names.ROOT}/tools/servers"
+        assert before[f"{above}/one"] == after[f"{above}/one"]
+        assert before[f"{above}/two"] != after[f"{above}/two"]
+        assert await bench.change(one) == "applied"
+        assert f"{above}/two" not in bench.generations()
+
+
+async def test_memory_goes_and_comes_without_its_agent(tmp_path: Path) -> None:
+    async with open_bench(tmp_path) as bench:
+        before, memory = bench.generations(), names.memory("anna")
+        assert memory in before
+        assert await bench.change("[memory]\nenabled = false\n") == "applied"
+        assert memory not in bench.generations()
+        assert not bench.app.company.roster.persona("anna").remembers
+        assert await bench.change() == "applied"
+        after = bench.generations()
+        assert memory in after
+        assert before[names.agent("anna")] == after[names.agent("anna")]
+
+
+async def test_a_changed_prompt_restarts_nobody(tmp_path: Path) -> None:
+    more = '[agents.mia]\nprompt = "{}"\n'
+    async with open_bench(tmp_path, more.format("One.")) as bench:
+        before, stock = bench.generations(), bench.app.stock.current
+        assert await bench.change(more.format("Two.")) == "applied"
+        assert bench.app.company.roster.persona("mia").config.prompt == "Two."
+        assert bench.generations() == before
+        assert bench.app.stock.current is stock
+
+
+async def test_a_persona_folder_is_taken_up_and_left(tmp_path: Path) -> None:
+    (tmp_path / "mia").mkdir()
+    (tmp_path / "mia" / "SOUL.md").write_text("I am calm.", encoding="utf-8")
+    more = '[agents.mia]\nprompt = "One."\n'
+    async with open_bench(tmp_path, more) as bench:
+        read = bench.app.personas.reading("mia")
+        assert await bench.change(f'{more}persona = "mia"\n') == "applied"
+        assert read().soul == "I am calm."
+        assert await bench.change(more) == "applied"
+        assert read().soul == ""
+
+
+async def test_a_skill_that_is_added_is_there(tmp_path: Path) -> None:
+    (tmp_path / "skills").mkdir()
+    more = '[skills]\nfolders = ["skills"]\n[agents.mia]\nskills = ["*"]\n'
+    async with open_bench(tmp_path, more) as bench:
+        await bench.reloading.look_beside()
+        skill = tmp_path / "skills" / "baking"
+        skill.mkdir()
+        text = "---\nname: baking\ndescription: Bakes bread.\n---\nKnead it.\n"
+        (skill / "SKILL.md").write_text(text, encoding="utf-8")
+        assert await bench.reloading.reload() == "applied"
+        assert bench.app.company.roster.persona("mia").skills == ("baking",)
+
+
+async def test_owners_are_told_of_a_mistake_and_when_it_is_mended(
+    tmp_path: Path,
+) -> None:
+    path = write(tmp_path)
+    text = 'owners = ["fake/boss"]\n' + path.read_text(encoding="utf-8")
+    text += '[connectors.fake]\nkind = "terminal"\n'
+    async with open_bench(tmp_path) as bench:
+        path.write_text(text, encoding="utf-8")
+        assert await bench.reloading.reload() == "applied"
+        ref = bench.app.system.find(names.OWNERS)
+        assert ref is not None
+        ref.tell(OwnerWrote("fake/boss", Address("fake", "with-boss")))
+        for wrong in ("[[[\n", "[[[\n", "[limits]\nmax_open = 0\n"):
+            path.write_text(text + wrong, encoding="utf-8")
+            await bench.reloading.reload()
+        path.write_text(text, encoding="utf-8")
+        assert await bench.reloading.reload() == "unchanged"
+        path.write_text(text.replace("callboard.db", "other.db"), encoding="utf-8")
+        assert await bench.reloading.reload() == "waiting"
+        assert await bench.reloading.reload() == "waiting"
+        said = await heard(bench.platform, 4)
+    assert [each.splitlines()[0] for each in said] == [
+        REFUSED,
+        REFUSED,
+        MENDED,
+        WAITING,
+    ]
+    assert "max_open" in said[1]
+    assert said[3].splitlines()[1].startswith("store: ")
+
+
+async def heard(platform: FakeTransport, count: int) -> list[str]:
+    with trio.fail_after(30):
+        while len(platform.deliveries) < count:
+            await trio.testing.wait_all_tasks_blocked(0.01)
+    return [each.text for each in platform.deliveries]
+
+
+def test_who_sits_at_the_terminal_still_does_after_a_reload(tmp_path: Path) -> None:
+    config = load_app(write(tmp_path), {}).value
+    seated = _at_terminal(config, "zoe").connectors["terminal"]
+    assert isinstance(seated, TerminalConfig)
+    assert seated.user == "zoe"

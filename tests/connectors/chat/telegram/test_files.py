@@ -1,0 +1,112 @@
+"""What comes with a message is fetched at once, within limits, for who may write."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from tests.fakes.telegram.api import refusal
+from tests.support.chat.telegram_bed import ZOE, BotBed
+
+if TYPE_CHECKING:
+    from trio.testing import MockClock
+
+    from tests.fakes.telegram.chats import Json
+
+PHOTO = [
+    {"file_id": "small", "file_unique_id": "s", "width": 90, "height": 90},
+    {"file_id": "large", "file_unique_id": "l", "width": 900, "height": 900},
+]
+VOICE = {"file_id": "voice", "file_unique_id": "v", "mime_type": "audio/ogg"}
+
+
+@pytest.mark.parametrize(
+    ("more", "kind", "name"),
+    [
+        ({"photo": PHOTO, "caption": "look"}, "image", "large"),
+        ({"voice": {**VOICE, "duration": 3}}, "audio", "voice"),
+        ({"document": {**VOICE, "file_name": "a\nb.pdf"}}, "document", "voice"),
+    ],
+)
+async def test_a_file_comes_along(more: Json, kind: str, name: str) -> None:
+    bed = BotBed()
+    chat = bed.server.private(1, "anna_bot")
+    bed.server.files[name] = b"bytes"
+    async with bed.listening() as server:
+        server.say(chat, ZOE, **more)
+        inbound = await bed.ingress.next()
+    (file,) = inbound.attachments
+    assert (file.kind, file.content) == (kind, b"bytes")
+    assert inbound.text == more.get("caption", "")
+    assert "\n" not in file.name
+
+
+async def test_of_a_stranger_nothing_is_fetched() -> None:
+    bed = BotBed()
+    chat = bed.server.private(1, "anna_bot")
+    bed.server.files["voice"] = b"bytes"
+    bed.ingress.strangers.add("1")
+    async with bed.listening() as server:
+        server.say(chat, ZOE, voice=VOICE)
+        await bed.wait(lambda: len(bed.ingress.turned_away) == 1)
+        assert server.count("getFile") == 0
+
+
+@pytest.mark.parametrize(
+    ("size", "told"),
+    [(10, "above 8 bytes"), (0, "above 8 bytes"), (None, "wrong file_id")],
+)
+async def test_what_cannot_be_had_is_said_and_the_words_come_all_the_same(
+    size: int | None, told: str
+) -> None:
+    bed = BotBed(max_media_bytes=8)
+    chat = bed.server.private(1, "anna_bot")
+    if size is not None:
+        bed.server.files["voice"] = b"0123456789"
+    async with bed.listening() as server:
+        server.say(chat, ZOE, caption="hear", voice={**VOICE, "file_size": size or 0})
+        inbound = await bed.ingress.next()
+    assert inbound.text.startswith("hear\n[audio voice.ogg was not fetched: ")
+    assert told in inbound.text
+    assert inbound.attachments == ()
+    assert bed.counted("updates_total", outcome="media_left_out") == 1
+
+
+async def test_a_telegram_that_is_busy_costs_no_file(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = BotBed()
+    chat = bed.server.private(1, "anna_bot")
+    bed.server.files["voice"] = b"bytes"
+    async with bed.listening() as server:
+        server.faults.append(("getFile", refusal(502)))
+        server.faults.append(("getFile", httpx.ReadError("reset")))
+        server.say(chat, ZOE, voice=VOICE)
+        assert len((await bed.ingress.next_or_wait()).attachments) == 1
+
+
+async def test_the_token_is_in_no_log_and_no_error(
+    caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    del autojump_clock
+    caplog.set_level(logging.DEBUG)
+    bed = BotBed()
+    chat = bed.server.private(1, "anna_bot")
+    token = next(iter(bed.server.bots))
+    bed.server.files["voice"] = b"bytes"
+    async with bed.listening() as server:
+        server.faults.append(("getUpdates", httpx.ReadError("reset")))
+        server.say(chat, ZOE, voice=VOICE)
+        await bed.ingress.next_or_wait()
+        server.is_down = True
+        server.say(chat, ZOE, "hi")
+        await bed.wait(lambda: bed.transport.trouble != "")
+    assert any(token in url for url in bed.server.urls)
+    assert "getUpdates" in caplog.text
+    assert token not in caplog.text
+    assert token.partition(":")[2] not in caplog.text
+    assert token not in bed.transport.trouble

@@ -1,0 +1,97 @@
+"""Proves that what comes along with one message is never more than can be stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from actors.journal.commits import as_accept
+from actors.messages.inbound import Address, Attachment, Inbound
+from connectors.chat.inbound import MOST_IN_ALL, NO_ROOM, Album, Found
+from connectors.web.eliza.services.uploads import LARGEST_SHOWN, MOST_SHOWN
+from runtime.errors import StoreUnavailableError
+from runtime.sqlite.file import SqliteFile
+from runtime.sqlite.store import SqliteStore
+from runtime.store.rows import Commit, Committed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def file_of(size: int) -> Attachment:
+    return Attachment("image", "cat.jpg", "image/jpeg", content=b"x" * size)
+
+
+def found(size: int) -> Found:
+    return file_of(size), ""
+
+
+def commit_of(number: int, *files: Attachment) -> Commit:
+    inbound = Inbound(
+        id=f"m{number}",
+        platform="discord",
+        platform_id=f"p{number}",
+        address=Address("discord", "1"),
+        sender_id="z",
+        sender_name="Zoe",
+        text="look",
+        received_at=1.0,
+        attachments=files,
+    )
+    return Commit(at=1.0, accepts=(as_accept(inbound, 1.0),))
+
+
+async def test_the_first_files_come_along_and_a_small_one_behind_a_large_one() -> None:
+    album, half = Album(), MOST_IN_ALL // 2
+
+    async def asked(size: int) -> bool:
+        async def fetch() -> Found:
+            await trio.lowlevel.checkpoint()
+            return found(size)
+
+        return (await album.fill(size, fetch))[0] is not None
+
+    assert [await asked(size) for size in (half, half + 1, half, 1)] == [
+        True,
+        False,
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("told", [0, 10])
+def test_a_file_that_is_larger_than_its_platform_said_has_no_more_room(
+    told: int,
+) -> None:
+    album = Album()
+    assert album.claim(MOST_IN_ALL - 10)
+    assert album.claim(told)
+    assert album.settle(told, found(11)) == (None, NO_ROOM)
+    assert album.settle(0, found(10)) == found(10)
+
+
+def test_what_could_not_be_had_takes_no_room() -> None:
+    album = Album()
+    assert album.claim(MOST_IN_ALL)
+    assert album.settle(MOST_IN_ALL, (None, "HTTP 404")) == (None, "HTTP 404")
+    assert album.claim(MOST_IN_ALL)
+
+
+async def test_a_message_with_all_files_that_it_may_have_is_stored(
+    tmp_path: Path,
+) -> None:
+    store = await SqliteStore.open(SqliteFile(tmp_path / "a.db"))
+    outcomes: list[Committed | Exception] = []
+    for number in range(3):
+        store.submit(commit_of(number, file_of(MOST_IN_ALL)), outcomes.append)
+    await store.aclose()
+    # Too many at once are to be handed in again; one alone never is too large.
+    assert isinstance(outcomes[-1], Committed)
+    later = [each for each in outcomes if not isinstance(each, Committed)]
+    assert all(isinstance(each, StoreUnavailableError) for each in later)
+
+
+def test_a_web_channel_shows_agents_no_more_files_than_fit() -> None:
+    assert MOST_SHOWN * LARGEST_SHOWN <= MOST_IN_ALL

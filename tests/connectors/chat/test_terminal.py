@@ -1,0 +1,314 @@
+"""The terminal shows every answer once, in order, and what it shows is harmless."""
+
+from __future__ import annotations
+
+import io
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.errors import DeliveryBusyError, DeliveryRefusedError, OverloadedError
+from actors.messages.deliveries import Delivery, Draft
+from actors.outbound.draft_rules import DraftPiece
+from connectors.admin.display import make_safe
+from connectors.chat.terminal.console import MOST_CHARACTERS, StandardConsole
+from connectors.chat.terminal.terminal import (
+    CLEAR_LINE,
+    TerminalSettings,
+    TerminalTransport,
+)
+from connectors.chat.terminal.text import TerminalWriter
+from runtime.clock import SystemClock
+from runtime.ids import IdSource
+from tests.fakes.chat.console import FakeConsole
+from tests.fakes.chat.ingress import FakeIngress
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from actors.messages.inbound import Inbound
+
+PIPE = TerminalSettings(is_interactive=False)
+
+
+class Chat:
+    """A terminal with a fake person at it, and a test that plays the agents."""
+
+    def __init__(self, settings: TerminalSettings, console: FakeConsole) -> None:
+        clock = SystemClock()
+        self.console = console
+        self.ingress = FakeIngress()
+        self.terminal = TerminalTransport(settings, console, clock, IdSource(clock))
+
+    async def draft(self, inbound: Inbound, agent: str, text: str) -> None:
+        self.terminal.show_draft(
+            Draft(
+                correlation_id=inbound.correlation_id,
+                turn_id=agent,
+                address=inbound.address,
+                agent=agent,
+                text=text,
+            )
+        )
+
+    async def say(
+        self, inbound: Inbound, agent: str, text: str, *, left: int = 0
+    ) -> str:
+        return await self.terminal.deliver(
+            Delivery(
+                id=f"{inbound.id}-{agent}-{text}",
+                correlation_id=inbound.correlation_id,
+                address=inbound.address,
+                agent=agent,
+                text=text,
+                answers_left=left,
+            )
+        )
+
+
+@asynccontextmanager
+async def open_chat(
+    settings: TerminalSettings, console: FakeConsole
+) -> AsyncGenerator[Chat]:
+    """Listen until the block ends or the terminal does."""
+    chat = Chat(settings, console)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(chat.terminal.listen, chat.ingress)
+        yield chat
+        with trio.fail_after(5):
+            while nursery.child_tasks and not console.is_waiting:
+                await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_line_becomes_a_message() -> None:
+    settings = TerminalSettings(name="tty", user="zoe", agent="anna")
+    async with open_chat(settings, FakeConsole("  hello there ")) as chat:
+        inbound = await chat.ingress.next()
+    assert (inbound.text, inbound.agent, inbound.platform) == (
+        "hello there",
+        "anna",
+        "terminal",
+    )
+    assert (inbound.sender_id, inbound.sender_name) == ("zoe", "zoe")
+    assert (inbound.address.connector, inbound.address.chat) == ("tty", "terminal")
+    assert inbound.is_direct
+    assert inbound.platform_id == inbound.id == inbound.correlation_id
+
+
+async def test_an_interactive_chat_reads_on_and_takes_its_prompt_back() -> None:
+    async with open_chat(TerminalSettings(), FakeConsole()) as chat:
+        await chat.console.wait_screen("you> ")
+        chat.console.type("hello")
+        inbound = await chat.ingress.next()
+        await chat.console.wait_screen("you> you> ")
+        await chat.say(inbound, "anna", "hi")
+        await chat.console.wait_screen("you> ")
+    # The person's own line feed is the terminal's echo, so it is not in here.
+    assert chat.console.screen == f"you> you> {CLEAR_LINE}anna> hi\nyou> \n"
+
+
+async def test_drafts_are_shown_word_by_word_and_not_repeated() -> None:
+    async with open_chat(PIPE, FakeConsole("hello")) as chat:
+        inbound = await chat.ingress.next()
+        for word in ("one ", "two", "\n"):
+            await chat.draft(inbound, "anna", word)
+        await chat.console.wait_screen("one two")
+        await chat.say(inbound, "anna", "one two\nthree")
+    assert chat.console.screen == "you> hello\nanna> one two\n      three\n"
+
+
+async def test_a_piped_transcript_is_sequential_and_waits_for_all_answers() -> None:
+    console = FakeConsole("hello", "", "  ", "and you?", at_end=True)
+    async with open_chat(PIPE, console) as chat:
+        first = await chat.ingress.next()
+        await chat.say(first, "anna", "Ask ben.", left=1)
+        assert len(chat.ingress.accepted) == 1
+        await chat.say(first, "ben", "Hi.")
+        await chat.say(await chat.ingress.next(), "anna", "Fine.")
+    assert console.screen == (
+        "you> hello\nanna> Ask ben.\nben> Hi.\nyou> and you?\nanna> Fine.\n"
+    )
+
+
+async def test_stop_in_a_pipe_is_said_as_soon_as_the_answer_has_begun() -> None:
+    console = FakeConsole("a story", "/stop", "thanks", at_end=True)
+    async with open_chat(PIPE, console) as chat:
+        story = await chat.ingress.next()
+        await chat.draft(story, "anna", "Once upon ")
+        stop = await chat.ingress.next()
+        await chat.draft(story, "anna", "a time")
+        await chat.say(story, "", "(stopped)")
+        await chat.say(stop, "", "Stopped.")
+        await chat.say(await chat.ingress.next(), "anna", "Yes.")
+    assert console.screen == (
+        "you> a story\nanna> Once upon \nyou> /stop\n      a time\n* (stopped)\n"
+        "* Stopped.\nyou> thanks\nanna> Yes.\n"
+    )
+
+
+async def test_stop_can_be_typed_while_an_answer_is_written() -> None:
+    async with open_chat(TerminalSettings(), FakeConsole("a story")) as chat:
+        story = await chat.ingress.next()
+        await chat.draft(story, "anna", "Once upon ")
+        await chat.console.wait_screen("Once upon ")
+        chat.console.type("/stop")
+        stop = await chat.ingress.next()
+        await chat.say(story, "", "(stopped)")
+        await chat.say(stop, "", "Stopped.")
+        await chat.console.wait_screen("you> ")
+    assert chat.console.screen.endswith(
+        f"anna> Once upon * (stopped)\nyou> {CLEAR_LINE}* Stopped.\nyou> \n"
+    )
+
+
+async def test_quit_ends_the_chat() -> None:
+    console = FakeConsole("/quit", "not read")
+    async with open_chat(TerminalSettings(), console) as chat:
+        pass
+    assert chat.ingress.accepted == []
+
+
+async def test_a_pipe_that_need_not_wait_hands_everything_in_at_once() -> None:
+    settings = TerminalSettings(is_interactive=False, wait_for_answer=False)
+    async with open_chat(settings, FakeConsole("a", "b", "c", at_end=True)) as chat:
+        lines = [await chat.ingress.next() for _ in range(3)]
+        for inbound in lines:
+            await chat.say(inbound, "anna", inbound.text.upper())
+    assert chat.console.screen == (
+        "you> a\nyou> b\nyou> c\nanna> A\nanna> B\nanna> C\n"
+    )
+
+
+async def test_an_answer_that_never_comes_is_not_waited_for_for_ever(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    settings = TerminalSettings(is_interactive=False, answer_timeout=60.0)
+    console = FakeConsole("hello", at_end=True)
+    async with trio.open_nursery() as nursery:
+        chat = Chat(settings, console)
+        nursery.start_soon(chat.terminal.listen, chat.ingress)
+        await chat.draft(await chat.ingress.next(), "anna", "half")
+    assert 60 <= autojump_clock.current_time() < 61
+    assert console.screen.endswith("* no answer within 60 s; going on without it\n")
+
+
+async def test_what_was_not_taken_is_said_and_not_waited_for() -> None:
+    console = FakeConsole("hello", at_end=True)
+    chat = Chat(PIPE, console)
+    chat.ingress.error = OverloadedError("too much in flight")
+    await chat.terminal.listen(chat.ingress)
+    assert console.screen == (
+        "you> hello\n* not taken, please try again: too much in flight\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        ("replied", ""),
+        ("cancelled", ""),
+        ("dropped:not_addressed", "* nobody answers this: not_addressed\n"),
+        ("dead", "* there is no answer; the log says why\n"),
+    ],
+)
+async def test_a_settled_message_is_not_waited_for(reason: str, shown: str) -> None:
+    console = FakeConsole("hello", at_end=True)
+    async with open_chat(PIPE, console) as chat:
+        inbound = await chat.ingress.next()
+        await chat.terminal.settle(inbound.correlation_id, reason)
+    assert console.screen == f"you> hello\n{shown}"
+
+
+async def test_a_closed_output_ends_the_chat() -> None:
+    console = FakeConsole()
+    console.error = BrokenPipeError("no reader")
+    async with open_chat(TerminalSettings(), console) as chat:
+        pass
+    with pytest.raises(DeliveryRefusedError):
+        await chat.terminal.deliver(
+            Delivery(
+                id="d",
+                correlation_id="c",
+                address=chat.terminal._address,
+                agent="anna",
+                text="x",
+            )
+        )
+
+
+async def test_an_answer_before_the_terminal_is_open_comes_again_later() -> None:
+    chat = Chat(PIPE, FakeConsole())
+    delivery = Delivery(
+        id="d", correlation_id="c", address=chat.terminal._address, agent="a", text="x"
+    )
+    with pytest.raises(DeliveryBusyError):
+        await chat.terminal.deliver(delivery)
+
+
+async def test_the_standard_console_reads_and_writes_streams() -> None:
+    source = io.TextIOWrapper(io.BytesIO("grüße\nende".encode()), "ascii")
+    target = io.TextIOWrapper(io.BytesIO(), "ascii", write_through=True)
+    console = StandardConsole(source, target)
+    assert not console.is_interactive
+    lines = [await console.read_line() for _ in range(3)]
+    assert lines == ["gr\ufffd\ufffd\ufffd\ufffde", "ende", None]
+    await console.write("schön")
+    assert target.buffer.getvalue() == b"sch?n"
+
+
+async def test_a_long_line_is_one_line_and_never_more_than_is_kept() -> None:
+    longest = "x" * MOST_CHARACTERS
+    source = io.StringIO(f"{longest}\n{longest}yz\nshort\n{longest[:300_000]}")
+    console = StandardConsole(source, io.StringIO())
+    lines = [await console.read_line() for _ in range(5)]
+    assert lines == [longest, longest, "short", longest[:300_000], None]
+
+
+def test_control_characters_are_made_visible() -> None:
+    assert make_safe("a\x1b[31mb") == "a\u241b[31mb"
+    assert make_safe("bell\x07 del\x7f c1\x9b") == "bell\u2407 del\u2421 c1\ufffd"
+    assert make_safe("one\r\ntwo\tthree\rfour") == "one\ntwo\tthree\u240dfour"
+    assert make_safe("\u202eevil\udc80") == "\ufffdevil\ufffd"
+
+
+@given(st.text())
+def test_nothing_that_is_written_can_control_a_terminal(text: str) -> None:
+    shown = make_safe(text)
+    assert all(c.isprintable() or c in "\t\n" or ord(c) > 0x9F for c in shown)
+    shown.encode()
+
+
+@given(pieces=st.lists(st.text(alphabet="ab \n", max_size=5), max_size=6))
+def test_an_answer_looks_the_same_in_one_piece_and_in_many(pieces: list[str]) -> None:
+    whole = TerminalWriter().write(
+        [DraftPiece("anna", "".join(pieces), begins=True, ends=True)]
+    )
+    writer = TerminalWriter()
+    parts = [DraftPiece("anna", "", begins=True)]
+    parts += [DraftPiece("anna", text) for text in pieces]
+    parts.append(DraftPiece("anna", "", ends=True))
+    assert "".join(writer.write([part]) for part in parts) == whole
+    assert all(
+        line.startswith(("anna> ", "      ")) or not line for line in whole.splitlines()
+    )
+
+
+async def test_a_silent_answer_is_counted_and_not_shown() -> None:
+    async with open_chat(PIPE, FakeConsole("hello", at_end=True)) as chat:
+        inbound = await chat.ingress.next()
+        silent = Delivery(
+            id="m1:0",
+            correlation_id=inbound.correlation_id,
+            address=inbound.address,
+            agent="anna",
+            text="",
+            kind="silence",
+        )
+        await chat.terminal.deliver(silent)
+    assert chat.console.screen == "you> hello\n"

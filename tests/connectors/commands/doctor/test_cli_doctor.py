@@ -1,0 +1,114 @@
+"""Proves what `callboard doctor` says of a machine, and that it claims nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connectors.cli import run
+from connectors.commands.doctor.main import check_extras, in_force
+from connectors.sandbox.choose import FEATURES
+from connectors.sandbox.plan import Standing
+
+if TYPE_CHECKING:
+    import pytest
+
+OFFLINE = Path(__file__).parents[4] / "config" / "offline.toml"
+
+
+def settings(folder: Path, more: str = "", path: str = "state/callboard.db") -> str:
+    file = folder / "callboard.toml"
+    text = f'include = ["{OFFLINE}"]\n{more}\n[store]\npath = "{folder / path}"\n'
+    file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
+def doctor(
+    capsys: pytest.CaptureFixture[str], *arguments: str
+) -> tuple[int, list[str]]:
+    code = run(["doctor", *arguments])
+    return code, capsys.readouterr().out.splitlines()
+
+
+def test_all_is_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, lines = doctor(capsys, "--config", settings(tmp_path))
+    assert code == 0
+    assert any(line.startswith("ok       sqlite     3.") for line in lines)
+    assert any("state/callboard.db is not there yet" in line for line in lines)
+    assert any(line.startswith("ok       settings") for line in lines)
+    assert any(line.split()[1] == "sandbox" for line in lines)
+    assert not (tmp_path / "state").exists()
+
+
+def test_wrong_settings_are_said_with_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = settings(tmp_path, '[sandbox]\nmode = "docker"')
+    code, lines = doctor(capsys, "--config", file)
+    assert code == 1
+    assert lines[0].startswith("wrong    settings")
+    assert "docker" in lines[0]
+
+
+def test_a_database_that_cannot_be_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    code, lines = doctor(capsys, "--config", settings(tmp_path, path="file/x/y.db"))
+    assert code == 1
+    at = next(n for n, line in enumerate(lines) if line.startswith("wrong"))
+    assert "file is no folder that the user" in lines[at]
+    assert lines[at + 1].strip().startswith("to do: ")
+
+
+def test_no_sandbox_is_a_warning_unless_programs_are_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, lines = doctor(
+        capsys, "--config", settings(tmp_path, '[sandbox]\nmode = "none"')
+    )
+    assert code == 0
+    assert "warning  sandbox    none, as set (no agent runs programs)" in lines
+
+
+def test_a_workspace_around_the_database_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = (
+        f'[workspace]\npath = "{tmp_path}"\n[agents.kit]\nprompt = "Kit."\n'
+        'tools = ["run_shell"]\n'
+    )
+    code, lines = doctor(capsys, "--config", settings(tmp_path, more))
+    assert code == 1
+    assert any("holds the database" in line for line in lines)
+    assert any("a folder of their own" in line for line in lines)
+
+
+def test_programs_get_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = run(["doctor", "--config", settings(tmp_path), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert {each["about"] for each in found} >= {"settings", "sqlite", "sandbox"}
+
+
+def test_what_is_not_in_force_is_never_called_ok() -> None:
+    features = dict.fromkeys(FEATURES, True) | {"signals": False}
+    missing = ("signals is not in force; install bubblewrap",)
+    standing = Standing(kind="landlock", abi=5, features=features, missing=missing)
+    found = list(in_force(standing, "needed by kit"))
+    assert not [each for each in found if each.state == "ok" and "signals" in each.text]
+    assert [each.text for each in found if each.state == "warning"] == list(missing)
+
+
+def test_every_extra_is_looked_at() -> None:
+    assert all(each.state == "ok" for each in check_extras())
+
+
+def test_a_model_whose_program_is_missing_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = '[models.program]\nkind = "cli"\ncommand = ["no-such-program"]\n'
+    code, lines = doctor(capsys, "--config", settings(tmp_path, more))
+    assert code == 1
+    assert any("there is no program 'no-such-program'" in line for line in lines)

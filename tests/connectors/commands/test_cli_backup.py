@@ -1,0 +1,153 @@
+"""Proves that a database is copied whole, and put back only when that is wanted."""
+
+# apsw's stubs name `collections.abc.Buffer`, which Python 3.11 has not got yet:
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING
+
+import apsw
+import pytest
+
+from connectors.cli import run
+from runtime.sqlite.database import SqliteDatabase
+from runtime.sqlite.file import SqliteFile
+from runtime.sqlite.migrations import MIGRATIONS
+from runtime.store.rows import Commit, Settle
+from tests.support.desk import FAILED, WAITING, commit_to, write_database
+from tests.support.store.rows import NOW
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return write_database(tmp_path / "callboard.db")
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    return tmp_path / "copy.db"
+
+
+def backup(path: Path, copy: Path, *more: str) -> int:
+    return run(["backup", "--db", str(path), str(copy), *more])
+
+
+def restore(path: Path, copy: Path, *more: str) -> int:
+    return run(["restore", "--db", str(path), str(copy), *more])
+
+
+def state(path: Path, name: str) -> str:
+    with SqliteDatabase(path).inspect() as rows:
+        return rows.message(name).state
+
+
+def test_a_copy_is_made_and_its_rows_are_counted(
+    path: Path, copy: Path, capsys: Output
+) -> None:
+    assert backup(path, copy) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first == f"{copy}: {copy.stat().st_size:,} bytes, found whole"
+    assert second == "6 messages, 5 deliveries, 7 events, 10 records"
+    assert state(copy, FAILED) == "dead"
+
+
+def test_a_copy_is_counted_for_programs(path: Path, copy: Path, capsys: Output) -> None:
+    assert backup(path, copy, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["rows"]["records"] == {"audit": 5, "conversation": 1, "usage": 4}
+    assert told["unfinished"] == {"messages": 2, "deliveries": 3, "appointments": 0}
+
+
+def test_a_file_that_is_there_is_replaced_only_by_force(
+    path: Path, copy: Path, capsys: Output
+) -> None:
+    copy.write_text("mine", encoding="utf-8")
+    assert backup(path, copy) == 1
+    said = f"{copy} exists and is not overwritten; give another name, or replace it"
+    assert f"{said} with --force\n" in capsys.readouterr().err
+    assert copy.read_text(encoding="utf-8") == "mine"
+    assert backup(path, copy, "--force") == 0
+    assert state(copy, FAILED) == "dead"
+
+
+def test_an_older_database_is_copied_as_it_is(
+    tmp_path: Path, copy: Path, capsys: Output
+) -> None:
+    old = tmp_path / "old.db"
+    SqliteFile(old, migrations=MIGRATIONS[:1]).open_writer().close()
+    assert backup(old, copy) == 0
+    assert "its rows are not counted" in capsys.readouterr().out
+
+
+def test_a_copy_is_put_back_and_what_was_there_is_kept(
+    path: Path, copy: Path, capsys: Output
+) -> None:
+    assert backup(path, copy) == 0
+    commit_to(path, Commit(at=NOW, settles=(Settle(WAITING, "cancelled"),)))
+    assert restore(path, copy, "--yes") == 0
+    kept = path.with_name("callboard.db.before-restore")
+    assert f"What was there before is {kept}" in capsys.readouterr().out
+    assert (state(path, WAITING), state(kept, WAITING)) == ("accepted", "cancelled")
+
+
+@pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("\n", 1), ("", 2)])
+def test_it_is_asked_for_before_a_database_is_replaced(
+    path: Path, copy: Path, typed: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert backup(path, copy) == 0
+    commit_to(path, Commit(at=NOW, settles=(Settle(WAITING, "cancelled"),)))
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    assert restore(path, copy) == code
+    assert state(path, WAITING) == ("cancelled" if code else "accepted")
+
+
+def test_where_nothing_was_nothing_is_asked(
+    path: Path, copy: Path, tmp_path: Path, capsys: Output
+) -> None:
+    assert backup(path, copy) == 0
+    assert restore(tmp_path / "new" / "callboard.db", copy) == 0
+    assert "before" not in capsys.readouterr().out
+
+
+def test_a_copy_that_is_not_there_changes_nothing(
+    path: Path, copy: Path, capsys: Output
+) -> None:
+    assert restore(path, copy, "--yes") == 1
+    assert capsys.readouterr().err == (
+        f"callboard: {copy} does not exist; give the path of a copy\n"
+    )
+    assert state(path, FAILED) == "dead"
+
+
+def test_a_database_in_use_is_not_replaced(
+    path: Path, copy: Path, capsys: Output
+) -> None:
+    assert backup(path, copy) == 0
+    lock = SqliteFile(path).lock()
+    try:
+        assert restore(path, copy, "--yes") == 1
+    finally:
+        lock.release()
+    assert "is in use by another callboard" in capsys.readouterr().err
+
+
+def test_another_programs_database_is_refused_before_anything_is_asked(
+    path: Path, copy: Path, tmp_path: Path, capsys: Output
+) -> None:
+    assert backup(path, copy) == 0
+    theirs = tmp_path / "theirs.db"
+    db = apsw.Connection(str(theirs))
+    db.execute("CREATE TABLE theirs(x)")
+    db.close()
+    assert restore(theirs, copy) == 1
+    told = capsys.readouterr().err
+    assert "is a database of another program; nothing in it was touched" in told
+    assert "Replace" not in told

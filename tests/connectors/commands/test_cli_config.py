@@ -1,0 +1,479 @@
+"""Proves what the command line says about settings, and what it costs to start it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import cast
+
+import click
+import pytest
+
+from connectors.cli import COMMANDS, run
+from connectors.commands import find_settings, innermost
+from runtime import __version__
+from runtime.errors import MisuseError, SettingsError, SettingsListError
+
+ROOT = Path(__file__).parents[3]
+OFFLINE = "config/offline.toml"
+HEAVY = {"trio", "httpx", "msgspec", "pykka", "apsw", "starlette", "prometheus_client"}
+
+Shown = dict[str, dict[str, object]]
+
+
+@pytest.fixture(autouse=True)
+def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("CALLBOARD_CONFIG", raising=False)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def callboard(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the program as a person would, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "connectors", *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_right_settings_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["config", "check", "--config", OFFLINE]) == 0
+    expected = f"{OFFLINE}: ok (2 agents, 1 model, 2 connectors)\n"
+    assert capsys.readouterr() == (expected, "")
+
+
+def test_each_mistake_is_one_line_with_its_place_and_a_hint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "my.toml"
+    path.write_text("[limits]\nmax_hop = 3\nturn_timeout = 0\n", encoding="utf-8")
+    assert run(["config", "check", "--config", str(path)]) == 1
+    out, err = capsys.readouterr()
+    lines = err.splitlines()
+    assert out == ""
+    assert lines[0] == f"{path}:2:1: unknown key 'max_hop' in limits"
+    assert lines[1].startswith("  hint: did you mean 'max_hops'? known: ")
+    assert lines[2].startswith(f"{path}:3:16: limits.turn_timeout must be a number")
+    assert lines[3] == "  hint: for example: turn_timeout = 300.0"
+    assert len(lines) == 4
+
+
+def test_a_mistake_in_a_script_is_found_before_the_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "offline_script.toml"
+    script.write_text('[default]\nreply = "{"', encoding="utf-8")
+    path = tmp_path / "callboard.toml"
+    path.write_text(
+        "default_agent = 'anna'\nconnectors.terminal.kind = 'terminal'\n"
+        "models.scripted = { kind = 'scripted', script = 'offline_script.toml' }\n"
+        "agents.anna.prompt = 'You are Anna.'",
+        encoding="utf-8",
+    )
+    assert run(["config", "check", "--config", str(path)]) == 1
+    assert capsys.readouterr().err.startswith(f"{script}:1:2: default: ")
+
+
+def test_a_warning_is_told_and_does_not_stop(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "my.toml"
+    text = (ROOT / OFFLINE).read_text(encoding="utf-8")
+    text = text.replace("default_agent =", "# default_agent =")
+    text = text.replace('"offline_', f'"{ROOT}/config/offline_')
+    text = text.replace('"agents/', f'"{ROOT}/config/agents/')
+    path.write_text(text, encoding="utf-8")
+    assert run(["config", "check", "--config", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(f"{path}: ok")
+    assert err.startswith(f"{path}:19:13: warning: connectors.terminal: nobody answers")
+
+
+def test_show_names_the_origin_of_every_setting(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["config", "show", "--config", OFFLINE]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f'default_agent = "anna"  # {OFFLINE}:8'
+    assert "[agents.ben]" in lines
+    assert f'tools = ["calculate", "clock"]  # {OFFLINE}:34' in lines
+    assert "max_hops = 4  # default" in lines
+    assert "# temperature is not set" in lines
+
+
+def test_what_show_writes_can_be_read_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["config", "show", "--config", OFFLINE]) == 0
+    shown = capsys.readouterr().out.replace('"config/', f'"{ROOT}/config/')
+    again = tmp_path / "again.toml"
+    again.write_text(shown, encoding="utf-8")
+    assert run(["config", "check", "--config", str(again)]) == 0
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_show_never_shows_a_secret(
+    more: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-gold-and-round")
+    assert run(["config", "show", "--config", "config/openai.toml", *more]) == 0
+    out, err = capsys.readouterr()
+    assert "gold" not in out + err
+    assert "***" in out
+
+
+def test_show_for_programs_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["config", "show", "--config", OFFLINE, "--json"]) == 0
+    found = cast("Shown", json.loads(capsys.readouterr().out))
+    assert found["origins"]["agents.anna.persona"] == f"{OFFLINE}:28"
+    assert found["origins"]["limits.max_hops"] == "default"
+    assert found["settings"]["default_agent"] == "anna"
+    assert list(found["files"]) == [OFFLINE]
+
+
+def test_the_schema_knows_every_table_and_says_what_settings_mean(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["config", "schema"]) == 0
+    parts = json.loads(capsys.readouterr().out)["$defs"]
+    top = parts["AppConfig"]
+    assert {"include", "agents", "models", "limits"} <= set(top["properties"])
+    assert top["additionalProperties"] is False
+    idle = parts["SessionConfig"]["properties"]["idle_after"]
+    assert idle["default"] == 900.0
+    assert idle["exclusiveMinimum"] == 0
+    assert idle["description"].startswith("Seconds without a message")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("given.toml", "given.toml"), (None, "callboard.toml")],
+)
+def test_a_named_file_comes_before_the_usual_one(
+    name: str | None, expected: str, tmp_path: Path
+) -> None:
+    (tmp_path / "callboard.toml").write_text("", encoding="utf-8")
+    given = None if name is None else Path(name)
+    found = find_settings(given, tmp_path, may_fall_back=True)
+    assert found.path == Path(expected)
+    assert found.note == ""
+
+
+def test_without_any_settings_chat_falls_back_and_says_so(tmp_path: Path) -> None:
+    found = find_settings(None, tmp_path, may_fall_back=True)
+    assert found.path == ROOT / OFFLINE
+    assert found.note.startswith("No callboard.toml here; using the offline settings")
+    with pytest.raises(click.UsageError, match="callboard chat --config"):
+        find_settings(None, tmp_path)
+
+
+def test_the_environment_may_name_the_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CALLBOARD_CONFIG", "nowhere.toml")
+    assert run(["config", "check"]) == 1
+    assert capsys.readouterr().err == (
+        "nowhere.toml: cannot be read: No such file or directory\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["chta"], ["config", "chek"], ["config", "check", "--nope"], ["config", "check"]],
+)
+def test_a_wrong_command_line_is_code_2(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(arguments) == 2
+
+
+def test_help_lists_all_commands_and_the_exit_codes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in COMMANDS)
+    assert "Exit codes: 0 all is well" in out
+
+
+def test_the_version_is_told_without_loading_anything_heavy() -> None:
+    done = callboard("--version", PYTHONPROFILEIMPORTTIME="1")
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert done.stdout == f"callboard {__version__}\n"
+    assert done.returncode == 0
+    assert "connectors.cli" in loaded
+    assert not HEAVY & loaded
+
+
+def test_a_reader_that_goes_away_is_no_drama() -> None:
+    shell = f"{sys.executable} -m connectors config schema | head -n 1"
+    done = subprocess.run(
+        ["/bin/sh", "-c", shell], cwd=ROOT, capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_mistake_of_the_program_is_one_line_and_code_70() -> None:
+    code = (
+        "import sys, connectors.cli as c; c.COMMANDS['x'] = ('nowhere', ''); c.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "x"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 70
+    assert done.stderr.startswith(
+        "callboard: internal error: ModuleNotFoundError: No module named 'nowhere'\n"
+    )
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (
+            SettingsError("one", file="a", line=1, hint="do"),
+            1,
+            "a:1: one\n  hint: do\n",
+        ),
+        (MisuseError("not so"), 1, "callboard: not so\n"),
+        (OSError(28, "No space left on device"), 1, "callboard: No space left"),
+        (OSError(13, "Permission denied", "/x/y"), 1, "callboard: /x/y: Permission d"),
+        (OSError("odd"), 1, "callboard: odd"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_what_a_command_raises_becomes_a_line_and_a_code(
+    error: BaseException,
+    code: int,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    @click.command()
+    def failing() -> None:
+        raise error
+
+    module = ModuleType("failing_command")
+    monkeypatch.setattr(module, "command", failing, raising=False)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(COMMANDS, "fail", (module.__name__, ""))
+    assert run(["fail"]) == code
+    assert capsys.readouterr().err.strip().startswith(told.strip())
+
+
+def test_an_interrupted_start_is_no_mistake_of_the_program() -> None:
+    code = (
+        "import connectors.cli as c; "
+        "e = BaseExceptionGroup('', [KeyboardInterrupt()]); "
+        "c.tell_mistake(type(e), e, None)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
+def test_of_a_group_of_errors_the_first_is_told() -> None:
+    first = ValueError("one")
+    inner = ExceptionGroup("inner", [first, ValueError("two")])
+    assert innermost(ExceptionGroup("outer", [inner])) is first
+
+
+def test_several_settings_errors_read_as_lines() -> None:
+    each = (
+        SettingsError("one", file="a", line=1, column=2, hint="do"),
+        SettingsError("two", file="a", line=3),
+    )
+    error = SettingsListError(each)
+    assert str(error) == "a:1:2: one\na:3: two"
+    assert (error.problems, error.hint, error.line) == (each, "do", 1)
+    assert each[0].problems == (each[0],)
+
+
+KEYED = """
+default_agent = "anna"
+[models.main]
+kind = "openai"
+model = "m"
+api_key = { env = "KEY_OF_THE_SERVICE" }
+[connectors.terminal]
+kind = "terminal"
+[connectors.http]
+kind = "http"
+api_key = { file = "not/there" }
+[connectors.slack.accounts.anna]
+bot_token = { env = "KEY_OF_THE_SERVICE" }
+app_token = { env = "KEY_OF_THE_SERVICE" }
+[connectors.slack]
+kind = "slack"
+[webhooks.in.push]
+agents = ["anna"]
+chat = "slack/C1"
+task = "Look."
+secret = { env = "KEY_OF_THE_SERVICE" }
+[agents.anna]
+model = "main"
+prompt = "You are Anna."
+"""
+
+
+@pytest.fixture
+def keyed(tmp_path: Path) -> str:
+    path = tmp_path / "callboard.toml"
+    path.write_text(KEYED, encoding="utf-8")
+    return str(path)
+
+
+def test_who_only_looks_needs_no_secret(
+    keyed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["config", "check", "--config", keyed]) == 0
+    out, err = capsys.readouterr()
+    assert ": ok (1 agent" in out
+    needed = "needed by serve and chat: models.main.api_key: the environment variable"
+    assert needed in err
+    assert "not/there cannot be read" in err
+    assert run(["config", "show", "--config", keyed]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count('"(not set here)"') == 5
+    for command in (["agents", "list"], ["tools", "list"], ["hooks", "list"]):
+        run([*command, "--config", keyed])
+        assert "is not set" not in capsys.readouterr().err
+
+
+def test_who_runs_a_company_needs_each_secret(
+    keyed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in ("serve", "chat"):
+        assert run([command, "--config", keyed]) == 1
+        told = capsys.readouterr().err
+        assert "models.main.api_key: the environment variable" in told
+        assert "connectors.http.api_key: the file" in told
+
+
+def test_a_secret_that_is_needed_after_all_is_named_where_it_is_missing(
+    keyed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["tree", "--config", keyed]) == 1
+    told = capsys.readouterr().err
+    assert f"{keyed}:11:" in told
+    assert "connectors.http.api_key: the file" in told
+
+
+def test_a_secret_that_is_none_is_wrong_for_everybody(
+    keyed: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY_OF_THE_SERVICE", "changeme")
+    assert run(["config", "check", "--config", keyed]) == 1
+    assert "holds a placeholder" in capsys.readouterr().err
+
+
+def test_the_doctor_goes_on_without_a_secret_and_asks_nobody_with_it(
+    keyed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(["doctor", "--config", keyed])
+    out = capsys.readouterr().out
+    assert "models.main.api_key: the environment variable" in out
+    assert "models.main: not asked" in out
+    assert "connectors.slack: not asked" in out or "connectors.slack.accounts" in out
+    assert "database" in out
+
+
+def lines_shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert run(["config", "show", "--config", OFFLINE, *arguments]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_command_line_counts_more_than_the_environment_and_the_file_least(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CALLBOARD_LOG__LEVEL", "debug")
+    monkeypatch.setenv("CALLBOARD_AGENTS__BEN__MAX_HISTORY", "7")
+    monkeypatch.setenv("CALLBOARD_ONLY_ONE", "is none")
+    lines = lines_shown(capsys)
+    assert 'level = "debug"  # CALLBOARD_LOG__LEVEL' in lines
+    assert "max_history = 7  # CALLBOARD_AGENTS__BEN__MAX_HISTORY" in lines
+    assert f'tools = ["calculate", "clock"]  # {OFFLINE}:34' in lines
+    more = ("--set", "log.level=error", "--set", "default_agent = ben")
+    lines = lines_shown(
+        capsys, *more, "--set", "agent_defaults.context.injection=refuse"
+    )
+    assert 'level = "error"  # --set log.level' in lines
+    assert 'default_agent = "ben"  # --set default_agent' in lines
+    refuse = 'injection = "refuse"  # --set agent_defaults.context.injection'
+    assert lines.count(refuse) == 3
+
+
+def test_what_is_given_beside_the_file_may_be_any_toml_or_a_plain_text(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tools = ("--set", 'agents.ben.tools=["clock"]')
+    prompt = ("--set", "agents.ben.prompt=Be brief, please = so")
+    lines = lines_shown(capsys, *tools, *prompt)
+    assert 'tools = ["clock"]  # --set agents.ben.tools' in lines
+    assert 'prompt = "Be brief, please = so"  # --set agents.ben.prompt' in lines
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ("log.levle=debug", "--set log.levle: unknown key 'levle' in log"),
+        ("log.level=loud", "--set log.level: log.level must be"),
+        ("debug", "--set: this names no setting"),
+        ("a b=1", "--set a b: this names no setting"),
+        ("models.scripted.script=1", "--set models.scripted.script: "),
+    ],
+)
+def test_a_mistake_beside_the_file_is_told_by_where_it_was_given(
+    given: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["config", "check", "--config", OFFLINE, "--set", given]) == 1
+    assert capsys.readouterr().err.startswith(complaint)
+
+
+def test_a_secret_beside_the_file_is_named_by_its_source_and_never_repeated(
+    keyed: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = "sk-this-is-a-real-secret"
+    given = ("--set", f"models.main.api_key={mine}")
+    assert run(["config", "check", "--config", keyed, *given]) == 1
+    told = capsys.readouterr().err
+    assert "never hold the secret itself" in told
+    assert mine not in told
+    monkeypatch.setenv("MY_OWN", mine)
+    source = ("--set", "connectors.http.api_key.env=MY_OWN")
+    assert run(["config", "show", "--config", keyed, *source]) == 0
+    out = capsys.readouterr().out
+    assert 'api_key = "***"  # --set connectors.http.api_key' in out
+    assert mine not in out
+
+
+def test_the_database_may_be_given_beside_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    offline = str(ROOT / OFFLINE)
+    given = ("--set", "store.path=mine.db")
+    assert run(["queue", "list", "--config", offline, *given]) == 1
+    assert f"there is no database {tmp_path}/mine.db" in capsys.readouterr().err

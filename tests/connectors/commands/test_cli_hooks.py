@@ -1,0 +1,169 @@
+"""Proves what `callboard hooks` shows, and that what the README says of hooks is so."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from actors.hooks.book import AskHook, HookSubject
+from actors.hooks.chain import Verdict
+from actors.hooks.health import HookCounts
+from connectors.cli import run
+from connectors.config.hooks import HookConfig
+from connectors.hooks.errors import HookError
+from connectors.hooks.messages import HOOK, HookRecord
+from connectors.hooks.metrics import HookFigures
+from connectors.hooks.program import read
+from connectors.hooks.tree import HookSurroundings, connecting
+from runtime.clock import SystemClock
+from runtime.store.memory import MemoryStore
+from runtime.store.rows import Commit, Record
+from runtime.telemetry.metrics import Metrics
+from tests.connectors.hooks.test_hook_functions import installed
+from tests.fakes.tools.sandbox import FakeSandbox
+from tests.support.desk import commit_to, write_database
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Output = pytest.CaptureFixture[str]
+
+ROOT = Path(__file__).parents[3]
+CONFIG = ROOT / "config"
+
+SETTINGS = """
+default_agent = "anna"
+store.path = "{db}"
+agents.anna.prompt = "You are Anna."
+connectors.terminal.kind = "terminal"
+models.scripted = {{ kind = "scripted", script = "{script}" }}
+
+[hooks.shout]
+events = ["message_received"]
+python = "shout"
+
+[hooks.lost]
+events = ["message_sending"]
+python = "nobody"
+order = 1
+
+[hooks.off]
+events = ["turn_finished"]
+python = "calm"
+disabled = true
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "callboard.toml"
+    script = CONFIG / "offline_script.toml"
+    path.write_text(SETTINGS.format(db=tmp_path / "callboard.db", script=script))
+    return path
+
+
+def listed(config: Path, capsys: Output, *more: str) -> str:
+    capsys.readouterr()
+    assert called("hooks", "list", "--config", str(config), *more) == 0
+    return capsys.readouterr().out
+
+
+def called(*words: str) -> int:
+    return run(list(words))
+
+
+def wrote(path: Path, row: HookRecord) -> None:
+    body = msgspec.json.encode(row)
+    record = Record(kind=HOOK, id=row.name, owner="", part=0, body=body)
+    commit_to(path, Commit(at=row.at, records=(record,)))
+
+
+def test_hooks_are_listed_in_order_before_anything_has_run(
+    config: Path, capsys: Output
+) -> None:
+    lines = listed(config, capsys).splitlines()
+    assert [line.split()[0] for line in lines] == ["HOOK", "shout", "lost", "off"]
+    assert "never run" in lines[1]
+    assert "disabled" in lines[3]
+
+
+def test_what_a_server_wrote_down_is_shown(config: Path, capsys: Output) -> None:
+    path = write_database(config.parent / "callboard.db")
+    row = HookRecord(
+        name="shout",
+        state="paused",
+        reason="it failed 3 times in a row",
+        counts=HookCounts(asked=9, changed=2, cancelled=1, failed=3),
+        last_error="it did not answer within 5 seconds",
+        last_error_at=1_700_000_000.0,
+        started_at=1_700_000_000.0,
+        at=1_700_000_100.0,
+    )
+    wrote(path, row)
+    (line,) = [x for x in listed(config, capsys).splitlines() if "shout" in x]
+    assert re.search(r"paused +9 +2 +1 +3 .*did not answer", line)
+    shown = json.loads(listed(config, capsys, "--json"))
+    assert shown[0]["seen"]["counts"]["failed"] == 3
+
+
+def test_a_hook_is_tried_and_its_verdict_shown(
+    config: Path, capsys: Output, tmp_path: Path
+) -> None:
+    with installed(tmp_path):
+        assert called("hooks", "try", "-c", str(config), "shout", "hello") == 0
+    assert capsys.readouterr().out == "change\nHELLO try\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [("lost", 1, "no verdict (down)"), ("nobody", 2, "known: shout, lost, off")],
+)
+def test_what_cannot_be_tried_is_told(
+    name: str, code: int, words: str, config: Path, capsys: Output
+) -> None:
+    assert called("hooks", "try", "-c", str(config), name, "hello") == code
+    assert words in capsys.readouterr().err
+
+
+# --- the README ------------------------------------------------------------------
+
+
+def section() -> str:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return text.partition("\n## Hooks\n")[2].partition("\n## ")[0]
+
+
+def blocks(language: str) -> Sequence[str]:
+    found: list[str] = re.findall(rf"```{language}\n(.*?)```", section(), re.DOTALL)
+    return found
+
+
+async def test_the_example_of_the_readme_does_what_it_says(tmp_path: Path) -> None:
+    (table,) = tomllib.loads(blocks("toml")[0])["hooks"].values()
+    folder = CONFIG / table.pop("folder")
+    hook = msgspec.structs.replace(msgspec.convert(table, HookConfig), folder=folder)
+    figures, clock = HookFigures(Metrics()), SystemClock()
+    ground = HookSurroundings(FakeSandbox(), tmp_path, figures, MemoryStore(), clock)
+    about = HookSubject(id="1", correlation_id="1", connector="terminal", chat="1")
+    async with connecting("cards", hook, ground)() as running:
+        for text, verdict in (
+            ("My card is 4111 1111 1111 1111", "My card is [card number]"),
+            ("Call me at 4111", ""),
+        ):
+            asked = AskHook(event="message_sending", about=about, text=text)
+            expected = Verdict("change", verdict) if verdict else Verdict()
+            assert await running.ask(asked) == expected
+
+
+def test_the_answers_that_the_readme_shows_are_answers() -> None:
+    lines = [x[2:] for x in "".join(blocks("text")).splitlines() if x[0] == "←"]
+    found = [read(line.encode()) for line in lines]
+    assert [number for number, _ in found] == ["1", "2", "3"]
+    assert isinstance(found[0][1], Verdict)
+    assert isinstance(found[2][1], HookError)

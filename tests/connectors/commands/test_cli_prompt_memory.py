@@ -1,0 +1,154 @@
+"""Proves that `callboard prompt` reads memory as a turn would, beside a server."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from actors.people.identity import Person, link
+from actors.people.rows import as_commit
+from connectors.cli import run
+from runtime.clock import SystemClock
+from runtime.sqlite.file import SqliteFile
+from runtime.sqlite.store import SqliteStore
+from runtime.store.rows import Commit
+from tests.support.desk import commit_to, write_database
+from tests.support.store.rows import remembering
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from runtime.store.facts import SaveFact
+
+Output = pytest.CaptureFixture[str]
+
+SETTINGS = """
+default_agent = "anna"
+store.path = "callboard.db"
+projects.folder = "projects"
+[connectors.cli]
+kind = "terminal"
+[connectors.web]
+kind = "http"
+[models.scripted]
+kind = "scripted"
+script = "script.toml"
+[agents.anna]
+prompt = "Be brief."
+"""
+SAM, WEB = "person:cli/sam", "person:web/sam7"
+
+
+def fact(name: str, text: str, scope: str = SAM, **fields: Any) -> SaveFact:
+    words = tuple(text.lower().split())
+    given: dict[str, Any] = {"agent": "anna", "words": words, **fields}
+    return remembering(name, text=text, scope=scope, **given)
+
+
+FACTS = (
+    fact("1", "is allergic to nuts", category="sticky"),
+    fact("2", "likes green tea", category="user_preference"),
+    fact("3", "fair", kind="state", key="project"),
+    fact("4", "they spoke of boats", WEB, kind="summary"),
+    fact("5", "is called Sam", WEB, category="profile"),
+    fact("6", "a secret of Zoe about tea", "person:cli/zoe", category="sticky"),
+    fact("7", "the group likes tea", "chat:cli/kitchen/", category="sticky"),
+)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Path]:
+    (tmp_path / "projects").mkdir()
+    (tmp_path / "projects" / "fair.md").write_text("The fair is in May.")
+    (tmp_path / "script.toml").write_text('[default]\nreply = "so"\n')
+    (tmp_path / "callboard.toml").write_text(SETTINGS)
+    path = write_database(tmp_path / "callboard.db")
+    now = SystemClock().wall()
+    commit_to(path, Commit(at=now, facts=FACTS))
+    linked = link(Person("cli/sam", name="Sam"), Person("web/sam7", name="Sam"))
+    assert linked is not None
+    commit_to(path, as_commit(linked, {}, now, ()))
+    with contextlib.chdir(tmp_path):
+        yield path
+
+
+def shown(capsys: Output, *options: str) -> dict[str, Any]:
+    assert run(["prompt", "anna", "--json", *options]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def texts(found: dict[str, Any]) -> dict[str, str]:
+    return {layer["name"]: layer["text"] for layer in found["layers"]}
+
+
+@pytest.mark.usefixtures("database")
+def test_each_kind_of_memory_is_in_its_layer(capsys: Output) -> None:
+    found = shown(capsys, "--sender", "cli/sam", "--for", "Shall we have green tea?")
+    layers = texts(found)
+    assert "- sticky: is allergic to nuts" in layers["sticky"]
+    assert "likes green tea" in layers["relevant"]
+    assert "- project: fair" in layers["states"]
+    assert layers["project"].endswith("The fair is in May.")
+    assert found["system"].endswith(layers["relevant"])
+    assert "Zoe" not in json.dumps(found)
+
+
+@pytest.mark.usefixtures("database")
+def test_what_was_told_from_a_linked_account_is_known_too(capsys: Output) -> None:
+    found = shown(capsys, "--sender", "web/sam7", "--for", "What about the boats?")
+    layers, memory = texts(found), found["memory"]
+    assert "boats" in layers["summaries"]
+    assert "is called Sam" in layers["profile"]
+    assert memory["person"] == "cli/sam"
+    assert memory["accounts"] == ["cli/sam", "web/sam7"]
+    assert memory["scopes"] == [SAM, WEB, "agent"]
+
+
+@pytest.mark.usefixtures("database")
+def test_in_a_group_only_the_groups_memory_is_read(capsys: Output) -> None:
+    options = ("--sender", "sam", "--chat", "cli/kitchen", "--group", "--for", "Tea?")
+    found = shown(capsys, *options)
+    assert found["memory"]["scopes"] == ["chat:cli/kitchen/", "agent"]
+    assert "the group likes tea" in texts(found)["sticky"]
+    assert "nuts" not in found["system"]
+
+
+@pytest.mark.usefixtures("database")
+def test_the_newest_private_conversation_is_taken(capsys: Output) -> None:
+    found = shown(capsys, "--sender", "cli/sam", "--for", "so?")
+    said = [line["text"] for line in found["messages"]]
+    assert said[0].startswith("hello, the key is")
+
+
+@pytest.mark.usefixtures("database")
+def test_people_are_told_what_was_read_and_why(capsys: Output) -> None:
+    assert run(["prompt", "anna", "--sender", "cli/sam", "--for", "green tea?"]) == 0
+    out = capsys.readouterr().out
+    assert "memory of cli/sam, also web/sam7\nread: person:cli/sam" in out
+    line = next(each for each in out.splitlines() if each.endswith("likes green tea"))
+    assert line.startswith("relevant")
+
+
+async def test_a_running_server_is_not_disturbed(
+    database: Path, capsys: Output
+) -> None:
+    store = await SqliteStore.open(SqliteFile(database))
+    before = {path.name for path in database.parent.iterdir()}
+    options = ["prompt", "anna", "--json", "--sender", "cli/sam", "--for", "green tea"]
+    assert await trio.to_thread.run_sync(run, options) == 0
+    assert "likes green tea" in capsys.readouterr().out
+    await store.commit(Commit(at=0.0, facts=FACTS))
+    assert {path.name for path in database.parent.iterdir()} == before
+    await store.aclose()
+
+
+@pytest.mark.usefixtures("database")
+def test_an_account_of_another_connector_is_refused(capsys: Output) -> None:
+    assert run(["prompt", "anna", "--sender", "web/sam7", "--chat", "cli/x"]) == 2
+    assert "is no account on 'cli'" in capsys.readouterr().err

@@ -1,0 +1,193 @@
+"""Proves what may be set of models, accounts and budgets, and what becomes of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from actors.models.budget import Budget, Limit
+from actors.models.prices import OWN, Prices
+from connectors.app.models import load_prices, make_catalogue, prices_of
+from connectors.models.program.environment import ProgramPlace
+from connectors.settings.load import load_app
+from runtime.clock import SystemClock
+from runtime.errors import SettingsError
+from tests.fakes.tools.sandbox import FakeSandbox
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from connectors.config.app import AppConfig
+
+BASE = """\
+default_agent = "anna"
+[connectors.terminal]
+kind = "terminal"
+[agents.anna]
+prompt = "You are Anna."
+model = "smart"
+[accounts.work]
+kind = "openai"
+api_key = { env = "GOOD_KEY" }
+[accounts.home]
+kind = "openai"
+base_url = "http://127.0.0.1:1/v1"
+preference = -1
+[models.smart]
+kind = "openai"
+model = "gpt-4.1"
+accounts = ["work", "home"]
+fallbacks = ["cheap"]
+[models.cheap]
+kind = "anthropic"
+model = "claude-3-5-haiku-latest"
+base_url = "http://127.0.0.1:1"
+larger = "smart"
+takes_tools = false
+"""
+
+
+def load(folder: Path, more: str = "", base: str = BASE) -> AppConfig:
+    path = folder / "callboard.toml"
+    path.write_text(base + more, encoding="utf-8")
+    return load_app(path, {"GOOD_KEY": "a-long-enough-key"}).value
+
+
+def refusal(folder: Path, more: str, base: str = BASE) -> str:
+    with pytest.raises(SettingsError) as caught:
+        load(folder, more, base)
+    return "\n".join(f"{each.text} | {each.hint}" for each in caught.value.problems)
+
+
+async def test_models_share_the_clients_of_their_accounts(tmp_path: Path) -> None:
+    more = """
+        [models.other]
+        kind = "openai"
+        model = "gpt-4.1-mini"
+        accounts = ["work"]
+    """
+    config = load(tmp_path, more)
+    catalogue = make_catalogue(
+        config, SystemClock(), ProgramPlace(FakeSandbox(), tmp_path)
+    )
+    assert set(catalogue.clients) == {"work", "home", "cheap"}
+    assert catalogue.preferences == {"work": 0, "home": -1}
+    smart, cheap = catalogue.offers["smart"], catalogue.offers["cheap"]
+    assert (smart.model, smart.accounts) == ("gpt-4.1", ("work", "home"))
+    assert (smart.fallbacks, cheap.larger) == (("cheap",), "smart")
+    assert (cheap.accounts, cheap.takes_tools) == (("cheap",), False)
+    assert catalogue.prices["smart"].input == 2.0  # by the list that comes along
+    assert catalogue.prices["cheap"].cached == 0.08
+
+
+@pytest.mark.parametrize(
+    ("prices", "expected"),
+    [
+        ("", Prices(2.0, 8.0, 0.5, "v1")),
+        ("input_price = 1.0", Prices(1.0, 8.0, None, OWN)),
+        ("output_price = 0.0", Prices(2.0, 0.0, 0.5, OWN)),
+        ("input_price = 1.0\ncached_price = 0.1", Prices(1.0, 8.0, 0.1, OWN)),
+    ],
+)
+def test_a_model_s_own_prices_win(
+    prices: str, expected: Prices, tmp_path: Path
+) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text(
+        'version = "v1"\n[[prices]]\nkind = "openai"\nmodel = "gpt-4.1"\n'
+        "input = 2.0\noutput = 8.0\ncached = 0.5\n",
+        encoding="utf-8",
+    )
+    config = load(tmp_path, '[ledger]\nprices = "own.toml"\n' + MINE + prices)
+    assert config.ledger.prices == own
+    assert prices_of(config.models["mine"], load_prices(own)) == expected
+
+
+MINE = '[models.mine]\nkind = "openai"\nmodel = "gpt-4.1"\n'
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (MINE + 'accounts = ["wrok"]', "no account 'wrok' | did you mean 'work'?"),
+        (MINE + 'accounts = ["work", "work"]', "account 'work' stands here twice"),
+        (MINE + 'accounts = ["work"]\nidle_timeout = 5', "idle_timeout belongs to"),
+        (MINE + 'fallbacks = ["chaep"]', "no model 'chaep' | did you mean 'cheap'?"),
+        (MINE + 'fallbacks = ["mine"]', "model 'mine' refers to itself"),
+        (MINE + 'larger = "smarter"', "no model 'smarter' | did you mean 'smart'?"),
+        ('[accounts.cheap]\nkind = "google"', "there is an account 'cheap'"),
+        ('[accounts.x]\nkind = "openai"\nbase_url = "ftp://x"', "no http or https"),
+        (
+            '[models.b]\nkind = "google"\nmodel = "x"\naccounts = ["work"]',
+            "account 'work' is of kind 'openai' | this model is 'google'",
+        ),
+        ('[ledger]\ntime_zone = "Europe/Berlim"', "no time zone 'Europe/Berlim'"),
+        ('[ledger]\nprices = "gone.toml"', "there is no file"),
+    ],
+)
+def test_what_does_not_go_together_is_told(
+    more: str, words: str, tmp_path: Path
+) -> None:
+    assert words in refusal(tmp_path, more)
+
+
+def test_a_wrong_price_list_is_told_before_anything_starts(tmp_path: Path) -> None:
+    wrong = '[[prices]]\nkind = "openai"\nmodel = "x"\ninput = "cheap"\noutput = 1\n'
+    (tmp_path / "own.toml").write_text('version = "v1"\n' + wrong)
+    told = refusal(tmp_path, '[ledger]\nprices = "own.toml"')
+    assert "this list is wrong" in told
+    assert "own.toml:5:9: prices[0].input must be a number" in told
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ('fallbacks = ["smart"]', "fallbacks go in a circle: cheap → smart → cheap"),
+        ('fallbacks = ["mine"]', "fallbacks go in a circle: cheap → mine → smart"),
+    ],
+)
+def test_fallbacks_never_go_in_a_circle(field: str, words: str, tmp_path: Path) -> None:
+    base = BASE + field + "\n" + MINE + 'fallbacks = ["smart"]'
+    assert words in refusal(tmp_path, "", base)
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        ('scope = "all"', "this budget limits nothing"),
+        ('scope = "all"\nhard_usd = 1\nsoft_usd = 2', "soft_usd is above hard_usd"),
+        ('scope = "all"\nhard_usd = 1\nwho = "anna"', "a budget for all names nobody"),
+        ('scope = "agent"\nhard_usd = 1\nwho = "ana"', "no agent fits 'ana'"),
+        ('scope = "user"\nhard_usd = 1\nwho = "sam"', "'sam' is nobody"),
+        ('scope = "all"\nsoft_usd = 1\non_soft = "downgrade"', "there is no model ''"),
+        ('scope = "all"\nsoft_usd = 1\ndowngrade_to = "cheap"', "is never used"),
+    ],
+)
+def test_a_budget_that_makes_no_sense_is_told(
+    budget: str, words: str, tmp_path: Path
+) -> None:
+    assert words in refusal(tmp_path, "[[budgets]]\n" + budget)
+
+
+async def test_budgets_reach_the_domain(tmp_path: Path) -> None:
+    more = (
+        '[ledger]\ntime_zone = "Europe/Berlin"\n[[budgets]]\nscope = "agent"\n'
+        'period = "month"\nwho = "an*"\nhard_tokens = 9\nsoft_usd = 1\n'
+        'on_soft = "downgrade"\ndowngrade_to = "cheap"'
+    )
+    config = load(tmp_path, more)
+    catalogue = make_catalogue(
+        config, SystemClock(), ProgramPlace(FakeSandbox(), tmp_path)
+    )
+    assert str(catalogue.zone) == "Europe/Berlin"
+    assert catalogue.budgets == (
+        Budget(
+            scope="agent",
+            period="month",
+            who="an*",
+            soft=Limit(usd=1.0),
+            hard=Limit(tokens=9),
+            downgrade_to="cheap",
+        ),
+    )

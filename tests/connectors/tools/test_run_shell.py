@@ -1,0 +1,96 @@
+"""Proves what the tool `run_shell` tells a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from actors.errors import ToolError
+from actors.messages.inbound import Address, ToolCall, ToolContext, ToolResult
+from connectors.config.tools import SandboxConfig
+from connectors.sandbox.choose import open_sandbox
+from connectors.sandbox.plan import SandboxError
+from connectors.sandbox.territory import Territory
+from connectors.tools.run_shell import MOST_OUTPUT, RunShellTool
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+async def tool(tmp_path: Path) -> RunShellTool:
+    land = Territory(kept=(tmp_path,), open_inside=(tmp_path / "workspace",))
+    try:
+        sandbox = await open_sandbox(SandboxConfig(), land)
+    except SandboxError as error:
+        pytest.skip(str(error))
+    return RunShellTool(sandbox, tmp_path / "workspace")
+
+
+async def run(tool: RunShellTool, command: str, agent: str = "ben") -> ToolResult:
+    context = ToolContext(
+        agent=agent, correlation_id="c", address=Address("http", "1"), sender_id="sam"
+    )
+    arguments = msgspec.json.encode({"command": command, "timeout": 20})
+    return await tool.run(ToolCall("id1", "run_shell", arguments), context)
+
+
+async def test_the_exit_code_and_both_outputs_are_told(tool: RunShellTool) -> None:
+    assert await run(tool, "echo fine; echo not so >&2; exit 4") == ToolResult(
+        "exit code 4\nstdout:\nfine\nstderr:\nnot so", is_error=True
+    )
+    assert await run(tool, "true") == ToolResult("exit code 0, nothing was written")
+
+
+async def test_each_agent_has_a_folder_of_its_own(
+    tool: RunShellTool, tmp_path: Path
+) -> None:
+    await run(tool, "echo mine > note", "anna")
+    assert (tmp_path / "workspace" / "anna" / "note").read_text() == "mine\n"
+    assert (await run(tool, "cat note", "anna")).text.endswith("mine")
+    result = await run(tool, "ls; cat ../anna/note", "ben")
+    assert result.is_error
+    assert "mine" not in result.text
+
+
+async def test_much_output_is_cut_in_the_middle(tool: RunShellTool) -> None:
+    result = await run(tool, "seq 1 100000")
+    assert len(result.text) < MOST_OUTPUT + 200
+    assert result.text.startswith("exit code 0\nstdout:\n1\n2\n")
+    assert "bytes left out" in result.text
+    assert result.text.endswith("\n100000")
+
+
+@pytest.mark.parametrize(
+    ("command", "ending"),
+    [
+        ("kill -SEGV $$", "ended by signal 11"),
+        ("yes", "ended: it wrote without end"),
+        ("printf 'a\\377b'", "exit code 0\nstdout:\na�b"),
+        ("cat /etc/shadow", "exit code 1\nstderr:\ncat: /etc/shadow: "),
+    ],
+)
+async def test_how_it_ended_is_told_in_words(
+    tool: RunShellTool, command: str, ending: str
+) -> None:
+    assert (await run(tool, command)).text.startswith(ending)
+
+
+async def test_a_command_that_takes_too_long_is_ended(tool: RunShellTool) -> None:
+    arguments = b'{"command": "echo begun; sleep 100", "timeout": 1}'
+    context = ToolContext(
+        agent="ben", correlation_id="c", address=Address("http", "1"), sender_id="sam"
+    )
+    result = await tool.run(ToolCall("id1", "run_shell", arguments), context)
+    assert result.text == "ended after 1 s, unfinished\nstdout:\nbegun"
+    assert result.is_error
+
+
+async def test_a_name_that_leads_out_of_the_workspace_is_refused(
+    tool: RunShellTool,
+) -> None:
+    with pytest.raises(ToolError, match=r"the command was not run: .* no program may"):
+        await run(tool, "true", agent="..")
+    assert (await run(tool, "echo \0")).is_error

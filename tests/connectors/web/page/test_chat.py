@@ -1,0 +1,126 @@
+"""Proves what chats on the page keep, show and hand in."""
+
+from __future__ import annotations
+
+from actors.messages.deliveries import Reaction
+from actors.messages.inbound import Address
+from connectors.web.page.platform import PageConfig, PageRoomConfig
+from runtime.store.memory import MemoryStore
+from tests.fakes.web.page import ANNA, LOBBY, form_of, open_page, said_in
+
+SAM = PageConfig(port=0, people=("sam", "zoe"))
+
+
+async def test_a_message_is_handed_in_as_its_chat_says() -> None:
+    async with open_page() as bed:
+        assert (await bed.say("hello")).status_code == 202
+        inbound = await bed.ingress.next()
+        assert inbound.address == Address("page", "operator/anna")
+        assert (inbound.agent, inbound.is_direct) == ("anna", True)
+        assert (inbound.sender_id, inbound.sender_name) == ("operator", "operator")
+        await bed.say("hello all", LOBBY)
+        inbound = await bed.ingress.next()
+        assert inbound.address == Address("page", "#lobby")
+        assert (inbound.agent, inbound.is_direct) == ("", False)
+        assert inbound.present == ("anna", "ben")
+
+
+async def test_what_was_said_is_there_after_a_restart() -> None:
+    store = MemoryStore()
+    async with open_page(store=store) as bed:
+        await bed.say("hello")
+        await bed.answer(await bed.ingress.next(), "hi there")
+    async with open_page(store=store) as bed:
+        html = (await bed.client.get(ANNA)).text
+        assert said_in(html) == ["operator: hello", "anna: hi there"]
+
+
+async def test_the_form_works_without_a_script_and_once() -> None:
+    async with open_page() as bed:
+        form = form_of((await bed.client.get(ANNA)).text) | {"text": "a\r\nb "}
+        for _ in range(2):  # the second time by loading the page again
+            sent = await bed.client.post(ANNA, data=form)
+            assert (sent.status_code, sent.headers["location"]) == (303, ANNA)
+        assert [each.text for each in bed.ingress.accepted] == ["a\nb"]
+        assert said_in((await bed.client.get(ANNA)).text) == ["operator: a\nb"]
+
+
+async def test_what_cannot_be_sent_is_said() -> None:
+    async with open_page() as bed:
+        for text, code in (("   ", "no_text"), ("hi", "bad_key")):
+            key = "k" if code == "no_text" else "k" * 65
+            response = await bed.say(text, key=key)
+            assert (response.status_code, response.json()["code"]) == (400, code)
+        bed.ingress.strangers.add("operator")
+        assert (await bed.say("hi")).status_code == 403
+        assert said_in((await bed.client.get(ANNA)).text) == []
+
+
+async def test_long_chats_are_shown_page_by_page() -> None:
+    async with open_page() as bed:
+        form = form_of((await bed.client.get(ANNA)).text)
+        for number in range(120):
+            asked = form | {"text": f"n{number}", "key": f"k{number}"}
+            assert (await bed.client.post(ANNA, data=asked)).status_code == 303
+        seen: list[str] = []
+        path = ANNA
+        while path:
+            html = (await bed.client.get(path)).text
+            found = said_in(html)
+            assert len(found) <= 50
+            seen = found + seen
+            link = html.partition('class="earlier"><a href="')[2].partition('"')[0]
+            path = link
+        assert seen == [f"operator: n{number}" for number in range(120)]
+
+
+async def test_nobody_reads_what_another_person_writes_to_an_agent() -> None:
+    async with open_page(SAM) as bed, bed.browser() as zoe:
+        await bed.log_in(zoe, "zoe")
+        await bed.say("a secret of Sam's")
+        await bed.say("for all", LOBBY)
+        assert said_in((await zoe.get(ANNA)).text) == []
+        assert said_in((await zoe.get(LOBBY)).text) == ["sam: for all"]
+        inbound = await bed.ingress.next()
+        assert inbound.address.chat == "sam/anna"
+
+
+async def test_a_room_has_those_in_it_whom_the_settings_name() -> None:
+    rooms = {"desk": PageRoomConfig(title="The desk", agents=("b*",))}
+    async with open_page(PageConfig(port=0, rooms=rooms)) as bed:
+        html = (await bed.client.get("/chat/room/desk")).text
+        assert "The desk" in html
+        assert "with ben" in html
+        assert (await bed.client.get(LOBBY)).status_code == 404
+        await bed.say("hi", "/chat/room/desk")
+        assert (await bed.ingress.next()).present == ("ben",)
+
+
+async def test_a_sign_is_shown_at_its_message_and_after_a_restart() -> None:
+    store = MemoryStore()
+    async with open_page(store=store) as bed:
+        await bed.say("hello")
+        inbound = await bed.ingress.next()
+        sign = Reaction(
+            correlation_id="m",
+            address=inbound.address,
+            agent="anna",
+            message=inbound.platform_id,
+            sign="👀",
+        )
+        await bed.transport.presence.react(sign)
+    async with open_page(store=store) as bed:
+        assert '<span title="anna">👀</span>' in (await bed.client.get(ANNA)).text
+
+
+async def test_old_messages_are_forgotten_as_the_settings_say() -> None:
+    config = PageConfig(port=0, keep_messages=100)
+    async with open_page(config) as bed:
+        form = form_of((await bed.client.get(ANNA)).text)
+        for number in range(130):
+            asked = form | {"text": f"n{number}", "key": f"k{number}"}
+            await bed.client.post(ANNA, data=asked)
+        assert await bed.transport.tidy() == 30
+        kept = await bed.store.entries("page_message")
+        assert len(kept) == len(await bed.store.entries("page_message_place")) == 100
+        assert await bed.transport.tidy() == 0

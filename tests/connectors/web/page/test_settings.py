@@ -1,0 +1,83 @@
+"""What does not go together in the settings of pages is told at its place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from connectors.chat.platforms import serving
+from connectors.settings.checks.access import access_of, approvers, owners
+from connectors.settings.load import load_app
+from connectors.web.page.platform import DRAWS, check_package
+from runtime.errors import SettingsError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from connectors.config.app import AppConfig
+
+BASE = """\
+owners = ["page/boss"]
+[models.scripted]
+kind = "scripted"
+script = "rules.toml"
+[agents.anna]
+prompt = "You are Anna."
+[connectors.page]
+kind = "page"
+"""
+
+
+def load(folder: Path, text: str) -> AppConfig:
+    (folder / "rules.toml").write_text("", encoding="utf-8")
+    path = folder / "callboard.toml"
+    path.write_text(text, encoding="utf-8")
+    settings = load_app(path, {})
+    assert settings.warnings == ()
+    return settings.value
+
+
+def test_few_words_are_enough(tmp_path: Path) -> None:
+    app = load(tmp_path, BASE)
+    assert [*serving(app)] == ["page"]
+    assert access_of(app.connectors["page"]) is None
+
+
+def test_whoever_may_log_in_is_an_owner(tmp_path: Path) -> None:
+    app = load(tmp_path, BASE + 'people = ["sam", "zoe"]\n')
+    assert owners(app) == {"page/boss", "page/sam", "page/zoe"}
+    assert approvers(app) == owners(app)
+
+
+def test_a_package_that_is_missing_is_named_with_what_to_do() -> None:
+    [told] = check_package(("connectors", "page"), "no_such_package")
+    assert "no_such_package" in told.text
+    assert "pip install" in told.hint
+    assert not [*check_package(("connectors", "page"), DRAWS)]
+
+
+def test_behind_a_proxy_any_address_may_be_listened_on(tmp_path: Path) -> None:
+    more = 'host = "0.0.0.0"\norigin = "https://board.example.org"\n'
+    load(tmp_path, BASE + more)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ('host = "0.0.0.0"\n', "could use your session"),
+        ('host = "0.0.0.0"\norigin = "http://board"\n', "could use your session"),
+        ('origin = "https://board.example.org/x"\n', "no origin"),
+        ('origin = "board.example.org"\n', "no origin"),
+        ("people = []\n", "people"),
+        ('people = ["Sam Smith"]\n', "people"),
+        ('[connectors.page.rooms.desk]\nagents = ["eve"]\n', "eve"),
+        ("[connectors.page.rooms.desk]\nagents = []\n", "nobody is in this room"),
+        ("login_for = 5.0\n", "login_for"),
+    ],
+)
+def test_what_does_not_go_together_is_told(
+    more: str, told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SettingsError, match=told):
+        load(tmp_path, BASE + more)

@@ -1,0 +1,295 @@
+"""Bad input gets a clear JSON error, one line in the log, and never a traceback."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+import trio
+
+from connectors.web.errors import ListenError
+from connectors.web.server import HttpSettings, open_socket
+from runtime.telemetry.logs import FIELDS
+from tests.fakes.web.channel import Channel, open_channel
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+COMPLETIONS = "/v1/chat/completions"
+GOOD = {"model": "anna", "messages": [{"role": "user", "content": "hello"}]}
+JSON = {"content-type": "application/json"}
+POST = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n"
+
+
+def error_of(status_and_body: tuple[int, bytes]) -> tuple[int, str]:
+    """Give status and code of an error, after checking its shape."""
+    status, content = status_and_body
+    error: dict[str, Any] = json.loads(content)["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    assert error["message"]
+    assert b"Traceback" not in content
+    return status, error["code"]
+
+
+async def ask(channel: Channel, method: str, path: str, **rest: Any) -> tuple[int, str]:
+    """Send one request that must be refused; gives status and code."""
+    async with httpx.AsyncClient(base_url=channel.url, timeout=10) as client:
+        response = await client.request(method, path, **rest)
+    return error_of((response.status_code, response.content))
+
+
+async def ask_raw(channel: Channel, *parts: bytes) -> tuple[int, bytes]:
+    """Write bytes and read until the server closes; gives status and body."""
+    with trio.fail_after(5):
+        stream = await trio.open_tcp_stream("127.0.0.1", channel.port)
+        async with stream:
+            for part in parts:
+                await stream.send_all(part)
+            answer = b"".join([part async for part in stream])
+    head, _, content = answer.partition(b"\r\n\r\n")
+    return (int(head.split()[1]) if head else 0), content
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "rest", "expected"),
+    [
+        ("GET", "/nothing", {}, (404, "not_found")),
+        ("GET", "/v1/models/", {}, (404, "model_not_found")),
+        ("GET", COMPLETIONS, {}, (405, "method_not_allowed")),
+        ("POST", COMPLETIONS, {"data": {"a": "b"}}, (415, "unsupported_media_type")),
+        ("POST", COMPLETIONS, {"content": b"{}"}, (415, "unsupported_media_type")),
+        (
+            "POST",
+            COMPLETIONS,
+            {"content": b"{", "headers": JSON},
+            (400, "invalid_json"),
+        ),
+        ("POST", COMPLETIONS, {"json": {}}, (400, "invalid_field")),
+        ("POST", COMPLETIONS, {"json": GOOD | {"n": 2}}, (400, "unsupported_field")),
+        ("POST", COMPLETIONS, {"json": GOOD | {"user": "a b"}}, (400, "invalid_field")),
+        (
+            "POST",
+            COMPLETIONS,
+            {"json": GOOD | {"model": "x"}},
+            (404, "model_not_found"),
+        ),
+        (
+            "POST",
+            COMPLETIONS,
+            {"json": GOOD, "headers": {"host": "evil.example"}},
+            (403, "forbidden_host"),
+        ),
+    ],
+)
+async def test_a_bad_request_is_one_clear_error_and_one_line_in_the_log(
+    method: str,
+    path: str,
+    rest: dict[str, Any],
+    expected: tuple[int, str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with open_channel() as channel:
+        assert await ask(channel, method, path, **rest) == expected
+        assert channel.ingress.accepted == []
+    ours = [r for r in caplog.records if not r.name.startswith("http")]
+    assert len(ours) == 1
+    assert ours[0].exc_info is None
+    assert getattr(ours[0], FIELDS)["status"] == expected[0]
+
+
+async def test_ten_megabytes_are_refused_by_their_declared_length() -> None:
+    async with open_channel() as channel:
+        big = b'{"model": "' + b"a" * 10_000_000 + b'"}'
+        got = await ask(channel, "POST", COMPLETIONS, content=big, headers=JSON)
+    assert got == (413, "request_too_large")
+
+
+async def test_ten_megabytes_without_a_declared_length_are_refused_by_count() -> None:
+    async def parts() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            yield b" " * 100_000
+
+    async with open_channel() as channel:
+        got = await ask(channel, "POST", COMPLETIONS, content=parts(), headers=JSON)
+    assert got == (413, "request_too_large")
+
+
+async def test_a_slow_body_is_refused_in_time() -> None:
+    slow = POST + b"content-type: application/json\r\ncontent-length: 50\r\n\r\n{"
+    async with open_channel(HttpSettings(port=0, body_timeout=0.05)) as channel:
+        assert error_of(await ask_raw(channel, slow)) == (408, "body_timeout")
+
+
+async def test_a_refused_body_that_goes_on_coming_is_cut_off() -> None:
+    head = POST + b"content-type: application/json\r\ncontent-length: 99999999\r\n\r\n"
+    async with open_channel(HttpSettings(port=0, body_timeout=0.05)) as channel:
+        assert error_of(await ask_raw(channel, head)) == (413, "request_too_large")
+
+
+async def test_slow_headers_are_refused_in_time() -> None:
+    async with open_channel(HttpSettings(port=0, body_timeout=0.05)) as channel:
+        assert error_of(await ask_raw(channel, POST)) == (408, "request_timeout")
+
+
+async def test_a_connection_that_says_nothing_is_closed() -> None:
+    async with open_channel(HttpSettings(port=0, body_timeout=0.05)) as channel:
+        assert await ask_raw(channel) == (0, b"")
+
+
+async def test_endless_headers_are_refused() -> None:
+    header = b"x-filler: " + b"y" * 1000 + b"\r\n"
+    async with open_channel() as channel:
+        got = await ask_raw(channel, POST, *[header * 16 for _ in range(3)])
+    assert error_of(got) == (431, "headers_too_long")
+
+
+async def test_what_is_not_http_gets_a_json_error() -> None:
+    async with open_channel() as channel:
+        got = await ask_raw(channel, b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")
+    assert error_of(got) == (400, "invalid_http")
+
+
+async def test_too_many_connections_are_told_to_try_again() -> None:
+    async with open_channel(HttpSettings(port=0, max_connections=1)) as channel:
+        first = await trio.open_tcp_stream("127.0.0.1", channel.port)
+        async with first:
+            await first.send_all(POST)
+            assert error_of(await ask_raw(channel)) == (503, "overloaded")
+
+
+async def test_a_request_to_upgrade_is_answered_as_if_it_had_not_asked() -> None:
+    upgrade = (
+        b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade, close\r\n"
+        b"upgrade: websocket\r\nsec-websocket-key: x\r\n\r\n"
+    )
+    async with open_channel(HttpSettings(port=0, body_timeout=0.2)) as channel:
+        assert await ask_raw(channel, upgrade) == (200, b"ok\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        (None, 401),
+        ("Bearer wrong", 401),
+        ("Bearer schlüssel", 401),
+        ("Basic secret", 401),
+        ("Bearer secret", 200),
+        ("bearer secret", 200),
+    ],
+)
+async def test_a_key_is_asked_for_where_one_is_set(
+    given: str | None, status: int
+) -> None:
+    headers: dict[bytes, bytes] = {}
+    if given is not None:
+        headers[b"authorization"] = given.encode()
+    settings = HttpSettings(port=0, api_key="secret")
+    async with (
+        open_channel(settings) as channel,
+        httpx.AsyncClient(base_url=channel.url) as client,
+    ):
+        listed = await client.get("/v1/models", headers=headers)
+        shown = await client.get("/v1/models/anna", headers=headers)
+        assert (listed.status_code, shown.status_code) == (status, status)
+        posted = await client.post(COMPLETIONS, content=b"", headers=headers)
+        assert posted.status_code == (415 if status == 200 else 401)
+        if status == 401:
+            assert posted.headers["www-authenticate"] == "Bearer"
+        assert (await client.get("/healthz")).status_code == 200
+
+
+async def test_operators_see_health_readiness_and_figures() -> None:
+    async with (
+        open_channel() as channel,
+        httpx.AsyncClient(base_url=channel.url) as client,
+    ):
+        assert (await client.get("/healthz")).text == "ok\n"
+        ready = await client.get("/readyz")
+        assert (ready.status_code, ready.json()) == (
+            200,
+            {"ready": True, "reasons": []},
+        )
+        channel.not_ready = ("the store is full",)
+        ready = await client.get("/readyz")
+        assert (ready.status_code, ready.json()["reasons"]) == (
+            503,
+            ["the store is full"],
+        )
+        figures = await client.get("/metrics")
+        assert figures.content == b"answer_total 42\n"
+        assert figures.headers["content-type"] == "text/plain"
+
+
+async def test_a_bug_is_an_error_of_the_server_with_its_traceback_in_the_log_only(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with open_channel() as channel:
+        channel.ingress.error = ZeroDivisionError("a bug")
+        got = await ask(channel, "POST", COMPLETIONS, json=GOOD)
+    assert got == (500, "internal_error")
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_server_open_to_others_needs_a_key() -> None:
+    with pytest.raises(ListenError, match="set api_key"):
+        open_socket(HttpSettings(host="0.0.0.0", port=0))  # noqa: S104
+    open_socket(HttpSettings(host="0.0.0.0", port=0, api_key="k")).close()  # noqa: S104
+
+
+def test_a_taken_port_says_what_to_do() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ListenError, match=f"{port}.*end the other program"):
+            open_socket(HttpSettings(port=port))
+
+
+async def test_a_client_that_does_not_read_is_cut_off() -> None:
+    content = json.dumps(GOOD | {"stream": True}).encode()
+    head = b"content-type: application/json\r\ncontent-length: %d\r\n\r\n"
+    async with open_channel(HttpSettings(port=0, stall_timeout=0.05)) as channel:
+        stream = await trio.open_tcp_stream("127.0.0.1", channel.port)
+        async with stream:
+            await stream.send_all(POST + head % len(content) + content)
+            inbound = await channel.ingress.next()
+            for _ in range(20):
+                await channel.draft(inbound, "y" * 1_000_000)
+            with trio.fail_after(5):
+                while await channel.waiting():
+                    await trio.lowlevel.checkpoint()
+
+
+async def test_a_part_that_was_answered_counts_although_the_rest_failed() -> None:
+    async with (
+        open_channel() as channel,
+        httpx.AsyncClient(base_url=channel.url) as client,
+        trio.open_nursery() as nursery,
+    ):
+
+        async def play() -> None:
+            inbound = await channel.ingress.next()
+            await channel.say(inbound, "Ben knows.", left=1)
+            await channel.transport.settle(inbound.correlation_id, "dead")
+
+        nursery.start_soon(play)
+        response = await client.post(COMPLETIONS, json=GOOD)
+    assert response.json()["choices"][0]["message"]["content"] == "Ben knows."
+
+
+async def test_keys_of_two_conversations_are_never_taken_for_the_same() -> None:
+    async with (
+        open_channel() as channel,
+        httpx.AsyncClient(base_url=channel.url) as client,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(channel.answer_all)
+        for chat, key in (("a/b", "c"), ("a", "b/c")):
+            names = {"x-callboard-conversation": chat, "idempotency-key": key}
+            response = await client.post(COMPLETIONS, json=GOOD, headers=names)
+            assert response.status_code == 200
+        nursery.cancel_scope.cancel()
+    assert len(channel.ingress.accepted) == 2

@@ -1,0 +1,114 @@
+"""Proves that a test that hangs fails alone, and that the tiers are what they say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from tests.support.tiers import is_deep
+
+ROOT = Path(__file__).parents[2]
+
+HANGING = """
+import ctypes, signal, time
+import pytest
+
+def test_before(): pass
+def test_that_python_can_end(): time.sleep(600)
+def test_between(): pass
+
+@pytest.mark.timeout(1)
+def test_that_never_comes_back():
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+    ctypes.PyDLL(None).sleep(600)  # keeps the interpreter, too
+
+def test_after(): pass
+"""
+
+SETTINGS = """
+[pytest]
+addopts = -p tests.support.hangs -p no:cacheprovider -p no:randomly
+a_test_may_take = 1
+a_process_may_take_longer = 1
+"""
+
+
+def run_pytest(folder: Path, *arguments: str) -> str:
+    """Run a small project's tests; give what was printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *arguments, str(folder)],
+        cwd=ROOT,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=100,
+        check=False,
+    )
+    return done.stdout
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Write a project of five tests, two of which hang."""
+    (tmp_path / "pytest.ini").write_text(SETTINGS)
+    (tmp_path / "test_hanging.py").write_text(HANGING)
+    return tmp_path
+
+
+@pytest.mark.deep
+def test_a_test_that_hangs_fails_alone(project: Path) -> None:
+    settings = ("-c", str(project / "pytest.ini"), "--rootdir", str(project))
+    shown = run_pytest(project, *settings, "-n", "1", "-v")
+    assert "2 failed, 3 passed" in shown.splitlines()[-1], shown
+    assert "Timeout (>1.0s) from pytest-timeout" in shown
+    assert "crashed while running" in shown
+    for name in ("test_that_python_can_end", "test_that_never_comes_back"):
+        assert f"test_hanging.py::{name}" in shown
+
+
+@pytest.mark.parametrize(("options", "orders"), [((), 5), (("--deep",), 20)])
+def test_the_second_tier_is_other_tests_and_more_orders(
+    options: tuple[str, ...], orders: int
+) -> None:
+    seam = ROOT / "tests/house/kernel/test_trio_seam.py"
+    shown = run_pytest(seam, *options, "--collect-only", "-q")
+    assert shown.count("test_one_seed_gives_one_order[order") == orders
+    assert ("test_hypothesis_made_the_scheduler" in shown) is not bool(options)
+
+
+def test_the_first_tier_is_the_same_in_each_run() -> None:
+    seam = ROOT / "tests/house/kernel/test_trio_seam.py"
+    first, second = (run_pytest(seam, "-v").splitlines() for _ in range(2))
+    assert "Using --randomly-seed=20" in first
+    assert [x for x in first if "PASSED" in x] == [x for x in second if "PASSED" in x]
+    assert hypothesis.settings().derandomize is not is_deep()
+
+
+TIERS = """
+[pytest]
+addopts = -p tests.support.tiers -p no:cacheprovider
+markers = deep: long
+"""
+
+TWO = """
+import pytest
+
+@pytest.mark.deep
+def test_long(): pass
+
+def test_short(): pass
+"""
+
+
+@pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.deep), "1"])
+def test_each_tier_has_its_tests_also_in_a_worker(tmp_path: Path, workers: str) -> None:
+    (tmp_path / "pytest.ini").write_text(TIERS)
+    (tmp_path / "test_two.py").write_text(TWO)
+    settings = ("-c", str(tmp_path / "pytest.ini"), "--rootdir", str(tmp_path))
+    for tier, test in (((), "test_short"), (("--deep",), "test_long")):
+        shown = run_pytest(tmp_path, *settings, *tier, "-v", "-n", workers)
+        assert "1 passed" in shown.splitlines()[-1], shown
+        assert f"test_two.py::{test}" in shown

@@ -1,0 +1,229 @@
+"""Proves that a reply is answered once and reaches tasks and threads alike."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from operator import add, mul
+from typing import Any
+
+import pykka
+import pytest
+import trio
+import trio.testing
+
+from runtime.actor.reply import Reply
+from runtime.errors import MisuseError
+
+
+def test_only_the_first_answer_counts() -> None:
+    reply = Reply()
+    assert repr(reply) == "<Reply pending>"
+    assert reply.offer(1)
+    assert not reply.offer(2)
+    assert not reply.offer_error(ValueError())
+    assert reply.get() == 1
+    assert repr(reply) == "<Reply answered>"
+    with pytest.raises(MisuseError, match="answered before"):
+        reply.set(3)
+    with pytest.raises(MisuseError, match="answered before"):
+        reply.set_exception((None, ValueError(), None))
+
+
+def test_the_exception_being_handled_is_the_answer() -> None:
+    reply = Reply()
+    with pytest.raises(MisuseError, match="none was given"):
+        reply.set_exception()
+    try:
+        _ = dict[str, int]()["lost"]
+    except KeyError:
+        reply.set_exception()
+    with pytest.raises(KeyError, match="lost"):
+        reply.get()
+
+
+def test_a_thread_that_waited_too_long_makes_the_answer_late() -> None:
+    reply = Reply(timeout=0.01)
+    with pytest.raises(pykka.Timeout):
+        reply.get()
+    assert not reply.offer("late")
+
+
+def test_of_many_answers_one_is_first() -> None:
+    replies = [Reply() for _ in range(300)]
+    won: list[int] = []
+    gate = threading.Barrier(4)
+
+    def answer(number: int) -> None:
+        gate.wait()
+        won.extend(number for reply in replies if reply.offer(number))
+
+    threads = [threading.Thread(target=answer, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == len(replies)
+
+
+async def test_a_task_waits_for_a_threads_answer() -> None:
+    for _ in range(50):
+        reply = Reply()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.to_thread.run_sync, reply.set, "answer")
+            assert await reply == "answer"
+
+
+async def test_two_threads_and_two_tasks_hear_one_answer() -> None:
+    reply = Reply(5)
+    heard: list[Any] = []
+
+    async def listen() -> None:
+        heard.append(await reply)
+
+    async def listen_in_thread() -> None:
+        heard.append(await trio.to_thread.run_sync(reply.get))
+
+    async with trio.open_nursery() as nursery:
+        for listener in (listen, listen, listen_in_thread, listen_in_thread):
+            nursery.start_soon(listener)
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        reply.set(7)
+    assert heard == [7, 7, 7, 7]
+
+
+async def test_who_is_cancelled_while_waiting_is_forgotten(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    reply = Reply()
+    with trio.move_on_after(1):
+        await reply
+    assert autojump_clock.current_time() == 1
+    reply.set(1)
+    assert await reply == 1
+
+
+async def test_an_answer_on_its_way_beats_a_cancellation() -> None:
+    reply = Reply()
+    listener = Listener(reply)
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(listener.listen)
+            await trio.testing.wait_all_tasks_blocked()
+            reply.set("in time")
+            scope.cancel()
+    assert listener.heard == ["in time"]
+
+
+class Listener:
+    """Awaits a reply and writes down what it says."""
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply = reply
+        self.heard: list[Any] = []
+
+    async def listen(self) -> None:
+        self.heard.append(await self.reply)
+
+
+async def test_derived_replies_can_be_awaited_and_read() -> None:
+    number, other = Reply(), Reply()
+    doubled = number.map(partial(mul, 2))
+    both = number.join(other, doubled)
+    odd = both.filter(range(1, 9, 2).count)
+    total = both.reduce(add, 100)
+    with pytest.raises(MisuseError, match="answered before"):
+        doubled.set(1)
+    with pytest.raises(MisuseError, match="answered before"):
+        doubled.set_exception((None, ValueError(), None))
+    number.set(1)
+    other.set(5)
+    assert await doubled == 2
+    assert await odd == [1, 5]
+    assert await total == 108
+    assert total.get() == 108
+    assert both.get() == [1, 5, 2]
+
+
+async def test_a_derived_reply_gives_the_error_of_its_source() -> None:
+    broken = Reply()
+    broken.offer_error(ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        await broken.map(str)
+
+
+async def test_another_loops_task_is_woken_or_given_up() -> None:
+    alive, gone = Reply(), Reply()
+    tasks: list[trio.lowlevel.Task] = []
+
+    async def other_loop() -> Any:
+        tasks.append(trio.lowlevel.current_task())
+        gone._waiters = [(tasks[0], trio.lowlevel.current_trio_token())]
+        return await alive
+
+    async with trio.open_nursery() as nursery:
+        run = partial(trio.run, other_loop)
+        nursery.start_soon(trio.to_thread.run_sync, run)
+        while not alive._waiters:
+            await trio.lowlevel.checkpoint()
+        alive.set(1)
+    gone.set(1)
+    assert gone._waiters == []
+
+
+async def test_an_entry_that_a_thread_took_is_waited_for() -> None:
+    reply = Reply()
+
+    class Stolen(list[Any]):
+        """Behaves as if a thread answered between two steps."""
+
+        def append(self, entry: Any) -> None:
+            reply._outcome = ("stolen", None)
+            task, token = entry
+            token.run_sync_soon(trio.lowlevel.reschedule, task)
+
+    reply._waiters = Stolen()
+    assert await reply == "stolen"
+
+
+async def test_an_entry_that_a_thread_missed_is_taken_back() -> None:
+    reply = Reply()
+
+    class Missed(list[Any]):
+        """Behaves as if a thread answered just before."""
+
+        def append(self, entry: Any) -> None:
+            super().append(entry)
+            reply._outcome = ("missed", None)
+
+    reply._waiters = Missed()
+    assert await reply == "missed"
+    assert reply._waiters == []
+
+
+def test_a_waiter_that_left_meanwhile_is_no_matter() -> None:
+    class Vanishing(list[Any]):
+        def pop(self, index: Any = -1) -> Any:
+            self.clear()
+            return super().pop(index)
+
+    reply = Reply()
+    reply._waiters = Vanishing([(None, None)])
+    assert reply.offer(1)
+
+
+async def test_a_wake_on_its_way_is_not_cancelled() -> None:
+    reply = Reply()
+    listener = Listener(reply)
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(listener.listen)
+            await trio.testing.wait_all_tasks_blocked()
+            assert reply._waiters is not None
+            task, token = reply._waiters.pop()  # as a thread does that answers
+            reply._outcome = ("in time", None)
+            scope.cancel()
+            with trio.CancelScope(shield=True):
+                await trio.testing.wait_all_tasks_blocked()
+            token.run_sync_soon(trio.lowlevel.reschedule, task)
+    assert listener.heard == ["in time"]

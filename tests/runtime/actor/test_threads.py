@@ -1,0 +1,251 @@
+"""Proves that threads may speak to actors: nothing is lost, each keeps its order."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pykka
+import pytest
+import trio
+
+from runtime.actor import dispatcher
+from runtime.actor.kernel import Kernel
+from runtime.actor.mailbox import MailboxConfig
+from runtime.actor.ref import ActorRef
+from runtime.errors import MailboxFullError, MisuseError
+from runtime.system import open_system
+from runtime.testing import Probe
+from tests.support.puppet import Puppet, crash, do, hang, wait
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+THREADS = 8
+EACH = 12_500
+
+in_thread = trio.to_thread.run_sync
+
+
+async def in_threads(run: Callable[[int], object]) -> None:
+    async with trio.open_nursery() as nursery:
+        for number in range(THREADS):
+            nursery.start_soon(in_thread, run, number)
+
+
+async def test_eight_threads_lose_nothing_and_keep_their_order() -> None:
+    async with open_system() as system:
+        probe = Probe()
+        ref = system.spawn(probe)
+
+        def send(thread: int) -> None:
+            for number in range(EACH):
+                ref.tell((thread, number))
+
+        await in_threads(send)
+        await probe.wait_count(THREADS * EACH, within=60)
+        assert len(probe.received) == THREADS * EACH
+        for thread in range(THREADS):
+            mine = [number for who, number in probe.received if who == thread]
+            assert mine == list(range(EACH))
+
+
+async def test_eight_threads_get_their_answers() -> None:
+    async with open_system() as system:
+        ref = system.spawn(Probe(lambda message: message))
+
+        def ask(thread: int) -> None:
+            for number in range(300):
+                assert ref.ask((thread, number)) == (thread, number)
+            later = ref.ask("later", block=False)
+            assert later.get() == "later"
+
+        await in_threads(ask)
+        assert system.statistics().timers == 0
+
+
+async def test_threads_hear_of_errors_and_deadlines() -> None:
+    async with open_system() as system:
+        ref = system.spawn(Puppet(), mailbox=MailboxConfig(capacity=1))
+
+        def ask() -> None:
+            with pytest.raises(ZeroDivisionError):
+                ref.ask(do(lambda _me: 1 / 0))
+            with pytest.raises(pykka.Timeout):
+                ref.ask(hang, timeout=0.05)
+            ref.tell("fills it")
+            while system.actors()[0].depth == 0:
+                pass
+            with pytest.raises(MailboxFullError) as refused:
+                ref.tell("refused")
+            assert refused.value.message == "refused"
+            with pytest.raises(MailboxFullError):
+                ref.ask("refused")
+            ref.interrupt()
+            while system.actors()[0].depth:
+                pass
+            assert ref.ask("goes on") == "goes on"
+            ref.tell(hang)
+            ref.kill()
+
+        await in_thread(ask)
+
+
+async def test_a_flood_over_the_bound_becomes_dead_letters() -> None:
+    async with open_system() as system:
+        probe = Probe()
+        ref = system.spawn(probe, mailbox=MailboxConfig(capacity=10))
+        done = threading.Event()
+
+        def flood() -> None:
+            for number in range(50):
+                ref.tell(number)
+            asked = ref.ask("asked", block=False)
+            done.set()
+            with pytest.raises(MailboxFullError):
+                asked.get(timeout=5)
+
+        thread = threading.Thread(target=flood)
+        thread.start()
+        done.wait(5)  # the loop is busy: nothing arrives meanwhile
+        await in_thread(thread.join)
+        assert probe.received == list(range(10))
+        assert system.dead_letters.counts == {"mailbox_full": 41}
+
+
+async def test_dropping_the_oldest_works_from_threads() -> None:
+    async with open_system() as system:
+        probe = Probe()
+        config = MailboxConfig(capacity=2, overflow="drop_oldest")
+        ref = system.spawn(probe, mailbox=config)
+
+        def send() -> None:
+            for number in range(100):
+                ref.tell(number)
+
+        await in_thread(send)
+        await probe.wait_count(2)
+        assert probe.received[-1] == 99
+
+
+async def test_an_ended_system_answers_threads_at_once() -> None:
+    async with open_system() as system:
+        ref = system.spawn(Puppet())
+        asked = await in_thread(lambda: ref.ask(hang, block=False))
+        await in_thread(ref.kill)
+    for _ in range(2):
+        assert await in_thread(ref.stop) is False
+        with pytest.raises(pykka.ActorDeadError):
+            await in_thread(ref.tell, "late")
+        with pytest.raises(pykka.ActorDeadError):
+            await in_thread(lambda: ref.ask("late"))
+        with pytest.raises(pykka.ActorDeadError):
+            await in_thread(ref.kill)
+    with pytest.raises(pykka.ActorDeadError):
+        await asked
+
+
+def test_a_finished_loop_answers_threads_at_once() -> None:
+    kernels: list[Kernel] = []
+
+    async def main() -> None:
+        kernel = Kernel(1.0, lambda _event, _fields: None)
+        kernel.dispatcher.open()
+        kernels.append(kernel)
+
+    trio.run(main)
+    pump = kernels[0].dispatcher
+    assert not kernels[0].on_kernel_thread or pump.thread_id == threading.get_ident()
+    for _ in range(2):
+        with pytest.raises(pykka.ActorDeadError, match="its system has ended"):
+            pump.call_soon(Named(), print)
+    assert pump.foreign_waiting == 0
+
+
+class Named:
+    """Something that could be run."""
+
+    name = "anna"
+
+    def step(self, batch: int) -> int:
+        return batch
+
+
+def test_a_system_that_is_not_open_refuses_threads() -> None:
+    pump = dispatcher.Dispatcher()
+    with pytest.raises(MisuseError, match="not open"):
+        pump.call_soon(Named(), print)
+
+
+async def test_too_many_messages_on_their_way_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(dispatcher, "MOST_FOREIGN", 5)
+    async with open_system() as system:
+        ref = system.spawn(Probe())
+        done = threading.Event()
+        refused: list[Any] = []
+
+        def flood() -> None:
+            for number in range(7):
+                try:
+                    ref.tell(number)
+                except MailboxFullError as error:
+                    refused.append(error.message)
+            ref.interrupt()  # is never refused
+            done.set()
+
+        thread = threading.Thread(target=flood)
+        thread.start()
+        done.wait(5)
+        await in_thread(thread.join)
+        assert refused == [5, 6]
+
+
+async def test_what_arrives_while_arrivals_are_made_waits_for_the_next_round() -> None:
+    async with open_system() as system:
+        pump = system.kernel.dispatcher
+        order: list[str] = []
+
+        def late() -> None:
+            order.append("first")
+            pump.call_soon(Named(), partial(order.append, "third"))
+            pump._foreign_is_awake = False  # as if that thread had not yet looked
+            pump._foreign.append(partial(order.append, "fourth"))
+
+        await in_thread(pump.call_soon, Named(), late)
+        await in_thread(pump.call_soon, Named(), partial(order.append, "second"))
+        while len(order) < 4:
+            await trio.lowlevel.checkpoint()
+        assert order[0] == "first"
+        assert sorted(order) == ["first", "fourth", "second", "third"]
+        assert pump.foreign_waiting == 0
+
+
+async def test_a_reply_may_be_awaited_on_another_loop() -> None:
+    async with open_system() as system:
+        ref = system.spawn(Puppet())
+        reply = ref.ask(wait(0.1))
+
+        async def other() -> Any:
+            return await reply
+
+        assert await in_thread(trio.run, other) == "waited"
+
+
+async def test_spawning_is_for_the_kernel_thread() -> None:
+    async with open_system() as system:
+        with pytest.raises(MisuseError, match="kernel thread"):
+            await in_thread(system.spawn, Puppet())
+        assert isinstance(system.spawn(Puppet()), ActorRef)
+        ref = system.spawn(Puppet())
+        ref.tell(crash)
+
+
+def test_what_threads_left_is_made_when_the_kernel_closes() -> None:
+    pump = dispatcher.Dispatcher()
+    made: list[int] = []
+    pump._foreign.append(partial(made.append, 1))
+    pump.close()
+    assert made == [1]

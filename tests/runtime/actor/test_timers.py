@@ -1,0 +1,169 @@
+"""Proves that timers fire once, in order, not early, and leave nothing behind."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.actor.timers import SWEEP_ABOVE, Timers
+from runtime.errors import MisuseError
+from runtime.testing import wait_settled
+from tests.support.puppet import Puppet, do, supervise, virtual, wait
+
+if TYPE_CHECKING:
+    from trio.testing import MockClock
+
+    from runtime.actor.timers import Timer
+
+
+@given(
+    delays=st.lists(st.integers(0, 50), max_size=30),
+    cancelled=st.sets(st.integers(0, 29)),
+)
+def test_timers_fire_in_order_and_never_when_cancelled(
+    delays: list[int], cancelled: set[int]
+) -> None:
+    fired: list[tuple[float, int]] = []
+
+    def note(number: int) -> None:
+        fired.append((trio.current_time(), number))
+
+    async def main() -> None:
+        timers = Timers()
+        made = [
+            timers.call_in(delay, partial(note, n)) for n, delay in enumerate(delays)
+        ]
+        start = trio.current_time()
+        kept = [n for n in range(len(delays)) if n not in cancelled]
+        for number in cancelled:
+            if number < len(made):
+                assert made[number].cancel()
+                assert not made[number].cancel()
+        assert len(timers) == len(kept)
+        with trio.move_on_after(100):
+            await timers.run()
+        expected = sorted((start + delays[n], n) for n in kept)
+        assert fired == expected
+        assert len(timers) == 0
+        assert not any(timer.is_active for timer in made)
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+async def test_cancelled_timers_are_swept(autojump_clock: MockClock) -> None:
+    assert autojump_clock.current_time() == 0
+    timers = Timers()
+    for _ in range(SWEEP_ABOVE * 20):
+        timers.call_in(30, print).cancel()
+    assert len(timers) == 0
+    assert len(timers._heap) <= SWEEP_ABOVE * 2
+
+
+async def test_a_timer_that_sets_itself_again_lets_others_run(
+    autojump_clock: MockClock,
+) -> None:
+    timers = Timers()
+    count = [0]
+
+    def again() -> None:
+        count[0] += 1
+        if count[0] < 100:
+            timers.call_in(0, again)
+
+    timers.call_in(0, again)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(timers.run)
+        await trio.lowlevel.checkpoint()
+        assert count[0] < 100
+        await trio.sleep(1)
+        timers.call_in(1, partial(count.append, 7))  # wakes an idle heap
+        await trio.sleep(2)
+        nursery.cancel_scope.cancel()
+    assert count == [100, 7]
+    assert autojump_clock.current_time() == 3
+
+
+async def test_a_sooner_timer_is_not_late(autojump_clock: MockClock) -> None:
+    async with virtual(autojump_clock) as system:
+        log: list[float] = []
+        timers = system.kernel.timers
+        timers.call_in(10, lambda: log.append(trio.current_time()))
+        await trio.sleep(1)
+        timers.call_in(1, lambda: log.append(trio.current_time()))
+        await trio.sleep(20)
+        assert log == [pytest.approx(2), pytest.approx(10)]
+
+
+async def test_another_thread_leaves_a_timer_alone() -> None:
+    timer = Timers().call_in(30, print)
+    await trio.to_thread.run_sync(timer.release)
+    assert timer.is_active
+    timer.release()
+    assert not timer.is_active
+
+
+@pytest.mark.parametrize("delay", [-1, nan])
+async def test_delays_that_mean_nothing_are_refused(
+    delay: float, autojump_clock: MockClock
+) -> None:
+    async with virtual(autojump_clock) as system:
+        ref = system.spawn(Puppet())
+        with pytest.raises(MisuseError, match="0 seconds or more"):
+            await ref.ask(do(lambda me: me.after(delay, "x")))
+        with pytest.raises(MisuseError, match="above 0"):
+            await ref.ask(do(lambda me: me.every(delay, "x")))
+        with pytest.raises(MisuseError, match="nan"):
+            system.kernel.timers.call_in(nan, print)
+
+
+async def test_a_cancelled_timer_leaves_its_actor(autojump_clock: MockClock) -> None:
+    async with virtual(autojump_clock) as system:
+        puppet = Puppet()
+        ref = system.spawn(puppet)
+        timer: Timer = await ref.ask(do(lambda me: me.after(5, "never")))
+        kept: Timer = await ref.ask(do(lambda me: me.after(6, "six")))
+        stop: Any = await ref.ask(do(lambda me: me.every(4, "tick")))
+        assert puppet._cell.timers is not None
+        assert timer.cancel()
+        assert len(puppet._cell.timers) == 2
+        await trio.sleep(7)
+        assert stop()
+        assert not stop()
+        assert not kept.cancel()
+        assert puppet._cell.timers is None
+        assert puppet.log == ["start", "tick", "six"]
+
+
+async def test_a_tick_of_an_ended_incarnation_is_not_heard(
+    autojump_clock: MockClock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        log: list[Any] = []
+        (ref,) = await supervise(system, partial(Puppet, log))
+        await ref.ask(do(lambda me: me.every(1, "tick")))
+        ref.tell(wait(3.5))
+        await trio.sleep(2.5)
+        ref.kill()  # while a tick waits
+        ref.tell("next")
+        await trio.sleep(5)
+        assert log == ["start", "start", "next"]
+
+
+async def test_an_answered_ask_leaves_no_timer(autojump_clock: MockClock) -> None:
+    async with virtual(autojump_clock) as system:
+        ref = system.spawn(Puppet())
+        await ref.ask("one")
+        assert system.statistics().timers == 0
+        deferred = ref.ask(do(lambda me: me.log.append(me.defer_reply())))
+        puppet = system.kernel.names[ref.name].actor
+        assert isinstance(puppet, Puppet)
+        await wait_settled(system)
+        puppet.log[-1].set("later")
+        assert await deferred == "later"
+        assert system.statistics().timers == 0

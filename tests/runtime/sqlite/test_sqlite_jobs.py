@@ -1,0 +1,82 @@
+"""Proves that what may wait keeps its place, and is never left behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from runtime.errors import StoreUnavailableError
+from runtime.sqlite.jobs import LINGER, Job, JobQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def do_nothing(_: object) -> None:
+    """Stand for some work, and for who is told of it."""
+
+
+def make_queue(wake: Callable[[], None] = lambda: None) -> JobQueue:
+    async def make() -> JobQueue:
+        return JobQueue(9, 99, wake)
+
+    return trio.run(make)
+
+
+def sizes(jobs: list[Job]) -> list[int]:
+    return [job.size for job in jobs]
+
+
+def test_what_may_wait_wakes_nobody_who_is_awake() -> None:
+    wakes: list[None] = []
+    queue = make_queue(lambda: wakes.append(None))
+    queue.submit(do_nothing, do_nothing, 1, may_wait=True)
+    begun = time.perf_counter()
+    assert sizes(queue.take(9, patience=60.0)) == [1]
+    assert time.perf_counter() - begun >= LINGER / 2
+    queue.submit(do_nothing, do_nothing, 2, may_wait=True)
+    queue.submit(do_nothing, do_nothing, 3)
+    assert sizes(queue.take(9, patience=60.0)) == [2, 3]
+    assert len(wakes) == 1
+    assert queue.take(9, patience=LINGER) == []
+    queue.submit(do_nothing, do_nothing, 4, may_wait=True)
+    assert len(wakes) == 2
+    queue.close("closed")
+    assert sizes(queue.take(9, patience=60.0)) == [4]
+
+
+def test_what_may_wait_is_heard_by_a_thread_that_dozes() -> None:
+    queue = make_queue()
+    queue.submit(do_nothing, do_nothing, 1)
+    assert sizes(queue.take(9, patience=60.0)) == [1]
+    taken: list[Job] = []
+    thread = threading.Thread(target=lambda: taken.extend(queue.take(9, 60.0)))
+    thread.start()
+    while not queue._is_dozing:
+        pass
+    queue.submit(do_nothing, do_nothing, 2, may_wait=True)
+    thread.join(30.0)
+    assert sizes(taken) == [2]
+
+
+def test_what_is_more_than_a_group_is_taken_right_after_it() -> None:
+    queue = make_queue()
+    for size in (1, 2, 3, 4, 5):
+        queue.submit(do_nothing, do_nothing, size)
+    taken = [sizes(queue.take(2, patience=60.0)) for _ in range(3)]
+    assert taken == [[1, 2], [3, 4], [5]]
+
+
+async def test_a_caller_that_was_refused_is_not_woken_where_it_waits_next() -> None:
+    # The thread dies as soon as it is woken: it has seen the job by then.
+    queue = JobQueue(9, 99, lambda: queue.give_up(RuntimeError("a bug"), ()))
+    with pytest.raises(StoreUnavailableError, match="a bug"):
+        await queue.call(do_nothing)
+    later = trio.Event()
+    trio.lowlevel.current_trio_token().run_sync_soon(later.set)
+    await later.wait()
+    assert later.is_set()

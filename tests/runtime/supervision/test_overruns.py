@@ -1,0 +1,55 @@
+"""Proves that the operator is told rightly whether an actor got over an overrun."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from runtime.supervision.child import ChildSpec
+from runtime.supervision.restarts import Backoff
+from runtime.supervision.supervisor import Supervisor, SupervisorConfig
+from runtime.testing import Reports
+from tests.support.puppet import Puppet, hang, virtual
+
+if TYPE_CHECKING:
+    from trio.testing import MockClock
+
+    from runtime.actor.actor import Actor
+
+
+def swallow_for(seconds: float) -> Any:
+    """Make a message that ends by itself after so long, whoever cancels it."""
+
+    async def run(_me: Actor) -> None:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(seconds)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("order", "back_off", "action"),
+    [
+        (swallow_for(11), 0.0, "recovered"),
+        (hang, 0.0, "recovered"),
+        (hang, 50.0, "not_recovered"),
+    ],
+    ids=["ends in time", "restarted", "waits for its restart"],
+)
+async def test_the_recovery_from_an_overrun_is_verified(
+    order: Any, back_off: float, action: str, autojump_clock: MockClock
+) -> None:
+    reports = Reports()
+    async with virtual(autojump_clock, reports) as system:
+        config = SupervisorConfig(backoff=Backoff(first=back_off))
+        specs = [ChildSpec(name="child", start=Puppet)]
+        await system.start_root(Supervisor(specs, config))
+        ref = system.find("root/child")
+        assert ref is not None
+        ref.ask(order)
+        await trio.sleep(100)
+        assert system.statistics().watchdog["Puppet", action] == 1
+        told = reports.of("actor did not recover")
+        assert bool(told) is (action == "not_recovered")

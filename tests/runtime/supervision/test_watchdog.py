@@ -1,0 +1,196 @@
+"""Proves that a blocked loop is seen, named, and broken off where that is safe."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import traceback
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from runtime.actor.kernel import Kernel
+from runtime.clock import SystemClock
+from runtime.errors import DeadlineError
+from runtime.supervision import watchdog
+from runtime.supervision.watchdog import Watchdog, WatchdogConfig, look
+from runtime.system import ActorSystem, SystemConfig, open_system
+from runtime.testing import Reports
+from tests.support.puppet import Puppet, do
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from runtime.actor.actor import Actor
+
+QUICK = WatchdogConfig(period=0.01, limit=0.03)
+
+
+def spin(seconds: float = 60.0) -> None:
+    """Give nothing back for that long."""
+    clock = SystemClock()
+    until = clock.monotonic() + seconds
+    while clock.monotonic() < until:
+        pass
+
+
+@asynccontextmanager
+async def watched(
+    reports: Reports, config: WatchdogConfig = QUICK
+) -> AsyncGenerator[ActorSystem]:
+    before = signal.getsignal(signal.SIGUSR2)
+    async with open_system(SystemConfig(watchdog=config), report=reports) as system:
+        yield system
+    assert signal.getsignal(signal.SIGUSR2) is before
+    assert all(thread.name != "watchdog" for thread in threading.enumerate())
+
+
+def actions(system: ActorSystem) -> set[tuple[str, str]]:
+    return set(system.statistics().watchdog)
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+async def test_a_busy_handler_is_broken_off(kind: str) -> None:
+    async def spin_async(_me: Actor) -> None:
+        spin()
+
+    reports = Reports()
+    async with watched(reports) as system:
+        ref = system.spawn(Puppet(), name="spinner")
+        handler: Any = spin_async if kind == "async" else do(lambda _me: spin())
+        with pytest.raises(DeadlineError, match="spinner blocked the loop"):
+            await ref.ask(handler)
+        assert not ref.is_alive()
+        assert ("Puppet", "broken_off") in actions(system)
+        assert system.statistics().loop_lag > 0
+    report = reports.of("the loop is blocked")[0]
+    assert report["actor"] == "spinner"
+    assert report["seconds"] >= 0.0
+
+
+async def test_a_handler_in_fragile_code_is_not_broken_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watchdog, "FRAGILE", (*watchdog.FRAGILE, __file__))
+    monkeypatch.setattr(watchdog, "TRIES", 2)
+    reports = Reports()
+    async with watched(reports) as system:
+        ref = system.spawn(Puppet())
+        assert await ref.ask(do(lambda _me: spin(0.2))) is None
+        assert actions(system) == {("Puppet", "loop_blocked")}
+
+
+async def test_only_a_handler_is_broken_off() -> None:
+    class Starter(Puppet):
+        def on_start(self) -> None:
+            spin(0.15)
+
+    reports = Reports()
+    async with watched(reports) as system:
+        assert system.spawn(Starter()).is_alive()
+        await trio.sleep(0.1)
+        spin(0.15)  # no actor at all
+        await trio.sleep(0.1)
+        assert actions(system) == {
+            ("Starter", "loop_blocked"),
+            ("kernel", "loop_blocked"),
+        }
+
+
+async def test_breaking_off_can_be_forbidden() -> None:
+    reports = Reports()
+    config = WatchdogConfig(period=0.01, limit=0.03, break_off=False)
+    async with watched(reports, config) as system:
+        assert await system.spawn(Puppet()).ask(do(lambda _me: spin(0.1))) is None
+    assert reports.of("the loop is blocked")
+
+
+async def test_off_the_main_thread_it_only_reports() -> None:
+    reports = Reports()
+
+    async def main() -> None:
+        config = SystemConfig(watchdog=QUICK)
+        async with open_system(config, report=reports) as system:
+            assert await system.spawn(Puppet()).ask(do(lambda _me: spin(0.1))) is None
+
+    await trio.to_thread.run_sync(trio.run, main)
+    assert reports.of("the loop is blocked")
+
+
+async def test_an_idle_loop_is_not_reported() -> None:
+    reports = Reports()
+    config = WatchdogConfig(period=0.005, limit=5.0)
+    async with watched(reports, config) as system:
+        await trio.sleep(0.1)
+        assert system.statistics().loop_lag < 5.0
+    assert reports.all == []
+
+
+async def test_a_signal_that_comes_too_late_does_nothing() -> None:
+    kernel = Kernel(1.0, Reports())
+    dog = Watchdog(kernel, QUICK)
+    dog._break_off(signal.SIGUSR2, sys._getframe())
+    assert kernel.watchdog == {}
+
+
+async def test_another_handler_than_the_seen_one_is_spared() -> None:
+    kernel = Kernel(1.0, Reports())
+    dog = Watchdog(kernel, QUICK)
+    async with open_system() as system:
+        seen: list[Any] = []
+
+        def run(_me: Actor) -> None:
+            frame = sys._getframe()
+            seen.append(look(frame))
+            dog._suspect = seen[-1]._replace(handled=99)
+            dog._break_off(signal.SIGUSR2, frame)
+            dog._suspect = seen[-1]
+            with pytest.raises(DeadlineError):
+                dog._break_off(signal.SIGUSR2, frame)
+
+        ref = system.spawn(Puppet())
+        await ref.ask(run)
+        assert seen[0].name == ref.name
+        assert seen[0].is_breakable
+    assert look(None) is None
+
+
+async def test_the_thread_ends_with_its_loop() -> None:
+    kernel = Kernel(1.0, Reports())
+    dogs: list[Watchdog] = []
+
+    async def main() -> None:
+        dogs.append(Watchdog(kernel, QUICK))
+
+    await trio.to_thread.run_sync(trio.run, main)
+    await trio.to_thread.run_sync(dogs[0]._watch)
+    dogs[0]._bark()  # a thread that is gone has no place
+    assert kernel.watchdog == {("kernel", "loop_blocked"): 1}
+
+
+async def test_stopping_at_the_wrong_moment_is_no_alarm() -> None:
+    reports = Reports()
+    dog = Watchdog(Kernel(1.0, reports), QUICK)
+
+    class Late(threading.Event):
+        """Is set between two looks at it."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout is not None
+            self.set()
+            return False
+
+    dog._stopped = Late()
+    dog._watch()
+    assert reports.all == []
+
+
+def test_the_kernels_frames_are_known_by_name() -> None:
+    for name in (watchdog.CELL_FILE, watchdog.LIFECYCLE_FILE):
+        assert Path(name).is_file()
+    frames = [frame.name for frame in traceback.extract_stack()]
+    assert "_drain" not in frames

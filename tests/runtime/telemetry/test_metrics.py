@@ -1,0 +1,170 @@
+"""Proves that figures are right, bounded, named as Prometheus wants, and ours."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import prometheus_client
+import pytest
+import trio
+from prometheus_client.parser import text_string_to_metric_families
+
+from runtime.errors import MisuseError
+from runtime.system import open_system
+from runtime.telemetry.metrics import OTHER, Metrics
+from runtime.testing import wait_settled
+from tests.support.puppet import Puppet, crash, supervise, virtual
+
+if TYPE_CHECKING:
+    from trio.testing import MockClock
+
+    from runtime.system import ActorSystem
+
+
+def read(metrics: Metrics) -> dict[str, float]:
+    """Give name{labels} → value."""
+    families = text_string_to_metric_families(metrics.render().decode())
+    return {
+        sample.name + ",".join(f" {k}={v}" for k, v in sorted(sample.labels.items())): (
+            sample.value
+        )
+        for family in families
+        for sample in family.samples
+    }
+
+
+def test_counters_gauges_and_histograms_are_shown() -> None:
+    metrics = Metrics()
+    counter = metrics.counter("made_things", "Things made.", ("kind",))
+    plain = metrics.counter("plain_things", "Things without labels.")
+    gauge = metrics.gauge("open_things", "Things open.", ("kind",))
+    bare = metrics.gauge("bare_things", "Things.")
+    spread = metrics.histogram("thing_seconds", "Time per thing.", ("kind",), (1.0,))
+    alone = metrics.histogram("other_seconds", "Time.")
+    counter.add(2, "a")
+    plain.add(3)
+    gauge.set(4, "a")
+    bare.set(5)
+    spread.observe(0.5, "a")
+    alone.observe(0.5)
+    shown = read(metrics)
+    assert shown["made_things_total kind=a"] == 2
+    assert shown["plain_things_total"] == 3
+    assert shown["open_things kind=a"] == 4
+    assert shown["bare_things"] == 5
+    assert shown["thing_seconds_bucket kind=a, le=1.0"] == 1
+    assert shown["other_seconds_count"] == 1
+
+
+def test_too_many_series_are_counted_together() -> None:
+    metrics = Metrics(most_series=2)
+    counter = metrics.counter("things", "Things.", ("kind", "name"))
+    for number in range(5):
+        counter.add(1, "kind", str(number))
+        counter.add(1, "kind", "0")
+    shown = read(metrics)
+    assert shown["things_total kind=kind, name=0"] == 6
+    assert shown[f"things_total kind={OTHER}, name={OTHER}"] == 3
+    dropped = "callboard_metric_series_dropped_total metric=things_total"
+    assert shown[dropped] == 3
+
+
+def test_values_above_the_bound_are_spread_together() -> None:
+    metrics = Metrics(most_series=1)
+    spread = metrics.histogram("thing_seconds", "Time.", ("kind",), (1.0,))
+    gauge = metrics.gauge("things", "Things.", ("kind",))
+    for kind in ("a", "b", "c", "b", "a"):
+        spread.observe(0.5, kind)
+        gauge.set(1, kind)
+    shown = read(metrics)
+    assert shown["thing_seconds_count kind=a"] == 2
+    assert shown["thing_seconds_count kind=other"] == 3
+    assert shown["things kind=other"] == 1
+
+
+def test_labels_must_be_those_declared() -> None:
+    counter = Metrics().counter("things", "Things.", ("kind",))
+    with pytest.raises(MisuseError, match="2 labels given, 1 declared"):
+        counter.add(1, "a", "b")
+
+
+def test_two_registries_know_nothing_of_each_other() -> None:
+    for _ in range(2):
+        metrics = Metrics()
+        metrics.counter("mine", "Mine.")
+        with pytest.raises(ValueError, match="Duplicated"):
+            metrics.counter("mine", "Mine.")
+    assert b"mine_total" not in prometheus_client.generate_latest()
+
+
+async def test_a_system_is_shown(autojump_clock: MockClock) -> None:
+    metrics = Metrics()
+    async with virtual(autojump_clock) as system:
+        metrics.watch(system)
+        with pytest.raises(MisuseError, match="already"):
+            metrics.watch(system)
+        (ref,) = await supervise(system, Puppet)
+        ref.tell(crash)
+        ref.tell("one")
+        await trio.sleep(10)
+        ref.tell("waits")
+        shown = read(metrics)
+        assert shown["callboard_actors kind=Puppet"] == 1
+        assert shown["callboard_mailbox_depth kind=Puppet"] == 1
+        restarts = "callboard_actor_restarts_total kind=Puppet, reason=CrashError"
+        assert shown[restarts] == 3
+        assert shown["callboard_dead_letters_total reason=poison"] == 1
+        assert shown["callboard_loop_lag_seconds"] == 0
+        assert shown["callboard_run_queue"] == 1
+        assert shown["callboard_timers"] == 0
+        assert shown["callboard_foreign_messages"] == 0
+
+
+async def test_what_ended_actors_handled_stays_counted(
+    autojump_clock: MockClock,
+) -> None:
+    metrics = Metrics()
+    async with virtual(autojump_clock) as system:
+        metrics.watch(system)
+        after = 0.0
+        for _ in range(3):
+            ref = system.spawn(Puppet())
+            ref.tell("one")
+            await wait_settled(system)
+            before = read(metrics)["callboard_actor_messages_total kind=Puppet"]
+            await ref.stop()
+            after = read(metrics)["callboard_actor_messages_total kind=Puppet"]
+            assert before == after
+        assert after == 3
+
+
+async def test_another_thread_may_render() -> None:
+    metrics = Metrics()
+
+    def render(system: ActorSystem) -> None:
+        for _ in range(50):
+            assert system.statistics().actors >= 0
+            assert metrics.render()
+
+    async with open_system() as system, trio.open_nursery() as nursery:
+        metrics.watch(system)
+        nursery.start_soon(trio.to_thread.run_sync, render, system)
+        for _ in range(100):
+            ref = system.spawn(Puppet())
+            await ref.ask("hello")
+            await ref.stop()
+
+
+def test_names_please_prometheus() -> None:
+    metrics = Metrics()
+    metrics.histogram("callboard_thing_seconds", "Time.").observe(1)
+    text = metrics.render().decode()
+    assert "_created" not in text
+    assert "text/plain" in metrics.content_type
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+    helped = set(re.findall(r"^# HELP (\S+) \S", text, re.MULTILINE))
+    assert helped == set(kinds)
+    for name, kind in kinds.items():
+        assert name.endswith("_total") is (kind == "counter")
+        assert name.startswith(("callboard_", "process_", "python_"))

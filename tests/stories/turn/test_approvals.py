@@ -1,0 +1,323 @@
+"""Somebody is asked before a tool runs: yes, no, nobody, the wrong one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+import trio
+import trio.testing
+
+from actors.config.limits import ApprovalConfig
+from actors.config.sessions import SessionConfig
+from actors.messages.deliveries import Abilities
+from actors.session.consent import NO_ANSWER
+from tests.fakes.company.company import (
+    FakeModel,
+    Platform,
+    Says,
+    at_rest,
+    call,
+    open_company,
+    until,
+)
+from tests.fakes.company.shell import OLGA, TIMEOUT, Office
+
+if TYPE_CHECKING:
+    from actors.messages.deliveries import Delivery
+    from actors.messages.inbound import ModelRequest
+
+    Clock = trio.testing.MockClock
+
+
+async def test_the_owner_says_yes(autojump_clock: Clock) -> None:
+    office = Office(autojump_clock)
+    async with open_company(autojump_clock, office.cast):
+        office.platform.write("run ls")
+        approval_id = await office.asked()
+        assert office.shell.ran == []
+        office.platform.write(f"/approve {approval_id.lower()}", sender="olga")
+        await at_rest(office.cast)
+    question, told, answer = office.said()
+    assert question == (
+        f": 🔐 anna wants to run `shell`: run ls — /approve {approval_id} or"
+        f" /deny {approval_id}, 120 s"
+    )
+    assert {told, answer} == {
+        ": Approved: anna may run `shell`.",
+        "anna: Wait.\n\nIt says: done",
+    }
+    assert office.shell.ran == ["zoe call-1"]
+    states = [(each.outcome, each.by) for each in await office.leaves()]
+    assert states == [("asked", ""), ("approved", OLGA)]
+    assert office.counted("approved")
+
+
+@pytest.mark.parametrize("word", ["/deny", "no", "No."])
+async def test_the_owner_says_no(word: str, autojump_clock: Clock) -> None:
+    office = Office(autojump_clock)
+    async with open_company(autojump_clock, office.cast):
+        office.platform.write("run ls")
+        await office.asked()
+        office.platform.write(word, sender="olga")
+        await at_rest(office.cast)
+    assert office.shell.ran == []
+    assert ": Denied: anna does not run `shell`." in office.said()
+    (answer,) = (each for each in office.said() if each.startswith("anna: "))
+    assert "Error: shell was not run: the people here did not allow it" in answer
+    assert office.counted("denied")
+
+
+async def test_nobody_answers_in_time(autojump_clock: Clock) -> None:
+    office = Office(autojump_clock)
+    async with open_company(autojump_clock, office.cast):
+        office.platform.write("run ls")
+        approval_id = await office.asked()
+        began = trio.current_time()
+        await at_rest(office.cast)
+        assert TIMEOUT - 2 < trio.current_time() - began < TIMEOUT + 5
+        office.platform.write(f"/approve {approval_id}", sender="olga")
+        await at_rest(office.cast)
+    assert office.shell.ran == []
+    assert office.said()[1:] == [
+        f": 🔒 {approval_id}: nobody answered, so it does not run.",
+        f"anna: Wait.\n\nIt says: Error: shell was not run: {NO_ANSWER}",
+        f": No request {approval_id} is open in this chat.",
+    ]
+    assert office.counted("timeout")
+
+
+async def test_the_wrong_person_decides_nothing(autojump_clock: Clock) -> None:
+    office = Office(autojump_clock)
+    async with open_company(autojump_clock, office.cast):
+        office.platform.write("run ls")
+        approval_id = await office.asked()
+        office.platform.write(
+            f"/approve {approval_id}"
+        )  # the asker: it may run anything
+        office.platform.write(
+            f"/approve {approval_id}", chat="elsewhere", sender="olga"
+        )
+        office.platform.write("yes", sender="sam")
+        await until(lambda: len(office.platform.deliveries) == 4)
+        assert office.shell.ran == []
+        office.platform.write("yes", sender="olga")
+        await at_rest(office.cast)
+    assert f": You may not decide about {approval_id}." in office.said()
+    assert office.said("elsewhere") == [
+        f": No request {approval_id} is open in this chat."
+    ]
+    assert office.shell.ran == ["zoe call-1"]
+    assert "anna: to yes" in office.said()  # to whoever has no say it is a word
+
+
+async def test_the_asker_may_approve_what_is_only_the_agent_s_own(
+    autojump_clock: Clock,
+) -> None:
+    office = Office(autojump_clock, approvers=())
+    office.shell.spec = msgspec.structs.replace(office.shell.spec, effect="write")
+    async with open_company(autojump_clock, office.cast):
+        office.platform.write("run ls")
+        await office.asked()
+        office.platform.write("/approve")
+        await at_rest(office.cast)
+    assert office.shell.ran == ["zoe call-1"]
+
+
+async def test_where_nobody_can_be_asked_it_is_a_no_at_once(
+    autojump_clock: Clock,
+) -> None:
+    office = Office(autojump_clock, approvers=())
+    async with open_company(autojump_clock, office.cast):
+        office.platform.write("run ls")
+        await at_rest(office.cast, within=5)
+    (answer,) = office.said()
+    assert "nobody can be asked here" in answer
+    blind = Office(autojump_clock)
+    blind.platform.can = Abilities(is_idempotent=True, shows_asides=False)
+    async with open_company(autojump_clock, blind.cast):
+        blind.platform.write("run ls")
+        await at_rest(blind.cast, within=5)
+    assert blind.shell.ran == []
+    assert blind.counted("unasked")
+
+
+async def test_stop_ends_the_question_too(autojump_clock: Clock) -> None:
+    office = Office(autojump_clock)
+    async with open_company(autojump_clock, office.cast):
+        office.platform.write("run ls")
+        approval_id = await office.asked()
+        office.platform.write("/stop")
+        await at_rest(office.cast, within=10)
+        office.platform.write(f"/approve {approval_id}", sender="olga")
+        await at_rest(office.cast, within=10)
+        office.platform.write("hello")
+        await at_rest(office.cast, within=10)
+    assert office.shell.ran == []
+    assert office.said()[1:] == [
+        ": (stopped)",
+        ": Stopped.",
+        f": No request {approval_id} is open in this chat.",
+        "anna: to hello",
+    ]
+    assert office.counted("stopped")
+
+
+async def test_the_session_goes_on_hearing_people_meanwhile(
+    autojump_clock: Clock,
+) -> None:
+    office = Office(autojump_clock)
+    async with open_company(autojump_clock, office.cast):
+        office.platform.write("run ls")
+        approval_id = await office.asked()
+        office.platform.write("/help")
+        await until(lambda: len(office.said()) == 2)
+        assert "/approve ID" in office.said()[1]
+        office.platform.write("hello")
+        office.platform.write(f"/deny {approval_id}", sender="olga")
+        await at_rest(office.cast)
+    assert office.said()[-1] == "anna: to hello"
+
+
+async def test_always_holds_for_that_tool_and_asker_and_so_long(
+    autojump_clock: Clock,
+) -> None:
+    office = Office(
+        autojump_clock,
+        approvals=ApprovalConfig(always_for=500.0),
+        sessions=SessionConfig(idle_after=10_000.0),
+    )
+    async with open_company(autojump_clock, office.cast):
+        office.platform.write("run 1")
+        approval_id = await office.asked()
+        office.platform.write(f"/approve {approval_id} always", sender="olga")
+        await at_rest(office.cast)
+        office.platform.write("run 2")
+        await at_rest(office.cast, within=10)
+        assert len(office.shell.ran) == 2
+        office.platform.write("run 3", sender="olga")
+        await office.asked(2)
+        office.platform.write("yes", sender="olga")
+        await at_rest(office.cast)
+        await trio.sleep(500)
+        office.platform.write("run 4")
+        await office.asked(3)
+        office.platform.write("no", sender="olga")
+        await at_rest(office.cast)
+    assert len(office.shell.ran) == 3
+
+
+async def test_in_a_group_no_mention_is_needed_and_no_other_agent_hears_it(
+    autojump_clock: Clock,
+) -> None:
+    office = Office(autojump_clock, platform=Platform(is_direct=False))
+    async with open_company(autojump_clock, office.cast):
+        office.platform.write("@anna run ls")
+        await office.asked()
+        office.platform.write("yes", sender="olga")
+        await at_rest(office.cast)
+    assert len(office.shell.ran) == 1
+    assert ": Approved: anna may run `shell`." in office.said()
+
+
+async def test_a_bystander_s_ok_in_a_group_is_no_question_to_the_agent(
+    autojump_clock: Clock,
+) -> None:
+    office = Office(autojump_clock, platform=Platform(is_direct=False))
+    async with open_company(autojump_clock, office.cast):
+        office.platform.write("@anna run ls")
+        await office.asked()
+        office.platform.write("ok", sender="sam")
+        office.platform.write("yes", sender="olga")
+        await at_rest(office.cast)
+    assert len(office.shell.ran) == 1
+    assert len(office.cast.model.requests) == 2
+    assert not any("to ok" in each for each in office.said())
+
+
+async def test_owners_can_be_asked_elsewhere(autojump_clock: Clock) -> None:
+    office = Office(
+        autojump_clock, approvals=ApprovalConfig(approval_chat="fake/bosses")
+    )
+    async with open_company(autojump_clock, office.cast):
+        office.platform.write("run ls")
+        await office.asked(chat="bosses")
+        office.platform.write("yes", sender="olga")  # not here: a word
+        office.platform.write("/approve", chat="bosses", sender="olga")
+        await at_rest(office.cast)
+    assert office.said("bosses")[1] == ": Approved: anna may run `shell`."
+    assert office.said()[0] == (
+        ": 🔐 anna wants to run `shell`: run ls — an owner has been asked."
+    )
+    assert sorted(office.said()[1:]) == ["anna: Wait.\n\nIt says: done", "anna: to yes"]
+
+
+async def test_questions_of_one_round_are_answered_one_by_one(
+    autojump_clock: Clock,
+) -> None:
+    def both(request: ModelRequest) -> str | Says:
+        results = [line.text for line in request.lines if line.role == "tool"]
+        if results or request.lines[-1].text == "yes":
+            return " and ".join(each.split(":")[0] for each in results)
+        return Says(calls=tuple(call("shell", n, command=f"{n}") for n in (1, 2)))
+
+    office = Office(autojump_clock, model=FakeModel(both))
+    async with open_company(autojump_clock, office.cast):
+        office.platform.write("run both")
+        second = await office.asked(2)
+        office.platform.write("yes", sender="olga")  # to which?
+        office.platform.write("/approve", sender="olga")
+        office.platform.write(f"/deny {second}", sender="olga")
+        await until(lambda: any("Denied" in each for each in office.said()))
+        office.platform.write("yes", sender="olga")
+        await at_rest(office.cast)
+    assert len(office.shell.ran) == 1
+    which = [each for each in office.said() if "requests are open here" in each]
+    assert len(which) == 2  # nobody guesses
+    assert len(office.cast.model.requests) == 2
+    assert office.counted("ambiguous")
+    assert any("done" in each and "Error" in each for each in office.said())
+
+
+class Slow(Platform):
+    """A platform where a question takes 1.5 s; meanwhile olga writes a word."""
+
+    async def deliver(self, delivery: Delivery) -> str:
+        if delivery.is_aside and "/approve" in delivery.text:
+            self.write("ok", sender="olga")
+            await trio.sleep(1.5)
+        return await super().deliver(delivery)
+
+
+async def test_a_word_that_was_on_its_way_before_the_question_is_a_word(
+    autojump_clock: Clock,
+) -> None:
+    office = Office(autojump_clock, platform=Slow())
+    async with open_company(autojump_clock, office.cast):
+        office.platform.write("run ls")
+        await office.asked()
+        await trio.sleep(5)
+        assert office.shell.ran == []
+        office.platform.write("no", sender="olga")
+        await at_rest(office.cast)
+    assert office.shell.ran == []
+    assert "anna: to ok" in office.said()
+
+
+async def test_a_word_right_after_the_question_is_asked_for_again(
+    autojump_clock: Clock,
+) -> None:
+    office = Office(autojump_clock)
+    async with open_company(autojump_clock, office.cast):
+        office.platform.write("run ls")
+        await until(lambda: len(office.said()) == 1)
+        office.platform.write("ok", sender="olga")
+        await until(lambda: len(office.said()) == 2)
+        assert "may have been meant for something else" in office.said()[1]
+        assert office.shell.ran == []
+        await trio.sleep(1)
+        office.platform.write("ok", sender="olga")
+        await at_rest(office.cast)
+    assert office.shell.ran == ["zoe call-1"]
+    assert office.counted("too_early")

@@ -1,0 +1,286 @@
+"""Restarts as a table: how often, when, and together with whom."""
+
+from __future__ import annotations
+
+from runtime.supervision.restarts import Backoff
+from tests.support.supervisor.cases import ALL_UP, A, B, C, Case, Kid, kid
+
+TIMES = (
+    Case(
+        id="the first restart is immediate and the next ones wait longer",
+        kids=(A,),
+        intensity=9,
+        steps=("crash a", "crash a", "wait 0.1", "crash a", "wait 0.2"),
+        log="a up, a failed, a up, a failed, a up 0.1, a failed 0.1, a up 0.3",
+    ),
+    Case(
+        id="calm lets the waits begin anew",
+        kids=(A,),
+        backoff=Backoff(first=1, jitter=0, calm_after=50),
+        steps=("crash a", "wait 51", "crash a", "wait 1"),
+        log="a up, a failed, a up 1, a failed 51, a up 52",
+    ),
+    Case(
+        id="one restart too many ends the supervisor",
+        kids=(A, B),
+        intensity=1,
+        steps=("crash a", "crash a", "wait 9"),
+        log="a up, b up, a failed, a up, a failed, b down",
+        alive="",
+        ends="RestartLimitError",
+    ),
+    Case(
+        id="with intensity 0 the first end does",
+        kids=(A,),
+        intensity=0,
+        steps=("kill a",),
+        log="a up",
+        ends="RestartLimitError",
+    ),
+    Case(
+        id="old restarts are forgotten",
+        kids=(A,),
+        intensity=1,
+        steps=("crash a", "wait 5.5", "crash a", "wait 1"),
+        log="a up, a failed, a up, a failed 5.5, a up 5.6",
+    ),
+    Case(
+        id="a child that fails at every start uses the intensity up",
+        kids=(A, kid("b", "ok fail")),
+        steps=("crash b", "wait 9"),
+        log="a up, b up, b failed, a down 0.3",
+        ends="RestartLimitError",
+    ),
+    Case(
+        id="without any wait, too",
+        kids=(A, kid("b", "ok fail")),
+        intensity=2000,
+        backoff=Backoff(then=0, jitter=0),
+        steps=("crash b",),
+        log="a up, b up, b failed, a down",
+        ends="RestartLimitError",
+    ),
+    Case(
+        id="a constructor that fails counts as a start that fails",
+        kids=(A, kid("b", "ok unborn")),
+        steps=("crash b", "wait 9"),
+        log="a up, b up, b failed, a down 0.3",
+        ends="RestartLimitError",
+    ),
+    Case(
+        id="a restart that succeeds at last is watched as ever",
+        kids=(kid("a", "ok fail late-fail ok"),),
+        intensity=9,
+        steps=("crash a", "wait 9", "crash a", "wait 9"),
+        log="a up, a failed, a up 1.3, a failed 9, a up 9.4",
+    ),
+    Case(
+        id="a restart that takes too long counts as failed",
+        kids=(Kid("a", "ok hang ok", start_timeout=2),),
+        steps=("crash a", "wait 3", "crash a", "wait 1"),
+        log="a up, a failed, a up 2.1, a failed 3, a up 3.2",
+    ),
+    Case(
+        id="so does one that ignores its cancellation",
+        kids=(Kid("a", "ok deaf ok", start_timeout=2),),
+        steps=("crash a", "wait 9", "tell a x"),
+        log="a up, a failed, a up 7.1, a got x 9",
+    ),
+    Case(
+        id="a child killed while it starts again is started again",
+        kids=(kid("a", "ok hang ok"),),
+        steps=("crash a", "kill a", "wait 1"),
+        log="a up, a failed, a up 0.1",
+    ),
+    Case(
+        id="a child stopped while it starts again stays down",
+        kids=(kid("a", "ok slow ok"),),
+        steps=("crash a", "shutdown a", "wait 9"),
+        log="a up, a failed, a up 1, a down 1",
+        alive="",
+    ),
+    Case(
+        id="one whose start fails after it was stopped stays down",
+        kids=(kid("a", "ok late-fail ok"),),
+        steps=("crash a", "shutdown a", "wait 9"),
+        log="a up, a failed",
+        alive="",
+    ),
+    Case(
+        id="a child that declines its restart is let go",
+        kids=(kid("a", "ok decline"), B),
+        steps=("crash a", "wait 9"),
+        log="a up, b up, a failed",
+        alive="b",
+    ),
+    Case(
+        id="the supervisor is there for others while a child cannot start",
+        kids=(kid("a", "ok fail"),),
+        intensity=100,
+        extra=(B,),
+        steps=("crash a", "wait 60", "start b"),
+        log="a up, a failed, b up 60, start b ./b 60",
+    ),
+)
+
+HOOKS = (
+    Case(
+        id="a failure hook that fails does not keep a child down",
+        kids=(kid("a", stop="fail"), kid("b", stop="late-fail")),
+        steps=("crash a & crash b", "wait 2"),
+        log="a up, b up, a up, b up 1",
+    ),
+    Case(
+        id="a slow failure hook is waited for",
+        kids=(kid("a", stop="slow"),),
+        steps=("crash a", "wait 2"),
+        log="a up, a failed 1, a up 1",
+    ),
+    Case(
+        id="a failure hook that does not end is cut short",
+        kids=(Kid("a", stop="hang", deadline=20),),
+        steps=("crash a", "wait 30"),
+        log="a up, a up 20",
+    ),
+    Case(
+        id="one that ignores that is left behind",
+        kids=(Kid("a", stop="deaf", deadline=20),),
+        steps=("crash a", "wait 30", "tell a x"),
+        log="a up, a up 25, a got x 30",
+    ),
+    Case(
+        id="a stop hook that fails makes an orderly end a failure",
+        kids=(Kid("a", stop="fail", restart="transient"),),
+        steps=("exit a",),
+        log="a up, a up",
+    ),
+)
+
+GROUPS = (
+    Case(
+        id="two that fail at once are restarted, each by itself",
+        kids=(A, B),
+        steps=("crash a & crash b",),
+        log="a up, b up, a failed, b failed, a up, b up",
+    ),
+    Case(
+        id="two of one group that fail at once are one restart",
+        kids=(A, B, C),
+        strategy="one_for_all",
+        intensity=1,
+        steps=("crash a & crash c", "wait 9", "tell c x"),
+        log=f"{ALL_UP}, a failed, c failed, b down, a up, b up, c up, c got x 9",
+    ),
+    Case(
+        id="one that fails while it is being stopped is one restart, too",
+        kids=(A, B),
+        strategy="one_for_all",
+        intensity=1,
+        steps=("late b & crash a", "wait 9", "tell b x"),
+        log="a up, b up, a failed, b failed 1, a up 1, b up 1, b got x 9",
+    ),
+    Case(
+        id="one that fails while another is being stopped as well",
+        kids=(kid("a"), kid("b", stop="slow"), C),
+        strategy="one_for_all",
+        intensity=1,
+        steps=("crash c", "crash a", "wait 9", "crash b", "wait 9"),
+        log=f"{ALL_UP}, c failed, a failed, b down 1, a up 1, b up 1, c up 1, "
+        "b failed 10, c down 10, a down 10, a up 10, b up 10, c up 10",
+    ),
+    Case(
+        id="a sibling whose stop fails comes back all the same",
+        kids=(A, kid("b", stop="fail")),
+        strategy="one_for_all",
+        steps=("crash a",),
+        log="a up, b up, a failed, a up, b up",
+    ),
+    Case(
+        id="a sibling that does not stop in time is killed and comes back",
+        kids=(A, Kid("b", stop="hang", shutdown=2)),
+        strategy="one_for_all",
+        steps=("crash a", "wait 3"),
+        log="a up, b up, a failed, a up 2, b up 2",
+    ),
+    Case(
+        id="a sibling that cannot start has the group start once more",
+        kids=(A, kid("b", "ok fail ok"), C),
+        strategy="one_for_all",
+        steps=("crash a", "wait 9"),
+        log=f"{ALL_UP}, a failed, c down, b down, a up, a down, a up, b up, c up",
+    ),
+    Case(
+        id="rest_for_one starts those after it once more, not those before",
+        kids=(A, kid("b", "ok fail ok"), C),
+        strategy="rest_for_one",
+        steps=("crash a", "wait 9"),
+        log=f"{ALL_UP}, a failed, c down, b down, a up, b up, c up",
+    ),
+    Case(
+        id="a sibling that declines its restart does not hold up the next",
+        kids=(A, kid("b", "ok decline"), C),
+        strategy="one_for_all",
+        steps=("crash a",),
+        log=f"{ALL_UP}, a failed, c down, b down, a up, c up",
+        alive="a c",
+    ),
+    Case(
+        id="nor does one that was stopped and then cannot start",
+        kids=(A, kid("b", "ok late-fail ok"), C),
+        strategy="one_for_all",
+        steps=("crash a", "shutdown b", "wait 9"),
+        log=f"{ALL_UP}, a failed, c down, b down, a up, c up 1",
+        alive="a c",
+    ),
+    Case(
+        id="one stopped while its group ends has a successor, started once",
+        kids=(kid("z"), A, kid("b", stop="slow")),
+        strategy="one_for_all",
+        intensity=1,
+        steps=("crash a", "shutdown z", "wait 9", "tell z x"),
+        log="z up, a up, b up, a failed, z down, b down 1, z up 1, a up 1, b up 1, "
+        "z got x 9",
+    ),
+    Case(
+        id="a transient sibling that had done its work starts with its group",
+        kids=(A, Kid("b", restart="transient")),
+        strategy="one_for_all",
+        steps=("exit b", "crash a", "crash b", "wait 1"),
+        log="a up, b up, b down, a failed, a up, b up, b failed, a down, a up, b up",
+        alive="a b",
+    ),
+    Case(
+        id="so does one that was stopped by hand",
+        kids=(A, B),
+        strategy="one_for_all",
+        steps=("stop b", "crash a"),
+        log="a up, b up, b down, stop b True, a failed, a up, b up",
+    ),
+    Case(
+        id="a temporary sibling is stopped with its group and forgotten",
+        kids=(A, Kid("b", restart="temporary")),
+        strategy="one_for_all",
+        steps=("crash a", "restart b"),
+        log="a up, b up, a failed, b down, a up, restart b MisuseError",
+        alive="a",
+    ),
+    Case(
+        id="a child that waits is started by its group, and then once only",
+        kids=(A, B),
+        strategy="rest_for_one",
+        intensity=9,
+        steps=("crash b", "crash b", "crash a", "wait 9"),
+        log="a up, b up, b failed, b up, b failed, a failed, a up, b up",
+    ),
+    Case(
+        id="an old appointment does not cut a new wait short",
+        kids=(A, B),
+        strategy="rest_for_one",
+        intensity=9,
+        backoff=Backoff(first=2, then=2, factor=3, jitter=0),
+        steps=("crash b", "wait 1", "crash a", "wait 1.5", "look", "wait 9"),
+        log="a up, b up, b failed, a failed 1, 2 alive 2.5, a up 3, b up 3",
+    ),
+)
+
+RESTARTS = (*TIMES, *HOOKS, *GROUPS)

@@ -1,0 +1,52 @@
+"""What a test gives a transport factory: all that the app would, made for the test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import trio
+
+from connectors.asyncio_bridge.bridge import Bridge
+from connectors.chat.parts import TransportParts
+from connectors.web.operations import Operations
+from runtime.clock import SystemClock
+from runtime.ids import IdSource
+from runtime.store.memory import MemoryStore
+from runtime.telemetry.metrics import Metrics
+from tests.fakes.web.backstage import FakeCompany
+
+if TYPE_CHECKING:
+    from connectors.web.page.views.base import ViewSources
+
+
+async def all_is_well() -> tuple[str, ...]:
+    """Say that the company is ready."""
+    await trio.lowlevel.checkpoint()
+    return ()
+
+
+def nothing_inside() -> ViewSources:
+    """Give nothing to look at: views of tests bring their own."""
+    return cast("ViewSources", None)
+
+
+def transport_parts(**given: Any) -> TransportParts:
+    """Make the parts of a transport.
+
+    Args:
+        given: fields of `TransportParts` that are not to be the usual ones.
+    """
+    clock = given.setdefault("clock", SystemClock())
+    metrics = given.setdefault("metrics", Metrics())
+    operations = Operations(metrics.render, metrics.content_type, all_is_well)
+    usual: dict[str, Any] = {
+        "ids": IdSource(SystemClock()),
+        "bridge": Bridge(shutdown_timeout=3),
+        "operations": operations,
+        "agents": lambda: ("anna", "ben"),
+        "store": MemoryStore(),
+        "inside": nothing_inside,
+    }
+    if "backstage" not in given:
+        usual["backstage"] = FakeCompany(MemoryStore()).backstage()
+    return TransportParts(**{**usual, **given, "clock": clock})
