@@ -180,7 +180,7 @@ def week() -> Week:
     """Live through the week once."""
     # So many lines that no conversation is summed up, which would cost further calls.
     usual = AgentConfig(model="smart", max_history=5_000)
-    agents = dict.fromkeys(NAMES, usual)
+    agents: dict[str, AgentConfig] = dict.fromkeys(NAMES, usual)
     cast = Team(agents=agents, work=Wallet("work"), home=Wallet("home"))
     cast.store = PatientStore()
     logging.disable(logging.CRITICAL)
