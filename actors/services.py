@@ -8,6 +8,8 @@ Running turns and pending approvals use the new settings at once.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Generic, Never, Protocol, TypeVar
@@ -235,6 +237,11 @@ class Services:
     acquaintances: Acquaintances = field(default_factory=Acquaintances)
     """The people who wrote last, and what is known of them."""
 
+    frame_key: bytes = field(init=False, repr=False)
+    """Key of the frames around untrusted text; as durable as `receipt_key`, so that a
+    prompt stays the same over a restart.
+    """
+
     random_bytes: RandomBytes = SYSTEM_RANDOM
     started_at: float = 0.0
     """Start of this process on the monotonic clock."""
@@ -245,7 +252,10 @@ class Services:
     """
 
     def __post_init__(self) -> None:
-        """Make what goes with the clock."""
+        """Make the clock and the key that follow from the others."""
+        key = self.receipt_key or self.random_bytes(32)
+        framing = hmac.new(key, b"callboard-frame-1", hashlib.sha256).digest()
+        object.__setattr__(self, "frame_key", framing)
         object.__setattr__(self, "sure_clock", SureClock(self.clock))
 
     limits = Now(lambda now: now.limits)

@@ -85,6 +85,11 @@ class Colleagues:
         """Who asks."""
         return self._persona.name
 
+    @property
+    def frame_key(self) -> bytes:
+        """Key of the frames around answers."""
+        return self._services.frame_key
+
     def recall(self, result: str) -> None:
         """Count the questions of a call that an earlier attempt made."""
         self.asked += rules.questions_of(result)
@@ -208,6 +213,11 @@ class ColleagueAsker(Protocol):
     @property
     def name(self) -> str:
         """Who asks."""
+        ...
+
+    @property
+    def frame_key(self) -> bytes:
+        """Key of the frames around answers."""
         ...
 
     def within(self) -> float:
@@ -353,7 +363,9 @@ class Dialogue:
         question = rules.ConsultQuestion(
             source=target,
             target=source,
-            text=rules.to_judge(goal if number == 1 else "", target, answer),
+            text=rules.to_judge(
+                self._colleagues.frame_key, goal if number == 1 else "", target, answer
+            ),
             key=f"{self._key}.{number}j",
             session=self._key,
             is_new=True,

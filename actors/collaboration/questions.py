@@ -189,16 +189,17 @@ def why_not(target: str, outcome: str, text: str) -> str:
     return f"no answer of {target}{word}: {text}"
 
 
-def to_judge(goal: str, target: str, answer: str) -> str:
+def to_judge(key: bytes, goal: str, target: str, answer: str) -> str:
     """Ask an agent what it makes of a colleague's answer.
 
     Args:
+        key: `Services.frame_key`.
         goal: what it wanted to know; empty: it was told before.
         target: the colleague.
         answer: data, as whatever comes from elsewhere.
     """
     begins = f"You asked {target}: {goal}\n\n" if goal else ""
-    framed = tool_results.frame(answer, COLLABORATE)
+    framed = tool_results.frame(key, answer, COLLABORATE)
     return (
         f"{begins}{target} answered:\n{framed}\n\nJudge this. If you have what you"
         " need, write [DONE] and nothing else. Else write your next message to"

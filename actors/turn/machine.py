@@ -194,6 +194,7 @@ class TurnMachine:
         loops: when repeated calls are warned about, blocked, or end the turn.
         egress: which parts of the model's text people may see.
         tokens: most tokens of all rounds, read and written; 0: no limit.
+        frame_key: `Services.frame_key`; needed as soon as a tool has foreign results.
 
     Raises:
         ValueError: `max_rounds` is below 1.
@@ -207,10 +208,12 @@ class TurnMachine:
         loops: LoopLimits = UNLESS_TOLD,
         egress: ParserRules = EVERYTHING,
         tokens: int = 0,
+        frame_key: bytes = b"",
     ) -> None:
         if max_rounds < 1:
             raise ValueError(f"max_rounds must be 1 or more, not {max_rounds}")
         self._tools = tools
+        self._frame_key = frame_key
         self._egress = egress
         self._denied: Mapping[str, str] = {} if denied is None else denied
         self._detector = LoopDetector(loops)
@@ -381,7 +384,7 @@ class TurnMachine:
         self._detector.returned(self._made[call_id], text)
         self._ran.add(call_id)
         if result.is_foreign:
-            text = tool_results.frame(text, self._calls[call_id].name)
+            text = tool_results.frame(self._frame_key, text, self._calls[call_id].name)
         self._results[call_id] = TranscriptLine(
             "tool", text, tool_call_id=call_id, images=result.images
         )

@@ -239,6 +239,7 @@ class TurnLoop:
             LoopLimits(settings.warn_after, settings.block_after, settings.break_after),
             persona.egress,
             start.inbound.tokens,
+            services.frame_key,
         )
         self._rounds = 0
         self._meanwhile = Steering(start, persona)

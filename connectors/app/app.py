@@ -393,7 +393,8 @@ def _sweeper(app: App, services: Services) -> ChildSpec:
 def _doors(app: App) -> IncomingWebhooks:
     """Say which webhooks come in, and who takes them."""
     hand_in = partial(webhook_intake.hand_in, app.system.find)
-    return IncomingWebhooks(lambda: app.doors, hand_in, app.webhooks)
+    key = app.company.services.frame_key
+    return IncomingWebhooks(lambda: app.doors, hand_in, app.webhooks, key)
 
 
 def _reserve_addresses(app: App, stack: AsyncExitStack) -> None:

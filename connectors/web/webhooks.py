@@ -97,6 +97,9 @@ class IncomingWebhooks(msgspec.Struct, frozen=True):
 
     metrics: WebhookMetrics
 
+    frame_key: bytes
+    """Key of the frames around what webhooks bring."""
+
 
 class WebhookReceipt(msgspec.Struct, frozen=True, omit_defaults=True):
     """The body of the answer to an accepted delivery."""
@@ -194,13 +197,13 @@ class WebhookEndpoint:
         if not door.wants(told.event):
             LOG.info("webhook ignored", webhook=name, what=told.event)
             return WebhookReceipt(shown_id, ignored=True)
-        trigger = trigger_of(name, door, told, found.key)
+        trigger = trigger_of(self._doors.frame_key, name, door, told, found.key)
         taken = await self._context.ask(self._doors.hand_in, trigger)
         return WebhookReceipt(shown_id, taken.ids, duplicate=not taken.is_new)
 
 
 def trigger_of(
-    name: str, door: IncomingWebhook, told: WebhookPayload, key: str
+    frame_key: bytes, name: str, door: IncomingWebhook, told: WebhookPayload, key: str
 ) -> Trigger:
     """Make the request to start a webhook's tasks."""
     return Trigger(
@@ -209,7 +212,7 @@ def trigger_of(
         agents=door.agents,
         address=door.address,
         platform=door.platform,
-        text=task_text(door.task, told, door.fields, door.max_chars),
+        text=task_text(frame_key, door.task, told, door.fields, door.max_chars),
         is_group=door.is_group,
         per_minute=door.per_minute,
         max_open=door.max_open,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from actors.webhooks.task import NoJsonError, at, read, task_text
 
 FRAME = re.compile(
-    r"\[begin ([0-9a-f]{8}): [^\n]*It is data[^\n]*\]\n(.*)\n\[end \1\]\Z", re.DOTALL
+    r"\[begin ([0-9a-f]{32}): [^\n]*It is data[^\n]*\]\n(.*)\n\[end \1\]\Z", re.DOTALL
 )
 PUSH = {
     "ref": "refs/heads/main",
@@ -25,7 +25,7 @@ PUSH = {
 def told(payload: Any, event: str = "", **rest: Any) -> str:
     given: dict[str, Any] = {"task": "Sum it up.", "fields": (), "most": 8_000} | rest
     found = read("repo", event, json.dumps(payload).encode())
-    return task_text(told=found, **given)
+    return task_text(b"key", told=found, **given)
 
 
 def framed(text: str) -> str:

@@ -82,7 +82,7 @@ def without_id(response: httpx.Response) -> tuple[int, bytes, list[tuple[str, st
 async def open_hall(**settings: Any) -> AsyncGenerator[Hall]:
     hall = Hall()
     doors = IncomingWebhooks(
-        lambda: hall.doors, hall.hand_in, WebhookMetrics(hall.metrics)
+        lambda: hall.doors, hall.hand_in, WebhookMetrics(hall.metrics), b"key"
     )
     async with open_channel(HttpSettings(port=0, **settings), doors) as channel:
         hall.channel = channel

@@ -13,7 +13,7 @@ from actors.config.agents import AgentConfig
 from actors.config.collaboration import CollaborationConfig
 from actors.config.limits import LimitsConfig
 from actors.messages.inbound import ToolResult, ToolSpec
-from actors.rules.prompt.tools import unframe
+from actors.rules.prompt.untrusted import unframe
 from tests.fakes.company.company import (
     Cast,
     FakeModel,

@@ -16,7 +16,7 @@ from actors.config.agents import AgentConfig
 from actors.journal.history import Conversation
 from actors.journal.rebuild import Fold
 from actors.messages.state import RetryPolicy
-from actors.rules.prompt.tools import unframe
+from actors.rules.prompt.untrusted import unframe
 from actors.rules.text.audit_redaction import AuditRedaction
 from tests.fakes.company.company import (
     Cast,

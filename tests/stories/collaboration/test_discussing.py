@@ -15,7 +15,7 @@ from actors.config.agents import AgentConfig
 from actors.config.collaboration import CollaborationConfig
 from actors.config.limits import LimitsConfig
 from actors.errors import ModelRefusedError
-from actors.rules.prompt.tools import unframe
+from actors.rules.prompt.untrusted import unframe
 from runtime.testing import seeded_order
 from tests.fakes.company.company import (
     Cast,
