@@ -93,11 +93,12 @@ def read_plan(answer: str, most: int) -> tuple[str, ...]:
 
 
 def instruct(steps: tuple[str, ...], number: int) -> str:
-    """Tell the model which step to take now, from 1."""
+    """Tell the model which step to take now, from 1; the first one with the plan."""
     plan = "\n".join(f"{n}. {step}" for n, step in enumerate(steps, 1))
+    begins = f"This is answered in {len(steps)} steps:\n{plan}\n" if number == 1 else ""
     return (
-        f"(The answer is written in {len(steps)} steps:\n{plan}\nNow write step"
-        f" {number} only. What was written before stands above it and is read"
+        f"({begins}Now take step {number} only: {steps[number - 1]}\nUse the tools that"
+        " it needs, and write what belongs to it. What you wrote before is read"
         " together with it.)"
     )
 

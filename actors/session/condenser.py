@@ -228,7 +228,11 @@ class Condensation:
             agent=self._persona.name,
             correlation_id=order.correlation_id,
             system=instruction,
-            lines=(TranscriptLine("user", compaction.framed(self._services.frame_key, text)),),
+            lines=(
+                TranscriptLine(
+                    "user", compaction.framed(self._services.frame_key, text)
+                ),
+            ),
             max_tokens=self._services.compaction.max_tokens,
             # A model that is a program gets a folder other than the conversation's.
             conversation=f"{order.conversation}/condense",

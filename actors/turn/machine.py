@@ -2,8 +2,9 @@
 
 The turn feeds events to `TurnMachine.on`, carries out the effects in order, and feeds
 the results back. The model is called at most `max_rounds` times, the last time without
-tools, so that it must answer in words. `resume` brings a machine to the end of the
-recorded steps of a turn that was cut off.
+tools, so that it must answer in words. If the answer has a plan, that holds for each of
+its steps: a step ends with words, and the next one begins. `resume` brings a machine to
+the end of the recorded steps of a turn that was cut off.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from actors.approvals.receipts import ToolReceipt
 from actors.journal.answers import ACKNOWLEDGEMENT
 from actors.messages.inbound import Image, SentFile, ToolCall, TranscriptLine, Usage
 from actors.messages.usage import Spent
+from actors.models.classify import instruct
 from actors.protocol import Failed
 from actors.rules.markers.parser import EVERYTHING, ParserRules, parse
 from actors.rules.prompt import tools as tool_results
@@ -78,6 +80,9 @@ class ModelReplied(msgspec.Struct, frozen=True):
 
     spent: tuple[Spent, ...] = ()
     """The same as `usage`, per model and account."""
+
+    plan: tuple[str, ...] = ()
+    """The steps of the answer, if this is its first round and it has some."""
 
 
 class ModelFailed(msgspec.Struct, frozen=True):
@@ -189,12 +194,11 @@ class TurnMachine:
 
     Args:
         tools: names of the tools that may be called.
-        max_rounds: most calls of the model; at least 1.
+        max_rounds: most calls of the model, for each step of a plan; at least 1.
         denied: tools that may not be called, with the reason.
         loops: when repeated calls are warned about, blocked, or end the turn.
         egress: which parts of the model's text people may see.
         tokens: most tokens of all rounds, read and written; 0: no limit.
-        frame_key: `Services.frame_key`; needed as soon as a tool has foreign results.
 
     Raises:
         ValueError: `max_rounds` is below 1.
@@ -208,12 +212,13 @@ class TurnMachine:
         loops: LoopLimits = UNLESS_TOLD,
         egress: ParserRules = EVERYTHING,
         tokens: int = 0,
-        frame_key: bytes = b"",
     ) -> None:
         if max_rounds < 1:
             raise ValueError(f"max_rounds must be 1 or more, not {max_rounds}")
         self._tools = tools
-        self._frame_key = frame_key
+        self.frame_key = b""
+        """`Services.frame_key`; tools with foreign results need it."""
+
         self._egress = egress
         self._denied: Mapping[str, str] = {} if denied is None else denied
         self._detector = LoopDetector(loops)
@@ -224,7 +229,14 @@ class TurnMachine:
 
         self._allowance = TokenAllowance(tokens)
         self._max_rounds = max_rounds
+        self._last = max_rounds  # the round in which this step must end
         self._round = 0
+        self.plan: tuple[str, ...] = ()
+        """The steps of the answer; none: it is given at once."""
+
+        self.steps_done = 0
+        """How many of them have ended; the last one ends with the turn."""
+
         self._state: Literal["new", "asking", "calling", "ended"] = "new"
         self._lines: list[TranscriptLine] = []
         self._asked = TranscriptLine(
@@ -297,14 +309,17 @@ class TurnMachine:
             self._state = "ended"
             return [Fail(self._allowance.used_up, "allowance")]
         if self._allowance.is_last:
-            self._max_rounds = self._round + 1
+            self._last = self._round + 1
         self._round += 1
         self._state = "asking"
-        is_last = self._round == self._max_rounds
+        is_last = self._round == self._last
         return [AskModel(with_tools=bool(self._tools) and not is_last)]
 
     def _replied(self, reply: ModelReplied) -> list[Effect]:
-        if reply.tool_calls and self._round < self._max_rounds:
+        if reply.plan and self._round == 1:
+            self.plan = reply.plan
+            self._instruct()
+        if reply.tool_calls and self._round < self._last:
             return self._call(reply)
         self._state = "ended"
         parsed = parse(reply.text, "assistant", self._egress)
@@ -316,9 +331,24 @@ class TurnMachine:
                     " more tools instead. Ask for less at a time, or raise max_rounds."
                 )
             ]
+        if self.steps_done + 1 < len(self.plan):
+            return self._next_step("" if is_silent else reply.text)
         text = ACKNOWLEDGEMENT if is_silent else reply.text
         self._lines.append(TranscriptLine("assistant", text))
         return [Finish(text)]
+
+    def _next_step(self, text: str) -> list[Effect]:
+        if text:  # providers refuse an empty line
+            self._lines.append(TranscriptLine("assistant", text))
+        self.steps_done += 1
+        self._last = self._round + self._max_rounds
+        self._instruct()
+        return self._ask()
+
+    def _instruct(self) -> None:
+        """Add the line that tells the model which step to take now."""
+        text = instruct(self.plan, self.steps_done + 1)
+        self._lines.append(TranscriptLine("user", text))
 
     def _failed(self, failure: ModelFailed) -> list[Effect]:
         self._state = "ended"
@@ -334,7 +364,7 @@ class TurnMachine:
         }
         self._state = "calling"
         if self._detector.is_broken:  # the next round is the last
-            self._max_rounds = min(self._max_rounds, self._round + 1)
+            self._last = min(self._last, self._round + 1)
         running = [call for call in calls if self._results[call.id] is None]
         return [CallTool(call) for call in running] or self._next_round()
 
@@ -384,7 +414,7 @@ class TurnMachine:
         self._detector.returned(self._made[call_id], text)
         self._ran.add(call_id)
         if result.is_foreign:
-            text = tool_results.frame(self._frame_key, text, self._calls[call_id].name)
+            text = tool_results.frame(self.frame_key, text, self._calls[call_id].name)
         self._results[call_id] = TranscriptLine(
             "tool", text, tool_call_id=call_id, images=result.images
         )

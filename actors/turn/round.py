@@ -18,13 +18,13 @@ from actors.models import classify
 from actors.models.budget import Spender
 from actors.models.messages import RunResumed
 from actors.people.lookup import chosen_model
-from actors.protocol import TurnReported, TurnSpent
+from actors.protocol import TurnSpent
 from actors.rules.prompt.brief import BY_ITSELF
 from actors.rules.prompt.untrusted import REFUSED, clean
 from actors.turn import machine as rules
 from actors.turn.calling import CallOwner, ModelCalls
 from actors.turn.request import ConversationWindow, PromptBuilder
-from actors.turn.stream import joined, resume_token_of
+from actors.turn.stream import resume_token_of
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class AnswerPlan(msgspec.Struct, frozen=True):
     """Name of the model, from `[models.<name>]`."""
 
     steps: tuple[str, ...] = ()
-    """The steps in which the answer is written; none: at once."""
+    """The steps in which the question is answered; none: at once."""
 
 
 def first_choice(persona: Persona, start: StartTurn, chosen: str = "") -> str:
@@ -139,7 +139,6 @@ class ModelRounds:
     """
 
     __slots__ = (
-        "_before",
         "_calling",
         "_earlier",
         "_hears",
@@ -171,7 +170,6 @@ class ModelRounds:
         self._earlier: tuple[Spent, ...] = ()  # of the rounds before this one
         self._hears = True  # whether people get the streamed text
         self._spoken: list[str] = []  # the text of this round so far
-        self._before = ""  # of that, the text of the finished steps
         self.words = words
         self.model = first_choice(persona, start)
         """Name of the wanted model, from `[models.<name>]`."""
@@ -216,6 +214,8 @@ class ModelRounds:
     ) -> Event:
         """Run one round; models and retries are tried until one answers.
 
+        Before the first one a plan may be made, which the reply then has.
+
         Args:
             lines: the lines that the turn has added to the conversation so far.
             tools: the tools that the model may call; empty: it must answer in words.
@@ -226,48 +226,18 @@ class ModelRounds:
         calling, before = self._calling, self.spent
         calling.spent, self._earlier = (), before
         try:
-            event = await self._ask_in_steps(lines, tools)
+            steps = await self._plan() if not lines else ()
+            if steps:
+                lines = (TranscriptLine("user", classify.instruct(steps, 1)),)
+            self._spoken = []
+            event = await self._ask_whole(lines, tools)
         finally:
             own, calling.spent = calling.spent, add_up(before, calling.spent)
             self._earlier = ()
         if isinstance(event, rules.ModelReplied):
             usage = total(own)
-            return msgspec.structs.replace(event, usage=usage, spent=own)
+            return msgspec.structs.replace(event, usage=usage, spent=own, plan=steps)
         return event
-
-    async def _ask_in_steps(
-        self, lines: tuple[TranscriptLine, ...], tools: tuple[ToolSpec, ...]
-    ) -> Event:
-        """Call a model once, or once for each step of the answer."""
-        steps = await self._plan() if not lines else ()
-        self._spoken, self._before = [], ""
-        for number, _ in enumerate(steps[:-1], 1):
-            event = await self._ask_step(lines, (), steps, number)
-            if isinstance(event, rules.ModelFailed):
-                return event
-            self._before = joined(self._before, event.text)
-            self.words.speak(self._spoken, "\n\n")
-            done = classify.progress(steps, number)
-            note = TurnReported(self._start.turn_id, f"step{number}", done, "step")
-            self._turn.tell(self._start.session, note)
-        if not steps:
-            return await self._ask_whole(lines, tools)
-        last = await self._ask_step(lines, tools, steps, len(steps))
-        if isinstance(last, rules.ModelFailed):
-            return last
-        text = joined(self._before, last.text)
-        return msgspec.structs.replace(last, text=text)
-
-    async def _ask_step(
-        self,
-        lines: tuple[TranscriptLine, ...],
-        tools: tuple[ToolSpec, ...],
-        steps: tuple[str, ...],
-        number: int,
-    ) -> Event:
-        done = (TranscriptLine("assistant", self._before),) if self._before else ()
-        now = TranscriptLine("user", classify.instruct(steps, number))
-        return await self._ask_whole((*lines, *done, now), tools)
 
     async def _ask_whole(
         self, lines: tuple[TranscriptLine, ...], tools: tuple[ToolSpec, ...]
@@ -321,7 +291,7 @@ class ModelRounds:
     def start_over(self) -> None:
         """Take back the text of an answer that broke off."""
         if self._hears:
-            self.words.start_over(self._spoken, self._before)
+            self.words.start_over(self._spoken)
 
     def pay(self, spent: tuple[Spent, ...]) -> None:
         """Tell the session the cost so far, in case the turn ends without a report."""

@@ -125,26 +125,20 @@ class AnswerStream:
         start = self._start
         self._turn.tell(start.session, TurnReported(start.turn_id, key, text, status))
 
-    def start_over(self, spoken: list[str], kept: str = "") -> None:
+    def start_over(self, spoken: list[str]) -> None:
         """Take back the words of a round that broke off; earlier rounds stay.
 
         Args:
             spoken: the words of this round so far.
-            kept: the beginning of them that stays.
         """
-        if len("".join(spoken).strip()) <= len(kept):
+        if not "".join(spoken).strip():
             return
         spoken.clear()
         self._untold.clear()
-        again = [*self._rounds, kept] if kept else self._rounds
-        if kept:
-            spoken.append(f"{kept}\n\n")
         if self._start.inbound.wants_drafts:
-            text = "\n\n".join(again)
+            text = "\n\n".join(self._rounds)
             told = TurnStreamed(self._start.turn_id, text, starts_over=True)
             self._turn.tell(self._start.session, told)
-            if kept:
-                self._untold.append("\n\n")
 
     def tell(self) -> None:
         """Send the words since the last `TurnStreamed`."""
@@ -186,8 +180,3 @@ def resume_of(account: str, resume_token_of: str) -> str:
     """Give the resume token of an account; empty if another account gave it."""
     whose, _, resume = resume_token_of.partition(" ")
     return resume if whose == account else ""
-
-
-def joined(before: str, text: str) -> str:
-    """Put the words of one step after those of the steps before it."""
-    return "\n\n".join(each for each in (before, text) if each)

@@ -16,6 +16,7 @@ from actors.collaboration.colleagues import Colleagues
 from actors.collaboration.tools import tools_of
 from actors.delegation.rulings import kept_apart
 from actors.messages.usage import total
+from actors.models.classify import progress
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded
 from actors.rules.markers.descriptions import SPOKEN_TO
 from actors.rules.prompt import transcript
@@ -231,6 +232,7 @@ class TurnLoop:
         self._services = services
         self._agent = persona.name
         self._loop_steps = 0
+        self._steps_noted = 0
         settings = services.tool_calls
         self._turn = rules.TurnMachine(
             tuple(spec.name for spec in self._calls.specs),
@@ -239,8 +241,8 @@ class TurnLoop:
             LoopLimits(settings.warn_after, settings.block_after, settings.break_after),
             persona.egress,
             start.inbound.tokens,
-            services.frame_key,
         )
+        self._turn.frame_key = services.frame_key
         self._rounds = 0
         self._meanwhile = Steering(start, persona)
 
@@ -333,6 +335,7 @@ class TurnLoop:
         # The last round is not recorded here: the session stores it with the reply.
         if isinstance(event, rules.ModelReplied) and not self._turn.is_over:
             await self.steps.add(event)
+            self._note_steps()
         return effects
 
     async def _take_in(self) -> None:
@@ -372,6 +375,7 @@ class TurnLoop:
                 self._meanwhile.joined.append(step.id)
             elif not step.is_error:
                 self._recall(step)
+        self._note_steps()  # an earlier attempt may not have come to it
         self._calls.doubt(resumed.open_effects, needed_leave)
         self._loop_steps = len(
             self._turn.loop_steps
@@ -386,6 +390,13 @@ class TurnLoop:
             self._calls.delegate(call)  # only notes the task that is handed on
         elif call is not None and call.name in OF_COLLEAGUES:
             self._colleagues.recall(step.text)
+
+    def _note_steps(self) -> None:
+        """Tell people which steps of the answer have ended."""
+        for number in range(self._steps_noted + 1, self._turn.steps_done + 1):
+            done = progress(self._turn.plan, number)
+            self._words.note(f"step{number}", done, "step")
+        self._steps_noted = self._turn.steps_done
 
     def _count_refusals(self, event: rules.ModelReplied | rules.ModelFailed) -> None:
         """Count the calls of a round that are denied."""

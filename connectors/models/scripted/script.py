@@ -19,8 +19,7 @@ import msgspec
 
 from actors.messages.inbound import ModelRequest, ToolCall, TranscriptLine
 from actors.rules.groups.overheard import without_overheard
-from actors.rules.prompt.untrusted import unframe
-from actors.rules.prompt.untrusted import without_sender
+from actors.rules.prompt.untrusted import unframe, without_sender
 from connectors.models.scripted.template import ReplyTemplate
 from runtime.config import loader as config
 

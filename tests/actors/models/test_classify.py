@@ -117,6 +117,7 @@ def test_work_behind_a_greeting_is_in_the_question() -> None:
 
 def test_steps_are_told_to_the_model_and_to_people() -> None:
     steps = ("read", "write")
-    assert "1. read\n2. write" in instruct(steps, 2)
+    assert "1. read\n2. write" in instruct(steps, 1)
+    assert "1. read" not in instruct(steps, 2)
     assert "step 2 only" in instruct(steps, 2)
     assert progress(steps, 1) == "✓ Step 1 of 2: read"

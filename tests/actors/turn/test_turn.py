@@ -55,6 +55,33 @@ def test_words_finish_the_turn() -> None:
     assert turn.lines == (TranscriptLine("assistant", "Hello."),)
 
 
+def test_each_step_of_a_plan_has_its_own_rounds_with_tools() -> None:
+    turn = started(max_rounds=2)
+    plan = ("look", "tell")
+    calls = (call("a"),)
+    assert turn.on(ModelReplied("", calls, plan=plan)) == [CallTool(calls[0])]
+    assert turn.on(ToolReturned("a", "84")) == [AskModel(with_tools=False)]
+    assert turn.on(ModelReplied("I looked.")) == [AskModel(with_tools=True)]
+    assert turn.steps_done == 1
+    again = (call("b"),)
+    assert turn.on(ModelReplied("", again)) == [CallTool(again[0])]
+    assert turn.on(ToolReturned("b", "85")) == [AskModel(with_tools=False)]
+    assert turn.on(ModelReplied("Told.")) == [Finish("Told.")]
+    assert [line.role for line in turn.lines] == [
+        *("user", "assistant", "tool", "assistant"),
+        *("user", "assistant", "tool", "assistant"),
+    ]
+    assert "step 2 only" in turn.lines[4].text
+
+
+def test_a_step_without_words_is_not_shown_to_the_model() -> None:
+    turn = started()
+    plan = ("look", "tell")
+    assert turn.on(ModelReplied("", plan=plan)) == [AskModel(with_tools=True)]
+    assert [line.role for line in turn.lines] == ["user", "user"]
+    assert turn.on(ModelReplied("Told.")) == [Finish("Told.")]
+
+
 def test_results_come_in_any_order_and_stand_in_the_order_of_the_calls() -> None:
     turn = started()
     calls = (call("a"), call("b", "calculate"))

@@ -18,6 +18,7 @@ class Agreeable:
     """Whom a turn may ask, without limits."""
 
     name = "anna"
+    frame_key = b"key"
 
     def __init__(self) -> None:
         self.asked: list[ConsultQuestion] = []

@@ -44,7 +44,9 @@ async def send(
     system: ActorSystem, payload: Any, key: str = "d1", **fields: Any
 ) -> Triggered:
     told = read("deploys", "", json.dumps(payload).encode())
-    return await hand_in(system.find, trigger_of(b"key", "deploys", door(**fields), told, key))
+    return await hand_in(
+        system.find, trigger_of(b"key", "deploys", door(**fields), told, key)
+    )
 
 
 async def test_the_agent_does_it_and_answers_in_the_chat(autojump_clock: Clock) -> None:

@@ -62,7 +62,10 @@ async def ask(clock: Clock, cast: Pooled, *texts: str) -> list[str]:
 
 def steps_of(cast: Pooled) -> list[str]:
     """Give which step was asked for in each request to the strong model."""
-    return [heard(each).split("write step ")[-1][:1] for each in cast.work.requests]
+    return [
+        "".join(line.text for line in each.lines).split("take step ")[-1][:1]
+        for each in cast.work.requests
+    ]
 
 
 async def test_a_word_says_which_model_answers(autojump_clock: Clock) -> None:
@@ -95,10 +98,41 @@ async def test_what_needs_steps_is_written_step_by_step_by_the_strong_model(
     first, second = cast.work.requests
     assert "1. read it\n2. write it" in heard(first)
     assert second.lines[-2].text == "I read it."
+    assert all(each.tools == () for each in (first, second))
     assert "step 2 only" in heard(second)
     assert "".join(each.text for each in cast.platform.drafts) == (
         "I read it.\n\nI wrote it."
     )
+
+
+async def test_each_step_may_use_tools_and_is_called_done_after_them(
+    autojump_clock: Clock,
+) -> None:
+    agents = {
+        "anna": AgentConfig(model="smart", routing=ROUTING, delegates=("ben",)),
+        "ben": AgentConfig(model="smart"),
+    }
+    cast = make_cast(ROUTING, PLAN, agents=agents)
+    cast.work.faults += [
+        Says(calls=(call("nothing", 1),), after=1),
+        Says("I read it.", after=1),
+        Says(calls=(call("nothing", 2),), after=1),
+        Says("I wrote it.", after=1),
+    ]
+    said = await ask(autojump_clock, cast, "do it")
+    assert said == [": ✓ Step 1 of 2: read it", "anna: I read it.\n\nI wrote it."]
+    assert steps_of(cast) == ["1", "1", "2", "2"]
+    assert all(each.tools for each in cast.work.requests)
+    last = cast.work.requests[-1]
+    assert [line.role for line in last.lines][-7:] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+        "assistant",
+        "tool",
+    ]
 
 
 async def test_a_step_that_breaks_off_is_written_again_alone(
