@@ -164,6 +164,9 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     left_out: int = 0
     """Number of its messages that are not shown."""
 
+    said: tuple[str, ...] = ()
+    """Texts of people's messages that are shown."""
+
     mode: Mode = "conversation"
     now: datetime = EPOCH
     """Present time, in the agent's time zone."""

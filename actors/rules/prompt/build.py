@@ -24,7 +24,12 @@ from actors.rules.prompt import texts, transcript
 from actors.rules.prompt.brief import BY_ITSELF
 from actors.rules.prompt.layers import Layer
 from actors.rules.prompt.topics import speaks_of
-from actors.rules.prompt.untrusted import as_item, as_paragraphs
+from actors.rules.prompt.untrusted import (
+    BREAK,
+    as_item,
+    as_paragraphs,
+    without_sender,
+)
 from actors.rules.text.languages import ENGLISH_NAMES
 
 if TYPE_CHECKING:
@@ -86,6 +91,7 @@ def build(brief: Brief, total: int) -> Prompt:
         brief: everything that it is built from.
         total: token limit of the prompt.
     """
+    brief = _said_once(brief)
     found = [*_standing(brief), *_fresh(brief)]
     fitted = made.within(found, total, SHRINKING)
     told = [layer for layer in fitted if layer.text]
@@ -96,6 +102,60 @@ def build(brief: Brief, total: int) -> Prompt:
         tokens=sum(layer.tokens for layer in told),
         summary="\n\n".join(x.text for x in told if x.name in OF_THE_PAST),
     )
+
+
+# Chosen: longer than the names by which an agent is called.
+_MENTION = 64
+"""Characters by which a remembered message may differ from the shown one: a mention of
+the agent at its beginning or end is not shown.
+"""
+
+
+def _said_once(brief: Brief) -> Brief:
+    """Leave out memories that stand elsewhere in the prompt or among the messages.
+
+    A summary is remembered, noted in the daily log, and kept with the conversation as
+    long as that goes on; a remembered message may still be shown.
+    """
+    memories = brief.memories
+    shown = {_squeezed(each) for each in brief.summaries}
+    summaries = _unsaid(memories.summaries, shown)
+    most = brief.context.max_summaries
+    if most and not _shut(brief, "recall"):
+        shown |= {_squeezed(each) for each in summaries[-most:]}
+    logs = _unsaid(memories.logs, shown)
+    shown |= {_squeezed(each) for each in logs}
+    said = [_squeezed(without_sender(each)) for each in brief.said]
+    relevant = tuple(
+        fact
+        for fact in memories.relevant
+        if (words := _squeezed(fact.text)) not in shown
+        and not (fact.key == "conversation" and _is_said(words, said))
+    )
+    memories = msgspec.structs.replace(
+        memories, summaries=summaries, logs=logs, relevant=relevant
+    )
+    return msgspec.structs.replace(brief, memories=memories)
+
+
+def _unsaid(texts: tuple[str, ...], shown: set[str]) -> tuple[str, ...]:
+    return tuple(each for each in texts if _squeezed(each) not in shown)
+
+
+def _is_said(words: str, said: list[str]) -> bool:
+    """Return whether a remembered message is one of the shown ones."""
+    for each in said:
+        if words in each:
+            return True
+        begins_or_ends = words.startswith(each) or words.endswith(each)
+        missing = len(words) - len(each)
+        if begins_or_ends and missing <= min(_MENTION, len(each)):
+            return True
+    return False
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.replace(BREAK, "").split())
 
 
 def tokens_for(context: ContextConfig, others: int) -> int:

@@ -65,6 +65,7 @@ def fitted(brief: Brief, request: ModelRequest, history: int) -> Whole:
     """
     room = prompt.tokens_for(brief.context, 0)
     others = estimate(request).input_tokens
+    brief = msgspec.structs.replace(brief, said=_said(request))
     told = prompt.build(brief, max(room - others, 0))
     most = most_tokens(brief.context)
     if told.tokens + others <= most:
@@ -81,6 +82,12 @@ def fitted(brief: Brief, request: ModelRequest, history: int) -> Whole:
     start = starts[min(first, len(starts) - 1)]
     rest = msgspec.structs.replace(request, lines=request.lines[start:])
     left = estimate(rest).input_tokens
-    known = msgspec.structs.replace(brief, left_out=brief.left_out + start)
+    known = msgspec.structs.replace(
+        brief, left_out=brief.left_out + start, said=_said(rest)
+    )
     told = prompt.build(known, max(room - left, 0))
     return Whole(rest, told, start, others - left)
+
+
+def _said(request: ModelRequest) -> tuple[str, ...]:
+    return tuple(line.text for line in request.lines if line.role == "user")

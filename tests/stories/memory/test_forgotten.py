@@ -119,6 +119,23 @@ async def test_a_compaction_finds_only_what_was_said_since(
     assert await cast.known(ZOE) == ["cats"]
 
 
+async def test_what_was_summed_up_stands_once_in_the_next_prompt(
+    autojump_clock: Clock,
+) -> None:
+    cast = make_cast()
+    cast.compaction = CompactionConfig(flush_after=0, max_chars=1_000, keep_lines=2)
+    long = "x " * 200
+    async with open_company(autojump_clock, cast):
+        await write(cast, *(f"{word} {long}" for word in WORDS), "what was said?")
+        before = cast.model.requests[-1].system
+        await write(cast, "/new", "what was said earlier?")
+    assert before.count("They spoke of") == 1
+    assert "[Earlier in this conversation]" in before
+    ended = cast.model.requests[-1].system
+    assert ended.count("They spoke of nuts") == 1
+    assert "[What was said earlier]" in ended
+
+
 async def test_what_is_being_noted_meanwhile_is_not_kept(
     autojump_clock: Clock,
 ) -> None:

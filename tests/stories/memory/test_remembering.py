@@ -409,3 +409,25 @@ async def test_each_thing_that_somebody_wrote_is_kept_under_real_ids(
             cast.platform.write(text, chat=f"room/{thread}", sender=sender)
             await at_rest(cast)
     assert await cast.known(f"person:{name}/{sender}") == said
+
+
+async def test_what_somebody_wrote_is_not_recalled_while_it_is_shown(
+    autojump_clock: Clock,
+) -> None:
+    cast = make_cast(memory=MemoryConfig(auto_save=True))
+    async with open_company(autojump_clock, cast):
+        await write(cast, "the budget of Marigold is 4,000", "Marigold: what budget?")
+        shown = cast.model.requests[-1]
+        await write(cast, "/new", "Marigold: what was its budget?")
+        anew = cast.model.requests[-1]
+    assert "4,000" not in shown.system
+    assert any("4,000" in line.text for line in shown.lines)
+    assert "the budget of Marigold is 4,000" in anew.system
+
+
+async def test_in_a_group_it_is_not_recalled_either(autojump_clock: Clock) -> None:
+    cast = make_group(scripted(), memory=MemoryConfig(auto_save=True))
+    said = "@anna the budget of Marigold is 4,000"
+    async with open_company(autojump_clock, cast):
+        await write(cast, said, "@anna Marigold: what budget?")
+    assert "4,000" not in cast.model.requests[-1].system

@@ -110,6 +110,32 @@ def test_memory_context_is_the_end_of_the_prompt_and_has_four_facts() -> None:
     assert build(BRIEF, ROOMY).text.endswith(f"\n\n[Memory context]{facts}")
 
 
+def test_a_summary_stands_once_in_the_newest_of_its_places() -> None:
+    both = replace(MEMORIES, summaries=("a  b", "c"), logs=("a b", "c", "d"))
+    text = build(replace(BRIEF, memories=both, summaries=("a b",)), ROOMY).text
+    assert "[Daily log]\n- d\n\n" in text
+    assert "[What was said earlier]\n- c\n\n" in text
+    assert text.count("- a b") == 1
+    none = replace(with_context(max_summaries=0), memories=both)
+    assert "[Daily log]\n- d\n- c\n- a b\n\n" in build(none, ROOMY).text
+
+
+def test_a_remembered_message_is_left_out_while_it_is_shown() -> None:
+    facts = (
+        PromptMemory("@anna, it costs 4,000 in all", "conversation"),
+        PromptMemory("it costs 4,000 in all", "project_context"),
+        PromptMemory("they want it in May", "conversation"),
+    )
+    brief = replace(BRIEF, memories=replace(MEMORIES, relevant=facts))
+    said = ("[Ada]: it costs 4,000\nin all", "", "May")
+    left = build(replace(brief, said=said), ROOMY).text.partition("[Memory context]")
+    assert left[2] == (
+        "\n- project_context: it costs 4,000 in all"
+        "\n- conversation: they want it in May"
+    )
+    assert "@anna, it costs" in build(brief, ROOMY).text
+
+
 def test_what_is_fresh_is_the_end_and_the_beginning_stays_for_other_words() -> None:
     first = build(BRIEF, ROOMY)
     other = replace(BRIEF, words="bye", notes=("other",), now=datetime.now(UTC))
