@@ -63,14 +63,14 @@ class ModelError(ChatError):
         text: what happened, without secrets.
         kind: decides what is done about it; the text never does.
 
-    Attributes: tokens: usage that the provider reported before it failed; set by the
-        raiser if known.
+    Attributes: tokens: the fields of `Usage` that the provider reported before it
+        failed; set by the raiser if known.
     """
 
     def __init__(self, text: str, *, kind: ModelFault) -> None:
         super().__init__(text)
         self.kind: ModelFault = kind
-        self.tokens: tuple[int, int, int] = (0, 0, 0)
+        self.tokens: tuple[int, int, int, float] = (0, 0, 0, 0.0)
 
 
 class ModelBusyError(ModelError):

@@ -22,7 +22,8 @@ NOT_SET = "(not set here)"
 """Stands for a secret whose source is not there."""
 
 SHORTEST_SECRET = 8
-"""Characters. Shorter ones are guessed, and would blot out words in the logs."""
+"""Characters. Shorter ones are guessed. Nor are they blotted out of the log, or words
+would go with them."""
 
 LARGEST_SECRET_FILE = 65_536
 """Bytes. A longer file is not a secret but a mistaken path."""
@@ -33,14 +34,19 @@ ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # takes one of them is open to everybody who has read the same example.
 PLACEHOLDER_WORDS = """
     api-key api-key-here apikey change-it change-me change-me-now change-this
-    changeit changeme default dummy enter-your-key-here example false fill-me-in
-    insert-key-here key my-api-key my-secret none null openai-api-key password
-    placeholder replace-me replace-this replace-with-your-key replaceme secret
-    secret-key sk-xxx tbd todo token true undefined your-api-key your-api-key-here
-    your-key your-key-here your-password your-password-here your-secret
-    your-secret-here your-token your-token-here
+    changeit changeme enter-your-key-here fill-me-in insert-key-here my-api-key
+    my-secret openai-api-key placeholder replace-me replace-this
+    replace-with-your-key replaceme secret-key sk-xxx tbd todo your-api-key
+    your-api-key-here your-key your-key-here your-password your-password-here
+    your-secret your-secret-here your-token your-token-here
 """
 PLACEHOLDERS = frozenset(PLACEHOLDER_WORDS.split())
+
+GUESSED_WORDS = """
+    default dummy example false key none null password secret token true undefined
+"""
+GUESSED = frozenset(GUESSED_WORDS.split())
+"""Values that many people choose. Servers at home take such a word for a key."""
 
 
 class SecretSourceError(Exception):
@@ -204,8 +210,15 @@ class OpenText:
         return self._text if self._secret is None else str(self._secret)
 
 
-def from_environment(name: str, environment: Mapping[str, str]) -> Secret:
+def from_environment(
+    name: str, environment: Mapping[str, str], *, is_given: bool = False
+) -> Secret:
     """Take a secret from an environment variable.
+
+    Args:
+        name: of the variable.
+        environment: where it is looked up.
+        is_given: see `checked`.
 
     Raises:
         SecretSourceError: it is not set, empty, or a placeholder; or the name is
@@ -222,11 +235,16 @@ def from_environment(name: str, environment: Mapping[str, str]) -> Secret:
             f"set it before you start, for example: export {name}=…",
             is_absent=True,
         )
-    return checked(environment[name], f"the environment variable {name}")
+    place = f"the environment variable {name}"
+    return checked(environment[name], place, is_given=is_given)
 
 
-def from_file(path: Path) -> Secret:
+def from_file(path: Path, *, is_given: bool = False) -> Secret:
     """Read a secret from a file; white space around it does not count.
+
+    Args:
+        path: the file.
+        is_given: see `checked`.
 
     Raises:
         SecretSourceError: it cannot be read, is empty, or a placeholder.
@@ -251,7 +269,7 @@ def from_file(path: Path) -> Secret:
             f"{place} is longer than {LARGEST_SECRET_FILE} bytes",
             "name a file that holds the secret and nothing else",
         )
-    return checked(text, place)
+    return checked(text, place, is_given=is_given)
 
 
 def open_to_others(path: Path) -> bool:
@@ -263,8 +281,14 @@ def open_to_others(path: Path) -> bool:
     return bool(mode & (stat.S_IRWXG | stat.S_IRWXO))
 
 
-def checked(text: str, place: str) -> Secret:
+def checked(text: str, place: str, *, is_given: bool = False) -> Secret:
     """Make a secret of what was found at `place`, unless it cannot be one.
+
+    Args:
+        text: what was found.
+        place: where, for the error.
+        is_given: whether somebody else made it, who will check it: a provider's key,
+            a platform's token. Then it may be short and easy to guess.
 
     Raises:
         SecretSourceError: it is blank, a placeholder, or too short.
@@ -276,6 +300,12 @@ def checked(text: str, place: str) -> Secret:
         raise SecretSourceError(
             f"{place} holds a placeholder, not a secret", "put the real secret there"
         )
+    if is_given:
+        return Secret(value)
+    if is_guessed(value):
+        raise SecretSourceError(
+            f"{place} holds what anybody would guess", "make a secret of its own"
+        )
     if len(value) < SHORTEST_SECRET:
         raise SecretSourceError(
             f"{place} is shorter than {SHORTEST_SECRET} characters",
@@ -286,6 +316,19 @@ def checked(text: str, place: str) -> Secret:
 
 def is_placeholder(value: str) -> bool:
     """Tell whether a value is one that examples and templates are full of."""
-    plain = value.strip("\"'<>[]{}$ ").lower().replace("_", "-").replace(" ", "-")
-    one_character = len(set(plain.removeprefix("sk-"))) <= 1
-    return one_character or plain in PLACEHOLDERS
+    return plain(value) in PLACEHOLDERS or (len(value) > 1 and is_one_character(value))
+
+
+def is_guessed(value: str) -> bool:
+    """Tell whether a value is a word that many people choose, or hardly any."""
+    return plain(value) in GUESSED or is_one_character(value)
+
+
+def is_one_character(value: str) -> bool:
+    """Tell whether a value repeats one character, as `xxxx` and `sk-000` do."""
+    return len(set(plain(value).removeprefix("sk-"))) <= 1
+
+
+def plain(value: str) -> str:
+    """Write a value without quotes and brackets, as the lists above have it."""
+    return value.strip("\"'<>[]{}$ ").lower().replace("_", "-").replace(" ", "-")

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from actors.messages.inbound import Inbound
     from actors.rules.prompt.texts import ReplyStyle
 
+TO_SAY_SO = 60.0
+"""Seconds that a turn has left when a program has used up all its time."""
+
 
 @dataclass(frozen=True)
 class Persona:
@@ -72,6 +75,9 @@ class Persona:
 
     conducting: str = ""
     """What a conductor is told of the agents it may make; empty: it may make none."""
+
+    program_seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+    """By model that is a program, how long that may take."""
 
     def as_read(self, files: PersonaFiles) -> Persona:
         """Give this persona with the texts that a turn goes by."""
@@ -150,11 +156,16 @@ class Persona:
         return self.config.heartbeat.ack_chars if is_beat else 0
 
     def turn_seconds(self, limits: LimitsConfig) -> float:
-        """Say how long one turn of this agent may take, in seconds."""
+        """Say how long one turn of this agent may take, in seconds.
+
+        As long as the program may that answers, and some more to tell its result.
+        """
         config = self.config
         # By their names: those of servers and skills come and go.
         has_tools = self.tools or config.tools or config.skills or self.colleagues
         rounds = config.max_tool_rounds if has_tools else 1
         scale = min(max(rounds, 1), limits.turn_timeout_scale)
         longest = max(limits.longest_turn, limits.turn_timeout)
-        return min(limits.turn_timeout * scale, longest)
+        usual = min(limits.turn_timeout * scale, longest)
+        program = self.program_seconds.get(config.model)
+        return usual if program is None else max(usual, program + TO_SAY_SO)

@@ -205,4 +205,5 @@ def is_alike(one: Persona, other: Persona) -> bool:
         and one.silent == other.silent
         and dict(one.colleagues) == dict(other.colleagues)
         and one.conducting == other.conducting
+        and one.program_seconds == other.program_seconds
     )

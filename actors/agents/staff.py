@@ -301,7 +301,8 @@ class Staff(Actor):
         """Have an agent hear nothing more, finish what it has begun, and then end."""
         number = self._leaves[name] = self._leaves.get(name, 0) + 1
         limits = self._services.limits
-        longest = max(limits.longest_turn, limits.turn_timeout)
+        own = self._roster.persona(name).turn_seconds(limits)
+        longest = max(limits.longest_turn, limits.turn_timeout, own)
         self.after(longest + ENDS_WITHIN, EndBranch(name, number))
 
     async def _end_branch(self, ending: EndBranch) -> None:

@@ -304,12 +304,16 @@ class Usage(msgspec.Struct, frozen=True):
     cached_tokens: int = 0
     """The part of `input_tokens` that came from the provider's cache."""
 
+    dollars: float = 0.0
+    """What the model itself says that it cost, in US dollars; 0: it does not say."""
+
     def __add__(self, other: Usage) -> Usage:
         """Return the sum of two usages."""
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.cached_tokens + other.cached_tokens,
+            self.dollars + other.dollars,
         )
 
 

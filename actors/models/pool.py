@@ -82,6 +82,10 @@ class ModelOffer(msgspec.Struct, frozen=True, kw_only=True):
     """The model to ask when the transcript is too long for this one; empty: none."""
 
     takes_tools: bool = True
+    has_own_tools: bool = False
+    """Whether it works with tools that it brings along: it is then not passed over for
+    a model that takes ours."""
+
     takes_images: bool = True
     window: int = 0
     """Tokens that it reads at most; 0: the settings do not say."""
@@ -347,7 +351,8 @@ class Pool:
 
     def _lacks(self, name: str, wanted: BackendQuery) -> int:
         offer = self._offers[name]
-        no_tools = wanted.needs_tools and not offer.takes_tools
+        can_act = offer.takes_tools or offer.has_own_tools
+        no_tools = wanted.needs_tools and not can_act
         no_images = wanted.needs_images and not offer.takes_images
         return 2 * no_tools + no_images
 

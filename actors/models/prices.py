@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 OWN = "settings"
 """Stands for the version where the settings themselves name a model's prices."""
 
+PROGRAM = "program"
+"""Stands for the version where a program says itself what its answers cost."""
+
 
 class Prices(msgspec.Struct, frozen=True):
     """What a model costs, in US dollars for a million tokens."""
@@ -29,6 +32,8 @@ class Prices(msgspec.Struct, frozen=True):
 
     def cost(self, usage: Usage) -> float:
         """Say what a use of the model costs, in US dollars."""
+        if usage.dollars:
+            return round(usage.dollars, 8)
         cached = min(max(usage.cached_tokens, 0), usage.input_tokens)
         cached_price = self.input if self.cached is None else self.cached
         spent = (

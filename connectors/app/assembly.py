@@ -181,6 +181,7 @@ def persona_of(name: str, config: AppConfig, kit: Kit, personas: Personas) -> Pe
         remembers=config.memory.enabled,
         has_projects=config.projects.folder is not None,
         reply_styles=reply_styles(),
+        program_seconds=config.program_seconds,
     )
 
 

@@ -16,7 +16,7 @@ import trio
 
 from actors.models.catalogue import Catalogue
 from actors.models.pool import ModelOffer
-from actors.models.prices import OWN, PriceList, Prices
+from actors.models.prices import OWN, PROGRAM, PriceList, Prices
 from connectors.admin.usage import as_budget, zone_of
 from connectors.config.app import AppConfig
 from connectors.config.models import (
@@ -133,6 +133,7 @@ def offer(name: str, model: ModelConfig) -> ModelOffer:
             accounts=(name,),
             fallbacks=model.fallbacks,
             takes_tools=False,
+            has_own_tools=True,
         )
     if not isinstance(model, HttpModelConfig):
         return ModelOffer(name=name, model=name, accounts=(name,))
@@ -165,6 +166,8 @@ def load_prices(path: Path) -> PriceList:
 
 def prices_of(model: ModelConfig, price_list: PriceList) -> Prices:
     """Find a model's prices: its own, or those of the list."""
+    if isinstance(model, CliModelConfig):
+        return Prices(version=PROGRAM)
     if not isinstance(model, HttpModelConfig):
         return Prices()
     listed = price_list.find(kind_of(model), model.model)
@@ -304,4 +307,4 @@ def has_shell(config: AppConfig) -> bool:
 
 def asks_programs(config: AppConfig) -> bool:
     """Tell whether some model is a program."""
-    return any(isinstance(each, CliModelConfig) for each in config.models.values())
+    return bool(config.program_seconds)

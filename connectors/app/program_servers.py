@@ -1,7 +1,8 @@
-"""Which servers of tools a model is told of that is a program.
+"""Which servers of tools and skills a model is told of that is a program.
 
-It starts them itself, in its sandbox: those that its agent lists, and those of skills
-that the words call for. A file in its folder names them for the length of one call.
+It starts the servers itself, in its sandbox: those that its agent lists, and those of
+skills that the words call for. A file in its folder names them for the length of one
+call. It reads the folders of its agent's skills by itself.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING
 from actors.rules.prompt import skills as rules
 from actors.rules.prompt import tools as tool_names
 from connectors.app.tool_sources import allotted, brought_by, skills_of
-from connectors.mcp.settings_file import clear_stale, settings_file
+from connectors.mcp.servers_file import clear_stale, has_secrets, servers_file
+from connectors.models.program.environment import CallAids
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -40,15 +42,19 @@ def preparing(config: AppConfig, folder: Path) -> Prepare:
         LOG.info("files of calls that were cut off taken away", count=stale)
 
     @asynccontextmanager
-    async def prepare(request: ModelRequest, home: Path) -> AsyncGenerator[None]:
-        async with settings_file(home, told.servers(request)) as left_out:
-            if left_out:
-                LOG.warning(
-                    "servers with secrets are not told to a program",
-                    agent=request.agent,
-                    servers=", ".join(left_out),
-                )
-            yield
+    async def prepare(request: ModelRequest, home: Path) -> AsyncGenerator[CallAids]:
+        servers = told.servers(request)
+        # The program's model could read them in its folder.
+        secret = [name for name, each in servers.items() if has_secrets(each)]
+        if secret:
+            LOG.warning(
+                "servers with secrets are not told to a program",
+                agent=request.agent,
+                servers=", ".join(secret),
+            )
+        rest = {name: each for name, each in servers.items() if name not in secret}
+        async with servers_file(home, rest) as path:
+            yield CallAids(path, told.folders(request.agent))
 
     return prepare
 
@@ -68,6 +74,10 @@ class ProgramServers:
         }
         self._skills = allotted(config, skills)
         self._brought = brought_by(config, skills, self._servers)
+
+    def folders(self, agent: str) -> tuple[Path, ...]:
+        """Give the folders of an agent's skills, which its program reads by itself."""
+        return tuple(each.path.absolute() for each in self._skills[agent].values())
 
     def servers(self, request: ModelRequest) -> dict[str, McpServerConfig]:
         """Give the servers for one answer, by name."""

@@ -156,7 +156,7 @@ def make_sources(
     return ToolSources(
         (
             McpSource(known, wanted, find),
-            SkillSource(own, brought, using, most, find),
+            SkillSource(own, brought, using, most, config.program_agents, find),
         ),
         {agent: tuple(folders) for agent, folders in own.items()},
         Lessons(own, config.skills),

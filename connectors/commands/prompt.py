@@ -61,6 +61,7 @@ from connectors.files.personas import read_persona
 from connectors.models.embedders.local import HashingEmbedder
 from connectors.sandbox.lazy import LateSandbox
 from connectors.sandbox.protected_paths import territory
+from connectors.skills.folder import places_of
 from runtime.clock import SystemClock
 from runtime.telemetry.metrics import Metrics
 
@@ -463,7 +464,12 @@ def skills_now(
         return (), ()
     most = config.skills.most_triggered
     called = skill_rules.triggered(asked.words, found, most)
-    return (skill_rules.catalogue(found),), tuple(map(skill_rules.unfolded, called))
+    is_program = asked.agent in config.program_agents
+    places = places_of(folders) if is_program else {}
+    return (
+        (skill_rules.catalogue(found, places),),
+        tuple(skill_rules.unfolded(x, places.get(x.name, "")) for x in called),
+    )
 
 
 def history_of(config: AppConfig, inbound: Inbound, asked: PromptQuestion) -> History:

@@ -40,7 +40,7 @@ from actors.config.values import Count, Name, Seconds
 from connectors.config.embedders import EmbedderConfig, MemorySettings
 from connectors.config.hooks import HookConfig
 from connectors.config.mcp import McpServerConfig, ServerName, SkillsConfig
-from connectors.config.models import AccountConfig, ModelConfig
+from connectors.config.models import AccountConfig, CliModelConfig, ModelConfig
 from connectors.config.tools import (
     FetchConfig,
     FilesConfig,
@@ -195,6 +195,21 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     notebook: NotebookConfig = field(default_factory=NotebookConfig)
     projects: ProjectsConfig = field(default_factory=ProjectsConfig)
     webhooks: WebhooksConfig = field(default_factory=WebhooksConfig)
+
+    @property
+    def program_seconds(self) -> dict[str, float]:
+        """Give the models that are programs, and how long each may take."""
+        return {
+            name: model.timeout
+            for name, model in self.models.items()
+            if isinstance(model, CliModelConfig)
+        }
+
+    @property
+    def program_agents(self) -> frozenset[str]:
+        """Name the agents whose model is a program."""
+        programs = self.program_seconds
+        return frozenset(n for n, each in self.agents.items() if each.model in programs)
 
     @property
     def has_http(self) -> bool:

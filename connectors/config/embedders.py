@@ -11,8 +11,7 @@ from msgspec import Meta, Struct
 
 from actors.config.memory import MemoryConfig
 from actors.config.values import Count, Seconds
-from runtime.config.shape import WrittenPath  # noqa: TC001  msgspec reads it
-from runtime.secret import Secret
+from runtime.config.shape import GivenSecret, WrittenPath
 
 Dimensions = Annotated[int, Meta(ge=16, le=8_192)]
 
@@ -26,7 +25,7 @@ class HttpEmbedderConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     base_url: str
     """Address that all requests begin with."""
 
-    api_key: Secret | None = None
+    api_key: GivenSecret | None = None
     """Sent as a bearer token; leave it out for a server that asks for none."""
 
     dimensions: Dimensions | None = None

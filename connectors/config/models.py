@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from actors.config.values import Count, Seconds
-from runtime.secret import Secret
+from runtime.config.shape import GivenSecret
 
 Price = Annotated[float, Meta(ge=0)]
 Connections = Annotated[int, Meta(ge=1, le=10_000)]
@@ -73,13 +73,16 @@ class CliModelConfig(
     resume_flag: str = "--resume"
     """Goes on with an earlier conversation; empty: it cannot, and is told all anew."""
 
+    servers_flag: str = "--mcp-config"
+    """Names a file with servers of tools (MCP); empty: it takes none."""
+
     max_turns: Count = 25
     """Steps it may take at a time; it is started again up to five times for more."""
 
     variables: dict[str, str] = {}
     """Variables it is given; it sees no others, but for a few harmless ones."""
 
-    secrets: dict[str, Secret] = {}
+    secrets: dict[str, GivenSecret] = {}
     """Variables that are secrets, as its key: `{ ANTHROPIC_API_KEY = { env = "…" } }`.
     Their values never reach the log."""
 
@@ -90,7 +93,8 @@ class CliModelConfig(
     """Folders it may change besides its own."""
 
     timeout: Seconds = 3600.0
-    """Seconds until it is killed; `limits.turn_timeout` counts as well."""
+    """Seconds until it is killed. Its agents' turns may take as long, whatever
+    `limits.turn_timeout` says."""
 
     max_at_once: Count = 4
     """Of its processes; more answers wait."""
@@ -102,7 +106,7 @@ class ConnectionConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     base_url: str
     """Address that all requests begin with."""
 
-    api_key: Secret | None = None
+    api_key: GivenSecret | None = None
     """Leave it out for a server that asks for none."""
 
     stream: bool = True

@@ -11,8 +11,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from actors.config.values import Count, Seconds
-from runtime.config.shape import WrittenPath
-from runtime.secret import Secret
+from runtime.config.shape import GivenSecret, WrittenPath
 
 
 class SandboxConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,7 +60,7 @@ class WebSearchConfig(Struct, frozen=True, forbid_unknown_fields=True):
     base_url: str = ""
     """Its address: of SearXNG up to and without `/search`; of Brave empty."""
 
-    api_key: Secret | None = None
+    api_key: GivenSecret | None = None
     """Brave's key."""
 
     results: Annotated[int, Meta(ge=1, le=20)] = 5
@@ -120,7 +119,7 @@ class TranscriberConfig(Struct, frozen=True, forbid_unknown_fields=True):
     base_url: str = "https://api.openai.com/v1"
     """Address up to and without `/audio/transcriptions`."""
 
-    api_key: Secret | None = None
+    api_key: GivenSecret | None = None
     """Sent as a bearer token; leave it out for a local server without keys."""
 
     model: str = "whisper-1"
@@ -139,7 +138,7 @@ class SpeakerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     base_url: str = "https://api.openai.com/v1"
     """Address up to and without `/audio/speech`."""
 
-    api_key: Secret | None = None
+    api_key: GivenSecret | None = None
     """Sent as a bearer token; leave it out for a local server without keys."""
 
     model: str = "gpt-4o-mini-tts"

@@ -9,7 +9,7 @@ __all__ = [
     "errors",
     "limits",
     "metrics",
-    "settings_file",
+    "servers_file",
     "source",
     "tool",
     "tree",

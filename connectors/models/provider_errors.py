@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from actors.errors import ModelBusyError, ModelFault, ModelRefusedError
+from runtime.secret import SHORTEST_SECRET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -170,7 +171,7 @@ class ErrorContext(msgspec.Struct, frozen=True):
         text = said if isinstance(said, str) else said.decode("utf-8", "replace")
         if text.lstrip()[:1] == "<":
             return ": (an HTML page instead of an error message)"
-        if self.key:
+        if len(self.key) >= SHORTEST_SECRET:
             # Before it is cut, or the first half of the key could remain.
             text = text.replace(self.key, "[key]")
         shown = "".join(c if c.isprintable() else " " for c in text)

@@ -14,19 +14,18 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from actors.rules.prompt.skills import Skill
+from actors.rules.prompt.skills import SKILL_FILE, Skill
 from actors.rules.text.cleaning import clean, one_line
 from connectors.skills.bundle import LARGEST_FILE, files_of, read_bundled
 from connectors.skills.front_matter import parse, split
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from connectors.skills.front_matter import Tree
 
-SKILL_FILE = "SKILL.md"
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 LONGEST_NAME = 64
 LONGEST_DESCRIPTION = 1_024
@@ -53,6 +52,11 @@ class Found:
     skills: dict[str, SkillFolder] = field(default_factory=dict[str, SkillFolder])
     problems: tuple[SettingsError, ...] = ()
     """Why each other folder is none that can be used."""
+
+
+def places_of(folders: Mapping[str, SkillFolder]) -> dict[str, str]:
+    """Give each skill's folder, for a program that reads skills by itself."""
+    return {name: str(each.path.absolute()) for name, each in folders.items()}
 
 
 def read_folders(folders: Iterable[Path], most_chars: int) -> Found:

@@ -13,8 +13,9 @@ import shlex
 from typing import TYPE_CHECKING
 
 from actors.rules.prompt import tools as tool_names
+from actors.rules.prompt.skills import SKILL_FILE
 from connectors.config.hooks import HookConfig
-from connectors.skills.folder import SKILL_FILE, read_folders
+from connectors.skills.folder import read_folders
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from actors.ports import Offer
 from actors.rules.prompt import skills as rules
 from connectors.mcp.source import Known, note_of, offer_of
 from connectors.mcp.tree import SKILLS, STARTER, actor_of
+from connectors.skills.folder import places_of
 from connectors.skills.starter import StartServers
 from connectors.skills.tool import UseSkillTool
 from connectors.skills.usage import conversation_of
@@ -65,6 +66,7 @@ class SkillSource:
         brought: by skill, its servers; only of those that may be started.
         using: which skills are in use.
         most_triggered: most skills that one message's words bring along.
+        programs: agents whose model is a program, which reads skills by itself.
         find: gives a living actor by its name.
     """
 
@@ -74,12 +76,14 @@ class SkillSource:
         brought: Mapping[str, Brought],
         using: Using,
         most_triggered: int,
+        programs: frozenset[str],
         find: Callable[[str], ActorRef | None],
     ) -> None:
         self._skills = skills
         self._brought = brought
         self._using = using
         self._most = most_triggered
+        self._programs = programs
         self._find = find
 
     async def offer(self, context: ToolContext, words: str) -> Offer:
@@ -93,11 +97,16 @@ class SkillSource:
         called = tuple(dict.fromkeys((*named, *triggered)))
         for skill in called:
             self._note(context, skill.name)
-        servers = await self._servers(context)
+        is_program = context.agent in self._programs
+        places = places_of(folders) if is_program else {}
+        servers = Offer() if is_program else await self._servers(context)
         return Offer(
             (UseSkillTool(folders, self._note), *servers.tools),
-            (*map(rules.unfolded, called), *servers.notes),
-            (rules.catalogue(skills),),
+            (
+                *(rules.unfolded(each, places.get(each.name, "")) for each in called),
+                *servers.notes,
+            ),
+            (rules.catalogue(skills, places),),
         )
 
     def _note(self, context: ToolContext, skill: str) -> None:

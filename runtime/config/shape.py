@@ -37,15 +37,24 @@ WrittenPath = Annotated[str, Meta(extra=IS_PATH)]
 """A path of something that the program writes. Absolute once it is loaded: a relative
 one starts where `LoadOptions.start` says, also one that is not set; empty stays so."""
 
+IS_GIVEN = {"is_given": True}
+GivenSecret = Annotated[secret.Secret, Meta(extra=IS_GIVEN)]
+"""A secret that somebody else made and checks; see `runtime.secret.checked`."""
+
 Start = Callable[[Path], Path]
 """Gives the folder at which paths of written things start, by a settings file's own."""
 
 
 def is_written_path(kind: shapes.Type) -> bool:
     """Tell whether a type is `WrittenPath`, perhaps with bounds of its own."""
+    return is_marked(kind, IS_PATH)
+
+
+def is_marked(kind: shapes.Type, mark: dict[str, bool]) -> bool:
+    """Tell whether a type has a mark of ours."""
     while isinstance(kind, shapes.Metadata):
         # Why ignored: msgspec says of `extra` only that it is a dict.
-        if kind.extra == IS_PATH:  # pyright: ignore[reportUnknownMemberType]
+        if kind.extra == mark:  # pyright: ignore[reportUnknownMemberType]
             return True
         kind = kind.type
     return False
@@ -104,7 +113,9 @@ class Fit:
             case shapes.VarTupleType() as items:
                 return self.array(node, items, way)
             case shapes.CustomType(cls=cls) if cls in SPECIAL:
-                return SPECIAL[cls](self, node, way)
+                is_given = is_marked(kind, IS_GIVEN)
+                make = Fit.given_secret if is_given else SPECIAL[cls]
+                return make(self, node, way)
             case _:
                 return self.leaf(node, kind, way)
 
@@ -272,12 +283,16 @@ class Fit:
             hint = f'for example: {{ {BEFORE} = "Bearer ", env = "NAME" }}'
             return self.complain(before, before.value, text, hint)
         rest = {key: each for key, each in table.items() if key != BEFORE}
-        found = self.secret(Node(rest, node.key, node.value), way)
+        found = self.secret(Node(rest, node.key, node.value), way, is_given=True)
         if not isinstance(found, secret.Secret):
             return WRONG
         return secret.OpenText(str(before.content) if before else "", found)
 
-    def secret(self, node: Node, way: Way) -> object:
+    def given_secret(self, node: Node, way: Way) -> object:
+        """Fetch a secret that somebody else made and checks."""
+        return self.secret(node, way, is_given=True)
+
+    def secret(self, node: Node, way: Way, *, is_given: bool = False) -> object:
         """Fetch a secret from where the reference says."""
         name, hint = words.dotted(way), words.REFERENCE
         table = node.table()
@@ -300,17 +315,19 @@ class Fit:
         if not isinstance(source.content, str) or not source.content:
             text = f"{name}.{sources[0]} must be a text, not {words.given(source)}"
             return self.complain(source, source.value, text, f"write {hint}")
-        return self.fetch(source, sources[0], way)
+        return self.fetch(source, sources[0], way, is_given=is_given)
 
-    def fetch(self, source: Node, kind: str, way: Way) -> object:
+    def fetch(self, source: Node, kind: str, way: Way, *, is_given: bool) -> object:
         """Read the secret; it is wrong where it is named."""
         where = str(source.content)
         try:
             if kind == "env":
-                found = secret.from_environment(where, self.environment)
+                found = secret.from_environment(
+                    where, self.environment, is_given=is_given
+                )
             else:
                 path = beside(source.value.file, where)
-                found = secret.from_file(path)
+                found = secret.from_file(path, is_given=is_given)
                 self.secret_files.append(path)
                 self.warn_of_others(path, source)
         except secret.SecretSourceError as error:
@@ -319,7 +336,8 @@ class Fit:
                 self.unset.append(source.value.error(text, error.hint))
                 return secret.UnsetSecret(self.unset[-1])
             return self.complain(source, source.value, text, error.hint)
-        self.secrets.append(found)
+        if len(found.reveal()) >= secret.SHORTEST_SECRET:
+            self.secrets.append(found)  # a shorter one would blot out words in logs
         return found
 
     def warn_of_others(self, path: Path, source: Node) -> None:

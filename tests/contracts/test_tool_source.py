@@ -61,7 +61,7 @@ async def sources(
         skills = {"ben": read_folders([folder], 1_000).skills}
         yield {
             "mcp": McpSource(known, {"ben": ("mcp:files",)}, system.find),
-            "skills": SkillSource(skills, {}, Using(60.0), 2, system.find),
+            "skills": SkillSource(skills, {}, Using(60.0), 2, frozenset(), system.find),
         }
 
 

@@ -17,6 +17,7 @@ from runtime.secret import (
     SecretSourceError,
     from_environment,
     from_file,
+    is_guessed,
     is_placeholder,
     open_to_others,
 )
@@ -81,10 +82,24 @@ def test_secrets_are_equal_when_their_values_are(value: str, other: str) -> None
     ],
 )
 def test_what_examples_are_full_of_is_no_secret(value: str) -> None:
-    assert is_placeholder(value)
+    assert is_placeholder(value) or is_guessed(value)
     with pytest.raises(SecretSourceError) as caught:
         from_environment("KEY", {"KEY": value})
     assert value not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["none", "EMPTY", "ollama", "k", "dummy"])
+def test_what_somebody_else_checks_may_be_a_word(value: str) -> None:
+    given = {"KEY": value}
+    assert from_environment("KEY", given, is_given=True) == Secret(value)
+    with pytest.raises(SecretSourceError):
+        from_environment("KEY", given)
+
+
+@pytest.mark.parametrize("value", ["", "your-api-key-here", "sk-xxx", "xxxxxxxx"])
+def test_what_nobody_has_filled_in_is_no_key_either(value: str) -> None:
+    with pytest.raises(SecretSourceError):
+        from_environment("KEY", {"KEY": value}, is_given=True)
 
 
 def test_white_space_around_a_secret_does_not_count(tmp_path: Path) -> None:

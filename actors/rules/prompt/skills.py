@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 USE_SKILL = "use_skill"
 """Name of the tool with which a model asks for a skill's text."""
+
+SKILL_FILE = "SKILL.md"
+"""Holds a skill's instructions, in a folder of its own."""
 
 LONGEST_LOOK = 20_000
 """Characters of a message that are searched."""
@@ -105,19 +108,38 @@ def triggered(words: str, skills: Sequence[Skill], most: int) -> tuple[Skill, ..
     return tuple(skills[n] for n in order if scores[n] > 0)[:most]
 
 
-def catalogue(skills: Sequence[Skill]) -> str:
-    """Return the list of skills for the prompt."""
-    lines = "\n".join(f"- {skill.name}: {skill.description}" for skill in skills)
+def catalogue(skills: Sequence[Skill], places: Mapping[str, str]) -> str:
+    """Return the list of skills for the prompt.
+
+    Args:
+        skills: those of the agent.
+        places: by name, the folder in which a program that answers can read it; empty
+            for a model that only has tools.
+    """
+    lines = "\n".join(
+        f"- {skill.name}: {skill.description}"
+        + (f" ({places[skill.name]})" if skill.name in places else "")
+        for skill in skills
+    )
+    where = f"with the tool {USE_SKILL}"
+    if places:
+        where = f"in the file {SKILL_FILE} of the folder named"
     return (
-        "There are instructions for these tasks. Before you begin one, read them with"
-        f" the tool {USE_SKILL}, unless they stand below:\n{lines}"
+        "There are instructions for these tasks. Before you begin one, read them"
+        f" {where}, unless they stand below:\n{lines}"
     )
 
 
-def unfolded(skill: Skill) -> str:
-    """Return a skill's instructions for the prompt, with its further files."""
+def unfolded(skill: Skill, place: str = "") -> str:
+    """Return a skill's instructions for the prompt, with its further files.
+
+    Args:
+        skill: which one.
+        place: as in `catalogue`; empty: its files are read with a tool.
+    """
     text = f"Instructions of the skill {skill.name}:\n\n{skill.body}"
     if skill.files:
         files = "\n".join(f"- {file}" for file in skill.files)
-        text += f"\n\nFiles of this skill, to be read with {USE_SKILL}:\n{files}"
+        where = f"in {place}" if place else f"to be read with {USE_SKILL}"
+        text += f"\n\nFiles of this skill, {where}:\n{files}"
     return text

@@ -206,8 +206,8 @@ class TakingOver:
             if self._app.bench.kit is not made.kit:
                 await self._app.bench.discard(made.kit)
         self.owed = frozenset()
-        limits = target.limits
-        longest = max(limits.longest_turn, limits.turn_timeout)
+        limits, programs = target.limits, target.program_seconds.values()
+        longest = max(limits.longest_turn, limits.turn_timeout, *programs)
         await self._app.bench.tidy(longest + TURNS_END_WITHIN)
 
     def _in_use(self) -> list[Transport]:

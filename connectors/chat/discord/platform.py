@@ -15,7 +15,7 @@ from connectors.chat.platforms import MIB, Platform, PlatformLimits
 from connectors.config.app import ConnectorConfig
 from connectors.config.checks import check_address, unknown
 from runtime.config.loader import Complaint
-from runtime.secret import Secret
+from runtime.config.shape import GivenSecret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ Pace = Annotated[float, Meta(ge=0, le=600)]
 class DiscordAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The bot of one agent."""
 
-    token: Secret | None = None
+    token: GivenSecret | None = None
     """Of the bot, from the developer portal."""
 
 

@@ -14,7 +14,7 @@ from connectors.chat.platforms import Platform, PlatformLimits
 from connectors.config.app import ConnectorConfig
 from connectors.config.checks import check_address, unknown
 from runtime.config.loader import Complaint
-from runtime.secret import Secret
+from runtime.config.shape import GivenSecret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,10 +32,10 @@ class MatrixAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
     user: Annotated[str, Meta(min_length=4, max_length=255)]
     """The whole id: `@anna:example.org`."""
 
-    access_token: Secret | None = None
+    access_token: GivenSecret | None = None
     """Of a login made for this program alone."""
 
-    password: Secret | None = None
+    password: GivenSecret | None = None
     """With it the account logs in at each start, always as the same device."""
 
 

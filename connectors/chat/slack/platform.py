@@ -14,6 +14,7 @@ from connectors.chat.platforms import MB, Platform, PlatformLimits
 from connectors.config.app import ConnectorConfig
 from connectors.config.checks import check_address, unknown
 from runtime.config.loader import Complaint
+from runtime.config.shape import GivenSecret
 from runtime.secret import Secret
 
 if TYPE_CHECKING:
@@ -29,10 +30,10 @@ Pace = Annotated[float, Meta(ge=0, le=600)]
 class SlackAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The app of one agent. It hears by `app_token`, or by `signing_secret`."""
 
-    bot_token: Secret
+    bot_token: GivenSecret
     """Of the app's installation, `xoxb-…`: what it says, it says by this."""
 
-    app_token: Secret | None = None
+    app_token: GivenSecret | None = None
     """With it the app opens a connection to Slack (Socket Mode), `xapp-…`."""
 
     signing_secret: Secret | None = None

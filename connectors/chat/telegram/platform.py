@@ -16,6 +16,7 @@ from connectors.chat.platforms import MB, Platform, PlatformLimits
 from connectors.config.app import ConnectorConfig
 from connectors.config.checks import check_address, unknown
 from runtime.config.loader import Complaint
+from runtime.config.shape import GivenSecret
 from runtime.secret import Secret
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ Pace = Annotated[float, Meta(ge=0, le=600)]
 class TelegramAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The bot of one agent."""
 
-    token: Secret
+    token: GivenSecret
     """As @BotFather gave it: `123456:ABC…`."""
 
     webhook_secret: Secret | None = None

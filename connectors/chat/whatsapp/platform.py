@@ -15,6 +15,7 @@ from connectors.chat.platforms import MB, Platform, PlatformLimits
 from connectors.config.app import ConnectorConfig
 from connectors.config.checks import check_address, unknown
 from runtime.config.loader import Complaint
+from runtime.config.shape import GivenSecret
 from runtime.secret import Secret
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class WhatsAppAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
     phone_number_id: Annotated[str, Meta(min_length=1, max_length=32)]
     """Meta's id of the number, all digits; not the number itself."""
 
-    access_token: Secret
+    access_token: GivenSecret
     """Of a system user, with `whatsapp_business_messaging`."""
 
 

@@ -235,12 +235,14 @@ class Questions:
         key: KeyPlace | None = None
         secret: Secret | None = None
         typed = False
+        # A server at home may ask for any word.
+        is_given = bool(given.base_url)
         if given.key_file is not None:
             key = KeyPlace("file", place_of(given.key_file, given.folder))
-            secret = from_file(given.key_file)
+            secret = from_file(given.key_file, is_given=is_given)
         elif variable and not (given.base_url and given.key_env is None):
             key = KeyPlace("env", variable)
-            secret = from_environment(variable, os.environ)
+            secret = from_environment(variable, os.environ, is_given=is_given)
         elif provider.variable and not given.base_url:
             secret, typed = self._typed_key(provider), True
             key = KeyPlace("file", new_secret(given.folder, provider.name))

@@ -19,14 +19,26 @@ if TYPE_CHECKING:
 # Chosen: one more start of the program after each.
 GOES_ON_AFTER = (2.0, 4.0, 8.0, 16.0, 32.0)
 
-Prepare = Callable[["ModelRequest", "Path"], "AbstractAsyncContextManager[object]"]
+
+@dataclass(frozen=True)
+class CallAids:
+    """What a program is given for one answer besides its prompt."""
+
+    servers: Path | None = None
+    """A file that names servers of tools, for the program to start."""
+
+    readable: tuple[Path, ...] = ()
+    """Folders that it may read: those of the agent's skills."""
+
+
+Prepare = Callable[["ModelRequest", "Path"], "AbstractAsyncContextManager[CallAids]"]
 """Makes a conversation's folder ready for one answer, and tidies up after it; raises
 `KernelError`."""
 
 
-def leave_as_it_is(_: ModelRequest, __: Path) -> AbstractAsyncContextManager[object]:
+def leave_as_it_is(_: ModelRequest, __: Path) -> AbstractAsyncContextManager[CallAids]:
     """Prepare nothing."""
-    return nullcontext()
+    return nullcontext(CallAids())
 
 
 @dataclass(frozen=True)

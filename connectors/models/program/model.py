@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from actors.messages.inbound import Image, ModelRequest
     from actors.ports import Speak
     from connectors.config.models import CliModelConfig
-    from connectors.models.program.environment import ProgramPlace
+    from connectors.models.program.environment import CallAids, ProgramPlace
     from connectors.sandbox.plan import Finished
 
 LOG = EventLog("cli")
@@ -44,6 +45,15 @@ PASSES_ON: frozenset[ModelFault] = frozenset({"rate", "quota", "auth", "overload
 """What a fresh session of the program would run into as well."""
 
 ENDINGS = {"image/png": "png", "image/gif": "gif", "image/webp": "webp"}
+
+
+@dataclass(frozen=True)
+class CallPlace:
+    """Where the program works for one answer, and what lies there for it."""
+
+    home: Path
+    images: list[Path]
+    aids: CallAids
 
 
 class CliModel:
@@ -82,8 +92,9 @@ class CliModel:
                 await trio.to_thread.run_sync(make_inbox, inbox)
                 for path, image in zip(saved, images, strict=True):
                     await trio.Path(path).write_bytes(image.content)
-                async with self._ground.prepare(request, home):
-                    return await self._converse(request, home, saved, speak)
+                async with self._ground.prepare(request, home) as aids:
+                    place = CallPlace(home, saved, aids)
+                    return await self._converse(request, place, speak)
             except KernelError as error:
                 raise ModelRefusedError(f"{self._name}: {error}") from error
             except OSError as error:
@@ -97,12 +108,12 @@ class CliModel:
         """Do nothing: each program has ended with its answer."""
 
     async def _converse(
-        self, request: ModelRequest, home: Path, saved: list[Path], speak: Speak
+        self, request: ModelRequest, place: CallPlace, speak: Speak
     ) -> ModelAnswer:
         """Have an answer; tell what it took, or what it took to get none."""
         taken: list[Usage] = []
         try:
-            answer = await self._talk(request, home, saved, taken)
+            answer = await self._talk(request, place, taken)
         except ModelError as error:
             error.tokens = msgspec.structs.astuple(sum(taken, Usage()))
             raise
@@ -110,18 +121,14 @@ class CliModel:
         return msgspec.structs.replace(answer, usage=sum(taken, Usage()))
 
     async def _talk(
-        self,
-        request: ModelRequest,
-        home: Path,
-        saved: list[Path],
-        taken: list[Usage],
+        self, request: ModelRequest, place: CallPlace, taken: list[Usage]
     ) -> ModelAnswer:
         """Go on with the program's session; begin a new one if that fails."""
-        images = [str(path) for path in saved]
+        images = [str(path) for path in place.images]
         if request.resume:
             prompt = short_prompt(request, images)
             try:
-                return await self._run(request, home, prompt, request.resume, taken)
+                return await self._run(request, place, prompt, request.resume, taken)
             except ModelError as error:
                 if error.kind in PASSES_ON:
                     raise
@@ -129,12 +136,12 @@ class CliModel:
                     "session of a program lost", program=self._name, why=Quoted(error)
                 )
         prompt = full_prompt(request, images)
-        return await self._run(request, home, prompt, "", taken)
+        return await self._run(request, place, prompt, "", taken)
 
     async def _run(
         self,
         request: ModelRequest,
-        home: Path,
+        place: CallPlace,
         prompt: bytes,
         resume: str,
         taken: list[Usage],
@@ -143,7 +150,7 @@ class CliModel:
         said: list[str] = []
         for wait in (0.0, *self._ground.pauses):
             await trio.sleep(wait)
-            output = await self._start(request, home, prompt, resume)
+            output = await self._start(request, place, prompt, resume)
             taken.append(output.tokens)
             if output.has_failed:
                 words = self._without_secrets(output.result or "")
@@ -163,7 +170,7 @@ class CliModel:
         return ModelAnswer(text=text, resume=resume)
 
     async def _start(
-        self, request: ModelRequest, home: Path, prompt: bytes, resume: str
+        self, request: ModelRequest, place: CallPlace, prompt: bytes, resume: str
     ) -> ProgramOutput:
         """Run the program once.
 
@@ -172,16 +179,16 @@ class CliModel:
         """
         config = self._config
         confinement = Confinement(
-            readable=tuple(config.readable),
-            writable=(home, *config.writable),
+            readable=(*config.readable, *place.aids.readable),
+            writable=(place.home, *config.writable),
             network="tcp",
             limits=LONG_RUNNING,
         )
         try:
             ended = await self._ground.sandbox.run(
-                self._command(request, resume),
+                self._command(request, resume, place.aids),
                 confinement=confinement,
-                cwd=home,
+                cwd=place.home,
                 env={**config.variables, **self._secrets},
                 stdin=prompt,
                 timeout=config.timeout,
@@ -200,7 +207,7 @@ class CliModel:
             return msgspec.structs.replace(output, result=complaint)
         return output
 
-    def _command(self, request: ModelRequest, resume: str) -> list[str]:
+    def _command(self, request: ModelRequest, resume: str, aids: CallAids) -> list[str]:
         config = self._config
         command = [*config.command, *config.arguments]
         if request.model and config.model_flag:
@@ -209,6 +216,8 @@ class CliModel:
             command += [config.turns_flag, str(config.max_turns)]
         if resume and config.resume_flag:
             command += [config.resume_flag, resume]
+        if aids.servers and config.servers_flag:
+            command += [config.servers_flag, str(aids.servers)]
         return command
 
     def _log_complaint(self, ended: Finished) -> str:

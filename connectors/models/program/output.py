@@ -1,8 +1,8 @@
 """What a model program printed, as Claude Code's `--output-format json` has it. Pure.
 
 One JSON object on one line, perhaps after others, perhaps the last of an array:
-`result`, `session_id`, `num_turns`, `usage`, `is_error`, and a `subtype` that says how
-it ended.
+`result`, `session_id`, `num_turns`, `usage`, `total_cost_usd`, `is_error`, and a
+`subtype` that says how it ended.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class ProgramOutput(msgspec.Struct, frozen=True):
     session_id: str = ""
     num_turns: int = 0
     usage: ProgramCounts | None = None
+    total_cost_usd: float | None = None
 
     @property
     def is_cut(self) -> bool:
@@ -77,6 +78,7 @@ class ProgramOutput(msgspec.Struct, frozen=True):
             max(read, 0),
             max(counts.output_tokens, 0),
             max(counts.cache_read_input_tokens, 0),
+            max(self.total_cost_usd or 0.0, 0.0),
         )
 
 

@@ -56,6 +56,7 @@ def make_persona(
         remembers=config.memory.enabled,
         has_projects=config.projects.folder is not None,
         reply_styles=reply_styles(),
+        program_seconds=config.program_seconds,
     )
 
 

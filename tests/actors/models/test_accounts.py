@@ -300,3 +300,22 @@ def test_of_who_stays_all_is_known_and_of_others_nothing(
     assert pool.out == before.out & (accounts - renewed)
     assert pool.has("smart")
     assert not pool.has("cheap")
+
+
+@pytest.mark.parametrize("has_own_tools", [False, True])
+def test_a_program_with_tools_of_its_own_is_not_passed_over(
+    *, has_own_tools: bool
+) -> None:
+    program = ModelOffer(
+        name="program",
+        model="",
+        accounts=("p",),
+        fallbacks=("plain",),
+        takes_tools=False,
+        has_own_tools=has_own_tools,
+    )
+    plain = ModelOffer(name="plain", model="plain-1", accounts=("a",))
+    pool = Pool({"program": program, "plain": plain}, {})
+    chosen = pool.choose(BackendQuery(model="program", needs_tools=True), 0)
+    assert isinstance(chosen, Backend)
+    assert chosen.model == ("program" if has_own_tools else "plain")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -245,3 +246,12 @@ def test_tools_that_come_and_go_take_time_too(
     config: dict[str, Any], seconds: float
 ) -> None:
     assert anna(**config).turn_seconds(LimitsConfig()) == seconds
+
+
+@pytest.mark.parametrize(("longest", "seconds"), [(3600.0, 3660), (10.0, 300)])
+def test_a_turn_of_a_program_lasts_as_long_as_the_program_may(
+    longest: float, seconds: float
+) -> None:
+    persona = replace(anna(model="claude"), program_seconds={"claude": longest})
+    assert persona.turn_seconds(LimitsConfig()) == seconds
+    assert persona.planning().turn_seconds(LimitsConfig()) == seconds

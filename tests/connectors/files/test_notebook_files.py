@@ -53,7 +53,9 @@ async def test_a_lesson_stands_in_the_file_once_and_keeps_its_mode(
 
 async def test_a_lesson_counts_at_once(tmp_path: Path) -> None:
     lessons, own, _ = skilled(tmp_path)
-    source = SkillSource({"ben": own}, {}, Using(60.0), 2, lambda _name: None)
+    source = SkillSource(
+        {"ben": own}, {}, Using(60.0), 2, frozenset(), lambda _name: None
+    )
     assert await teach(lessons) == ""
     address = Address("terminal", "1")
     context = ToolContext(

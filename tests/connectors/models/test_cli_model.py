@@ -12,13 +12,24 @@ import pytest
 
 from actors.config.agents import AgentConfig
 from actors.errors import ModelBusyError, ModelError, ModelRefusedError
-from actors.messages.inbound import Image, ModelAnswer, ModelRequest, TranscriptLine
+from actors.messages.inbound import (
+    Address,
+    Image,
+    ModelAnswer,
+    ModelRequest,
+    ToolContext,
+    TranscriptLine,
+)
+from actors.models.prices import Prices
 from connectors.app.program_servers import preparing
+from connectors.app.tool_sources import allotted, skills_of
 from connectors.config.app import AppConfig
-from connectors.config.mcp import McpServerConfig
+from connectors.config.mcp import McpServerConfig, SkillsConfig
 from connectors.config.models import CliModelConfig
 from connectors.models.program.environment import ProgramPlace
 from connectors.models.program.model import CliModel, folder_name
+from connectors.skills.source import SkillSource
+from connectors.skills.usage import Using
 from runtime.secret import Secret
 from tests.fakes.media import PNG
 from tests.fakes.models import cli_program
@@ -168,13 +179,13 @@ async def test_what_a_failure_took_is_told(program: Program) -> None:
     first = await program.ask("say hello")
     with pytest.raises(ModelError) as caught:
         await program.ask("fail API Error: 529 Overloaded")
-    assert caught.value.tokens == (12, 3, 7)
+    assert caught.value.tokens == (12, 3, 7, 0.0)
     with pytest.raises(ModelError) as caught:
         await program.ask("fail something odd", resume=first.resume)
-    assert caught.value.tokens == (24, 6, 14)  # of the session that failed, too
+    assert caught.value.tokens == (24, 6, 14, 0.0)  # of the session that failed, too
     with pytest.raises(ModelError) as caught:
         await program.ask("crash something odd")
-    assert caught.value.tokens == (0, 0, 0)
+    assert caught.value.tokens == (0, 0, 0, 0.0)
 
 
 async def test_its_key_is_in_no_error(program: Program) -> None:
@@ -240,11 +251,11 @@ async def test_servers_of_tools_are_told_for_one_call(tmp_path: Path) -> None:
     program = Program(tmp_path)
     ground = ProgramPlace(program.sandbox, tmp_path, preparing(config, tmp_path))
     program.model = CliModel(CONFIG, ground)
-    answer = await program.ask("settings")
+    answer = await program.ask("servers")
     assert json.loads(answer.text)["mcpServers"] == {
         "files": {"command": "files", "args": ["--here"]}
     }
-    assert not list((program.home / ".claude").iterdir())
+    assert not list(program.home.glob("*.json"))
 
 
 async def test_it_may_reserve_addresses_and_compute_as_long_as_its_time_lasts(
@@ -254,3 +265,46 @@ async def test_it_may_reserve_addresses_and_compute_as_long_as_its_time_lasts(
     (asked,) = program.sandbox.confinements
     assert asked.limits.memory >= 64 * 1024**3, "Node and Bun reserve that much"
     assert asked.limits.cpu >= CliModelConfig().timeout
+
+
+@pytest.mark.parametrize(
+    ("told", "dollars"),
+    [("0.0125", 0.0125), ("null", 0.0), ("-1", 0.0)],
+)
+async def test_what_it_says_that_it_cost_is_counted(
+    program: Program, told: str, dollars: float
+) -> None:
+    answer = await program.ask(f"costs {told}")
+    assert answer.usage.dollars == dollars
+    assert Prices().cost(answer.usage) == dollars
+
+
+def skilled(folder: Path) -> AppConfig:
+    """Write a skill for anna, whose model is a program."""
+    skill = folder / "skills" / "pdf"
+    skill.mkdir(parents=True)
+    head = "---\nname: pdf\ndescription: Fills in forms.\n---\nStep 1."
+    (skill / "SKILL.md").write_text(head)
+    return AppConfig(
+        skills=SkillsConfig(folders=(folder / "skills",)),
+        agents={"anna": AgentConfig(skills=("pdf",), model="claude")},
+        models={"claude": CONFIG},
+    )
+
+
+async def test_it_reads_the_skills_of_its_agent_by_itself(tmp_path: Path) -> None:
+    config, program = skilled(tmp_path), Program(tmp_path)
+    ground = ProgramPlace(program.sandbox, tmp_path, preparing(config, tmp_path))
+    program.model = CliModel(CONFIG, ground)
+    await program.ask("say hello")
+    (asked,) = program.sandbox.confinements
+    assert tmp_path / "skills" / "pdf" in asked.readable
+    own, agents = allotted(config, skills_of(config)), config.program_agents
+    source = SkillSource(own, {}, Using(60.0), 2, agents, lambda _name: None)
+    address = Address("http", "chat")
+    context = ToolContext(
+        agent="anna", correlation_id="c", address=address, sender_id="ada"
+    )
+    (catalogue,) = (await source.offer(context, "hello")).standing
+    assert f"- pdf: Fills in forms. ({tmp_path}/skills/pdf)" in catalogue
+    assert "use_skill" not in catalogue

@@ -90,7 +90,9 @@ async def test_servers_that_cannot_be_ended_now_are_ended_later(
 async def test_a_model_is_told_of_servers_that_are_not_started_yet() -> None:
     using = Using(100)
     using.note(conversation_of(CONTEXT), "pdf", trio.current_time())
-    source = SkillSource({"ben": {"pdf": PDF}}, BROUGHT, using, 1, lambda _: None)
+    source = SkillSource(
+        {"ben": {"pdf": PDF}}, BROUGHT, using, 1, frozenset(), lambda _: None
+    )
     offer = await source.offer(CONTEXT, "hello")
     assert [tool.spec.name for tool in offer.tools] == ["use_skill"]
     assert offer.notes[-1] == (

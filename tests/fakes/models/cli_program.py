@@ -2,9 +2,9 @@
 
 Run as `python cli_program.py <flags>` in a conversation's folder; its sessions are
 files there. Words it knows: `say X`, `turns N X` (stops for its turns), `fail X`
-(an error it reports), `crash X` (an error it does not report), `garbage`, `env`,
-`prompt`, `settings` (its settings file), `files` (the pictures that came along),
-`recall` (how often this session was asked).
+(an error it reports), `crash X` (an error it does not report), `costs X` (dollars),
+`garbage`, `env`, `prompt`, `servers` (the file with servers of tools), `files` (the
+pictures that came along), `recall` (how often this session was asked).
 """
 
 from __future__ import annotations
@@ -95,8 +95,12 @@ WORDS: dict[str, Callable[[str, str], None]] = {
     "fail": lambda name, rest: finish(result=rest, is_error=True, session_id=name),
     "garbage": garbage,
     "prompt": lambda name, _: finish(result=ASKED[0], session_id=name),
-    "settings": lambda name, _: finish(
-        result=Path(".claude/settings.local.json").read_text(), session_id=name
+    "servers": lambda name, _: finish(
+        result=Path(sys.argv[sys.argv.index("--mcp-config") + 1]).read_text(),
+        session_id=name,
+    ),
+    "costs": lambda name, rest: finish(
+        result="dear", total_cost_usd=json.loads(rest), session_id=name
     ),
     "env": lambda name, _: finish(result=" ".join(os.environ), session_id=name),
 }

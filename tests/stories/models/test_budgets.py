@@ -202,7 +202,7 @@ async def test_a_call_that_failed_counts_as_far_as_its_tokens_are_known(
 ) -> None:
     cast = make_cast(hard(2))
     broken = ModelBusyError("cut off", kind="protocol")
-    broken.tokens = (3, 2, 0)
+    broken.tokens = (3, 2, 0, 0.0)
     cast.work.faults.append(broken)
     async with open_company(autojump_clock, cast):
         await ask(cast, "one", "two")

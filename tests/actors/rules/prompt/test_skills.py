@@ -99,7 +99,7 @@ def test_those_called_for_most_come_first(words: list[str], most: int) -> None:
 
 def test_a_model_is_told_names_first_and_texts_when_needed() -> None:
     one = Skill("pdf", "Fills in forms.", ("pdf",), "Step 1.", ("forms.md",))
-    assert "- pdf: Fills in forms." in catalogue([one])
-    assert "Step 1." not in catalogue([one])
+    assert "- pdf: Fills in forms." in catalogue([one], {})
+    assert "Step 1." not in catalogue([one], {})
     assert unfolded(one).startswith("Instructions of the skill pdf:\n\nStep 1.")
     assert "- forms.md" in unfolded(one)
