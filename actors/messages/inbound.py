@@ -360,6 +360,9 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     """Longest answer in tokens; None uses the provider's default."""
 
+    extra_body: bytes = b""
+    """JSON object of further parameters in the provider's words; empty: none."""
+
     conversation: str = ""
     """Key of the session; for models that work in a folder per conversation."""
 

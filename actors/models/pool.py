@@ -87,6 +87,9 @@ class ModelOffer(msgspec.Struct, frozen=True, kw_only=True):
     a model that takes ours."""
 
     takes_images: bool = True
+    extra_body: bytes = b""
+    """See `ModelRequest`."""
+
     window: int = 0
     """Tokens that it reads at most; 0: the settings do not say."""
 

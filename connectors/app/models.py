@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import msgspec
 import trio
 
 from actors.models.catalogue import Catalogue
@@ -29,6 +30,7 @@ from connectors.config.models import (
     kind_of,
 )
 from connectors.config.shipped import shipped_prices
+from connectors.models.http.account import merged
 from connectors.models.program.environment import ProgramPlace
 from connectors.models.program.folders import DAY, Folders
 from connectors.sandbox.lazy import LateSandbox
@@ -146,6 +148,7 @@ def offer(name: str, model: ModelConfig) -> ModelOffer:
         takes_tools=model.takes_tools,
         takes_images=model.takes_images,
         window=window_of(model),
+        extra_body=extra_body(model),
     )
 
 
@@ -153,6 +156,12 @@ def window_of(model: HttpModelConfig) -> int:
     """Tell how many tokens a model reads at most; 0: the settings do not say."""
     own = model.context_tokens if isinstance(model, OllamaModelConfig) else None
     return model.context_window or own or 0
+
+
+def extra_body(model: HttpModelConfig) -> bytes:
+    """Write what each request of a model has besides; empty: nothing."""
+    found = merged(model.parameters(), model.extra_body)
+    return msgspec.json.encode(found) if found else b""
 
 
 def load_prices(path: Path) -> PriceList:

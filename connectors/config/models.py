@@ -8,15 +8,17 @@ provider is an `HttpModelConfig`, with an account of the same kind beside it.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
 from actors.config.values import Count, Seconds
 from runtime.config.shape import GivenSecret
+from runtime.secret import OpenText
 
 Price = Annotated[float, Meta(ge=0)]
+HeaderName = Annotated[str, Meta(pattern="[A-Za-z0-9_-]+", max_length=100)]
 Connections = Annotated[int, Meta(ge=1, le=10_000)]
 
 
@@ -109,6 +111,10 @@ class ConnectionConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     api_key: GivenSecret | None = None
     """Leave it out for a server that asks for none."""
 
+    headers: dict[HeaderName, OpenText] = {}
+    """Further headers of each request, as `{ api-key = { env = "AZURE_KEY" } }`. They
+    count more than those of the provider's kind."""
+
     stream: bool = True
     """Whether answers are read word by word, as they are written, or in one piece."""
 
@@ -156,6 +162,13 @@ class HttpModelConfig(ConnectionConfig, frozen=True, kw_only=True):
     """Tokens it reads at most, question, history and all; unset: what the agent's
     `context.window_tokens` says."""
 
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    """Share of the likeliest words it chooses from; unset: the provider's default."""
+
+    extra_body: dict[str, Any] = {}
+    """Further parameters of each request in the provider's own words, merged into its
+    body at every depth, as `{ service_tier = "flex" }`."""
+
     takes_images: bool = True
     """Whether the model can see; a picture is named to one that cannot."""
 
@@ -172,6 +185,10 @@ class HttpModelConfig(ConnectionConfig, frozen=True, kw_only=True):
     output_price: Price | None = None
     """US dollars for a million tokens written; unset: as the price list says."""
 
+    def parameters(self) -> dict[str, object]:
+        """Write `top_p` and its kin as the provider calls them."""
+        return given(top_p=self.top_p)
+
 
 class OpenAIModelConfig(
     HttpModelConfig, frozen=True, kw_only=True, tag_field="kind", tag="openai"
@@ -185,6 +202,18 @@ class OpenAIModelConfig(
 
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """How the provider calls the bound on an answer's tokens."""
+
+    seed: int | None = None
+    """For answers that are alike each time, as far as the provider can."""
+
+    reasoning_effort: str = ""
+    """How long it thinks: `low`, `medium`, `high` or what else the provider takes;
+    empty: as it likes."""
+
+    def parameters(self) -> dict[str, object]:
+        """Write them as the provider calls them."""
+        effort = self.reasoning_effort or None
+        return given(top_p=self.top_p, seed=self.seed, reasoning_effort=effort)
 
 
 class AnthropicModelConfig(
@@ -211,6 +240,14 @@ class GoogleModelConfig(
     base_url: str = "https://generativelanguage.googleapis.com/v1beta"
     """Address up to and without `/models/`."""
 
+    seed: int | None = None
+    """For answers that are alike each time, as far as the provider can."""
+
+    def parameters(self) -> dict[str, object]:
+        """Write them as the provider calls them."""
+        own = given(topP=self.top_p, seed=self.seed)
+        return {"generationConfig": own} if own else {}
+
 
 class OllamaModelConfig(
     HttpModelConfig, frozen=True, kw_only=True, tag_field="kind", tag="ollama"
@@ -228,6 +265,14 @@ class OllamaModelConfig(
     context_tokens: Count | None = None
     """Tokens the model reads at most; unset leaves it to the server, which drops what
     is too long without a word."""
+
+    seed: int | None = None
+    """For answers that are alike each time."""
+
+    def parameters(self) -> dict[str, object]:
+        """Write them as the server calls them."""
+        own = given(top_p=self.top_p, seed=self.seed)
+        return {"options": own} if own else {}
 
 
 ModelConfig = (
@@ -307,6 +352,11 @@ KINDS: dict[type[HttpAccountConfig], type[HttpModelConfig]] = {
     OllamaAccountConfig: OllamaModelConfig,
 }
 """Which models an account of each kind can have."""
+
+
+def given(**parameters: object) -> dict[str, object]:
+    """Give those that are set."""
+    return {name: each for name, each in parameters.items() if each is not None}
 
 
 def kind_of(settings: ConnectionConfig) -> str:

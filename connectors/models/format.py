@@ -85,6 +85,8 @@ class Question(msgspec.Struct, frozen=True):
 
     body: bytes
     assembly: Assembly
+    extra_body: bytes = b""
+    """JSON object that is merged into the body; empty: none."""
 
 
 class Format(Protocol):

@@ -229,8 +229,22 @@ class Fit:
             for index, item in enumerate(items)
         ]
 
+    def free(self, node: Node, way: Way) -> object:
+        """Take what somebody else reads, in whose words it is: whatever JSON has."""
+        table, items = node.table(), node.items()
+        if table is not None:
+            return {key: self.free(each, (*way, key)) for key, each in table.items()}
+        if items is not None:
+            return [self.free(each, (*way, n)) for n, each in enumerate(items)]
+        if isinstance(node.content, str | bool | int | float):
+            return node.content
+        text = f"{words.dotted(way)} cannot be a date or a time"
+        return self.complain(node, node.value, text, 'write it as a text: "…"')
+
     def leaf(self, node: Node, kind: shapes.Type, way: Way) -> object:
         """Hold a simple value against its type and bounds."""
+        if isinstance(words.bare(kind), shapes.AnyType):
+            return self.free(node, way)
         if accepts(kind, node.content):
             if isinstance(node.content, str) and is_written_path(kind):
                 return self.from_start(node.content, node.value.file)

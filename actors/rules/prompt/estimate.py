@@ -37,7 +37,13 @@ def fit(request: ModelRequest, offer: ModelOffer) -> ModelRequest:
     if not offer.takes_tools:
         lines = tuple(without_calls(lines))
     tools = request.tools if offer.takes_tools else ()
-    return msgspec.structs.replace(request, model=offer.model, lines=lines, tools=tools)
+    return msgspec.structs.replace(
+        request,
+        model=offer.model,
+        lines=lines,
+        tools=tools,
+        extra_body=offer.extra_body,
+    )
 
 
 def without_images(line: TranscriptLine) -> TranscriptLine:

@@ -123,12 +123,15 @@ async def ask_account(
     """
     if config.api_key is not None and not config.api_key.is_set:
         config.api_key.reveal()  # raises what `ask_all` tells
+    for text in config.headers.values():
+        text.reveal()  # likewise
     try:
         url = check_address(config.base_url)
-        key = sendable_key(config)
+        whole = msgspec.structs.replace(config, stream=False)
+        form = format_of(config)
+        headers = request_headers(whole, url, sendable_key(config), form)
     except SettingsError as error:
         return [Finding("wrong", ABOUT, f"{place}: {error}", error.hint)]
-    headers = request_headers(url, key, format_of(config), stream=False)
     try:
         async with httpx.AsyncClient(transport=transport, trust_env=False) as client:
             status, body = await fetch(client, list_address(config), headers)

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import base64
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import httpx
+import msgspec
 
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from connectors.config.models import HttpModelConfig
     from connectors.models.format import Format
 
@@ -40,8 +43,17 @@ def check_address(base_url: str) -> httpx.URL:
 
 @lru_cache(maxsize=256)
 def address(base_url: str, path: str) -> httpx.URL:
-    """Find where to ask; kept, because parsing costs as much as a small answer."""
-    return httpx.URL(base_url.strip().rstrip("/") + path)
+    """Find where to ask; kept, because parsing costs as much as a small answer.
+
+    Args:
+        base_url: of the account; what stands behind its `?` goes with each request.
+        path: of the format.
+    """
+    base, _, query = base_url.strip().partition("?")
+    url = base.rstrip("/") + path
+    if not query:
+        return httpx.URL(url)
+    return httpx.URL(f"{url}{'&' if '?' in path else '?'}{query}")
 
 
 def sendable_key(config: HttpModelConfig) -> str:
@@ -50,21 +62,56 @@ def sendable_key(config: HttpModelConfig) -> str:
     Raises:
         SettingsError: it holds characters that no header may carry.
     """
-    key = config.api_key.reveal().strip() if config.api_key else ""
-    if not (key.isascii() and key.isprintable()):
+    return sendable("api_key", config.api_key.reveal()) if config.api_key else ""
+
+
+def sendable(name: str, value: str) -> str:
+    """Strip the space around what goes into a header.
+
+    Raises:
+        SettingsError: it holds characters that no header may carry.
+    """
+    value = value.strip()
+    if not (value.isascii() and value.isprintable()):
         raise SettingsError(
-            "api_key holds characters that cannot be sent; copy it again"
+            f"{name} holds characters that cannot be sent; copy it again"
         )
-    return key
+    return value
+
+
+def with_extra(body: bytes, extra: bytes) -> bytes:
+    """Merge further parameters into a request's body; both are JSON objects."""
+    table = dict[str, object]
+    own = msgspec.json.decode(body, type=table)
+    return msgspec.json.encode(merged(own, msgspec.json.decode(extra, type=table)))
+
+
+def merged(
+    under: Mapping[str, object], over: Mapping[str, object]
+) -> dict[str, object]:
+    """Merge two tables at every depth; `over` counts where both have a value."""
+    found = dict(under)
+    for key, value in over.items():
+        below = found.get(key)
+        if isinstance(value, dict) and isinstance(below, dict):
+            below = cast("dict[str, object]", below)
+            found[key] = merged(below, cast("dict[str, object]", value))
+        else:
+            found[key] = value
+    return found
 
 
 def request_headers(
-    url: httpx.URL, key: str, form: Format, *, stream: bool
+    config: HttpModelConfig, url: httpx.URL, key: str, form: Format
 ) -> dict[str, str]:
-    """Make the headers of every request."""
+    """Make the headers of every request; those of the settings count most.
+
+    Raises:
+        SettingsError: one holds characters that cannot be sent.
+    """
     headers = {
         "Host": url.netloc.decode("ascii"),
-        "Accept": form.stream_type if stream else "application/json",
+        "Accept": form.stream_type if config.stream else "application/json",
         "Accept-Encoding": "identity",
         "Content-Type": "application/json",
         "User-Agent": "callboard",
@@ -72,5 +119,5 @@ def request_headers(
     if url.userinfo:
         # Some servers at home stand behind a name and a password in their address.
         word = base64.b64encode(f"{url.username}:{url.password}".encode()).decode()
-        return headers | {"Authorization": f"Basic {word}"}
-    return headers
+        headers |= {"Authorization": f"Basic {word}"}
+    return headers | {n: sendable(n, x.reveal()) for n, x in config.headers.items()}

@@ -20,6 +20,7 @@ from connectors.models.http.account import (
     check_address,
     request_headers,
     sendable_key,
+    with_extra,
 )
 from connectors.models.http.connections import KeptConnections
 from connectors.models.http.exchange import Exchange, abandon, kind_of, read_beginning
@@ -76,9 +77,7 @@ class HttpModel:
             write_timeout=config.idle_timeout,
         )
         # Read once: httpx takes longer for them than for all else of a request.
-        self._headers = httpx.Headers(
-            request_headers(url, self._key, form, stream=config.stream)
-        )
+        self._headers = httpx.Headers(request_headers(config, url, self._key, form))
         self._media_type = form.stream_type if config.stream else JSON
 
     async def answer(self, request: ModelRequest, speak: Speak) -> ModelAnswer:
@@ -97,7 +96,9 @@ class HttpModel:
             calls=config.takes_tools,
             names=self._format.takes_names,
         )
-        question = self._format.ask(request, provider)
+        question = msgspec.structs.replace(
+            self._format.ask(request, provider), extra_body=request.extra_body
+        )
         try:
             return await self._ask(question, speak, provider)
         except ModelError as error:
@@ -142,11 +143,14 @@ class HttpModel:
     async def _exchange(
         self, question: Question, exchange: Exchange, provider: ErrorContext
     ) -> None:
+        body = question.body
+        if question.extra_body:
+            body = with_extra(body, question.extra_body)
         http_request = httpx.Request(
             "POST",
             address(self._config.base_url, question.path),
             headers=self._headers,
-            content=question.body,
+            content=body,
         )
         response = await self._transport.handle_async_request(http_request)
         exchange.is_answered = True

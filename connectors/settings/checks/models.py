@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from connectors.config.app import AppConfig
     from connectors.config.checks import Way
 
+WRITTEN_HERE = frozenset({"model", "messages", "contents", "system", "stream", "tools"})
+"""What no `extra_body` may have."""
+
 
 def check_routing(
     way: Way, routing: RoutingConfig, app: AppConfig
@@ -62,6 +65,8 @@ def check_models(app: AppConfig) -> Iterator[Complaint]:
                 text = f"there is an account {name!r}, and this model is one, too"
                 hint = f'add accounts = ["{name}"], or rename one of them'
                 yield Complaint(way, text, hint)
+        if isinstance(model, HttpModelConfig):
+            yield from check_extra(way, model)
         yield from check_others(way, name, app)
     yield from check_accounts(app)
 
@@ -71,6 +76,13 @@ def check_script(way: Way, script: Path) -> Iterator[Complaint]:
     if not script.is_file():
         hint = "the path starts at the folder of the settings file"
         yield Complaint(way, f"there is no file {script}", hint)
+
+
+def check_extra(way: Way, model: HttpModelConfig) -> Iterator[Complaint]:
+    """Check that further parameters leave alone what a conversation consists of."""
+    for name in sorted(WRITTEN_HERE.intersection(model.extra_body)):
+        text = f"{name} is written by Callboard for each request"
+        yield Complaint((*way, "extra_body", name), text, "take it out")
 
 
 def check_accounts(app: AppConfig) -> Iterator[Complaint]:
@@ -92,9 +104,9 @@ def check_model_accounts(
             yield Complaint(place, text, f"this model is {kind_of(model)!r}")
         if name in model.accounts[:index]:
             yield Complaint(place, f"account {name!r} stands here twice")
-    usual = {each.name: each.default for each in msgspec.structs.fields(type(model))}
+    usual = msgspec.convert({"model": model.model}, type(model))
     for field in ConnectionConfig.__struct_fields__:
-        if getattr(model, field) != usual[field]:
+        if getattr(model, field) != getattr(usual, field):
             text = f"{field} belongs to the accounts that this model names"
             yield Complaint((*way, field), text, "move it to [accounts.<name>]")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from actors.models.budget import Budget, Limit
@@ -191,3 +192,49 @@ async def test_budgets_reach_the_domain(tmp_path: Path) -> None:
             downgrade_to="cheap",
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "expected"),
+    [
+        (
+            "openai",
+            "top_p = 0.5\nseed = 3\nreasoning_effort = 'low'",
+            {"top_p": 0.5, "seed": 3, "reasoning_effort": "low"},
+        ),
+        ("anthropic", "top_p = 0.5", {"top_p": 0.5}),
+        (
+            "google",
+            "seed = 3\nextra_body = { generationConfig = { topK = 4 } }",
+            {"generationConfig": {"seed": 3, "topK": 4}},
+        ),
+        (
+            "ollama",
+            "seed = 3\nextra_body = { think = false, stop = ['x'] }",
+            {"options": {"seed": 3}, "think": False, "stop": ["x"]},
+        ),
+        ("openai", "", None),
+    ],
+)
+def test_parameters_are_written_as_each_provider_calls_them(
+    kind: str, settings: str, expected: object, tmp_path: Path
+) -> None:
+    table = f"[models.more]\nkind = '{kind}'\nmodel = 'm'\n{settings}\n"
+    ground = ProgramPlace(FakeSandbox(), tmp_path)
+    catalogue = make_catalogue(load(tmp_path, table), SystemClock(), ground)
+    extra = catalogue.offers["more"].extra_body
+    assert (msgspec.json.decode(extra) if extra else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ("extra_body = { messages = [] }", "messages is written by Callboard"),
+        ("extra_body = { when = 2026-01-01 }", "extra_body.when cannot be a date"),
+        ("headers = { 'a b' = 'c' }", "the name 'a b' in [models.more.headers]"),
+        ("top_p = 2", "top_p must be a number"),
+    ],
+)
+def test_a_wrong_parameter_is_told(settings: str, words: str, tmp_path: Path) -> None:
+    table = f"[models.more]\nkind = 'openai'\nmodel = 'm'\n{settings}\n"
+    assert words in refusal(tmp_path, table)

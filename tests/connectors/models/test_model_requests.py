@@ -31,6 +31,7 @@ from connectors.models.google.signatures import (
 from connectors.models.http.reduce import fitted
 from connectors.models.names import CallIds
 from connectors.models.turns import EARLIER, GO_ON, turns
+from runtime.secret import OpenText, Secret
 from tests.fakes.models.dialects import (
     MANNERS,
     AnthropicDialect,
@@ -95,6 +96,37 @@ def manner(dialect: str, *, stream: bool = True) -> Manner:
         for each in MANNERS
         if (each.dialect.name, each.stream) == (dialect, stream)
     )
+
+
+@pytest.mark.parametrize("each", MANNERS, ids=str)
+async def test_what_the_settings_add_goes_with_each_request(each: Manner) -> None:
+    extra = (
+        b'{"odd": {"deep": 1}, "options": {"seed": 7}, "generationConfig": {"a": 1}}'
+    )
+    plain = await sent(each, asking())
+    found = await sent(
+        each,
+        asking(extra_body=extra),
+        headers={"api-key": OpenText("", Secret("k")), "X-Title": OpenText("Board")},
+    )
+    for name, value in cast("dict[str, Any]", msgspec.json.decode(extra)).items():
+        before = cast("dict[str, object]", plain.get(name, {}))
+        assert found.pop(name) == before | value
+        plain.pop(name, None)
+    headers = cast("dict[str, str]", found.pop("headers"))
+    assert headers["api-key"] == "k"
+    assert headers["x-title"] == "Board"
+    del plain["headers"]
+    assert found == plain
+
+
+@pytest.mark.parametrize("each", MANNERS, ids=str)
+async def test_a_query_of_the_address_goes_with_each_request(each: Manner) -> None:
+    url = "https://azure.example/v1?api-version=2024-10-21"
+    found = await sent(each, asking(), base_url=url)
+    path, _, query = str(found["url"]).partition("?")
+    assert path.startswith("https://azure.example/v1/")
+    assert "api-version=2024-10-21" in query.split("&")
 
 
 def text(words: str) -> Sent:
