@@ -123,8 +123,8 @@ async def ask_account(
     """
     if config.api_key is not None and not config.api_key.is_set:
         config.api_key.reveal()  # raises what `ask_all` tells
-    for text in config.headers.values():
-        text.reveal()  # likewise
+    for header in config.headers.values():
+        header.reveal()  # likewise
     try:
         url = check_address(config.base_url)
         whole = msgspec.structs.replace(config, stream=False)
