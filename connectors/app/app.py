@@ -343,7 +343,7 @@ def _company(
             settings=lambda: written(app.config),
             end=app.told_to_end.set,
         ),
-        doors=_doors(app),
+        doors=_doors(app, services),
         inside=lambda: inside_type()(
             app.system,
             services,
@@ -390,10 +390,10 @@ def _sweeper(app: App, services: Services) -> ChildSpec:
     return ChildSpec(name="sweeper", start=start)
 
 
-def _doors(app: App) -> IncomingWebhooks:
+def _doors(app: App, services: Services) -> IncomingWebhooks:
     """Say which webhooks come in, and who takes them."""
     hand_in = partial(webhook_intake.hand_in, app.system.find)
-    key = app.company.services.frame_key
+    key = services.frame_key
     return IncomingWebhooks(lambda: app.doors, hand_in, app.webhooks, key)
 
 
