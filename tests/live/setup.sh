@@ -8,6 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 mkdir -p .live/bin
 bash tests/live/setup_mcp.sh
+bash tests/live/setup_claude.sh
 bash tests/live/matrix/setup.sh
 bash tests/live/setup_telegram.sh
 bash tests/live/setup_whatsapp.sh

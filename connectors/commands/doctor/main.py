@@ -8,10 +8,12 @@ import re
 import shutil
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
 
+from actors.rules.text.cleaning import one_line
 from connectors.admin.probes import (
     ABOUT,
     TIMEOUT,
@@ -37,6 +39,7 @@ from connectors.commands.doctor.others import (
     webhook_probes,
 )
 from connectors.config.models import CliModelConfig
+from connectors.models.program.environment import confinement_of
 from connectors.sandbox.choose import FEATURES, open_sandbox
 from connectors.sandbox.plan import SandboxError
 from connectors.sandbox.protected_paths import territory
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
     from connectors.admin.probes import State
     from connectors.config.app import AppConfig, ConnectorConfig
     from connectors.sandbox.plan import Standing
+    from connectors.sandbox.runner import Sandbox
     from runtime.config.loader import Settings
 
 
@@ -107,6 +111,11 @@ async def look_at_server(place: str, host: str, port: int) -> list[Finding]:
 PACKAGE = "callboard"
 FOR_DEVELOPERS = frozenset({"dev", "peers"})
 REQUIREMENT = re.compile(r"\s*([A-Za-z0-9._-]+).*;.*extra\s*==\s*['\"]([^'\"]+)['\"]")
+TRIED_FOR = 30.0
+"""Seconds that a program may take to say its version."""
+
+MAX_SAID = 64 * 1024
+LONGEST_SAID = 200
 RUNS_PROGRAMS = frozenset({"run_shell"})
 
 
@@ -116,18 +125,45 @@ def refused(error: SettingsError, state: State) -> Iterator[Finding]:
         yield Finding(state, "settings", str(problem), problem.hint or "")
 
 
-def check_programs(app: AppConfig) -> Iterator[Finding]:
-    """Check that the programs are there that models are."""
+async def check_programs(app: AppConfig, sandbox: Sandbox | None) -> list[Finding]:
+    """Check that the programs are there that models are, and start in the sandbox."""
+    found: list[Finding] = []
     for name, model in app.models.items():
         if isinstance(model, CliModelConfig):
-            program = model.command[0]
-            found = shutil.which(program)
-            if found is None:
-                text = f"models.{name}: there is no program {program!r}"
+            place, program = f"models.{name}", model.command[0]
+            if shutil.which(program) is None:
+                text = f"{place}: there is no program {program!r}"
                 cure = "install it, or give its whole path in command"
-                yield Finding("wrong", "program", text, cure)
-            else:
-                yield Finding("ok", "program", f"models.{name}: {found}")
+                found.append(Finding("wrong", "program", text, cure))
+            elif sandbox is not None:
+                found.append(await try_program(place, model, sandbox))
+    return found
+
+
+async def try_program(place: str, model: CliModelConfig, sandbox: Sandbox) -> Finding:
+    """Have a program say its version, confined as it is when it answers."""
+    with TemporaryDirectory() as folder:
+        try:
+            ended = await sandbox.run(
+                (*model.command, "--version"),
+                confinement=confinement_of(model, Path(folder)),
+                cwd=Path(folder),
+                env=model.variables,
+                timeout=TRIED_FOR,
+                max_output=MAX_SAID,
+            )
+        except SandboxError as error:
+            cure = "see the sandbox above"
+            return Finding("wrong", "program", f"{place}: {error}", cure)
+    said = one_line(ended.stdout.decode("utf-8", "replace"), LONGEST_SAID)
+    if ended.returncode == 0:
+        text = f"{place}: starts in the sandbox, and says {said or 'nothing'!r}"
+        return Finding("ok", "program", text)
+    said = one_line(ended.stderr.decode("utf-8", "replace"), LONGEST_SAID) or said
+    how = "did not end" if ended.timed_out else f"ended with code {ended.returncode}"
+    text = f"{place}: {model.command[0]} --version {how} in the sandbox: {said}"
+    cure = "name what it has to read in `readable`, its own folder for example"
+    return Finding("wrong", "program", text, cure)
 
 
 def runs_programs(app: AppConfig, agent: AgentConfig) -> bool:
@@ -144,8 +180,10 @@ async def check_sandbox(app: AppConfig, files: Iterable[Path]) -> list[Finding]:
         sandbox = await open_sandbox(app.sandbox, territory(app, files))
     except SandboxError as error:
         state: State = "wrong" if users else "warning"
-        return [Finding(state, "sandbox", f"none ({needed})", str(error))]
-    return [*in_force(sandbox.standing, needed)]
+        none = Finding(state, "sandbox", f"none ({needed})", str(error))
+        return [none, *await check_programs(app, None)]
+    programs = await check_programs(app, sandbox)
+    return [*in_force(sandbox.standing, needed), *programs]
 
 
 def in_force(standing: Standing, needed: str) -> Iterator[Finding]:
@@ -253,7 +291,6 @@ def looked_at(path: Path, settings: Settings[AppConfig]) -> Iterator[Finding]:
         yield from refused(warning, "warning")
     yield from check_database(Path(app.store.path))
     yield from check_folder("workspace", Path(app.workspace.path).absolute())
-    yield from check_programs(app)
     files = (*settings.files, *settings.secret_files)
     yield from run_interruptible(check_sandbox, app, files)
     yield from check_hooks(app)

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from connectors.sandbox.plan import LONG_RUNNING, Confinement
+
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from actors.messages.inbound import ModelRequest
+    from connectors.config.models import CliModelConfig
     from connectors.sandbox.runner import Sandbox
 
 # Chosen: one more start of the program after each.
@@ -55,3 +58,21 @@ class ProgramPlace:
 
     pauses: tuple[float, ...] = GOES_ON_AFTER
     """Seconds before each further start for one answer."""
+
+
+def confinement_of(
+    config: CliModelConfig, home: Path, readable: tuple[Path, ...] = ()
+) -> Confinement:
+    """Say what a program that answers may do.
+
+    Args:
+        config: its settings.
+        home: its current folder, which it may change.
+        readable: what it may read besides what the settings say.
+    """
+    return Confinement(
+        readable=(*config.readable, *readable),
+        writable=(home, *config.writable),
+        network="tcp",
+        limits=LONG_RUNNING,
+    )

@@ -17,10 +17,11 @@ import trio
 
 from actors.errors import ModelBusyError, ModelError, ModelRefusedError
 from actors.messages.inbound import ModelAnswer, Usage
+from connectors.models.program.environment import confinement_of
 from connectors.models.program.folders import touch
 from connectors.models.program.output import ProgramOutput, read_output, trouble
 from connectors.models.program.prompt import full_prompt, short_prompt
-from connectors.sandbox.plan import LONG_RUNNING, Confinement, SandboxError
+from connectors.sandbox.plan import SandboxError
 from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog, Quoted
 
@@ -178,16 +179,10 @@ class CliModel:
             ModelError: it gave no answer.
         """
         config = self._config
-        confinement = Confinement(
-            readable=(*config.readable, *place.aids.readable),
-            writable=(place.home, *config.writable),
-            network="tcp",
-            limits=LONG_RUNNING,
-        )
         try:
             ended = await self._ground.sandbox.run(
                 self._command(request, resume, place.aids),
-                confinement=confinement,
+                confinement=confinement_of(config, place.home, place.aids.readable),
                 cwd=place.home,
                 env={**config.variables, **self._secrets},
                 stdin=prompt,

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from connectors.cli import run
 from connectors.commands.doctor.main import check_extras, in_force
 from connectors.sandbox.choose import FEATURES
 from connectors.sandbox.plan import Standing
-
-if TYPE_CHECKING:
-    import pytest
 
 OFFLINE = Path(__file__).parents[4] / "config" / "offline.toml"
 
@@ -103,6 +101,31 @@ def test_what_is_not_in_force_is_never_called_ok() -> None:
 
 def test_every_extra_is_looked_at() -> None:
     assert all(each.state == "ok" for each in check_extras())
+
+
+@pytest.mark.parametrize(
+    ("script", "expected", "wanted"),
+    [
+        ("echo 2.1 of it", 0, "starts in the sandbox, and says '2.1 of it'"),
+        ("echo no library >&2; exit 3", 1, "ended with code 3 in the sandbox: no lib"),
+    ],
+)
+def test_a_model_that_is_a_program_is_started_once(
+    script: str,
+    expected: int,
+    wanted: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    program = tmp_path / "bin" / "model"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o700)
+    more = f'[models.program]\nkind = "cli"\ncommand = ["{program}"]\n'
+    more += f'readable = ["{program.parent}"]\n'
+    code, lines = doctor(capsys, "--config", settings(tmp_path, more))
+    assert code == expected
+    assert any(wanted in line for line in lines), lines
 
 
 def test_a_model_whose_program_is_missing_is_found(
