@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from actors.agents.persona import Persona
-    from actors.messages.inbound import ToolCall, ToolSpec
+    from actors.config.collaboration import ToolsThere
+    from actors.config.limits import PermissionConfig
+    from actors.messages.inbound import Inbound, ToolCall, ToolSpec
     from actors.protocol import StartTurn
+    from actors.rules.markers.descriptions import Mode
     from actors.services import Services
     from actors.turn.steps import StepJournal
     from runtime.actor.ref import ActorRef
@@ -115,6 +118,41 @@ GRACE = 10.0
 SUPERSEDED = "another attempt at this took over"
 
 
+def judge(
+    tool: ToolSpec,
+    persona: Persona,
+    asked: tuple[Inbound, Mode],
+    rules: tuple[PermissionConfig, ...],
+    there: ToolsThere,
+) -> permissions.PermissionDecision:
+    """Decide whether a turn may use a tool.
+
+    Args:
+        tool: the tool's description.
+        persona: the agent's autonomy and permissions.
+        asked: the message, and the mode of its turn.
+        rules: the operator's rules.
+        there: which tools there are while another agent asks.
+    """
+    inbound, mode = asked
+    config = persona.config
+    if mode in SPOKEN_TO and not safe_tools.is_safe(tool, there):
+        return permissions.PermissionDecision("deny", safe_tools.NOT_THERE)
+    caller = permissions.Caller(
+        agent=persona.name,
+        connector=inbound.address.connector,
+        chat=inbound.address.chat,
+        sender=inbound.sender_id,
+        is_delegated=bool(inbound.chain.agents),
+    )
+    freedom = permissions.Freedom(
+        autonomy=config.autonomy,
+        tools=config.tool_permissions,
+        delegated=config.delegated_tools,
+    )
+    return permissions.judge(tool, caller, freedom, rules)
+
+
 class ToolPermissions:
     """Which tools of one turn are allowed, denied, or need an approval.
 
@@ -126,8 +164,7 @@ class ToolPermissions:
     """
 
     __slots__ = (
-        "_caller",
-        "_freedom",
+        "_persona",
         "_services",
         "_start",
         "_steps",
@@ -144,19 +181,7 @@ class ToolPermissions:
         self._services = services
         self._steps = steps
         self._verdicts: dict[str, permissions.PermissionDecision] = {}
-        inbound, config = start.inbound, persona.config
-        self._caller = permissions.Caller(
-            agent=persona.name,
-            connector=inbound.address.connector,
-            chat=inbound.address.chat,
-            sender=inbound.sender_id,
-            is_delegated=bool(inbound.chain.agents),
-        )
-        self._freedom = permissions.Freedom(
-            autonomy=config.autonomy,
-            tools=config.tool_permissions,
-            delegated=config.delegated_tools,
-        )
+        self._persona = persona
         self.offered: tuple[ToolSpec, ...] = ()
         """The tools that the model may call."""
 
@@ -181,13 +206,14 @@ class ToolPermissions:
         self.offered = tuple(offered)
 
     def _judge(self, tool: ToolSpec) -> permissions.PermissionDecision:
-        is_there = self._start.mode not in SPOKEN_TO or safe_tools.is_safe(
-            tool, self._services.collaboration.tools
-        )
-        if not is_there:
-            return permissions.PermissionDecision("deny", safe_tools.NOT_THERE)
-        return permissions.judge(
-            tool, self._caller, self._freedom, self._services.permissions
+        start, services = self._start, self._services
+        asked = (start.inbound, start.mode)
+        return judge(
+            tool,
+            self._persona,
+            asked,
+            services.permissions,
+            services.collaboration.tools,
         )
 
     def is_free(self, tool: str) -> bool:

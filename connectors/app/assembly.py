@@ -10,12 +10,12 @@ their usual tools; read as they are, without a step in between.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC
 from typing import TYPE_CHECKING
 
 import polib
 
-from actors.agents.persona import Persona
 from actors.agents.roster import ConfiguredStaff
 from actors.memory import notes as noting
 from actors.messages.state import RetryPolicy
@@ -26,18 +26,19 @@ from actors.rules.text.translations import SOURCE, Voices
 from actors.services import Furnishing
 from actors.transport import Account
 from connectors.app.webhooks import announcer_of
-from connectors.chat.platforms import reply_styles, setting_of
+from connectors.chat.platforms import setting_of
 from connectors.config.checks import find_zone
 from connectors.config.shipped import shipped_settings
 from connectors.files.notebook import make_notebook
 from connectors.settings.checks.access import access_of, approvers, owners
-from connectors.settings.checks.hiring import hiring_of
+from connectors.settings.checks.hiring import configured_persona, hiring_of
 from connectors.settings.checks.schedule import standing_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from actors.agents.persona import Persona
     from actors.transport import Transport
     from connectors.app.kit import Kit
     from connectors.config.app import AppConfig
@@ -167,21 +168,11 @@ def settled(config: AppConfig, kit: Kit, personas: Personas) -> ConfiguredStaff:
 
 def persona_of(name: str, config: AppConfig, kit: Kit, personas: Personas) -> Persona:
     """Look up all that an agent of the settings works with."""
-    agent = config.agents[name]
-    return Persona(
-        name=name,
-        config=agent,
+    return replace(
+        configured_persona(config, kit.tools, name),
         read_files=personas.reading(name),
-        zone=find_zone(agent.context.time_zone) or UTC,  # checked with the settings
-        tools={tool: kit.tools[tool] for tool in agent.tools if tool in kit.tools},
         sources=() if kit.further is None else kit.further.sources,
         skills=() if kit.further is None else kit.further.skills[name],
-        colleagues={each: config.agents[each].description for each in agent.delegates},
-        everybody=tuple(config.agents),
-        remembers=config.memory.enabled,
-        has_projects=config.projects.folder is not None,
-        reply_styles=reply_styles(),
-        program_seconds=config.program_seconds,
     )
 
 

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, cast
 import click
 import msgspec
 
-from actors.collaboration.questions import COLLABORATE_SPEC, CONSULT_SPEC
-from actors.collaboration.tools import has_any
 from actors.journal.history import SCHEMA, History
 from actors.journal.records import CONVERSATION
 from actors.memory import scopes
@@ -35,11 +33,10 @@ from actors.rules.prompt import skills as skill_rules
 from actors.rules.prompt import transcript
 from actors.rules.prompt.brief import NO_MEMORIES, Memories
 from actors.rules.prompt.layers import Layer, tokens
-from actors.rules.prompt.tools import is_safe
 from actors.rules.prompt.window import fitted
+from actors.turn import permissions
 from actors.turn.context import memories_of, tasks_of
 from actors.turn.request import brief_of, partners_of, window_of
-from actors.turn.tools import DELEGATE_SPEC
 from connectors.admin.conversations import events_of
 from connectors.admin.display import when
 from connectors.app.kit import described_tools
@@ -53,7 +50,7 @@ from connectors.commands.common.running import (
     redacting,
     run_interruptible,
 )
-from connectors.commands.common.staff import team_of
+from connectors.commands.common.staff import colleague_tools, team_of
 from connectors.config.checks import find_zone
 from connectors.config.embedders import HASHING, OFF
 from connectors.files.notebook import make_notebook
@@ -62,6 +59,7 @@ from connectors.models.embedders.local import HashingEmbedder
 from connectors.sandbox.lazy import LateSandbox
 from connectors.sandbox.protected_paths import territory
 from connectors.skills.folder import places_of
+from connectors.skills.tool import UseSkillTool
 from runtime.clock import SystemClock
 from runtime.telemetry.metrics import Metrics
 
@@ -306,8 +304,9 @@ def command(  # noqa: PLR0913  one for each option
 
     Reads the conversation and the memory from the database, if there is one, beside a
     server that may be running on it. Without --chat the conversation is the newest one
-    that --sender had in private. Servers of tools are not started, and no embedder is
-    asked over the network, so what they would add is not shown.
+    that --sender had in private. Servers of tools are not started, no embedder is
+    asked over the network, and what others said in a group since the agent last
+    answered is not read, so what these would add is not shown.
     """
     settings = load_settings(config, may_fall_back=True)
     team = team_of(settings.value)
@@ -345,12 +344,15 @@ def shown_of(
     if folder is not None:
         persona = persona.as_read(read_persona(folder))
     inbound = inbound_of(config, asked, now.timestamp())
-    specs = tuple(run_interruptible(tools_of, settings, asked.agent))
     if asked.mode in SPOKEN_TO:
-        persona, left = persona.spoken_to(), config.collaboration.tools
-        specs = tuple(each for each in specs if is_safe(each, left))
-    specs += of_colleagues(config, persona)
-    standing, notes = skills_now(config, asked)
+        persona = persona.spoken_to()
+    standing, notes, skill_tools = skills_now(config, asked)
+    own = run_interruptible(tools_of, settings, asked.agent)
+    specs = tuple(
+        tool
+        for tool in (*skill_tools, *own, *colleague_tools(config, persona))
+        if may_use(config, tool, persona, (inbound, asked.mode))
+    )
     history = history_of(config, inbound, asked)
     seen = window_of(
         (inbound, ()), (history.lines, config.compaction.max_chars), persona
@@ -393,13 +395,13 @@ def shown_of(
     )
 
 
-def of_colleagues(config: AppConfig, persona: Persona) -> tuple[ToolSpec, ...]:
-    """Describe the tools by which an agent reaches others, if there are any."""
-    if not persona.colleagues:
-        return ()
-    may_ask = has_any(persona, config.collaboration) and config.limits.max_hops
-    asking = (COLLABORATE_SPEC, CONSULT_SPEC) if may_ask else ()
-    return (DELEGATE_SPEC, *asking)
+def may_use(
+    config: AppConfig, tool: ToolSpec, persona: Persona, asked: tuple[Inbound, Mode]
+) -> bool:
+    """Return whether the model is told of a tool."""
+    there = config.collaboration.tools
+    found = permissions.judge(tool, persona, asked, config.permissions, there)
+    return found.need != "deny"
 
 
 def inbound_of(config: AppConfig, asked: PromptQuestion, now: float) -> Inbound:
@@ -454,22 +456,19 @@ async def tools_of(settings: Settings[AppConfig], agent: str) -> list[ToolSpec]:
 
 def skills_now(
     config: AppConfig, asked: PromptQuestion
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Give what is told of skills: which there are, and those called for."""
-    if not config.skills.folders:
-        return (), ()
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[ToolSpec, ...]]:
+    """Give what is told of skills: which there are, those called for, and the tool."""
     folders = allotted(config, skills_of(config))[asked.agent]
+    if not folders:
+        return (), (), ()
     found = [folder.skill for folder in folders.values()]
-    if not found:
-        return (), ()
-    most = config.skills.most_triggered
-    called = skill_rules.triggered(asked.words, found, most)
-    is_program = asked.agent in config.program_agents
-    places = places_of(folders) if is_program else {}
-    return (
-        (skill_rules.catalogue(found, places),),
-        tuple(skill_rules.unfolded(x, places.get(x.name, "")) for x in called),
-    )
+    places = places_of(folders) if asked.agent in config.program_agents else {}
+    called = skill_rules.triggered(asked.words, found, config.skills.most_triggered)
+    unfolded = [
+        skill_rules.unfolded(each, places.get(each.name, "")) for each in called
+    ]
+    tool = UseSkillTool(folders, lambda _context, _skill: None)
+    return (skill_rules.catalogue(found, places),), tuple(unfolded), (tool.spec,)
 
 
 def history_of(config: AppConfig, inbound: Inbound, asked: PromptQuestion) -> History:

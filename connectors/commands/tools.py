@@ -26,10 +26,12 @@ from connectors.commands.common.running import (
     redacting,
     run_interruptible,
 )
+from connectors.commands.common.staff import colleague_tools
 from connectors.mcp.source import McpSource
 from connectors.mcp.tool import McpTool
 from connectors.sandbox.lazy import LateSandbox
 from connectors.sandbox.protected_paths import territory
+from connectors.settings.checks.hiring import configured_persona
 from connectors.skills.source import UsedTool
 from connectors.skills.tool import UseSkillTool
 from runtime.supervision.supervisor import Supervisor
@@ -40,6 +42,7 @@ from runtime.telemetry.metrics import Metrics
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from actors.messages.inbound import ToolSpec
     from actors.ports import Tool
     from connectors.app.tool_sources import ToolSources
     from connectors.config.app import AppConfig
@@ -114,8 +117,11 @@ async def gathered(settings: Settings[AppConfig], agents: list[str]) -> ListedTo
         found = ListedTools([], [])
         for agent in agents:
             tools = [own[name] for name in config.agents[agent].tools if name in own]
-            found.tools += [row(agent, tool) for tool in tools]
             await ask(further, agent, found)
+            found.tools += [row(agent, tool.spec) for tool in tools]
+            persona = configured_persona(config, {}, agent)
+            asking = colleague_tools(config, persona)
+            found.tools += [row(agent, spec, "delegates") for spec in asking]
         return found
 
 
@@ -130,16 +136,15 @@ async def ask(further: ToolSources, agent: str, found: ListedTools) -> None:
             if not any("still being started" in note for note in offer.notes):
                 break
             offer = await source.offer(context, "")
-        found.tools += [row(agent, tool) for tool in offer.tools]
+        found.tools += [row(agent, tool.spec, origin(tool)) for tool in offer.tools]
         if isinstance(source, McpSource):
             found.notes += [f"{agent}: {note}" for note in offer.notes]
 
 
-def row(agent: str, tool: Tool) -> ToolRow:
+def row(agent: str, spec: ToolSpec, source: str = "built in") -> ToolRow:
     """Describe one tool of an agent."""
-    spec = tool.spec
     words = first_words(spec.description, SHOWN)
-    return ToolRow(agent, spec.name, spec.effect, origin(tool), words)
+    return ToolRow(agent, spec.name, spec.effect, source, words)
 
 
 def origin(tool: Tool) -> str:

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from connectors.cli import callboard
+from connectors.tools.registry import TOOLS
 from tests.support import readme
 
 if TYPE_CHECKING:
@@ -127,3 +128,12 @@ def test_a_subcommand_that_does_not_exist_would_be_noticed(
     run = run_callboard(*word.split(), "--help", folder=tmp_path)
     assert run.returncode == 2
     assert "No such command" in run.stderr
+
+
+def test_every_tool_is_in_the_readme_and_in_the_settings() -> None:
+    text = (readme.ROOT / "README.md").read_text()
+    table = text.partition("| tool | what it does | settings |")[2].partition("\n\n")[0]
+    settings = (readme.ROOT / "config" / "default.toml").read_text()
+    listed = settings.partition("# Tools it may call:")[2].partition("\ntools =")[0]
+    assert sorted(re.findall(r"`(\w+)`", table)) == sorted(TOOLS)
+    assert sorted(re.findall(r'"(\w+)"', listed)) == sorted(TOOLS)

@@ -6,21 +6,29 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from actors.agents import rows as staff_rows
-from actors.agents.persona import Persona
 from actors.agents.roster import ConfiguredStaff, HiringParts, make_team
 from actors.agents.rows import AGENT, AT_REST, StaffChange, StaffRows
+from actors.collaboration.questions import COLLABORATE_SPEC, CONSULT_SPEC
+from actors.collaboration.tools import has_any
 from actors.rules.groups.routes import binding_of, routing_table
+from actors.turn.tools import DELEGATE_SPEC
 from connectors.commands.common.database import database_of, is_stored
 from connectors.commands.common.output import FAILED, say
-from connectors.settings.checks.hiring import make_persona, terms_of
+from connectors.settings.checks.hiring import (
+    configured_persona,
+    make_persona,
+    terms_of,
+)
 from connectors.tools.registry import TOOLS
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 
 if TYPE_CHECKING:
     from actors.agents.hired import HiredAgent
+    from actors.agents.persona import Persona
     from actors.agents.roster import Team
     from actors.agents.rows import Outcome
+    from actors.messages.inbound import ToolSpec
     from connectors.config.app import AppConfig
     from runtime.store.database import Database
     from runtime.store.rows import Entry
@@ -39,19 +47,20 @@ def team_of(config: AppConfig) -> Team:
     """Give the team of agents, as a server that starts now would."""
     database = database_of(config)
     rows = read_rows(database) if database.exists() else StaffRows()
-    personas = tuple(
-        Persona(
-            name,
-            agent,
-            remembers=config.memory.enabled,
-            has_projects=config.projects.folder is not None,
-        )
-        for name, agent in config.agents.items()
-    )
+    personas = tuple(configured_persona(config, {}, name) for name in config.agents)
     hiring = HiringParts(terms_of(config, TOOLS), partial(make_persona, config, {}))
     routes = map(binding_of, config.routes)
     table = routing_table(config.agents, routes, config.default_agent)
     return make_team(ConfiguredStaff(personas, table, hiring), rows, {})
+
+
+def colleague_tools(config: AppConfig, persona: Persona) -> tuple[ToolSpec, ...]:
+    """Describe the tools by which an agent reaches others, if there are any."""
+    if not persona.colleagues:
+        return ()
+    may_ask = has_any(persona, config.collaboration) and config.limits.max_hops
+    asking = (COLLABORATE_SPEC, CONSULT_SPEC) if may_ask else ()
+    return (*asking, DELEGATE_SPEC)
 
 
 def write(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC
 from fnmatch import fnmatchcase
 from functools import partial
@@ -57,6 +58,18 @@ def make_persona(
         has_projects=config.projects.folder is not None,
         reply_styles=reply_styles(),
         program_seconds=config.program_seconds,
+    )
+
+
+def configured_persona(
+    config: AppConfig, tools: Mapping[str, Tool], name: str
+) -> Persona:
+    """Look up what an agent of the settings has: all but its files and servers."""
+    agent = config.agents[name]
+    return replace(
+        make_persona(config, tools, name, agent),
+        colleagues={each: config.agents[each].description for each in agent.delegates},
+        everybody=tuple(config.agents),
     )
 
 

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+from httpx import URL, AsyncClient
 
 from actors.people.identity import Person, link
 from actors.people.rows import as_commit
+from connectors.app.app import open_app
+from connectors.chat.platforms import serving
 from connectors.cli import run
+from connectors.settings.load import load_app
+from connectors.web.openai.transport import HttpTransport
 from runtime.clock import SystemClock
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
 from runtime.store.rows import Commit
+from tests.fakes.models.openai_server import spoken
+from tests.fakes.models.server import RawServer, chunked, open_raw_server
 from tests.support.desk import commit_to, write_database
 from tests.support.store.rows import remembering
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncGenerator, Iterator
     from pathlib import Path
 
+    from connectors.config.app import AppConfig
     from runtime.store.facts import SaveFact
 
 Output = pytest.CaptureFixture[str]
@@ -152,3 +162,95 @@ async def test_a_running_server_is_not_disturbed(
 def test_an_account_of_another_connector_is_refused(capsys: Output) -> None:
     assert run(["prompt", "anna", "--sender", "web/sam7", "--chat", "cli/x"]) == 2
     assert "is no account on 'cli'" in capsys.readouterr().err
+
+
+SENT = """
+default_agent = "anna"
+store.path = "callboard.db"
+[connectors.web]
+kind = "http"
+port = 0
+[agent_defaults]
+model = "asked"
+[models.asked]
+kind = "openai"
+model = "any"
+base_url = "{url}"
+api_key = {{ env = "ANY" }}
+[skills]
+folders = ["skills"]
+[agents.anna]
+prompt = "Be brief."
+tools = ["clock", "memory_search", "save_memory", "run_shell", "send_file"]
+skills = ["*"]
+delegates = ["ben"]
+[agents.ben]
+prompt = "I am Ben."
+"""
+KEY = "sk-31b7c0a4"
+SKILL = "---\nname: pdf\ndescription: about pdf\ntriggers: [invoice]\n---\nRead it."
+
+
+@asynccontextmanager
+async def serving_anna(config: AppConfig) -> AsyncGenerator[AsyncClient]:
+    """Run a company; give a client that talks with it."""
+    facts = (
+        fact("1", "likes green tea", WEB),
+        fact("2", "no nuts", WEB, category="sticky"),
+    )
+    async with open_app(config, serving(config)) as app, AsyncClient() as client:
+        await app.store.commit(Commit(at=SystemClock().wall(), facts=facts))
+        server = app.transports["web"]
+        assert isinstance(server, HttpTransport)
+        host, port = await server.wait_listening()
+        client.base_url = URL(f"http://{host}:{port}/v1")
+        client.headers["X-Callboard-Conversation"] = "kitchen"
+        yield client
+
+
+async def printed(capsys: Output, *words: str) -> dict[str, Any]:
+    assert await trio.to_thread.run_sync(run, [*words, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def settings_for(folder: Path, model: RawServer) -> AppConfig:
+    path = folder / "callboard.toml"
+    path.write_text(SENT.format(url=model.base_url))
+    return load_app(path, {"ANY": KEY}).value
+
+
+def undated(system: str) -> str:
+    return re.sub(r"It is \w+, [0-9-]+ [0-9:]+", "", system)
+
+
+async def test_what_is_shown_is_what_is_sent(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "skills" / "pdf").mkdir(parents=True)
+    (tmp_path / "skills" / "pdf" / "SKILL.md").write_text(SKILL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ANY", KEY)
+    answer = b"".join(step for step in spoken("yes") if isinstance(step, bytes))
+    where = ("--chat", "web/kitchen", "--sender", "sam7")
+    tools: list[str] = []
+    async with (
+        open_raw_server(lambda: chunked(answer), keep_open=True) as model,
+        serving_anna(settings_for(tmp_path, model)) as client,
+    ):
+        for number, text in enumerate(("Is green tea an invoice?", "What of tea?")):
+            shown = await printed(capsys, "prompt", "anna", *where, "--for", text)
+            said = {"role": "user", "content": text}
+            body = {"model": "anna", "user": "sam7", "messages": [said]}
+            answered = await client.post("/chat/completions", json=body)
+            assert answered.status_code == 200, answered.text
+            sent = json.loads(model.bodies[-1])
+            system, *lines = [each["content"] for each in sent["messages"]]
+            assert undated(shown["system"]) == undated(system)
+            assert "likes green tea" in system
+            assert [each["text"] for each in shown["messages"]] == lines
+            assert len(lines) == 1 + 2 * number
+            tools = [each["function"]["name"] for each in sent["tools"]]
+            assert shown["tools"] == tools
+    listed = await printed(capsys, "tools", "list", "--agent", "anna")
+    assert [each["tool"] for each in listed["tools"]] == tools

@@ -98,7 +98,7 @@ def test_the_conversation_is_read_from_the_database(
 @pytest.mark.usefixtures("settings")
 def test_a_mode_has_its_own_tools_and_words(capsys: Output) -> None:
     found = shown(capsys, "--mode", "collaboration")
-    assert found["tools"] == ["clock"]  # it only looks something up
+    assert found["tools"] == ["use_skill", "clock"]  # they only look something up
     assert "mode" in layers(found)
     assert "colleagues" not in layers(found)
 
@@ -106,7 +106,7 @@ def test_a_mode_has_its_own_tools_and_words(capsys: Output) -> None:
 @pytest.mark.usefixtures("settings")
 def test_who_may_be_asked_is_shown(capsys: Output) -> None:
     found = shown(capsys)
-    assert found["tools"][-3:] == ["delegate", "collaborate", "consult"]
+    assert found["tools"][-3:] == ["collaborate", "consult", "delegate"]
     assert "collaborate" in layers(found)["tools"]["text"]
     assert "ben" in layers(found)["colleagues"]["text"]
 

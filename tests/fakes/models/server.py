@@ -115,9 +115,13 @@ class RawServer:
     def __init__(self, port: int) -> None:
         self.base_url = f"http://127.0.0.1:{port}/v1"
         self.connections = 0
-        self.requests = 0
+        self.bodies: list[bytes] = []
         self.client_left = trio.Event()
         """Set when a client closed a connection that the server kept open."""
+
+    @property
+    def requests(self) -> int:
+        return len(self.bodies)
 
 
 def chunked(body: bytes, size: int = 40, media_type: str = EVENT_STREAM) -> bytes:
@@ -158,24 +162,24 @@ async def converse(
     server.connections += 1
     async with stream:
         with contextlib.suppress(trio.BrokenResourceError):
-            while await read_request(stream):
-                server.requests += 1
+            while (body := await read_request(stream)) is not None:
+                server.bodies.append(body)
                 await stream.send_all(response())
                 if not keep_open:
                     return
         server.client_left.set()
 
 
-async def read_request(stream: trio.SocketStream) -> bool:
-    """Read one request with its body; False if the client closed instead."""
+async def read_request(stream: trio.SocketStream) -> bytes | None:
+    """Read the body of one request; None if the client closed instead."""
     received = b""
     while True:
         head, blank, body = received.partition(b"\r\n\r\n")
         if blank:
             length = head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]
             if len(body) >= int(length):
-                return True
+                return body
         more = await stream.receive_some()
         if not more:
-            return False
+            return None
         received += bytes(more)
