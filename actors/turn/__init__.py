@@ -10,6 +10,7 @@ __all__ = [
     "context",
     "files",
     "machine",
+    "permissions",
     "request",
     "scheduled",
     "steering",
