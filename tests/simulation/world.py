@@ -155,6 +155,7 @@ class World:
             others=tuple(others),
             store=parts.store(self.disk),
             metrics=self.metrics,
+            receipt_key=b"simulated",  # else the frames of results are random
         )
         self.cast.clock = self.clock
         self.appointments: Appointments | None = None
