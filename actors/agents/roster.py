@@ -129,7 +129,7 @@ def make_team(
 def groups_of(personas: Mapping[str, Persona]) -> dict[str, GroupBehaviour]:
     """Say how each agent behaves in groups."""
     return {
-        name: group_of(each.config.groups, each.config.description)
+        name: group_of(each.config.groups, each.config.description, name)
         for name, each in personas.items()
     }
 

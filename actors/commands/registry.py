@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from actors.messages.inbound import Inbound
+    from actors.rules.groups.activation import CommandScope
 
 Answer = Callable[[CommandRequest], Awaitable[CommandReply]]
 
@@ -46,6 +47,10 @@ class SlashCommand(msgspec.Struct, frozen=True):
 
     is_fixed: bool = False
     """Whether the settings cannot change who may use it."""
+
+    is_general: bool = False
+    """Whether it is about no agent in particular: in a group with several agents one of
+    them answers it, though nobody says which."""
 
 
 async def help_(question: CommandRequest) -> CommandReply:
@@ -74,8 +79,10 @@ async def clear(question: CommandRequest) -> CommandReply:
 
 
 COMMANDS: Mapping[str, SlashCommand] = {
-    "help": SlashCommand(help_, "show this list", is_fixed=True),
-    "start": SlashCommand(people.start, "say what this is, and how to begin"),
+    "help": SlashCommand(help_, "show this list", is_fixed=True, is_general=True),
+    "start": SlashCommand(
+        people.start, "say what this is, and how to begin", is_general=True
+    ),
     "stop": SlashCommand(
         None,
         "stop what you asked here, and what other agents do because of it",
@@ -106,26 +113,43 @@ COMMANDS: Mapping[str, SlashCommand] = {
         in_groups="owners",
     ),
     "language": SlashCommand(
-        people.language, "choose the language in which you are spoken to", "[CODE|auto]"
+        people.language,
+        "choose the language in which you are spoken to",
+        "[CODE|auto]",
+        is_general=True,
     ),
-    "who": SlashCommand(status.who, "list the agents here, and what they do"),
+    "who": SlashCommand(
+        status.who, "list the agents here, and what they do", is_general=True
+    ),
     "skills": SlashCommand(
         status.skills, "list the skills of this agent, each a command of its own"
     ),
-    "whoami": SlashCommand(people.whoami, "show as whom you are known here"),
+    "whoami": SlashCommand(
+        people.whoami, "show as whom you are known here", is_general=True
+    ),
     "link": SlashCommand(
-        people.link, "show that another account is yours, too", "[CODE]"
+        people.link,
+        "show that another account is yours, too",
+        "[CODE]",
+        is_general=True,
     ),
     "unlink": SlashCommand(
-        people.unlink, "take an account away from you again", "[ACCOUNT]"
+        people.unlink,
+        "take an account away from you again",
+        "[ACCOUNT]",
+        is_general=True,
     ),
     "tasks": SlashCommand(
-        status.tasks, "show what is being done here, and what waits for leave"
+        status.tasks,
+        "show what is being done here, and what waits for leave",
+        is_general=True,
     ),
     "status": SlashCommand(
         status.status, "show the model, this conversation, and how long this runs"
     ),
-    "cost": SlashCommand(cost.cost, "show what the models cost", who="owners"),
+    "cost": SlashCommand(
+        cost.cost, "show what the models cost", who="owners", is_general=True
+    ),
     "queue": SlashCommand(
         queue.queue,
         "show which messages wait; choose what is done with those that come meanwhile",
@@ -138,6 +162,7 @@ COMMANDS: Mapping[str, SlashCommand] = {
         "[approve CODE|deny CODE|revoke ACCOUNT]",
         who="owners",
         is_fixed=True,
+        is_general=True,
     ),
     "approve": SlashCommand(
         None,
@@ -148,6 +173,20 @@ COMMANDS: Mapping[str, SlashCommand] = {
     "deny": SlashCommand(None, "do not let a tool run: /deny 3F", "ID", is_fixed=True),
 }
 """All commands by their words; an agent's skills are commands beside these."""
+
+
+def group_command(inbound: Inbound) -> CommandScope:
+    """Say whom a command of a group is about that names no agent.
+
+    Empty: it is no command of ours, names somebody, or no person gave it.
+    """
+    command = parse_command(inbound.text)
+    if inbound.is_bot or not isinstance(command, Asked) or command.agent:
+        return ""
+    known = COMMANDS.get(command.word)
+    if known is None or known.answer is None:
+        return ""
+    return "company" if known.is_general else "agent"
 
 
 def skill_named(text: str, skills: Sequence[str]) -> str:

@@ -29,6 +29,11 @@ class GroupConfig(Struct, frozen=True, forbid_unknown_fields=True):
     only call it, its model does not see them.
     """
 
+    own_name: bool = True
+    """Whether a message calls it that begins with its name, as "anna, …", "Hey anna …"
+    and "Anna?", or ends with it. Off for a name that is an everyday word.
+    """
+
     # Chosen: 0. Whoever was answered goes on talking to people at least as often as to
     # the agent; a window is for chats where that is not so, or with `relevance_check`.
     # Not done: for ever. What never ends is never taken away; a year is enough.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from actors.commands.registry import group_command
 from actors.journal import commits
 from actors.journal.unsettled import read_back, read_open
 from actors.people.access import Peers
@@ -141,6 +142,7 @@ class Audience:
             answered_at=dict(self._windows.of(place_of(inbound))),
             barred=barred,
             checked=checked or {},
+            command=group_command(inbound),
         )
 
     def _barred(self, inbound: Inbound, now: float) -> frozenset[str]:

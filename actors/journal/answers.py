@@ -166,6 +166,20 @@ def localised(answer: Answer, services: Services) -> Answer:
     return msgspec.structs.replace(answer, deliveries=said)
 
 
+def spoken_by(answer: Answer, agent: str) -> Answer:
+    """Have an agent's own account say the runtime's notices about it."""
+    return msgspec.structs.replace(
+        answer, deliveries=tuple(with_speaker(x, agent) for x in answer.deliveries)
+    )
+
+
+def with_speaker(delivery: Delivery, agent: str) -> Delivery:
+    """Have an agent's own account say a notice; its own words are its own already."""
+    if delivery.agent or delivery.speaker:
+        return delivery
+    return msgspec.structs.replace(delivery, speaker=agent)
+
+
 def localised_aside(aside: Aside, services: Services) -> Aside:
     """Translate a notice for the asking person; in other chats as the settings say."""
     is_here = aside.delivery.address == aside.inbound.address

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 # Chosen: 32 characters, the longest command Telegram knows; longer is text.
 _COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9_-]{0,31})(?:@([\w.-]+))?(?=\s|\Z)")
 
+# `@anna /help`, `@anna: /help`; the name is then the command's own.
+_CALLED = re.compile(r"\s*@([\w.-]+)[,:]?\s+(?=/[A-Za-z])")
+
 LONGEST_ID = 32
 """Longest approval id, in characters, that is parsed."""
 
@@ -78,11 +81,13 @@ Command = Words | Stop | Decision | Asked
 
 
 def parse_command(text: str) -> Command:
-    """Parse a person's message as a command."""
-    match = _COMMAND.match(text)
+    """Parse a person's message as a command; it may follow one mention."""
+    called = _CALLED.match(text)
+    match = _COMMAND.match(text, called.end() if called else 0)
     if match is None:
         return Words()
-    word, agent = match[1].lower(), match[2] or ""
+    name = called[1].rstrip(".-") if called else ""
+    word, agent = match[1].lower(), match[2] or name
     rest = text[match.end() : match.end() + LONGEST_REST].strip()
     match word:
         case "stop":

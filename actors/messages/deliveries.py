@@ -163,6 +163,9 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     """Name of the agent that sends it; empty for the runtime's own notices."""
 
+    speaker: str = ""
+    """Whose account says a notice, where each agent has one of its own; empty: any."""
+
     text: str
     """The message, or the caption of its file."""
 
@@ -230,6 +233,11 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """Earliest time at which asking again can succeed, in Unix seconds; 0 if
     unknown.
     """
+
+    @property
+    def account(self) -> str:
+        """Name the agent whose account says it; empty: any."""
+        return self.agent or self.speaker
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):

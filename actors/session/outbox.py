@@ -136,10 +136,13 @@ class SessionOutbox:
             if not initiative.is_shown(answer):
                 return
             answer = answers.localised_aside(answer, self._services)
+            said = answers.with_speaker(answer.delivery, self._agent)
+            answer = msgspec.structs.replace(answer, delivery=said)
         elif isinstance(answer, answers.Answer):
             answer = initiative.for_people(answer, self._agent, self._services.ids)
             answer = answers.leaving_ids(answer, self._services.ids)
             answer = answers.localised(answer, self._services)
+            answer = answers.spoken_by(answer, self._agent)
         self._waiting = (*self._waiting, answer)
         if len(self._waiting) == 1:
             self.store_next(session)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 import msgspec
 
+from actors.commands.registry import group_command
 from actors.messages.inbound import Address, Inbound, Quoted
 from actors.people.access import Admit, admit
 from actors.rules.groups.access import agent_access
@@ -334,7 +335,11 @@ def explained(config: AppConfig, asked: RouteQuestion) -> RouteReport:
     asked, looked = in_channel(config, asked, known)
     now = SystemClock().wall()
     inbound = inbound_of(config, asked, now)
-    situation = Situation(now=now, answered_at=windows_of(config, inbound, known))
+    situation = Situation(
+        now=now,
+        answered_at=windows_of(config, inbound, known),
+        command=group_command(inbound),
+    )
     access = agent_access(config.access, approvers(config))
     found = explain(inbound, routes, situation, access)
     if asked.sender:

@@ -17,6 +17,10 @@ order, and the verdict of each rule can be explained.
     for everybody. Both only if the settings enable them. The caller runs the check. The
     bound on exchanges between bots never depends on it.
 
+A command that names no agent, in a message that calls none, is answered once: by the
+only agent there, or, if it is about no agent in particular (`/help`, `/who`), by the
+agent of the matching route, else by the first one there.
+
 If a route matches the chat, `always` and `broadcast` apply only to the agent of the
 first matching route. Agents that are called answer all the same.
 """
@@ -29,7 +33,7 @@ from typing import TYPE_CHECKING, Literal, assert_never
 import msgspec
 
 from actors.messages.commands import Words, parse_command
-from actors.rules.groups.mentions import mentioned
+from actors.rules.groups.mentions import hails, mentioned
 from actors.rules.groups.routes import (
     NO_GROUP,
     GroupBehaviour,
@@ -41,11 +45,19 @@ from actors.rules.groups.routes import (
 from actors.rules.text.similarity import fold, holds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from actors.messages.inbound import Inbound
     from actors.rules.groups.routes import Binding, RoutingTable
 
-Reason = Literal["always", "reply", "mention", "pattern", "window", "broadcast", "peer"]
+Reason = Literal[
+    "always", "reply", "mention", "pattern", "window", "broadcast", "peer", "command"
+]
 """Why an agent answers."""
+
+CommandScope = Literal["", "agent", "company"]
+"""What a command is about that names no agent: one agent, as `/new`, or none in
+particular, as `/help`. Empty: the message is no such command."""
 
 Silence = Literal[
     "own", "absent", "bot", "rounds", "never", "uncalled", "yields", "irrelevant"
@@ -76,6 +88,8 @@ class Situation(msgspec.Struct, frozen=True):
 
     checked: dict[str, bool] = {}
     """Results of the models' checks by agent: whether the message is meant for it."""
+
+    command: CommandScope = ""
 
 
 NOTHING_KNOWN = Situation()
@@ -230,12 +244,13 @@ class GroupListener:
             case "mention":
                 return self.agent in self.scene.mentioned
             case "pattern":
-                words = self.group.called
-                return any(holds(self.scene.folded, word) for word in words)
+                words, name = self.group.called, self.group.own_name
+                is_hailed = bool(name) and hails(self.scene.folded, name)
+                return is_hailed or any(holds(self.scene.folded, w) for w in words)
             case "window":
                 return self.has_window
-            case "broadcast" | "peer":
-                return False  # these are reasons only after a check
+            case "broadcast" | "peer" | "command":
+                return False  # these are reasons for other rules
             case _:
                 assert_never(reason)
 
@@ -317,12 +332,33 @@ def author_of(inbound: Inbound) -> str:
     return writers[-1] if writers else ""
 
 
+def speaker_of(listeners: Sequence[GroupListener], scene: Scene) -> str:
+    """Name the agent that answers a command for all; empty: it is no such command."""
+    scope = scene.situation.command
+    if not scope or scene.mentioned or scene.replied_to:
+        return ""
+    able = [each.agent for each in listeners if each.gate() is None]
+    if scope == "agent" and len([x for x in listeners if scene.is_there(x.agent)]) > 1:
+        return ""
+    whose = "" if scene.route is None else scene.route[1].agent
+    return whose if whose in able else next(iter(able), "")
+
+
 def judge(
     inbound: Inbound, table: RoutingTable, situation: Situation = NOTHING_KNOWN
 ) -> GroupVerdict:
     """Decide for every agent whether it answers a group message."""
     scene = Scene(inbound, table, situation)
-    judged = tuple(GroupListener(name, scene).judge() for name in scene.listeners())
+    listeners = [GroupListener(name, scene) for name in scene.listeners()]
+    speaker = speaker_of(listeners, scene)
+    judged = tuple(
+        each.judge()
+        if not speaker
+        else AgentVerdict(each.agent, "command")
+        if each.agent == speaker
+        else AgentVerdict(each.agent, silence=each.gate() or "uncalled")
+        for each in listeners
+    )
     route = None if scene.route is None else (scene.route[0], scene.route[1].agent)
     return GroupVerdict(judged, route)
 

@@ -116,6 +116,7 @@ OUTCOMES: dict[str, str] = {
     "broadcast": "is asked of a model: are they meant for everybody? Silent if not",
     "relevance": "is asked of a model: are they meant for it? Silent if not",
     "peer": "answers: another program mentions it",
+    "command": "answers: a command for no agent in particular, or it is alone here",
     "own": "is silent: these are its own words",
     "absent": "is silent: it is not in this chat",
     "bot": "is silent: another program wrote this",
@@ -171,7 +172,9 @@ def _reason(reason: Reason, listener: GroupListener) -> str:
         case "mention":
             return f"mentions {', '.join(scene.mentioned) or 'no agent here'}"
         case "pattern":
-            return f"mention_patterns: {', '.join(config.mention_patterns) or 'none'}"
+            named = "" if config.own_name else ", and not its name"
+            words = ", ".join(config.mention_patterns) or "none"
+            return f"mention_patterns: {words}{named}"
         case _:
             at = scene.situation.answered_at.get(listener.agent)
             if at is None:

@@ -1,4 +1,4 @@
-"""Mentions: which agents a person's message calls by `@name`. Pure.
+"""Mentions: which agents a person's message calls, by `@name` or by its name. Pure.
 
 Mentions that the platform itself reports are in `Inbound.mentions`; `activation.py`
 joins both. `addressing.py` reads whom an agent's own answer calls.
@@ -19,6 +19,24 @@ _MENTION = re.compile(r"(?<!\w)@([\w-]+)")
 # Telegram's clients write a command for one of several bots so: `/help@anna`.
 _COMMANDED = re.compile(r"/[A-Za-z][\w-]*@([\w-]+)(?=\s|\Z)")
 
+# What comes before a name that is called: chosen from what people begin with in the
+# languages that the runtime speaks.
+_GREETING = re.compile(
+    r"(?:hey|hi|hello|hallo|hola|ciao|salut|bonjour|moin|servus|yo|ok|okay|dear|thanks"
+    r"|thank you|danke|gracias|merci|bitte|please|por favor|good (?:morning|evening)"
+    r"|guten (?:morgen|tag|abend)|buenos dias|buenas|oye|und|and|y)\s*[,!]?\s+"
+)
+# The marks beyond ASCII are the wide ones of Chinese and Japanese, and dashes.
+_AFTER_NAME = re.compile(
+    r"\s*(?:[,:;!?\u2026\uff0c\u3001\uff1a\uff01\uff1f]|\.(?:\s|\Z)|[-\u2013\u2014]\s|\Z)"
+)
+_AT_THE_END = re.compile(
+    r"[,\uff0c\u3001]\s*([^,\uff0c\u3001]+?)[\s.!?\u2026\u3002\uff01\uff1f)]*\Z"
+)
+MOST_GREETINGS = 2
+LONGEST_END = 200
+"""Characters of a message's end in which a name is looked for."""
+
 
 def mentioned(text: str, agents: Mapping[str, str]) -> tuple[str, ...]:
     """Return the known agents that a person's text mentions, in its order, each once.
@@ -38,3 +56,25 @@ def mentioned(text: str, agents: Mapping[str, str]) -> tuple[str, ...]:
         if agent is not None:
             found[agent] = None
     return tuple(found)
+
+
+def hails(text: str, name: str) -> bool:
+    """Tell whether a text calls somebody by the bare name, at its beginning or end.
+
+    "anna, …", "Anna?", "Hey anna …" and "…, anna" do; "Anna is ill" does not.
+
+    Args:
+        text: the message, case-folded.
+        name: likewise.
+    """
+    rest, is_greeted = text.strip().lstrip("¿¡\"'(*_"), False
+    for _ in range(MOST_GREETINGS):
+        greeting = _GREETING.match(rest)
+        if greeting is not None:
+            rest, is_greeted = rest[greeting.end() :], True
+    if rest.startswith(name):
+        after = rest[len(name) :]
+        if _AFTER_NAME.match(after) or (is_greeted and after[:1].isspace()):
+            return True
+    ending = _AT_THE_END.search(text[-LONGEST_END:])
+    return ending is not None and ending[1] == name

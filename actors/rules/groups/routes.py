@@ -84,6 +84,9 @@ class GroupBehaviour(msgspec.Struct, frozen=True):
     called: tuple[str, ...] = ()
     """Its mention patterns, case-folded."""
 
+    own_name: str = ""
+    """Its name, case-folded, if that calls it."""
+
 
 NO_GROUP = GroupBehaviour()
 
@@ -153,10 +156,13 @@ def binding_of(route: RouteConfig) -> Binding:
     )
 
 
-def group_of(config: GroupConfig, about: str = "") -> GroupBehaviour:
+def group_of(config: GroupConfig, about: str = "", name: str = "") -> GroupBehaviour:
     """Compile the group settings of an agent."""
     return GroupBehaviour(
-        config, about, tuple(fold(each) for each in config.mention_patterns)
+        config,
+        about,
+        tuple(fold(each) for each in config.mention_patterns),
+        fold(name) if config.own_name else "",
     )
 
 

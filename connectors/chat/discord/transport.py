@@ -150,7 +150,7 @@ class DiscordTransport(AccountsTransport[DiscordAccount, DiscordListener]):
             return say
 
         size = 0 if file is None else file.size
-        receipt = await self._senders.do(delivery.agent, channel, order, size)
+        receipt = await self._senders.do(delivery.account, channel, order, size)
         self._recall.note(receipt)
         return receipt
 

@@ -123,7 +123,7 @@ class MatrixTransport(AccountsTransport[MatrixAccount, MatrixListener]):
     async def deliver(self, delivery: Delivery) -> str:
         """Send one message to its room; see the port."""
         room_id = delivery.address.chat
-        account, room = await self._senders.choose(delivery.agent, room_id)
+        account, room = await self._senders.choose(delivery.account, room_id)
         said = msgspec.structs.replace(
             delivery,
             text=prefixed(delivery.text, delivery.agent, account.agent).rstrip(),

@@ -122,7 +122,7 @@ class SlackTransport(AccountsTransport[SlackAccount, SlackListener]):
     async def deliver(self, delivery: Delivery) -> str:
         """Send one message to its channel; see the port."""
         channel = delivery.address.chat
-        account = self._senders.choose(delivery.agent, channel)
+        account = self._senders.choose(delivery.account, channel)
         known = self._shared.said.receipt_of(delivery.id)
         if known is not None:
             await trio.lowlevel.checkpoint()
@@ -139,7 +139,7 @@ class SlackTransport(AccountsTransport[SlackAccount, SlackListener]):
 
     async def look_up(self, delivery: Delivery) -> str | None:
         """Look for words by the mark that they bear, for a file by what it is."""
-        account = self._senders.choose(delivery.agent, delivery.address.chat)
+        account = self._senders.choose(delivery.account, delivery.address.chat)
         try:
             with translated():
                 if delivery.file is not None:

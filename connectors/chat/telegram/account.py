@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
+from actors.commands.registry import COMMANDS
 from actors.rules.text.limits import RecentMap
 from connectors.chat.accounts import TYPING_TIMEOUT, AccountHealth, AgentAccount
-from connectors.chat.errors import BusyError, RefusedError, ShutOutError
+from connectors.chat.errors import (
+    BusyError,
+    PlatformError,
+    RefusedError,
+    ShutOutError,
+)
 from connectors.chat.telegram.api import BotApi, TelegramCall
 from connectors.chat.telegram.errors import ConflictError
 from connectors.chat.telegram.types import User
@@ -17,7 +23,6 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     import httpx
 
-    from connectors.chat.errors import PlatformError
     from connectors.chat.telegram.platform import TelegramAccountConfig, TelegramConfig
     from connectors.chat.telegram.shared import TelegramShared
 
@@ -28,6 +33,20 @@ EVERYWHERE = 0
 """Stands for what belongs to no chat."""
 
 T = TypeVar("T")
+
+LOG = EventLog("telegram")
+
+MOST_EXPLAINED = 256
+"""Characters of a command's description. Source: Bot API, "BotCommand"."""
+
+
+def menu() -> list[dict[str, str]]:
+    """Describe the commands that everybody may use."""
+    return [
+        {"command": word, "description": each.meaning[:MOST_EXPLAINED]}
+        for word, each in COMMANDS.items()
+        if each.who == "everyone"
+    ]
 
 
 class TelegramAccount(AgentAccount):
@@ -54,6 +73,9 @@ class TelegramAccount(AgentAccount):
         self.user = User(self.id, is_bot=True, first_name=agent)
         """Who it is, as far as it is known."""
 
+        self._has_menu = config.slash_commands
+        """Whether its menu is still to be made."""
+
         self.timeout = config.request_timeout
         self.api = BotApi(config.api_url, account.token, network)
         self._held: RecentMap[int, float] = RecentMap(MOST_HELD)
@@ -75,6 +97,22 @@ class TelegramAccount(AgentAccount):
             raise ShutOutError(f"the token belongs to bot {user.id}, not to {self.id}")
         self.user = user
         self.api.is_known = True
+        if self._has_menu:
+            await self._make_menu()
+
+    async def _make_menu(self) -> None:
+        """Tell Telegram once which commands there are; without them all else works."""
+        call = TelegramCall(
+            method="setMyCommands", params={"commands": menu()}, timeout=self.timeout
+        )
+        try:
+            await self.api.ask_raw(call)
+        except ShutOutError:
+            raise
+        except PlatformError as error:
+            LOG.warning("no menu of commands", bot=self.agent, why=str(error))
+        else:
+            self._has_menu = False
 
     async def ask(self, call: TelegramCall, kind: type[T], chat: int = EVERYWHERE) -> T:
         """Ask for something; raises as `BotApi.ask`.
@@ -132,9 +170,6 @@ def id_of(token: str) -> int:
     """Return the bot's id, with which its token begins; 0 if it is no token."""
     number = token.strip().partition(":")[0]
     return int(number) if number.isascii() and number.isdigit() else 0
-
-
-LOG = EventLog("telegram")
 
 
 class TelegramHealth(AccountHealth):

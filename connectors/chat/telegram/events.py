@@ -9,6 +9,7 @@ which a letter beyond U+FFFF counts 2.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -17,7 +18,7 @@ from connectors.chat.inbound import shown_name
 from connectors.chat.telegram.types import Malformed, Update
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from connectors.chat.telegram.types import (
         CallbackQuery,
@@ -28,17 +29,8 @@ if TYPE_CHECKING:
         User,
     )
 
-
-class Command(msgspec.Struct, frozen=True):
-    """A command at the beginning of a text."""
-
-    name: str
-    """Without its slash and without the bot's name."""
-
-    bot: str = ""
-    """Username of the bot that is meant, without the at sign; empty: any that hears."""
-
-    rest: str = ""
+USERNAME = re.compile(r"(\A/\w+|(?<!\w))@([A-Za-z0-9_]{1,32})\b(?!\.\w)")
+"""A bot that is called, alone or behind a command."""
 
 
 def cut_out(text: str, offset: int, length: int) -> str:
@@ -73,17 +65,20 @@ def is_called(text: str, entities: Sequence[Entity], bot: User) -> bool:
     return False
 
 
-def command_of(text: str, entities: Sequence[Entity]) -> Command | None:
-    """Return the command that a text begins with; None if it begins with none."""
-    first = next(
-        (each for each in entities if each.type == "bot_command" and not each.offset),
-        None,
-    )
-    if first is None:
-        return None
-    said = cut_out(text, 0, first.length)
-    name, _, bot = said.removeprefix("/").partition("@")
-    return Command(name, bot, text[len(said) :].strip()) if name else None
+def with_agents(text: str, names: Mapping[str, str]) -> str:
+    """Write the agents' names where a text calls their bots: `@anna_bot` is `@anna`.
+
+    Args:
+        text: what somebody wrote.
+        names: agents by the usernames of their bots.
+    """
+    by_name = {name.casefold(): agent for name, agent in names.items() if name}
+
+    def named(found: re.Match[str]) -> str:
+        agent = by_name.get(found[2].casefold())
+        return f"{found[1]}@{agent}" if agent else found[0]
+
+    return USERNAME.sub(named, text)
 
 
 KINDS = ("message", "edited_message", "callback_query", "my_chat_member")
@@ -149,7 +144,6 @@ class TelegramMessage(msgspec.Struct, frozen=True, kw_only=True):
     called: frozenset[int] = frozenset()
     """Ids of those of our bots that are meant: by name, by a command, or by a reply."""
 
-    command: Command | None = None
     files: tuple[TelegramAttachment, ...] = ()
 
 
@@ -270,7 +264,6 @@ def _spoken(message: Message, sender: User, bots: Sequence[User]) -> TelegramMes
         quoted=_quoted(message, earlier),
         quoted_sender=name_of(replied_to) if replied_to else "",
         called=frozenset(called),
-        command=command_of(text, entities),
         files=files_of(message),
     )
 

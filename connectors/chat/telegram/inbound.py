@@ -24,6 +24,7 @@ from connectors.chat.telegram.events import (
     Pressed,
     TelegramMessage,
     read,
+    with_agents,
 )
 from connectors.chat.telegram.files import fetch_file
 from connectors.chat.telegram.types import ChatName, Malformed, MessageName
@@ -185,15 +186,9 @@ class TelegramSubmitter:
         return Address(self._shared.connector, name.text, thread)
 
     def _worded(self, spoken: TelegramMessage) -> str:
-        """Return the words; a command that names a bot of ours names its agent."""
-        command = spoken.command
-        if command is None or not command.bot:
-            return spoken.text
-        meant = command.bot.casefold()
-        for agent, bot in self._shared.bots.items():
-            if bot.user.username.casefold() == meant:
-                return f"/{command.name}@{agent} {command.rest}".rstrip()
-        return spoken.text
+        """Return the words; what names a bot of ours names its agent."""
+        names = {b.user.username: agent for agent, b in self._shared.bots.items()}
+        return with_agents(spoken.text, names)
 
     def _replied(self, spoken: TelegramMessage) -> str:
         """Return what the message is called that this one replies to."""

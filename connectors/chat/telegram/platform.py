@@ -56,6 +56,10 @@ class TelegramConfig(ConnectorConfig, frozen=True, tag="telegram"):
     api_url: Annotated[str, Meta(min_length=1)] = "https://api.telegram.org"
     """Where the Bot API is; another for a server of your own."""
 
+    slash_commands: bool = True
+    """Whether the runtime's own commands are made known to Telegram, which then shows
+    them as the bots' menu."""
+
     access: AccessConfig | None = None
     """Who may write; unset: its owners alone."""
 

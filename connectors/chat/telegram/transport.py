@@ -121,7 +121,7 @@ class TelegramTransport(AccountsTransport[TelegramAccount, TelegramListener]):
 
     async def deliver(self, delivery: Delivery) -> str:
         """Send one message to its chat; see the port."""
-        target = await self._senders.choose(delivery.agent, delivery.address)
+        target = await self._senders.choose(delivery.account, delivery.address)
         if delivery.id in self._said:
             return self._said[delivery.id]
         text = prefixed(delivery.text, delivery.agent, target.bot.agent).rstrip()

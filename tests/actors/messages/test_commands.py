@@ -35,6 +35,10 @@ from actors.messages.inbound import Address, Inbound
         ("/approve always", Decision("", is_approved=True, is_lasting=True)),
         ("/deny@anna 3F", Decision("3F", is_approved=False, agent="anna")),
         ("/deny always", Decision("ALWAYS", is_approved=False)),
+        ("@anna /help", Asked("help", agent="anna")),
+        ("@anna: /help me", Asked("help", "me", "anna")),
+        ("@anna /help@ben", Asked("help", "", "ben")),
+        (" @anna-2, /stop all", Stop("anna-2", is_all=True)),
     ],
 )
 def test_known_commands_are_found(text: str, command: Command) -> None:
@@ -57,6 +61,9 @@ def test_known_commands_are_found(text: str, command: Command) -> None:
         "/stop@",
         "/stop@a@b",
         "/stop,",
+        "@anna please /help",
+        "@anna/help",
+        "@anna @ben /help",
         "/\N{LATIN SMALL LETTER LONG S}top",
         "/" + "a" * 33,
         "see /stop",

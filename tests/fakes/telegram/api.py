@@ -206,6 +206,7 @@ class FakeTelegram:
                 return ok(await self._updates(bot, params))
             answers: dict[str, Callable[[FakeBot, Json], object]] = {
                 "getMe": lambda bot, _: bot.me,
+                "setMyCommands": lambda bot, params: bot.set_menu(params),
                 "setWebhook": self._set_webhook,
                 "deleteWebhook": self._set_webhook,
                 "getWebhookInfo": lambda bot, _: bot.webhook,

@@ -50,6 +50,7 @@ class FakeBot:
             "pending_update_count": 0,
         }
         self.answered: list[tuple[str, Any]] = []
+        self.menu: list[Json] = []
 
     @property
     def user(self) -> Json:
@@ -70,6 +71,16 @@ class FakeBot:
             "can_read_all_group_messages": self.reads_all,
             "supports_inline_queries": False,
         }
+
+    def set_menu(self, params: Json) -> bool:
+        """Take the commands of its menu, as the Bot API does."""
+        for each in params["commands"]:
+            if not re.fullmatch(r"[a-z0-9_]{1,32}", each["command"]):
+                raise RefusalError(400, "Bad Request: BOT_COMMAND_INVALID")
+            if not 1 <= len(each["description"]) <= 256:
+                raise RefusalError(400, "Bad Request: BOT_COMMAND_DESCRIPTION_INVALID")
+        self.menu = params["commands"]
+        return True
 
     def tell(self, kind: str, what: Json) -> None:
         """Keep an update for it."""

@@ -132,3 +132,20 @@ async def test_a_person_called_like_an_agent_is_told_apart(
         "",
         "[person Ben]: what now?",
     ]
+
+
+async def test_a_command_in_a_room_is_answered_once_and_so_is_one_after_a_mention(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    cast = room(ben=GroupConfig(activation="always"))
+    async with open_company(autojump_clock, cast):
+        await say(cast, "/who")
+        (told,) = cast.platform.said()
+        assert "ben" in told
+        await say(cast, "@carl /whoami")
+        assert len(cast.platform.said()) == 2
+        notices = [(x.agent, x.account) for x in cast.platform.deliveries]
+        assert notices == [("", "anna"), ("", "carl")]
+        await say(cast, "carl, are you there?")
+        assert "carl: carl" in answers(cast)
+    assert await cast.inbox() == {"replied": 4}

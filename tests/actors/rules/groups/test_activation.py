@@ -50,7 +50,7 @@ def said(text: str = "hi", **fields: Any) -> Inbound:
 def table(*bindings: Binding, **settings: Any) -> RoutingTable:
     usual = {name: {"reply_window": 5.0, **settings.get(name, {})} for name in NAMES}
     groups = {
-        name: group_of(msgspec.convert(given, GroupConfig))
+        name: group_of(msgspec.convert(given, GroupConfig), name=name)
         for name, given in usual.items()
     }
     return with_groups(routing_table(NAMES, bindings), groups)
@@ -315,3 +315,72 @@ def test_what_came_out_stays_so_when_it_is_looked_at_again(
         situation, checked={**situation.checked, **said_no}
     )
     assert judge(inbound, routes, checked).answering == heard.answering
+
+
+GENERAL, OWN = Situation(command="company"), Situation(command="agent")
+HERE = {"present": ("ben",)}
+
+
+@pytest.mark.parametrize(
+    ("inbound", "situation", "settings", "answering"),
+    [
+        (said("/help"), GENERAL, {}, ("anna",)),
+        (said("/help"), GENERAL, NEVER, ("ben",)),
+        (said("/help"), GENERAL, {"ben": {"activation": "always"}}, ("anna",)),
+        (said("/help", present=("carl", "ben")), GENERAL, {}, ("ben",)),
+        (said("/help", mentions=("carl",)), GENERAL, {}, ("carl",)),
+        (said("/help", quoted=Quoted("84", "ben", agent="ben")), GENERAL, {}, ("ben",)),
+        (said("/new"), OWN, {}, ()),
+        (said("/new", **HERE), OWN, {}, ("ben",)),
+        (said("/new", **HERE), Situation(), {}, ()),
+    ],
+)
+def test_a_command_that_names_nobody_is_answered_once(
+    inbound: Inbound,
+    situation: Situation,
+    settings: dict[str, Any],
+    answering: tuple[str, ...],
+) -> None:
+    assert judge(inbound, table(**settings), situation).answering == answering
+
+
+def test_a_command_for_all_is_answered_by_the_agent_of_the_route() -> None:
+    routes = table(Binding("carl", kind="group"))
+    assert judge(said("/help"), routes, GENERAL).answering == ("carl",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "anna, echo eight",
+        "Anna?",
+        "ANNA",
+        "Hey anna echo eight",
+        "hi, Anna!",
+        "¿Anna? ¿estás?",
+        "good morning anna: tea?",
+        "are you there, anna?",
+        "thanks anna",
+        "anna - look",
+    ],
+)
+def test_a_name_at_the_beginning_or_the_end_calls(text: str) -> None:
+    assert of("anna", said(text)).reason == "pattern"
+    silent = {"anna": {"own_name": False}}
+    assert of("anna", said(text), table(**silent)).reason is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "anna is ill today",
+        "I saw anna, she waved",
+        "anna.smith@example.org",
+        "Annabel, hello",
+        "hey annabel",
+        "ask ben or anna about it",
+        "wanna, anna-lena?",
+    ],
+)
+def test_a_name_that_is_spoken_of_calls_nobody(text: str) -> None:
+    assert of("anna", said(text)).reason is None

@@ -58,8 +58,20 @@ async def test_with_privacy_only_what_concerns_a_bot_is_heard() -> None:
             ],
         )
         inbound = await bed.ingress.next()
-        assert (inbound.text, inbound.mentions) == (text, ("anna", "ben"))
+        words = "\U0001f98a @ben and @anna?"  # as agents are called
+        assert (inbound.text, inbound.mentions) == (words, ("anna", "ben"))
     assert len(bed.ingress.accepted) == 1
+
+
+async def test_each_bot_has_a_menu_of_the_commands_that_everybody_may_use() -> None:
+    bed = BotBed("anna", "ben")
+    async with bed.listening() as server:
+        server.say(server.private(ZOE["id"], "ben_bot"), ZOE, "hello")
+        await bed.ingress.next()
+    for agent in ("anna", "ben"):
+        words = [each["command"] for each in bed.bot(agent).menu]
+        assert {"help", "stop", "who"} <= set(words)
+        assert "pair" not in words
 
 
 async def test_a_reply_calls_who_is_replied_to_and_brings_its_words() -> None:

@@ -207,3 +207,14 @@ async def test_the_longest_part_fits(autojump_clock: MockClock) -> None:
         for text in ("\U0001f98a" * (most // 2), "**x** " * (most // 6), "<" * 800):
             await bed.transport.deliver(delivery(text))
     assert len(chat.by(bed.bot())) == 3
+
+
+async def test_what_the_runtime_says_about_an_agent_its_own_bot_says() -> None:
+    bed = BotBed("anna", "ben")
+    chat = bed.server.group(GROUP, "anna_bot", "ben_bot")
+    async with bed.listening():
+        told = delivery("(stopped)", "", address=HERE, speaker="ben")
+        await bed.transport.deliver(told)
+        await bed.transport.deliver(delivery("by whoever", "", address=HERE, id="2"))
+    assert chat.texts(bed.bot("ben")) == ["(stopped)"]
+    assert chat.texts(bed.bot("anna")) == ["by whoever"]

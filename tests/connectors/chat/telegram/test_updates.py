@@ -10,16 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.chat.telegram.events import (
-    Command,
     Moved,
     Pressed,
     TelegramMessage,
-    command_of,
     cut_out,
     read,
+    with_agents,
 )
 from connectors.chat.telegram.types import (
-    Entity,
     Malformed,
     User,
     read_update,
@@ -126,12 +124,23 @@ def test_of_a_photo_the_largest_is_taken() -> None:
     assert (voice.kind, voice.media_type, voice.size) == ("audio", "audio/ogg", 12)
 
 
-def test_a_command_is_taken_apart() -> None:
-    marks = [Entity("bot_command", 0, 15)]
-    assert command_of("/start@anna_bot now ", marks) == Command(
-        "start", "anna_bot", "now"
-    )
-    assert command_of("say /start", [Entity("bot_command", 4, 6)]) is None
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/start@anna_bot now", "/start@anna now"),
+        ("@Anna_Bot what is up, @ben_bot?", "@anna what is up, @ben?"),
+        ("@anna_bot: /help", "@anna: /help"),
+        ("@annabot", "@annabot"),
+        ("write to joe@anna_bot.com or joe@anna_bot", None),
+        ("@anna_bot.example", None),
+        ("@zoe hi", None),
+    ],
+)
+def test_what_calls_our_bots_names_their_agents(
+    text: str, expected: str | None
+) -> None:
+    names = {"anna_bot": "anna", "Ben_bot": "ben", "": "cara"}
+    assert with_agents(text, names) == (expected or text)
 
 
 @pytest.mark.parametrize(
