@@ -121,6 +121,9 @@ class AcquirePermit(msgspec.Struct, frozen=True):
     sender: tuple[str, str] = ("", "")
     """Connector and person of the message; empty for work that nobody waits for."""
 
+    is_suspect: bool = False
+    """Whether the message may have ended the process; one such turn runs at a time."""
+
 
 class PermitGranted(msgspec.Struct, frozen=True):
     """To a session: its turn may run."""

@@ -14,8 +14,9 @@ class RetryConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Retries of messages whose turn failed or was interrupted."""
 
     attempts: Annotated[int, Meta(ge=1, le=20)] = 3
-    """Most attempts for one message, also those that the end of the process
-    interrupted. After that it is given up and listed by `callboard queue list`.
+    """Most attempts for one message; twice as many where the end of the process
+    interrupted all of them. After that it is given up and listed by `callboard queue
+    list`.
     """
 
     first_wait: Seconds = 120.0

@@ -10,6 +10,11 @@ the policy's reason), `cancelled` and `dead`. A failed turn may be retried: the 
 becomes `accepted` again and waits. Every start counts as an attempt, also one that the
 end of the process interrupted.
 
+A message whose attempts were interrupted twice is a suspect: it may have ended the
+process. Suspects wait, longer each time, and then have their turns one at a time, so
+that whatever ends the process takes no other message with it. They have twice as many
+attempts.
+
 The connector stores `accepted`, and the session carries out the effects of
 `MessageState`. The store enforces the same tables (tests compare the two).
 """
@@ -46,11 +51,21 @@ OUTBOX_STEPS: dict[str, frozenset[str]] = {
 """
 
 
+SUSPECT_AFTER = 2
+"""Interrupted attempts after which a message may have ended the process."""
+
+# Chosen: the third attempt waits 4 s, the sixth 32 s.
+LONGEST_SUSPENSE = 60.0
+"""Most seconds that a suspect waits after a start."""
+
+
 class RetryPolicy(msgspec.Struct, frozen=True):
     """How often a turn is started, and how long it waits between attempts."""
 
     attempts: int = 3
-    """Most attempts for one message, interrupted ones included; at least 1."""
+    """Most attempts for one message, at least 1; twice as many where the end of the
+    process interrupted all of them.
+    """
 
     retries_failures: bool = True
     """Whether failed turns are retried. False: only interrupted turns are."""
@@ -164,7 +179,7 @@ class MessageState:
         past: attempts before this session knew the message.
     """
 
-    __slots__ = ("_attempts", "_limit", "_past", "_policy")
+    __slots__ = ("_attempts", "_is_suspect", "_limit", "_past", "_policy", "_resume_at")
 
     def __init__(self, policy: RetryPolicy, past: AttemptHistory) -> None:
         self._policy = policy
@@ -174,11 +189,18 @@ class MessageState:
         # as many new ones.
         used = past.attempts - 1 if past.was_running else past.attempts
         self._limit = policy.attempts * (1 + max(0, used) // policy.attempts)
+        self._is_suspect = past.was_running and past.attempts >= SUSPECT_AFTER
+        self._resume_at = 0.0
 
     @property
     def attempts(self) -> int:
         """How many turns were begun."""
         return self._attempts
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it may have ended the process, and must have its turn alone."""
+        return self._is_suspect
 
     @property
     def may_have_steps(self) -> bool:
@@ -218,13 +240,18 @@ class MessageState:
 
     def _begin(self, now: float) -> Effect:
         past, policy = self._past, self._policy
-        if self._attempts >= self._limit:
+        if self._attempts >= self._most():
             return GiveUp("dead", "attempts")
         is_stuck = past.was_running and now - past.started_at >= policy.stuck_after > 0
         if is_stuck and self._attempts == past.attempts:
             return GiveUp("dead", "crashed")
         if past.due_at > now:
             return WaitUntil(self._due(now))
+        if self._is_suspect and self._attempts == past.attempts:
+            self._resume_at = self._resume_at or now + self._suspense()
+            # Beyond the longest wait the clock was set back.
+            if 0 < self._resume_at - now <= LONGEST_SUSPENSE:
+                return WaitUntil(self._resume_at)
         self._attempts += 1
         # Stored without a counted attempt: the first claim may have been lost with the
         # process that the message crashed.
@@ -233,6 +260,16 @@ class MessageState:
         # waiting message with all attempts used would count as retried by hand.
         self._past = msgspec.structs.replace(past, was_running=True, started_at=now)
         return BeginAttempt(self._attempts, must_be_stored=is_known)
+
+    def _most(self) -> int:
+        """Return how many attempts it may have, given how the last one ended."""
+        past, doubled = self._past, 2 * self._policy.attempts
+        is_cut_off = past.was_running and self._attempts == past.attempts
+        return max(self._limit, doubled) if is_cut_off else self._limit
+
+    def _suspense(self) -> float:
+        """Return how many seconds a suspect waits after a start."""
+        return min(2.0 ** min(self._attempts, 10), LONGEST_SUSPENSE)
 
     def _due(self, now: float) -> float:
         """Return when the wait ends; never later than intended.
@@ -246,7 +283,7 @@ class MessageState:
         return self._past.due_at
 
     def _failed(self, event: TurnFailed) -> Effect:
-        policy = self._policy
+        policy, self._is_suspect = self._policy, False
         if not (event.may_retry and policy.retries_failures):
             return GiveUp("replied", event.reason)
         if self._attempts >= self._limit:

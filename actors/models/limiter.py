@@ -3,6 +3,8 @@
 Each model has permits of its own, so that one that hangs holds up nobody who asks
 another. Within a model connectors take turns, and within a connector its people, so
 that nobody who asks much keeps others waiting; and one person never holds all permits.
+
+Turns that may have ended the process run one at a time, over all models.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ class HeldPermit(msgspec.Struct, frozen=True):
     session: ActorRef
     model: str = ""
     sender: tuple[str, str] = ("", "")
+    is_suspect: bool = False
 
 
 class PermitHandover(msgspec.Struct, frozen=True):
@@ -150,9 +153,11 @@ class PermitQueue:
         lines = self._lines[priority]
         for people in lines.values():
             for waiting in people.values():
-                asked = next(iter(waiting.values()))
-                if may(asked):
-                    return asked
+                for asked in waiting.values():
+                    if may(asked):
+                        return asked
+                    if not asked.is_suspect:
+                        break  # nor may the person's next
         return None
 
     def _move_back(self, asked: AcquirePermit) -> None:
@@ -273,7 +278,8 @@ class Limiter(Actor):
             asked = queue.take(self._may_hold)
             if asked is None:
                 break  # whoever waits holds their share already
-            self._hold(asked.holder, HeldPermit(asked.session, model, asked.sender))
+            held = HeldPermit(asked.session, model, asked.sender, asked.is_suspect)
+            self._hold(asked.holder, held)
             if not self.tell(asked.session, PermitGranted(asked.turn_id)):
                 self._drop(asked.holder)
         if not queue:
@@ -285,6 +291,8 @@ class Limiter(Actor):
     def _may_hold(self, asked: AcquirePermit) -> bool:
         """Whether one person may have one more permit of a model."""
         held = self._held.get(asked.model, {}).values()
+        if asked.is_suspect and any(x.is_suspect for x in self._holders.values()):
+            return False
         if not any(asked.sender):
             return True
         own = sum(each.sender == asked.sender for each in held)
@@ -314,6 +322,9 @@ class Limiter(Actor):
             if held.model in self._moved_at:
                 self._moved_at[held.model] = trio.current_time()
             self._grant(held.model)
+            if held.is_suspect:
+                for model in tuple(self._queues):
+                    self._grant(model)
 
     def _drop(self, holder: str) -> HeldPermit | None:
         held = self._holders.pop(holder, None)

@@ -212,7 +212,11 @@ class Attempt:
         self._claim_first = False
         self._is_granted = False
         self._permit = PermitLease(
-            session, turn_id, pending.inbound, persona.config.model
+            session,
+            turn_id,
+            pending.inbound,
+            persona.config.model,
+            is_suspect=pending.state.is_suspect,
         )
         self.is_started = False
         """Whether the agent was told to start the turn."""

@@ -29,17 +29,33 @@ class PermitLease:
         turn_id: the attempt.
         inbound: the message that it answers.
         model: that it will ask.
+        is_suspect: see `AcquirePermit`.
     """
 
-    __slots__ = ("_inbound", "_model", "_replies", "_session", "_state", "_turn_id")
+    __slots__ = (
+        "_inbound",
+        "_is_suspect",
+        "_model",
+        "_replies",
+        "_session",
+        "_state",
+        "_turn_id",
+    )
 
     def __init__(
-        self, session: Actor, turn_id: str, inbound: Inbound, model: str
+        self,
+        session: Actor,
+        turn_id: str,
+        inbound: Inbound,
+        model: str,
+        *,
+        is_suspect: bool,
     ) -> None:
         self._session = session
         self._turn_id = turn_id
         self._inbound = inbound
         self._model = model
+        self._is_suspect = is_suspect
         self._state: State = "none"
         self._replies: list[Reply] = []
 
@@ -106,6 +122,7 @@ class PermitLease:
             is_under_way,
             self._model,
             sender=(self._inbound.address.connector, self._inbound.sender_id),
+            is_suspect=self._is_suspect,
         )
         return session.tell(names.LIMITER, wanted)
 

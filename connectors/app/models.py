@@ -28,9 +28,9 @@ from connectors.config.models import (
     OllamaModelConfig,
     as_model,
     kind_of,
+    merged,
 )
 from connectors.config.shipped import shipped_prices
-from connectors.models.http.account import merged
 from connectors.models.program.environment import ProgramPlace
 from connectors.models.program.folders import DAY, Folders
 from connectors.sandbox.lazy import LateSandbox

@@ -8,7 +8,7 @@ provider is an `HttpModelConfig`, with an account of the same kind beside it.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import msgspec
 from msgspec import Meta, Struct
@@ -16,6 +16,9 @@ from msgspec import Meta, Struct
 from actors.config.values import Count, Seconds
 from runtime.config.shape import GivenSecret
 from runtime.secret import OpenText
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Price = Annotated[float, Meta(ge=0)]
 HeaderName = Annotated[str, Meta(pattern="[A-Za-z0-9_-]+", max_length=100)]
@@ -357,6 +360,21 @@ KINDS: dict[type[HttpAccountConfig], type[HttpModelConfig]] = {
 def given(**parameters: object) -> dict[str, object]:
     """Give those that are set."""
     return {name: each for name, each in parameters.items() if each is not None}
+
+
+def merged(
+    under: Mapping[str, object], over: Mapping[str, object]
+) -> dict[str, object]:
+    """Merge two tables at every depth; `over` counts where both have a value."""
+    found = dict(under)
+    for key, value in over.items():
+        below = found.get(key)
+        if isinstance(value, dict) and isinstance(below, dict):
+            below = cast("dict[str, object]", below)
+            found[key] = merged(below, cast("dict[str, object]", value))
+        else:
+            found[key] = value
+    return found
 
 
 def kind_of(settings: ConnectionConfig) -> str:

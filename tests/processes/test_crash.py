@@ -23,9 +23,6 @@ FEWEST = 12
 """Messages taken before a kill."""
 
 CHATS = 8
-READY_AGAIN = 2.0
-"""Seconds from starting a process on a killed one's database until it is ready: of one
-start in five at least, because other tests may run at the same time."""
 
 
 async def talk(server: Server, chat: str) -> None:
@@ -40,16 +37,11 @@ async def talk(server: Server, chat: str) -> None:
                 return
 
 
-async def kill_under_load(folder: Path, taken: int) -> float:
-    """Start a server, have many talk to it, kill it after so many messages.
-
-    Gives the seconds until it was ready.
-    """
-    began = trio.current_time()
+async def kill_under_load(folder: Path, taken: int) -> None:
+    """Start a server, have many talk to it, kill it after so many messages."""
     with served(folder) as server:
         async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE) as client:
             assert (await client.get("/readyz")).status_code == 200
-        ready_after = trio.current_time() - began
         before = server.log.count("message received")
         async with trio.open_nursery() as nursery:
             for number in range(CHATS):
@@ -57,7 +49,6 @@ async def kill_under_load(folder: Path, taken: int) -> float:
             while server.log.count("message received") < before + taken:
                 await trio.testing.wait_all_tasks_blocked(0.005)
             assert await server.end(signal.SIGKILL) == -signal.SIGKILL
-    return ready_after
 
 
 @pytest.mark.deep
@@ -65,11 +56,8 @@ async def test_every_message_taken_is_settled_after_the_last_start(
     tmp_path: Path,
 ) -> None:
     with trio.fail_after(2 * PATIENCE):
-        starts = [
+        for number in range(KILLS):
             await kill_under_load(tmp_path, taken=FEWEST + 5 * number)
-            for number in range(KILLS)
-        ]
-        assert min(starts) < READY_AGAIN
         with served(tmp_path) as server:
             while rows(tmp_path, "SELECT 1 FROM inbox WHERE settled_at IS NULL"):
                 await trio.testing.wait_all_tasks_blocked(0.02)

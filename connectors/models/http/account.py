@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import base64
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import httpx
 import msgspec
 
+from connectors.config.models import merged
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from connectors.config.models import HttpModelConfig
     from connectors.models.format import Format
 
@@ -84,21 +83,6 @@ def with_extra(body: bytes, extra: bytes) -> bytes:
     table = dict[str, object]
     own = msgspec.json.decode(body, type=table)
     return msgspec.json.encode(merged(own, msgspec.json.decode(extra, type=table)))
-
-
-def merged(
-    under: Mapping[str, object], over: Mapping[str, object]
-) -> dict[str, object]:
-    """Merge two tables at every depth; `over` counts where both have a value."""
-    found = dict(under)
-    for key, value in over.items():
-        below = found.get(key)
-        if isinstance(value, dict) and isinstance(below, dict):
-            below = cast("dict[str, object]", below)
-            found[key] = merged(below, cast("dict[str, object]", value))
-        else:
-            found[key] = value
-    return found
 
 
 def request_headers(

@@ -57,6 +57,15 @@ def busy(now: float) -> TurnFailed:
     return TurnFailed("model", may_retry=True, now=now)
 
 
+def begun(state: MessageState, now: float) -> BeginAttempt:
+    """Begin an attempt, after the wait of what may have ended the process."""
+    effect = state.on(TurnDue(now))
+    if isinstance(effect, WaitUntil):
+        effect = state.on(TurnDue(effect.due_at))
+    assert isinstance(effect, BeginAttempt)
+    return effect
+
+
 def test_a_new_message_is_begun_at_once_and_before_that_is_durable() -> None:
     state = MessageState(POLICY, AttemptHistory())
     assert state.on(TurnDue(0.0)) == BeginAttempt(1, must_be_stored=False)
@@ -104,8 +113,37 @@ def test_by_default_it_is_tried_after_two_and_four_minutes_and_then_dead() -> No
 
 
 def test_all_starts_used_up_by_crashes_it_is_dead_without_another() -> None:
-    state = MessageState(POLICY, AttemptHistory(attempts=3, was_running=True))
+    state = MessageState(POLICY, AttemptHistory(attempts=6, was_running=True))
     assert state.on(TurnDue(0.0)) == GiveUp("dead", "attempts")
+
+
+@pytest.mark.parametrize(("attempts", "seconds"), [(2, 4), (3, 8), (5, 32)])
+def test_what_may_have_ended_the_process_waits_and_is_then_begun_alone(
+    attempts: int, seconds: float
+) -> None:
+    past = AttemptHistory(attempts=attempts, was_running=True, was_read=True)
+    state = MessageState(POLICY, past)
+    assert state.is_suspect
+    assert state.on(TurnDue(100.0)) == WaitUntil(100.0 + seconds)
+    assert state.on(TurnDue(101.0)) == WaitUntil(100.0 + seconds)
+    begun = state.on(TurnDue(100.0 + seconds))
+    assert begun == BeginAttempt(attempts + 1, must_be_stored=True)
+    assert state.is_suspect
+    state.on(TurnFailed("model", may_retry=True, now=200.0))
+    assert not state.is_suspect
+
+
+def test_once_cut_off_is_no_reason_to_wait() -> None:
+    state = MessageState(POLICY, AttemptHistory(attempts=1, was_running=True))
+    assert not state.is_suspect
+    assert state.on(TurnDue(0.0)) == BeginAttempt(2, must_be_stored=True)
+
+
+def test_three_times_cut_off_a_failure_is_the_end() -> None:
+    state = MessageState(POLICY, AttemptHistory(attempts=3, was_running=True))
+    assert isinstance(state.on(TurnDue(0.0)), WaitUntil)
+    assert isinstance(state.on(TurnDue(8.0)), BeginAttempt)
+    assert state.on(busy(9.0)) == GiveUp("dead", "model")
 
 
 @pytest.mark.parametrize(
@@ -210,10 +248,17 @@ class Lives(RuleBasedStateMachine):
 
     def waits(self, due_at: float) -> None:
         """See that a clock that is set back has it wait as long again, at most."""
+        if self.row.due_at == 0:  # it waits because it may have ended the process
+            assert self.state.is_suspect
+            assert 0 < due_at - self.now <= 60
+            return
         if self.now < self.wait_began:
             self.due_at = self.now + max(0.0, self.due_at - self.wait_began)
             self.wait_began = self.now
-        assert due_at == self.due_at >= self.now
+        if self.state.is_suspect and self.now >= self.due_at:
+            assert 0 <= due_at - self.now <= 60
+        else:
+            assert due_at == self.due_at >= self.now
 
     @precondition(lambda self: self.is_running)
     @rule(may_retry=st.booleans())
@@ -268,7 +313,7 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def no_more_starts_than_attempts(self) -> None:
-        assert self.starts - self.returned <= self.policy.attempts
+        assert self.starts - self.returned <= 2 * self.policy.attempts
         assert self.row.attempts == self.starts - self.returned
 
 
@@ -348,11 +393,9 @@ async def test_the_outbox_takes_exactly_the_steps_of_the_table(
 
 def test_a_session_that_fails_again_and_again_gives_up() -> None:
     past = AttemptHistory()
-    for attempt in (1, 2, 3):
+    for attempt in range(1, 7):
         state = MessageState(POLICY, past)
-        begun = state.on(TurnDue(float(attempt)))
-        assert isinstance(begun, BeginAttempt)
-        assert begun.attempt == attempt
+        assert begun(state, float(attempt)).attempt == attempt
         past = state.past
     assert MessageState(POLICY, past).on(TurnDue(4.0)) == GiveUp("dead", "attempts")
 
@@ -369,6 +412,6 @@ def test_what_was_given_up_is_begun_as_often_again_by_hand() -> None:
     by_hand = AttemptHistory(attempts=3, was_read=True)
     state = MessageState(POLICY, by_hand)
     for attempt in (4, 5, 6):
-        assert state.on(TurnDue(1e9)) == BeginAttempt(attempt, must_be_stored=True)
+        assert begun(state, 1e9) == BeginAttempt(attempt, must_be_stored=True)
         state = MessageState(POLICY, state.past)
     assert state.on(TurnDue(1e9)) == GiveUp("dead", "attempts")

@@ -317,3 +317,21 @@ def test_a_request_that_was_removed_is_not_taken(
     taken = {each.holder for _ in left if (each := queue.take(lambda _: True))}
     assert taken == left
     assert queue.take(lambda _: True) is None
+
+
+async def test_what_may_have_ended_the_process_runs_one_at_a_time(
+    autojump_clock: Clock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        bench = Bench(system, 8)
+        for name, model in (("a", "one"), ("b", "two"), ("c", "one")):
+            bench.acquire(name, f"t{name}", model=model, is_suspect=True)
+        bench.acquire("d", "td", model="one")
+        await wait_settled(system)
+        assert turn_ids(bench.probe) == ["ta", "td"]
+        bench.limiter.tell(ReleasePermit("a"))
+        await wait_settled(system)
+        assert turn_ids(bench.probe) == ["ta", "td", "tc"]
+        bench.limiter.tell(ReleasePermit("c"))
+        await wait_settled(system)
+        assert turn_ids(bench.probe) == ["ta", "td", "tc", "tb"]

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.config.agents import AgentConfig
-from actors.config.limits import LimitsConfig
 from actors.messages.inbound import ToolResult, ToolSpec
 from actors.messages.state import RetryPolicy
 from actors.turn.machine import ToolReturned
@@ -277,26 +276,25 @@ class Deadly:
         return Says(f"to {heard(request)}")
 
 
-async def test_a_message_that_ends_the_process_each_time_is_dead_after_three(
+async def test_a_message_that_ends_the_process_each_time_is_dead_and_takes_nobody_along(
     autojump_clock: Clock,
 ) -> None:
     deadly = Deadly("bad")
-    # One at a time: whose turn is cut off with it has lost an attempt, too.
-    limits = LimitsConfig(max_in_flight=1)
-    cast = Cast(model=FakeModel(deadly), store=MortalStore(), limits=limits)
-    for text, chat in (("hello", "b"), ("bad", "a"), ("two", "a")):
+    cast = Cast(model=FakeModel(deadly), store=MortalStore())
+    for text, chat in (("hello", "b"), ("bad", "a"), ("two", "a"), ("ho", "c")):
         cast.platform.write(text, chat=chat)
     lived: list[bool] = []
     while not any(lived) and len(lived) < 9:
         assert isinstance(cast.store, MortalStore)
         deadly.store = cast.store
         lived.append(await run_until_death(autojump_clock, cast))
-    assert lived == [False, False, False, True]
-    assert cast.platform.said("a") == [GAVE_UP, "anna: to two"]
+    assert lived == [*[False] * 6, True]
+    assert cast.platform.said("a") == [GAVE_UP.replace("3", "6"), "anna: to two"]
     assert cast.platform.said("b") == ["anna: to hello"]
+    assert cast.platform.said("c") == ["anna: to ho"]
     (row,) = [r for r in cast.store._rows.inbox.values() if r.state == "dead"]
-    assert (row.attempts, row.reason) == (3, "attempts")
-    assert len([r for r in cast.model.requests if heard(r) == "bad"]) == 3
+    assert (row.attempts, row.reason) == (6, "attempts")
+    assert len([r for r in cast.model.requests if heard(r) == "bad"]) == 6
 
 
 async def test_a_turn_is_not_begun_again_before_that_is_stored(
