@@ -60,9 +60,9 @@ def is_owed_an_answer(letter: DeadLetter) -> bool:
     reason = letter.reason
     match unwrapped(letter):
         case StartTurn() | RunTurn():
-            return reason not in {"stopped", "interrupted"}
+            return reason != "stopped"
         case Hear() | Route():
-            return reason not in {"stopped", "interrupted", "no_such_actor"}
+            return reason not in {"stopped", "no_such_actor"}
         case Deliver():
             return reason in {"poison", "failed", "mailbox_full"}
         case TurnEnded() | PermitGranted():

@@ -44,7 +44,7 @@ AUTH_LADDER = (15.0, 60.0, 300.0, 900.0, 3600.0)
 """Seconds for which an account is left alone that did not take its key, each time it
 happens again."""
 
-# Chosen: seconds after a failed connection or a broken answer; the next may be well.
+# Chosen: seconds after a failed connection; the next may be well.
 SHORT = 5.0
 
 # Chosen: with nothing else to ask, a backend is asked again after half a second, then
@@ -286,12 +286,15 @@ class Pool:
 
         Args:
             backend: who failed.
-            kind: of what kind; what is the request's own fault changes nothing.
+            kind: of what kind; what is the request's own fault changes nothing, nor
+                does a senseless answer (`protocol`) without a `retry_after`.
             retry_after: seconds the provider asked for; None, or not a number, if it
                 did not.
             now: seconds on the caller's monotonic clock.
         """
         if kind in {"context", "vision", "content", "bad_request"}:
+            return
+        if kind == "protocol" and hint(retry_after) is None:
             return
         if kind == "auth":
             self._shut_out(backend.account, now)

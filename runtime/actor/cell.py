@@ -277,8 +277,10 @@ class Cell(Intake):
         return not is_killed
 
     def _interrupted(self, actor: Actor, item: object) -> bool:
-        self.give_up(self.current, "interrupted")
-        self.current = EMPTY
+        interrupted, self.current = self.current, EMPTY
+        if isinstance(interrupted, Envelope) and interrupted.reply is not None:
+            text = f"{self.name} was interrupted"
+            interrupted.reply.offer_error(InterruptedActorError(text))
         message = item.message if isinstance(item, Envelope | Notice) else item
         try:
             actor.on_interrupt(message)

@@ -22,7 +22,6 @@ Reason = Literal[
     "failed",
     "poison",
     "late_reply",
-    "interrupted",
     "no_such_actor",
     "not_understood",
 ]

@@ -17,7 +17,7 @@ from runtime.actor.envelope import Envelope, Notice
 from runtime.actor.mailbox import EMPTY, Mailbox
 from runtime.actor.messages import Passivate, Stop
 from runtime.actor.reply import Reply
-from runtime.errors import InterruptedActorError, MailboxFullError, MisuseError
+from runtime.errors import MailboxFullError, MisuseError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -302,6 +302,4 @@ class Intake:
 def _why(name: str, reason: Reason, message: object) -> Exception:
     if reason in {"mailbox_full", "dropped_oldest"}:
         return MailboxFullError(name, message)
-    if reason == "interrupted":
-        return InterruptedActorError(f"{name} was interrupted")
     return pykka.ActorDeadError(f"{name} ended before handling the message ({reason})")

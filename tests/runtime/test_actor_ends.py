@@ -57,6 +57,23 @@ async def test_an_interrupted_message_that_was_stashed_is_kept(
         assert system.dead_letters.counts == {}
 
 
+async def test_an_interrupted_message_is_no_dead_letter(
+    autojump_clock: MockClock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        ref = system.spawn(Puppet())
+        asked = ref.ask(hang)
+        await blocked()
+        ref.interrupt()
+        with pytest.raises(InterruptedActorError):
+            await asked
+        ref.tell(hang)
+        await blocked()
+        ref.interrupt()
+        await blocked()
+        assert system.dead_letters.counts == {}
+
+
 async def test_an_interrupt_reaches_a_handler_before_its_task_has_begun(
     autojump_clock: MockClock,
 ) -> None:

@@ -199,7 +199,6 @@ def test_at_the_end_of_the_system_nobody_is_owed_an_apology(
         "killed",
         "failed",
         "poison",
-        "interrupted",
         "no_such_actor",
     )
     owed = {r for r in every if is_owed_an_answer(DeadLetter("x", r, message))}

@@ -167,11 +167,19 @@ def test_a_used_up_quota_is_left_alone_for_hours_and_then_a_day() -> None:
     assert waits == [*QUOTA_LADDER, QUOTA_LADDER[-1]]
 
 
-@pytest.mark.parametrize("kind", ["network", "timeout", "protocol"])
+@pytest.mark.parametrize("kind", ["network", "timeout"])
 def test_a_broken_connection_is_a_matter_of_seconds(kind: ModelFault) -> None:
     pool = make_pool()
     pool.failed(A, kind, None, 0)
     assert pool.free_at(A) == SHORT
+
+
+def test_a_senseless_answer_cools_nobody_else_s_backend() -> None:
+    pool = make_pool()
+    for now in range(20):
+        pool.failed(A, "protocol", None, now)
+    assert pool.cooling(20) == []
+    assert ask(pool, 20) == A
 
 
 def test_an_account_that_is_not_let_in_is_out_with_all_its_models() -> None:

@@ -44,7 +44,9 @@ async def ask(clock: Clock, cast: Pooled, *texts: str) -> list[str]:
     return cast.platform.said()
 
 
-@pytest.mark.parametrize("kind", sorted(set(get_args(ModelFault)) - set(OWN_FAULT)))
+@pytest.mark.parametrize(
+    "kind", sorted(set(get_args(ModelFault)) - {*OWN_FAULT, "protocol"})
+)
 async def test_an_account_that_fails_is_passed_over_unseen(
     kind: ModelFault, autojump_clock: Clock
 ) -> None:
@@ -53,6 +55,16 @@ async def test_an_account_that_fails_is_passed_over_unseen(
     said = await ask(autojump_clock, cast, "one", "two")
     assert said == ["anna: smart-1@home: one", "anna: smart-1@home: two"]
     assert cast.asked() == (1, 2, 0)  # it is left alone for the second, too
+
+
+async def test_an_account_that_made_no_sense_once_is_asked_like_any(
+    autojump_clock: Clock,
+) -> None:
+    cast = make_cast()
+    cast.work.faults.append(fault("protocol"))
+    said = await ask(autojump_clock, cast, "one", "two")
+    assert said == ["anna: smart-1@home: one", "anna: smart-1@work: two"]
+    assert cast.asked() == (2, 1, 0)
 
 
 @pytest.mark.parametrize("kind", OWN_FAULT)

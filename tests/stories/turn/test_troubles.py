@@ -100,7 +100,7 @@ async def test_a_model_that_fails_is_no_silence(
 async def test_the_answer_is_whole_although_a_model_broke_off_in_its_middle(
     autojump_clock: Clock,
 ) -> None:
-    half = Says(pieces=("half way ",), error=ModelBusyError("cut off", kind="protocol"))
+    half = Says(pieces=("half way ",), error=ModelBusyError("cut off", kind="network"))
     cast = Cast(model=faulty(half))
     assert await ask(autojump_clock, cast, "hello") == ["anna: to hello"]
     first, second = cast.platform.drafts
