@@ -59,7 +59,8 @@ async def play(system: ActorSystem, acts: list[Act]) -> None:
     handled = [word for word in log if str(word).startswith(("told", "sent", "asked"))]
     order = [int(word.split()[1]) for word in handled]
     assert order == sorted(set(order))
-    given_up = system.dead_letters.counts
-    assert len(handled) + given_up.total() - given_up["late_reply"] == sent
+    given_up, interrupted = system.dead_letters.counts, log.count("interrupt")
+    letters = given_up.total() - given_up["late_reply"]
+    assert len(handled) + letters + interrupted == sent
     assert all(reply.is_set for reply in asked)
     assert system.statistics().timers == 0
