@@ -9,6 +9,7 @@ import msgspec
 from actors import names
 from actors.journal import answers, commits, notices
 from actors.journal.answers import Answer
+from actors.messages.state import outcome_of
 from actors.protocol import Deliver, DrainOutbox, MessageSettled
 from actors.rules.text.limits import NoticeLimiter
 from runtime.actor.committer import Committer
@@ -123,7 +124,7 @@ def tell_dismissed(actor: Actor, answer: Answer, services: Services) -> None:
     """Tell the connector that a message is settled, and give it the notices."""
     account = answer.inbound.address.connector
     connector = names.connector(account)
-    services.metrics.messages.add(1, account, answer.settled[0])
+    services.metrics.messages.add(1, account, outcome_of(*answer.settled))
     for delivery in answer.deliveries:
         actor.tell(connector, Deliver(delivery))
     if not answer.deliveries:

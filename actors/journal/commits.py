@@ -12,6 +12,7 @@ from actors.journal.events import as_journal
 from actors.journal.history import AlsoAsked, Deferred, Exchanged
 from actors.journal.outbox import spoken
 from actors.messages.keys import chat_partition, parse_key
+from actors.messages.state import outcome_of
 from runtime.store.rows import Accept, Commit, Defer, Enqueue, Settle
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def as_unanswered(
         agent=inbound.agent,
         input=inbound.text,
         output=said,
-        status=answer.settled[0],
+        status=outcome_of(*answer.settled),
         reason=answer.settled[1],
     )
     row = records.audit_row(inbound.id, body, keep)

@@ -12,6 +12,7 @@ import msgspec
 
 from actors.journal.history import Compacted, Deferred, Exchanged, Flushed, Reset
 from actors.messages.keys import SessionKey, chat_partition, parse_key
+from actors.messages.state import outcome_of
 from actors.messages.usage import Spent
 from runtime.store.rows import Record
 
@@ -89,7 +90,7 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     attempt: int = 0
     status: str
-    """Terminal state of the message, or `unauthorised`."""
+    """Outcome of the message (`outcome_of`), or `unauthorised`."""
 
     reason: str
 
@@ -157,7 +158,7 @@ def audit(key: SessionKey, event: Exchanged, keep: AuditRedaction) -> Record:
         model=run.model if run else "",
         seconds=run.seconds if run else 0.0,
         attempt=run.attempt if run else 0,
-        status=event.state,
+        status=outcome_of(event.state, event.reason),
         reason=event.reason,
     )
     name = event.inbound_id
@@ -181,7 +182,7 @@ def audit_also(
             agent=key.agent,
             input=each.asked,
             output=said[-1] if said else event.said,
-            status=event.state,
+            status=outcome_of(event.state, event.reason),
             reason=each.how if event.reason == "ok" else event.reason,
         )
         name = each.inbound_id

@@ -51,12 +51,45 @@ OUTBOX_STEPS: dict[str, frozenset[str]] = {
 """
 
 
+ANSWERED = frozenset(
+    {
+        "ok",
+        "silent",
+        "reminder",
+        "command",
+        "consumed",
+        "withheld",
+        "told",
+        "idle",
+        "decided",
+        "merged",
+        "steered",
+    }
+)
+"""Reasons for which a message was answered as was wanted. With all others the writer
+was told why there is no answer."""
+
 SUSPECT_AFTER = 2
 """Interrupted attempts after which a message may have ended the process."""
 
 # Chosen: the third attempt waits 4 s, the sixth 32 s.
 LONGEST_SUSPENSE = 60.0
 """Most seconds that a suspect waits after a start."""
+
+
+def outcome_of(state: str, reason: str) -> str:
+    """Name the outcome of a settled message, as audit, counts, queue and pages do.
+
+    `failed`: its writer was told why there is no answer, and may ask again. `dead`: it
+    was given up after all its attempts, and an operator may retry it. The others are
+    called as the state: `replied`, `dropped`, `cancelled`.
+
+    Args:
+        state: the state in which it is settled.
+        reason: one word, as stored beside it.
+    """
+    is_excuse = state == "replied" and reason not in ANSWERED
+    return "failed" if is_excuse else state
 
 
 class RetryPolicy(msgspec.Struct, frozen=True):

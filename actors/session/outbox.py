@@ -20,6 +20,7 @@ from actors.journal import events as journal
 from actors.journal.history import Event
 from actors.journal.notices import wake_notifiers
 from actors.memory.messages import tell_remembered
+from actors.messages.state import outcome_of
 from actors.outbound import reactions
 from actors.protocol import Deliver, DrainOutbox, Route, StopDelegated
 from actors.rules.text.limits import NoticeLimiter
@@ -383,7 +384,7 @@ class SessionOutbox:
         connector = answer.inbound.address.connector
         if concluded.is_own and answer.put_off is None:
             for _ in range(1 + len(answer.also)):
-                services.metrics.messages.add(1, connector, answer.settled[0])
+                services.metrics.messages.add(1, connector, outcome_of(*answer.settled))
             now = services.clock.wall()
             replied = reply_windows.replied(answer, self._agent, now)
             if replied is not None:

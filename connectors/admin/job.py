@@ -8,6 +8,7 @@ import msgspec
 
 from actors.journal import records
 from actors.messages.inbound import Inbound
+from actors.messages.state import outcome_of
 from connectors.admin.display import moment, read_record
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def job_of(row: StoredMessage, rows: Inspection, complain: Complain) -> QueueJob
     place = None if inbound is None else inbound.address
     return QueueJob(
         id=row.id,
-        status=STATUSES[row.state],
+        status=status_of(row),
         state=row.state,
         priority=row.priority,
         attempts=row.attempts,
@@ -96,6 +97,12 @@ def job_of(row: StoredMessage, rows: Inspection, complain: Complain) -> QueueJob
         reason=row.reason,
         text="(cannot be read by this release)" if inbound is None else inbound.text,
     )
+
+
+def status_of(row: StoredMessage) -> str:
+    """Name the status; who was only told why there is no answer has failed."""
+    is_failed = outcome_of(row.state, row.reason) == "failed"
+    return "failed" if is_failed else STATUSES[row.state]
 
 
 def agent_of(

@@ -18,6 +18,7 @@ from actors.journal.history import (
 )
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Usage
+from actors.messages.state import outcome_of
 from actors.messages.usage import Run
 from actors.turn.machine import ModelReplied, ToolReturned
 from actors.turn.steps import ApprovalRecorded
@@ -145,9 +146,10 @@ class Storyteller:
             text=asked[-1] if asked else exchanged.asked,
         )
         yield from self._heard(name, heard)
+        ended = outcome_of(exchanged.state, exchanged.reason)
         yield StoryEvent(
             at=moment(event.at),
-            what=ENDS.get(exchanged.state, exchanged.state),
+            what=ENDS.get(ended, ended),
             message=name,
             who=said[-1].name if said else "",
             text=said[-1].text if said else exchanged.said,

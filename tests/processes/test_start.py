@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 IDLE_BYTES = 65e6
-"""Chosen: 60 MB, and what the first start takes to compile its modules."""
+"""Chosen: 60 MB, and a twelfth for what other builds of Python take."""
 
 
 def resident_bytes(pid: int) -> int:
@@ -59,9 +59,12 @@ def test_to_tell_the_version_nothing_heavy_is_loaded() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 def test_a_server_that_is_ready_is_small(tmp_path: Path) -> None:
-    with served(tmp_path) as server:
-        assert httpx.get(f"{server.url}/readyz").status_code == 200
-        assert resident_bytes(server.process.pid) < IDLE_BYTES
+    sizes: list[int] = []
+    for _ in range(2):  # the first start may have to compile its modules
+        with served(tmp_path) as server:
+            assert httpx.get(f"{server.url}/readyz").status_code == 200
+            sizes.append(resident_bytes(server.process.pid))
+    assert min(sizes) < IDLE_BYTES
 
 
 def test_what_is_offline_loads_no_http_client() -> None:

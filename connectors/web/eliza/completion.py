@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from actors.delegation.owed import Owed
+from actors.messages.state import outcome_of
 from actors.rules.text.limits import RecentMap
 from connectors.web.eliza.messages import ChannelEvent
 
@@ -78,10 +79,10 @@ class MessageCompletion:
 
 def status_of(reason: str) -> Status:
     """Translate the reason of `Transport.settle`."""
-    kind = reason.partition(":")[0]
-    if kind == "cancelled":
+    state, _, why = reason.partition(":")
+    if state == "cancelled":
         return "cancelled"
-    return "completed" if kind == "replied" else "failed"
+    return "completed" if outcome_of(state, why or "ok") == "replied" else "failed"
 
 
 def complete_event(

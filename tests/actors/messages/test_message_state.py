@@ -29,6 +29,7 @@ from actors.messages.state import (
     TurnDue,
     TurnFailed,
     WaitUntil,
+    outcome_of,
 )
 from runtime.errors import DuplicateError
 from runtime.store import rows
@@ -415,3 +416,22 @@ def test_what_was_given_up_is_begun_as_often_again_by_hand() -> None:
         assert begun(state, 1e9) == BeginAttempt(attempt, must_be_stored=True)
         state = MessageState(POLICY, state.past)
     assert state.on(TurnDue(1e9)) == GiveUp("dead", "attempts")
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "outcome"),
+    [
+        ("replied", "ok", "replied"),
+        ("replied", "silent", "replied"),
+        ("replied", "command", "replied"),
+        ("replied", "model_refused", "failed"),
+        ("replied", "timeout", "failed"),
+        ("dead", "attempts", "dead"),
+        ("dropped", "not_addressed", "dropped"),
+        ("cancelled", "stopped", "cancelled"),
+    ],
+)
+def test_who_was_told_why_there_is_no_answer_was_not_answered(
+    state: str, reason: str, outcome: str
+) -> None:
+    assert outcome_of(state, reason) == outcome

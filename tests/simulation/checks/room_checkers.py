@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.commands.registry import COMMANDS
 from actors.messages import keys
 from tests.simulation.workload import CANARY, canary
 
@@ -123,6 +124,13 @@ class RoomCheckers:
         if called:
             heard = [x for x in configs if x in called]
             return Meant(tuple(x for x in heard if configs[x].activation != "never"))
+        scope = _scope(inbound.text)
+        if scope == "company" or (
+            scope and len([x for x in agents if x in there]) == 1
+        ):
+            able = [x for x in agents if x in there]
+            able = [x for x in able if configs[x].activation != "never"]
+            return Meant(tuple(able[:1]))
         return Meant(
             tuple(x for x in configs if x in there and _always(self._plan, x)),
             frozenset(
@@ -189,6 +197,15 @@ def _named(text: str) -> list[str]:
     if name and command.startswith("/"):
         return [name]
     return [word[1:] for word in words if word.startswith("@")]
+
+
+def _scope(text: str) -> str:
+    """Say what a command without a name is about: a company, an agent, or neither."""
+    word = text.split(maxsplit=1)[0].casefold()
+    known = COMMANDS.get(word.removeprefix("/")) if word.startswith("/") else None
+    if known is None or known.answer is None:
+        return ""
+    return "company" if known.is_general else "agent"
 
 
 def _always(plan: Plan, name: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sized
 from typing import TYPE_CHECKING
 
 from actors.delegation.owed import Owed
+from actors.messages.state import outcome_of
 from runtime.supervision.keyed import KeyedSupervisor
 from tests.simulation.checks.ledger import RECEIVED, SETTLED
 
@@ -106,7 +107,7 @@ def judge_metrics(
     """
     settled = ended(checkers) - before
     values = metrics.counters["callboard_messages"].values
-    for key in sorted({*settled, *(k for k in values if k[1] in SETTLED)}):
+    for key in sorted({*settled, *(k for k in values if k[1] in {*SETTLED, "failed"})}):
         counted, stored = int(values.get(key, 0)), settled[key[0], key[1]]
         if counted > stored or (is_exact and counted < stored):
             text = f"{key}: metrics say {counted}, rows {stored}"
@@ -116,9 +117,9 @@ def judge_metrics(
 def ended(checkers: Checkers) -> Counter[tuple[str, str]]:
     """Count what was settled so far, by connector and state."""
     return Counter(
-        (message.inbound.address.connector, state)
+        (message.inbound.address.connector, outcome_of(state, reason))
         for message in checkers.ledger.messages.values()
-        for state, _ in (*message.ended_before, *message.ends[:1])
+        for state, reason in (*message.ended_before, *message.ends[:1])
     )
 
 

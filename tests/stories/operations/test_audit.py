@@ -149,7 +149,7 @@ async def test_a_failure_and_a_stop_are_on_record(autojump_clock: Clock) -> None
         cast.platform.write("/stop")
         await at_rest(cast)
     failed, stopped, _ = await audit(cast)
-    assert (failed.status, failed.reason) == ("replied", "model")
+    assert (failed.status, failed.reason) == ("failed", "model")
     assert failed.model == "fake-1"
     assert failed.output == "[Task failed]"
     assert (stopped.input, stopped.status) == ("slow", "cancelled")

@@ -22,6 +22,7 @@ from actors.journal.records import UsageRecord
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Inbound
 from actors.messages.keys import session_key
+from actors.messages.state import outcome_of
 from actors.turn.machine import ModelReplied, ToolReturned
 from actors.turn.steps import ROUND, TOOL
 from connectors.web.eliza.errors import missing
@@ -82,7 +83,7 @@ class AgentRun(msgspec.Struct, frozen=True, kw_only=True):
         """Its status."""
         if self.row.state in {"accepted", "running"}:
             return "started"
-        if self.row.state == "replied":
+        if outcome_of(self.row.state, self.row.reason) == "replied":
             return "completed"
         return "timeout" if "timeout" in self.row.reason else "error"
 
