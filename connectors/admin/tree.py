@@ -201,23 +201,26 @@ MOST_NAMED = 5
 MOST_COMPARED = 2_000
 
 
-def find_name(names: Iterable[str], wanted: str) -> str:
+def find_name(actors: Iterable[str], wanted: str) -> str:
     """Give the whole name of the one actor that is meant.
 
     Args:
-        names: of all actors.
-        wanted: a whole name, or the last parts of one.
+        actors: the names of all.
+        wanted: a whole name, or the last parts of one; of several an agent counts.
 
     Raises:
         MisuseError: nobody has this name, or more than one has it as an end.
     """
-    known = list(names)
+    known = list(actors)
     if wanted in known:
         return wanted
     end = f"/{wanted}"
     found = [name for name in known if name.endswith(end)]
     if len(found) == 1:
         return found[0]
+    branch = f"{names.AGENTS}/{wanted}"
+    if branch in found:  # who says "anna" means the agent
+        return branch
     if not found:
         near = did_you_mean(nearest(known, wanted))
         raise MisuseError(

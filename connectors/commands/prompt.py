@@ -44,6 +44,7 @@ from connectors.app.tool_sources import allotted, skills_of
 from connectors.chat.terminal.platform import TerminalConfig
 from connectors.commands import config_option
 from connectors.commands.common.database import database_of, load_settings
+from connectors.commands.common.options import split_chat
 from connectors.commands.common.output import json_option, say, say_json, table
 from connectors.commands.common.running import (
     private_files,
@@ -410,7 +411,7 @@ def inbound_of(config: AppConfig, asked: PromptQuestion, now: float) -> Inbound:
     Raises:
         click.BadParameter: the settings have no such connector, or two are named.
     """
-    connector, _, chat = asked.chat.partition("/")
+    connector, chat = split_chat(asked.chat)
     theirs, slash, rest = asked.sender.partition("/")
     # An id may hold a slash, too: only a connector's name before it is one.
     is_whole = bool(slash) and theirs in config.connectors

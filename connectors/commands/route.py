@@ -23,6 +23,7 @@ from actors.rules.groups.explain import RouteExplanation, RuleStep, explain
 from actors.rules.groups.reply_windows import KIND, key_of, place_of
 from connectors.commands import config_option
 from connectors.commands.common.database import database_of, load_settings
+from connectors.commands.common.options import split_chat
 from connectors.commands.common.output import json_option, say, say_json, table
 from connectors.commands.common.staff import team_of
 from connectors.commands.pairing import is_let_in, policy_of, said
@@ -356,7 +357,7 @@ def in_channel(
     config: AppConfig, asked: RouteQuestion, agents: tuple[str, ...]
 ) -> tuple[RouteQuestion, ChannelReport | None]:
     """Say who is in a web channel, as the channel does; others' chats are as asked."""
-    connector, _, chat = asked.chat.partition("/")
+    connector, chat = split_chat(asked.chat)
     if not chat or not isinstance(config.connectors.get(connector), WebConfig):
         return asked, None
     target = next(iter(asked.mentions), "")
@@ -433,7 +434,7 @@ def inbound_of(config: AppConfig, asked: RouteQuestion, now: float) -> Inbound:
     Raises:
         click.BadParameter: there is no such connector, or no chat is named.
     """
-    connector, _, chat = asked.chat.partition("/")
+    connector, chat = split_chat(asked.chat)
     refuse_unknown("--chat", "connector", (connector,), tuple(config.connectors))
     if not chat:
         text = f"name the chat, too, as {connector}/CHAT"

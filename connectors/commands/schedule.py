@@ -36,7 +36,12 @@ from connectors.admin.schedule import (
     write,
 )
 from connectors.commands.common.database import DatabaseChoice, database_options
-from connectors.commands.common.options import is_wanted, since_option, yes_option
+from connectors.commands.common.options import (
+    is_wanted,
+    since_option,
+    split_chat,
+    yes_option,
+)
 from connectors.commands.common.output import (
     FAILED,
     complain,
@@ -114,7 +119,7 @@ def add(  # noqa: PLR0913, PLR0917  one for each option
 
     With --repeat and without --at it begins at once.
     """
-    connector, _, chat = place.partition("/")
+    connector, chat = split_chat(place)
     if not (connector and chat):
         raise click.BadParameter(f"{place!r} is no chat; write CONNECTOR/CHAT")
     if not (due or repeat or beat):

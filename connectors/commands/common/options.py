@@ -105,3 +105,13 @@ def refuse_unclear(ids: tuple[str, ...], what: str, *, all_failed: bool) -> None
     """
     if all_failed == bool(ids):
         raise click.UsageError(f"give IDs, or --all-failed for all that {what}")
+
+
+def split_chat(text: str) -> tuple[str, str]:
+    """Split `matrix/!room:example.org`, or `matrix:!room:example.org`, after the name.
+
+    Returns:
+        The connector, and the chat; what is missing is empty.
+    """
+    connector, _, chat = re.sub(r"\A([a-z][a-z0-9_-]*):", r"\1/", text).partition("/")
+    return connector, chat

@@ -62,6 +62,11 @@ class CompletionContext(RequestContext):
     """Gives what became of a message, by its platform id. On the kernel's side."""
 
 
+# Chosen: clients give up far earlier; each repetition looks the ones before it up.
+MOST_UNDER_ONE_KEY = 20
+"""How often one message is taken up under one `Idempotency-Key`."""
+
+
 class CompletionCall(msgspec.Struct, frozen=True):
     """One valid request."""
 
@@ -163,22 +168,43 @@ class CompletionsEndpoint:
     async def _answer(
         self, asked: CompletionCall, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        """Hand the message in and answer; a repeated one gets the answers it had."""
-        exchange = self._open(asked)
-        with self.waiting.holding(asked.inbound.correlation_id, exchange):
-            if await self.context.ask(self.context.accept, asked.inbound):
-                await self._serve(asked, exchange, scope, receive, send)
+        """Hand the message in and answer; a repeated one gets the answers it had.
+
+        One that ended in a failure that may pass is taken up again under its key.
+        """
+        for number in range(1, MOST_UNDER_ONE_KEY + 1):
+            taken = asked if number == 1 else self._again(asked, number)
+            exchange = self._open(taken)
+            with self.waiting.holding(taken.inbound.correlation_id, exchange):
+                if await self.context.ask(self.context.accept, taken.inbound):
+                    await self._serve(taken, exchange, scope, receive, send)
+                    return
+            before, known = await self._recall(taken)
+            exchange = self._open(before, hears_drafts=False)
+            with self.waiting.holding(before.inbound.correlation_id, exchange):
+                # Read again: more may have been said before this one could listen.
+                exchange.catch_up(await self._look_up(before.inbound) or known)
+                failure = exchange.failure
+                is_last = number == MOST_UNDER_ONE_KEY
+                if failure is not None and failure.may_repeat and not is_last:
+                    continue
+                if failure is not None:
+                    # The same key gives the same failure: a retry cannot help.
+                    failure.may_repeat, failure.retry_after = False, None
+                await self._serve(before, exchange, scope, receive, send)
                 return
-        asked, known = await self._recall(asked)
-        exchange = self._open(asked, hears_drafts=False)
-        with self.waiting.holding(asked.inbound.correlation_id, exchange):
-            # Read again: more may have been said before this request could listen.
-            exchange.catch_up(await self._look_up(asked.inbound) or known)
-            if exchange.failure is not None:
-                # The same key gives the same failure: a retry cannot help.
-                exchange.failure.may_repeat = False
-                exchange.failure.retry_after = None
-            await self._serve(asked, exchange, scope, receive, send)
+
+    def _again(self, asked: CompletionCall, number: int) -> CompletionCall:
+        """Make the same message once more, under the same key."""
+        new_id, inbound = self.context.ids.new(), asked.inbound
+        again = msgspec.structs.replace(
+            inbound,
+            id=new_id,
+            correlation_id=new_id,
+            # No key has a blank, so no other message has this id.
+            platform_id=f"{inbound.platform_id} {number}",
+        )
+        return msgspec.structs.replace(asked, inbound=again)
 
     def _open(
         self, asked: CompletionCall, *, hears_drafts: bool = True

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.admin.tree import find_name
+from connectors.commands.common.options import split_chat
 from runtime.errors import MisuseError
 
 NAMES = (
@@ -50,6 +51,26 @@ def test_the_nearest_to_a_wrong_name_are_told(wanted: str, near: str) -> None:
     said = rf"^no actor has the name '{wanted}'.*Did you mean (.* or )?{near}\b"
     with pytest.raises(MisuseError, match=said):
         find_name(NAMES, wanted)
+
+
+def test_of_several_of_one_name_the_agent_is_meant() -> None:
+    also = (*NAMES, "callboard/connectors/telegram/anna")
+    assert find_name(also, "anna") == "callboard/agents/anna"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("matrix/!room:example.org", ("matrix", "!room:example.org")),
+        ("matrix:!room:example.org", ("matrix", "!room:example.org")),
+        ("slack", ("slack", "")),
+        ("", ("", "")),
+    ],
+)
+def test_a_chat_is_named_with_a_slash_or_a_colon(
+    text: str, expected: tuple[str, str]
+) -> None:
+    assert split_chat(text) == expected
 
 
 def test_a_name_like_no_other_is_told_all_the_same() -> None:

@@ -82,7 +82,7 @@ def read_one(look: Look) -> ViewValues:
 def may(job: QueueJob, *, is_put_off: bool) -> dict[str, bool]:
     """Say what can be done about a message, as `runtime.store.database` decides it."""
     waits = job.status == "pending"
-    has_failed = job.status == "failed"
+    has_failed = job.state == "dead"  # its writer was not told to ask anew
     return {
         "may_retry": has_failed or (waits and is_put_off),
         "may_drop": has_failed or waits,

@@ -303,13 +303,36 @@ async def test_who_asks_again_in_mid_answer_reads_it_from_its_beginning() -> Non
     assert response.text.count("middle") == 1
 
 
-async def test_the_end_of_a_message_is_no_reason_to_repeat_its_key() -> None:
+async def test_what_could_not_be_answered_is_taken_up_again_under_its_key() -> None:
+    async with open_channel() as channel, trio.open_nursery() as nursery:
+        before = first = await asked_before(channel)
+        for number in (2, 3):
+            sorry = delivery(before, "no model", "unavailable")
+            knows(channel, before, "replied:model", sorry)
+            posting = Posting(channel, nursery)
+            again = await posting.begin(FIELDS, **KEY)
+            assert again.platform_id == f"{first.platform_id} {number}"
+            assert again.text == first.text
+            assert again.id not in {first.id, before.id}
+            if number == 2:
+                sorry = delivery(again, "still no model", "unavailable")
+                await channel.transport.deliver(sorry)
+                response = await posting.response()
+                assert response.status_code == 503
+                assert "retry-after" in response.headers
+            before = again
+        await channel.say(before, "now it works")
+        assert content_of(await posting.response()) == "now it works"
+
+
+async def test_what_will_never_be_answered_is_not_taken_up_again() -> None:
     async with open_channel() as channel:
         inbound = await asked_before(channel)
-        failed = delivery(inbound, "no model", "unavailable")
-        knows(channel, inbound, "replied:model", failed)
+        refused = delivery(inbound, "it will not", "refused")
+        knows(channel, inbound, "replied:refused", refused)
         response = await repeat(channel)
-    assert (response.status_code, error_of(response)["message"]) == (503, "no model")
+        assert len(channel.ingress.accepted) == 1
+    assert (response.status_code, error_of(response)["message"]) == (502, "it will not")
     assert "retry-after" not in response.headers
     assert response.headers["x-should-retry"] == "false"
 
