@@ -306,10 +306,10 @@ async def test_who_asks_again_in_mid_answer_reads_it_from_its_beginning() -> Non
 async def test_what_could_not_be_answered_is_taken_up_again_under_its_key() -> None:
     async with open_channel() as channel, trio.open_nursery() as nursery:
         before = first = await asked_before(channel)
+        posting = Posting(channel, nursery)
         for number in (2, 3):
             sorry = delivery(before, "no model", "unavailable")
             knows(channel, before, "replied:model", sorry)
-            posting = Posting(channel, nursery)
             again = await posting.begin(FIELDS, **KEY)
             assert again.platform_id == f"{first.platform_id} {number}"
             assert again.text == first.text
@@ -320,6 +320,7 @@ async def test_what_could_not_be_answered_is_taken_up_again_under_its_key() -> N
                 response = await posting.response()
                 assert response.status_code == 503
                 assert "retry-after" in response.headers
+                posting = Posting(channel, nursery)
             before = again
         await channel.say(before, "now it works")
         assert content_of(await posting.response()) == "now it works"
