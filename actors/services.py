@@ -146,7 +146,7 @@ class Furnishing:
     people: PeopleConfig = field(default_factory=PeopleConfig)
     commands: CommandsConfig = field(default_factory=CommandsConfig)
     agent_models: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Model by configured agent, for turns whose model has been removed meanwhile."""
+    """Model by name of the configured agent."""
 
     voices: Voices = field(default_factory=Voices)
     """The runtime's texts in all languages."""

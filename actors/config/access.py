@@ -40,6 +40,11 @@ class AccessConfig(Struct, frozen=True, forbid_unknown_fields=True):
     group_people: Literal["admitted", "everyone"] = "admitted"
     """Who may write in groups: people who may write in direct chats, or everyone."""
 
+    tell_strangers: bool = True
+    """Whether people who may not write are told whom to ask, once a day in each chat:
+    in direct chats, and in groups if they call an agent.
+    """
+
     code_for: Annotated[float, Meta(ge=60, le=86_400)] = 600.0
     """Seconds for which a pairing code is valid."""
 
@@ -50,7 +55,7 @@ class AccessConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds after which a stranger who keeps writing gets the code again."""
 
     codes_per_minute: Annotated[int, Meta(ge=1, le=600)] = 10
-    """Most codes that are sent per minute, to all strangers together."""
+    """Most codes and hints that are sent per minute, to all strangers together."""
 
 
 class AgentAccessConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -284,7 +284,7 @@ class Connector(Actor):
             self._services.metrics.messages.add(1, self._name, "stopping")
             raise StoppingError(STOPPING)
         decision = gatekeeper.decide(inbound, self._services)
-        attempt = gatekeeper.turn_away(self, inbound, decision)
+        attempt = gatekeeper.turn_away(self, inbound, decision, self._services)
         if attempt is not None:
             self._refuse(attempt)
             gatekeeper.refuse_aloud(decision)

@@ -11,7 +11,8 @@ says something counts:
 6. `listed`, `role`: who is listed, by id or by what they are on the platform.
 7. `paired`: whom an owner has let in.
 
-Nobody else may. In a direct chat they get a code, if the settings want that.
+Nobody else may. In a direct chat they get a code, if the settings want that; otherwise
+they are told once a day whom to ask, in a group only if they call an agent.
 
 How often an agent answers another program until it is quiet for a while.
 
@@ -83,6 +84,9 @@ class RefuseSender(msgspec.Struct, frozen=True):
 
     verdicts: tuple[AccessRuleResult, ...] = ()
 
+    may_hint: bool = False
+    """Whether the sender may be told how to be let in: an unknown person."""
+
 
 class OfferPairing(msgspec.Struct, frozen=True):
     """The message is refused, and its sender may ask an owner to be let in."""
@@ -145,13 +149,18 @@ def admit(
             return RefuseSender(reason, waits, tuple(verdicts))
     if may_pair(inbound, policy):
         return OfferPairing(tuple(verdicts))
-    return RefuseSender("unknown_sender", waits, tuple(verdicts))
+    may_hint = policy.config.tell_strangers and _is_person(inbound) and not waits
+    return RefuseSender("unknown_sender", waits, tuple(verdicts), may_hint)
 
 
 def may_pair(inbound: Inbound, policy: AccessPolicy) -> bool:
     """Whether a stranger may ask to be let in: a person, in a direct chat."""
-    is_person = bool(inbound.sender_id) and not inbound.is_bot
-    return policy.config.people == "pairing" and inbound.is_direct and is_person
+    is_offered = policy.config.people == "pairing" and inbound.is_direct
+    return is_offered and _is_person(inbound)
+
+
+def _is_person(inbound: Inbound) -> bool:
+    return bool(inbound.sender_id) and not inbound.is_bot
 
 
 _ADMITTED: dict[RuleName, Admitted] = {

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from actors import names
 from actors.errors import OverloadedError, SenderRefusedError
 from actors.messages.keys import account_of
-from actors.people.access import Admit, OfferPairing, admit
+from actors.people.access import Admit, OfferPairing, RefuseSender, admit
 from actors.people.guests import StrangerWrote
 from actors.rules.groups import access as agent_access
+from actors.rules.groups.mentions import mentioned
 from actors.rules.groups.routes import Routed, Unrouted
 from actors.transport import RefusedAttempt
 
@@ -56,19 +57,49 @@ def is_admitted(inbound: Inbound, services: Services) -> bool:
 
 
 def turn_away(
-    actor: Actor, inbound: Inbound, decision: Decision
+    actor: Actor, inbound: Inbound, decision: Decision, services: Services
 ) -> RefusedAttempt | None:
     """Give what is put on record of who is not let in; None: they are.
 
-    A stranger who may ask to be let in is handed on without their words.
+    A stranger who may be told something is handed on without their words.
     """
     if isinstance(decision, Admit):
         return None
-    if isinstance(decision, OfferPairing):
-        account, address = account_of(inbound), inbound.address
-        actor.tell(names.PAIRING, StrangerWrote(account, inbound.sender_name, address))
+    stranger = _stranger(inbound, decision, services)
+    if stranger is not None:
+        actor.tell(names.PAIRING, stranger)
     reason = PAIRING if isinstance(decision, OfferPairing) else decision.reason
     return RefusedAttempt(reason, inbound.sender_id, inbound.address.chat)
+
+
+def _stranger(
+    inbound: Inbound, decision: Decision, services: Services
+) -> StrangerWrote | None:
+    """Give what `pairing` is told of a refused sender; None: they are told nothing."""
+    offers = isinstance(decision, OfferPairing)
+    if not offers and not (isinstance(decision, RefuseSender) and decision.may_hint):
+        return None
+    speaker = _called(inbound, services)
+    if not (inbound.is_direct or speaker):
+        return None
+    hint = "direct_hint" if inbound.is_direct else "group_hint"
+    return StrangerWrote(
+        account=account_of(inbound),
+        name=inbound.sender_name,
+        address=inbound.address,
+        answer="code" if offers else hint,
+        speaker=speaker,
+        reply_to="" if inbound.is_direct else inbound.source_id,
+    )
+
+
+def _called(inbound: Inbound, services: Services) -> str:
+    """Give the agent that a message calls or replies to; empty: none."""
+    agents = {name.casefold(): name for name in services.agent_models}
+    quoted = inbound.quoted.agent if inbound.quoted is not None else ""
+    by_platform = (agents.get(name.casefold(), "") for name in inbound.mentions)
+    called = (inbound.agent, quoted, *by_platform, *mentioned(inbound.text, agents))
+    return next(filter(None, called), "")
 
 
 def refuse_aloud(decision: Decision) -> None:

@@ -38,12 +38,20 @@ class GuestList:
         self._accounts, self._is_read = frozenset(accounts), True
 
 
-class StrangerWrote(msgspec.Struct, frozen=True):
-    """To `pairing`: a stranger wrote in a direct chat; the text is not passed on."""
+class StrangerWrote(msgspec.Struct, frozen=True, kw_only=True):
+    """To `pairing`: somebody wrote who may not; the text is not passed on."""
 
     account: str
     name: str
     address: Address
+    answer: Literal["code", "direct_hint", "group_hint"] = "code"
+    """What they may be told: a code to be let in by, or only where to ask."""
+
+    speaker: str = ""
+    """The agent they called; its account speaks. Empty: any."""
+
+    reply_to: str = ""
+    """The platform's id of their message; empty: it is not replied to."""
 
 
 class ReadGuests(msgspec.Struct, frozen=True):

@@ -28,7 +28,12 @@ from actors.people.guests import (
 )
 from actors.people.identity import connector_of
 from actors.people.pairing_rows import MOST_GUESTS
-from actors.people.pairing_rules import Guest, PairingRequest, PairingRequests
+from actors.people.pairing_rules import (
+    Guest,
+    PairingRequest,
+    PairingRequests,
+    StrangerHints,
+)
 from actors.protocol import Deliver
 from actors.rules.text.codes import CODE_BYTES, TryLimiter, code_of, shown
 from runtime.actor.actor import Actor
@@ -48,6 +53,17 @@ CODE = (
     "I do not know you yet. Ask whoever runs this to let you in by this code: {code}"
     " (it holds for {minutes} minutes). What you write until then is not kept; please"
     " write it again afterwards."
+)
+HINT = (
+    "I answer only people who have been let in. Ask the operators to let you in as"
+    " {account}."
+)
+HINT_IN_GROUP = (
+    "I answer only people who have been let in. Ask the operators to let you in."
+)
+HINT_OF_PAIRING = (
+    "I answer only people who have been let in. Write to me in a direct chat: there you"
+    " get a code by which the operators can let you in."
 )
 LET_IN = (
     "You have been let in: from now on you can write to me. What you wrote before was"
@@ -94,6 +110,9 @@ class Pairing(Actor):
         self._requests: dict[str, PairingRequests] = {}
         """By connector; as many as there ever were."""
 
+        self._hints: dict[str, StrangerHints] = {}
+        """By connector; likewise."""
+
         self._guests: dict[str, Guest] = {}
         self._tries = TryLimiter()
 
@@ -106,7 +125,8 @@ class Pairing(Actor):
         """Do one thing."""
         match message:
             case StrangerWrote():
-                return self._knock(message)
+                is_knock = message.answer == "code"
+                return self._knock(message) if is_knock else self._hint(message)
             case ReadGuests():
                 return self._read()
             case ForgetOldRequests():
@@ -156,15 +176,20 @@ class Pairing(Actor):
         self, connector: str, stored: list[PairingRequest] | None = None
     ) -> PairingRequests:
         found = self._requests.get(connector)
-        policy = self._services.account(connector).policy
-        config = AccessConfig() if policy is None else policy.config
+        config = self._config(connector)
         if found is not None and found.config != config:  # the settings have changed
             stored, found = [*found.all()], None
         if found is None:
             found = self._requests[connector] = PairingRequests(config, stored or ())
         return found
 
-    async def _store_and_say(self, commit: Commit, to: Address, text: str) -> bool:
+    async def _store_and_say(
+        self,
+        commit: Commit,
+        to: Address,
+        text: str,
+        wrote: StrangerWrote | None = None,
+    ) -> bool:
         """Store something with what somebody is told of it; False: the rows changed.
 
         Raises:
@@ -179,6 +204,8 @@ class Pairing(Actor):
             text=text,
             kind="notice",
             is_root=False,
+            speaker="" if wrote is None else wrote.speaker,
+            reply_to="" if wrote is None else wrote.reply_to,
         )
         part = chat_partition(to.connector, to.chat)
         row = commits.as_enqueue(delivery, part)
@@ -226,7 +253,7 @@ class Pairing(Actor):
         text = self._say(CODE).format(code=shown(weighed.code), minutes=minutes)
         commit = Commit(at=now, entries=(pairing_rows.as_request(weighed),))
         try:
-            if not await self._store_and_say(commit, weighed.address, text):
+            if not await self._store_and_say(commit, weighed.address, text, knock):
                 await self._read()
                 return
         except StoreError as error:
@@ -236,12 +263,38 @@ class Pairing(Actor):
         self._services.metrics.pairings.add(1, "told")
         LOG.info("a stranger was told a code", account=account)
 
+    async def _hint(self, wrote: StrangerWrote) -> None:
+        """Tell somebody who may not write how to be let in, unless told lately."""
+        connector, config = (
+            wrote.address.connector,
+            self._config(wrote.address.connector),
+        )
+        hints = self._hints.setdefault(connector, StrangerHints())
+        tick, most = self._services.clock.monotonic(), config.codes_per_minute
+        if not hints.may_tell(wrote.account, wrote.address, most, tick):
+            return
+        if wrote.answer == "direct_hint":
+            text = self._say(HINT).format(account=wrote.account)
+        else:
+            is_offered = config.people == "pairing"
+            text = self._say(HINT_OF_PAIRING if is_offered else HINT_IN_GROUP)
+        try:
+            await self._store_and_say(
+                Commit(at=self._now()), wrote.address, text, wrote
+            )
+        except StoreError as error:
+            LOG.warning("a stranger was not told whom to ask", why=str(error))
+            return
+        self._services.metrics.pairings.add(1, "hinted")
+
+    def _config(self, connector: str) -> AccessConfig:
+        policy = self._services.account(connector).policy
+        return AccessConfig() if policy is None else policy.config
+
     def _as_request(
         self, knock: StrangerWrote, requests: PairingRequests, now: float
     ) -> PairingRequest:
-        services = self._services
-        policy = services.account(knock.address.connector).policy
-        config = AccessConfig() if policy is None else policy.config
+        services, config = self._services, self._config(knock.address.connector)
         known = requests.get(knock.account)
         return PairingRequest(
             account=knock.account,

@@ -14,6 +14,7 @@ import msgspec
 
 from actors.messages.inbound import Address
 from actors.rules.text.codes import plain
+from actors.rules.text.limits import NoticeLimiter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +31,8 @@ MOST_DENIED = 200
 """Denied requests of one connector that are remembered; the oldest make room."""
 
 MINUTE = 60.0
+
+DAY = 86_400.0
 
 Quiet = Literal["told_lately", "denied", "too_many_codes", "too_fast"]
 """Why a stranger is told nothing now."""
@@ -167,6 +170,37 @@ class PairingRequests:
     def _is_too_fast(self, now: float) -> bool:
         told = self._told
         return len(told) == told.maxlen and 0 <= now - told[0] < MINUTE
+
+
+class StrangerHints:
+    """Limits what strangers are told who may not ask for a code.
+
+    Each person is told once a day in each chat; all together as often as codes are.
+    """
+
+    __slots__ = ("_told_at", "_tried")
+
+    def __init__(self) -> None:
+        self._tried = NoticeLimiter(DAY)
+        self._told_at: deque[float] = deque()
+
+    def may_tell(self, account: str, address: Address, most: int, now: float) -> bool:
+        """Tell whether somebody is told now, which counts as told.
+
+        Args:
+            account: who wrote.
+            address: where.
+            most: hints of a minute.
+            now: monotonic seconds.
+        """
+        told = self._told_at
+        while told and now - told[0] >= MINUTE:
+            told.popleft()
+        whose = (account, address.connector, address.chat)
+        if len(told) >= most or not self._tried.may_tell(whose, now):
+            return False
+        told.append(now)
+        return True
 
 
 def is_open(request: PairingRequest, now: float) -> bool:

@@ -14,6 +14,7 @@ import msgspec
 from actors.journal import answers
 from actors.journal.answers import Answer, combined, said_meanwhile
 from actors.journal.history import Reset
+from actors.messages import merging
 from actors.messages.inbound import ALONE, TranscriptLine
 from actors.protocol import Failed
 from actors.rules.prompt.untrusted import sender_of
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
     from actors.services import Services
 
 BUSY = "I have too much to answer in this chat already. Please try again."
-DROPPED = "⚠️ Too much came in at once, so I let this one go. Please send it again."
+DROPPED = (
+    "⚠️ Too much came in at once, so I let the oldest go: “{words}”. While more waits,"
+    " the oldest goes first. Please send again what I do not answer."
+)
 GAVE_UP = "⚠️ I tried this {count} times and could not finish it. Please ask anew."
 
 
@@ -142,4 +146,6 @@ def refused(inbound: Inbound) -> Answer:
 
 def dropped(inbound: Inbound) -> Answer:
     """Say that a message was let go because too many waited."""
-    return answers.notice(inbound, DROPPED, ("dropped", "overflow"), "busy")
+    words = merging.shortened(inbound.text) or "…"
+    text = DROPPED.format(words=words)
+    return answers.notice(inbound, text, ("dropped", "overflow"), "busy")

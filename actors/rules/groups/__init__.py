@@ -11,6 +11,7 @@ __all__ = [
     "addressing",
     "assignments",
     "explain",
+    "mentions",
     "overheard",
     "relevance",
     "reply_windows",

@@ -48,11 +48,11 @@ def fit(request: ModelRequest, offer: ModelOffer) -> ModelRequest:
 
 def without_images(line: TranscriptLine) -> TranscriptLine:
     """Replace each picture and its marker by a text that says so."""
-    words = _MARK.sub(UNSEEN, line.text) if "[" in line.text else line.text
-    if not line.images and words == line.text:
+    words, marked = _MARK.subn(UNSEEN, line.text)
+    if not line.images and not marked:
         return line
-    marks = [UNSEEN] * len(line.images)
-    text = "\n".join([words, *marks] if words else marks)
+    unmarked = [UNSEEN] * (len(line.images) - marked)
+    text = "\n".join([words, *unmarked] if words else unmarked)
     return msgspec.structs.replace(line, text=text, images=())
 
 

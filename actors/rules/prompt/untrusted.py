@@ -337,6 +337,9 @@ _SPEAKER = re.compile(rf"^[ \t]*\[(?!{BREAK})(?=[^\]\r\n]{{1,80}}\]:)", re.MULTI
 
 _GREETINGS = r"hey|hi|hello|hallo|hola|buenas|ok|okay|안녕"
 
+# What stands between two mentions of one address: "@ben and @clio", "@ben, @clio".
+_AND = r"[\s,;&+]{0,9}(?:and|und|y|e|et|en|och|와|과|랑)?"
+
 _SENDER = re.compile(rf"\A\[(?!{BREAK})[^\]\r\n]{{1,80}}\]: ?")
 
 # Line separators that `re` does not know.
@@ -416,7 +419,7 @@ def without_mentions(text: str, mentions: Iterable[str]) -> str:
     """Remove mentions of the agent, unless there is no other text.
 
     Only at the beginning, also after a greeting, and at the end. Elsewhere the name is
-    part of the sentence.
+    part of the sentence, and the address of several agents stays whole.
     """
     left = text
     called = [each for each in mentions if each and each.casefold() in text.casefold()]
@@ -424,7 +427,7 @@ def without_mentions(text: str, mentions: Iterable[str]) -> str:
         before = left
         for mention in called:
             first, last = _mention(mention)
-            left = last.sub(r"\1", first.sub(r"\1", left))
+            left = last.sub(_alone, first.sub(r"\1", left))
         if left == before:
             break
     return left if any(character.isalnum() for character in left) else text
@@ -438,9 +441,21 @@ def _mention(mention: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     after = r"(?![\w@-])" if mention[-1].isalnum() else ""
     name = f"{before}{re.escape(mention)}{after}"
     # Why bounded blanks: the time is linear in the text's length.
-    first = rf"\A\s{{0,9}}((?:{_GREETINGS})[ \t,]{{1,9}})?{name}[\s,:;!]{{0,9}}(?=\S)"
-    last = rf"[ \t,:;]{{1,9}}{name}[ \t]{{0,9}}([.!?…]{{0,9}})\s*\Z"
+    other = rf"(?!{name})@[\w-]{{1,64}}"
+    first = (
+        rf"\A\s{{0,9}}((?:{_GREETINGS})[ \t,]{{1,9}})?{name}(?!{_AND}\s{{0,9}}{other})"
+        r"[\s,:;!]{0,9}(?=\S)"
+    )
+    last = (
+        rf"(?P<others>{other}{_AND})?[ \t,:;]{{1,9}}{name}[ \t]{{0,9}}"
+        r"(?P<end>[.!?…]{0,9})\s*\Z"
+    )
     return re.compile(first, re.IGNORECASE), re.compile(last, re.IGNORECASE)
+
+
+def _alone(found: re.Match[str]) -> str:
+    """Replace a mention at the end, unless others are called with it."""
+    return found[0] if found["others"] else found["end"]
 
 
 def harmless_name(name: str) -> str:

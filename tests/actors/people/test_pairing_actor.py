@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     Clock = trio.testing.MockClock
 
-EVE = StrangerWrote("fake/eve", "Eve", Address("fake", "with-eve"))
+EVE = StrangerWrote(account="fake/eve", name="Eve", address=Address("fake", "with-eve"))
 
 
 class SickStore(MemoryStore):
@@ -151,7 +151,9 @@ async def test_a_flood_of_strangers_is_no_flood_of_notices(
         await trio.testing.wait_all_tasks_blocked()
         for number in range(30):
             address = Address("fake", f"with-{number}")
-            await gate.knock(StrangerWrote(f"fake/{number}", "Eve", address))
+            await gate.knock(
+                StrangerWrote(account=f"fake/{number}", name="Eve", address=address)
+            )
         assert len(gate.told) == AccessConfig().codes_per_minute
 
 

@@ -85,7 +85,12 @@ def test_all_languages_have_the_same_texts() -> None:
 
 
 def constants() -> list[str]:
-    texts = [outcomes.BUSY, outcomes.DROPPED, session.NEXT, stopping.NOT_ALL]
+    texts = [
+        outcomes.BUSY,
+        outcomes.DROPPED.format(words="my cat"),
+        session.NEXT,
+        stopping.NOT_ALL,
+    ]
     texts += [outcomes.GAVE_UP.format(count=3), outgoing.LOST]
     texts += [turn.TIMED_OUT, agent.BROKE, bounce.BROKE, bounce.SORRY]
     texts += [attempt.RESTARTED, signals.STILL_AT_IT, attempt.LOST_THREAD]
@@ -94,6 +99,8 @@ def constants() -> list[str]:
     texts += [room.CUT_SHORT.format(count=12), TOO_LONG]
     texts += [f"{each}: {TOO_LONG}" for each in (turn_rules.TOO_LONG, SEES_NOTHING)]
     texts += [pairing.LET_IN, pairing.CODE.format(code="1234-ABCD", minutes=10)]
+    texts += [pairing.HINT.format(account="fake/eve"), pairing.HINT_IN_GROUP]
+    texts += [pairing.HINT_OF_PAIRING]
     texts += [agent_access.TEXT.format(agents="ops")]
     return [*texts, NOBODY, *tries.NEUTRAL.values()]
 

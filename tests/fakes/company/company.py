@@ -304,6 +304,7 @@ class Cast:
             watchdog=self.watchdog,
             audit=self.audit,
             approvers=frozenset(self.approvers),
+            agent_models={name: each.model for name, each in self.agents.items()},
             tool_calls=self.tool_calls,
             approvals=self.approvals,
             collaboration=self.collaboration,

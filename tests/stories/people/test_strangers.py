@@ -15,6 +15,7 @@ from actors.config.agents import AgentConfig
 from actors.journal.records import AUDIT
 from actors.people import pairing_rows
 from actors.people.guests import ReadGuests
+from actors.people.pairing_rules import DAY
 from tests.fakes.company.company import Platform, Says, at_rest, open_company
 from tests.fakes.company.guarded import Guarded
 
@@ -112,21 +113,65 @@ async def test_the_words_of_a_stranger_are_kept_nowhere(
     assert not await cast.inbox()
 
 
-async def test_a_stranger_in_a_group_is_told_nothing(autojump_clock: Clock) -> None:
+async def test_a_stranger_who_calls_an_agent_in_a_group_is_told_once_what_to_do(
+    autojump_clock: Clock,
+) -> None:
     cast = make_cast()
     async with open_company(autojump_clock, cast):
         cast.platform.is_direct = False
-        assert await write(cast, "@anna hello") == []
+        assert await write(cast, "hello everybody") == []
+        [told] = await write(cast, "@anna hello")
+        assert await write(cast, "@anna hello?") == []
+        assert "Write to me in a direct chat" in told.text
+        assert (told.speaker, told.reply_to) == ("anna", "fake-2")
+        await trio.sleep(DAY)
+        assert len(await write(cast, "@anna are you there?")) == 1
     assert await cast.store.entries(pairing_rows.PAIRING) == ()
-    count = 'callboard_refusals_total{connector="fake",reason="unknown_sender"} 1'
+    count = 'callboard_refusals_total{connector="fake",reason="unknown_sender"} 4'
     assert count in cast.metrics.render().decode()
+
+
+async def test_who_cannot_be_let_in_by_a_code_is_told_whom_to_ask(
+    autojump_clock: Clock,
+) -> None:
+    cast = make_cast(AccessConfig(denied=("mallory",)))
+    async with open_company(autojump_clock, cast):
+        [told] = await write(cast, WORDS)
+        assert "let you in as fake/eve" in told.text
+        assert await write(cast, "hello?") == []
+        assert await write(cast, WORDS, "mallory") == []
+        cast.platform.is_direct = False
+        assert "Ask the operators" in await only(cast, "@anna hello", "yan")
+    assert not await cast.inbox()
+
+
+async def test_settings_may_leave_strangers_without_a_word(
+    autojump_clock: Clock,
+) -> None:
+    cast = make_cast(AccessConfig(tell_strangers=False))
+    async with open_company(autojump_clock, cast):
+        assert await write(cast, WORDS) == []
+        cast.platform.is_direct = False
+        assert await write(cast, "@anna hello") == []
+
+
+async def test_a_flood_of_strangers_is_no_flood_of_hints(
+    autojump_clock: Clock,
+) -> None:
+    cast = make_cast(AccessConfig(codes_per_minute=3))
+    async with open_company(autojump_clock, cast):
+        for number in range(10):
+            cast.platform.write(WORDS, sender=f"eve{number}")
+        await at_rest(cast)
+        await trio.sleep(1)
+    assert len(cast.platform.deliveries) == 3
 
 
 async def test_commands_of_a_stranger_do_nothing(autojump_clock: Clock) -> None:
     def slow(request: ModelRequest) -> Says:
         return Says(f"{request.agent} is done", after=20.0)
 
-    cast = make_cast(AccessConfig())
+    cast = make_cast(AccessConfig(tell_strangers=False))
     cast.model.talk = slow
     async with open_company(autojump_clock, cast):
         cast.platform.write("work", sender="boss", chat="shared")

@@ -146,7 +146,7 @@ async def test_the_oldest_goes_with_a_word_of_why(autojump_clock: Clock) -> None
         await at_rest(cast)
     dropped, *_ = cast.platform.deliveries
     assert (dropped.reply_to, dropped.trouble) == ("fake-2", "busy")
-    assert "let this one go" in dropped.text
+    assert "I let the oldest go: “two”." in dropped.text
     assert await cast.inbox() == {"dropped": 1, "replied": 3}
     assert asked(cast)[1].endswith("#1: three\n---\n#2: four")
 

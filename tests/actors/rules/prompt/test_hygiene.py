@@ -191,6 +191,11 @@ def test_usual_names_stay_as_they_are(name: str) -> None:
         ("tell Ben that @anna is late", "tell Ben that @anna is late"),
         ("Annie, is annie a name, annie", "is annie a name"),
         ("@anna ?", "@anna ?"),
+        ("@anna and @clio hello", "@anna and @clio hello"),
+        ("hey @anna, @clio: hello", "hey @anna, @clio: hello"),
+        ("hello @clio & @anna!", "hello @clio & @anna!"),
+        ("@anna and then @clio went", "and then @clio went"),
+        ("thanks @anna @anna", "thanks"),
     ],
 )
 def test_what_calls_the_agent_is_left_out(text: str, left: str) -> None:
