@@ -82,12 +82,15 @@ def _stranger(
     speaker = _called(inbound, services)
     if not (inbound.is_direct or speaker):
         return None
-    hint = "direct_hint" if inbound.is_direct else "group_hint"
     return StrangerWrote(
         account=account_of(inbound),
         name=inbound.sender_name,
         address=inbound.address,
-        answer="code" if offers else hint,
+        answer="code"
+        if offers
+        else "direct_hint"
+        if inbound.is_direct
+        else "group_hint",
         speaker=speaker,
         reply_to="" if inbound.is_direct else inbound.source_id,
     )
