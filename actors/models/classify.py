@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.rules.markers.sanitizer import clean
+from actors.rules.prompt.untrusted import as_item
 from actors.rules.text.similarity import fold, holds
 
 if TYPE_CHECKING:
@@ -54,19 +55,24 @@ def by_hint(text: str, hints: Iterable[ModelHint]) -> str:
     return ""
 
 
-def question(said: Iterable[str], names: Iterable[str], most: int) -> str:
+def question(
+    said: Iterable[str], names: Iterable[str], most: int, project: str = ""
+) -> str:
     """Put the question to a model that knows nothing else.
 
     Args:
         said: the conversation, oldest first, the message last.
         names: what the agent can do: its tools and skills.
         most: steps at most.
+        project: name of the project that the person works on; empty: none.
     """
     last = [each.strip()[:MESSAGE_CHARACTERS] for each in [*said][-MESSAGES:]]
     known = ", ".join(names)[:NAMES_CHARACTERS]
     lines = [f"- {' '.join(each.split())}" for each in last]
     able = [f"It can use: {known}"] if known else []
-    return "\n".join(["An assistant reads:", *lines, *able, QUESTION.format(most=most)])
+    work = [f"They work on: {as_item(project)[:NAMES_CHARACTERS]}"] if project else []
+    read = ["An assistant reads:", *lines, *able, *work]
+    return "\n".join([*read, QUESTION.format(most=most)])
 
 
 def read_plan(answer: str, most: int) -> tuple[str, ...]:

@@ -125,7 +125,10 @@ class AppointmentBook:
         self.keep(name, it)
         when = in_words(it.next_due, self.zone, it.zone) if it.next_due else ""
         return ActionOutcome(
-            kind="scheduled", what=what_of(it), when=when, repeat=it.repeat
+            kind="scheduled",
+            what=what_of(it),
+            when=when,
+            repeat=recurrence.repeat_shown(it.repeat),
         )
 
     def _first(self, it: Appointment) -> float | None:

@@ -238,6 +238,13 @@ def beat(minutes: int) -> str:
     return f"{BEAT}{minutes}"
 
 
+def repeat_shown(text: str) -> str:
+    """Give a rule as people read it: a heartbeat's as `every 30m`."""
+    minutes = text.removeprefix(BEAT)
+    is_beat = minutes != text and minutes.isdecimal()
+    return _short(60 * int(minutes)) if is_beat else text
+
+
 def is_every(text: str) -> bool:
     """Whether a rule counts seconds from its anchor."""
     return seconds_of_every(text) > 0

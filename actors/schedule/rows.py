@@ -22,6 +22,7 @@ from actors.messages.keys import chat_partition
 from actors.rules.text.durations import in_words
 from actors.schedule.appointments import PLAN, Appointment, slot_name, words_of
 from actors.schedule.decisions import steps_of
+from actors.schedule.recurrence import repeat_shown
 from runtime.store.rows import Entry, Record
 from runtime.telemetry.logs import EventLog
 
@@ -128,7 +129,7 @@ def line(name: str, it: Appointment, zone: tzinfo | None) -> str:
         when = in_words(it.wakes, zone, it.zone)
     what = " ".join(words_of(it).split())
     what = what if len(what) <= SHOWN else f"{what[: SHOWN - 1]}…"
-    parts = (f"{name[:SHOWN_ID]} {it.kind}", when, it.repeat, what)
+    parts = (f"{name[:SHOWN_ID]} {it.kind}", when, repeat_shown(it.repeat), what)
     return " · ".join(each for each in parts if each)
 
 

@@ -12,6 +12,7 @@ import msgspec
 import trio
 
 from actors import names
+from actors.memory.notebook import PROJECT
 from actors.messages.inbound import ModelRequest, TranscriptLine, Usage
 from actors.messages.usage import Spent, add_up, total
 from actors.models import classify
@@ -81,7 +82,7 @@ def first_choice(persona: Persona, start: StartTurn, chosen: str = "") -> str:
 
 
 async def plan(
-    persona: Persona, start: StartTurn, chosen_model: str, ask: Ask
+    persona: Persona, start: StartTurn, chosen_model: str, ask: Ask, project: str = ""
 ) -> AnswerPlan:
     """Ask a cheap model whether this needs several steps, if the settings want it.
 
@@ -90,6 +91,7 @@ async def plan(
         start: the question, and the conversation before it.
         chosen_model: the model that the person has chosen; empty: none.
         ask: sends a request to a model; gives its text, or None if there is none.
+        project: name of the project that the person works on; empty: none.
     """
     routing, own = persona.config.routing, persona.config.model
     chosen = first_choice(persona, start, chosen_model)
@@ -98,7 +100,8 @@ async def plan(
     injection = persona.config.context.injection
     texts = [line.text for line in start.history] + [start.inbound.text]
     said = [clean(text, injection).text for text in texts]
-    words = classify.question(said, persona.abilities, routing.max_steps)
+    names, most = persona.abilities, routing.max_steps
+    words = classify.question(said, names, most, project)
     request = ModelRequest(
         model="",
         agent=persona.name,
@@ -257,7 +260,9 @@ class ModelRounds:
             return ()
         self._is_planned = True
         chosen = await chosen_model(self._turn, self._services, self._start.inbound)
-        made = await plan(self._persona, self._start, chosen, self._ask_aside)
+        states = self.prompting.memories.states
+        project = next((each.text for each in states if each.key == PROJECT), "")
+        made = await plan(self._persona, self._start, chosen, self._ask_aside, project)
         self.model = made.model
         return made.steps
 

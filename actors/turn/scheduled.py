@@ -45,13 +45,20 @@ def is_light(persona: Persona, inbound: Inbound) -> bool:
     return is_beat and persona.config.heartbeat.context == "light"
 
 
-def set_model(config: AgentConfig, kind: str) -> str:
-    """Give the model of a kind of scheduled turn; empty: the agent's own."""
+def set_model(config: AgentConfig, kind: str, *, is_part: bool = False) -> str:
+    """Give the model of a kind of scheduled turn; empty: the agent's own.
+
+    Args:
+        config: of the agent.
+        kind: of its appointment.
+        is_part: whether it is one group of a long checklist: worth the strong model.
+    """
     if kind == "autonomous":
         # The planner: most of these turns end with its decision.
         return config.autonomous.planner or config.routing.cheap
     own = config.heartbeat.model if kind == "heartbeat" else ""
-    return own or config.scheduled.model
+    strong = config.routing.strong if is_part else ""
+    return own or strong or config.scheduled.model
 
 
 def scheduled_persona(persona: Persona, inbound: Inbound) -> Persona:
@@ -59,7 +66,7 @@ def scheduled_persona(persona: Persona, inbound: Inbound) -> Persona:
     if not inbound.occasion or inbound.occasion in BY_ITSELF:
         return persona  # autonomous turns have models of their own
     config = persona.config
-    model = set_model(config, inbound.occasion)
+    model = set_model(config, inbound.occasion, is_part=bool(inbound.lane))
     if model:  # no routing by the words of the prompt
         config = structs.replace(config, model=model, routing=RoutingConfig())
     if not is_light(persona, inbound):

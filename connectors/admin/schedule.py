@@ -229,7 +229,8 @@ def described(row: StoredAppointment) -> str:
     """Name an appointment for people."""
     what = " ".join((row.it.text or "; ".join(row.it.items)).split())
     shown = what if len(what) <= LONGEST_NAME else f"{what[: LONGEST_NAME - 1]}…"
-    return f"{row.id[:SHOWN_ID]} ({row.it.kind}: {shown})"
+    named = f"{row.it.kind}: {shown}" if shown else row.it.kind
+    return f"{row.id[:SHOWN_ID]} ({named})"
 
 
 FORGOTTEN = "forgotten"

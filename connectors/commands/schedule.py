@@ -23,6 +23,7 @@ from actors.rules.markers import actions
 from actors.schedule.appointments import words_of
 from actors.schedule.booking import AppointmentBook, AppointmentCounts, RequestOrigin
 from actors.schedule.quiet_hours import hours_of
+from actors.schedule.recurrence import repeat_shown
 from actors.schedule.requests import Wish, carry_out
 from actors.turn.scheduled import set_model
 from connectors.admin import schedule
@@ -391,7 +392,7 @@ def cells(row: StoredAppointment) -> tuple[object, ...]:
         first_words(f"{it.address.connector}/{it.address.chat}", 32),
         when(it.wakes),
         lasting(waits) if it.wakes else "",
-        it.repeat or "once",
+        repeat_shown(it.repeat) or "once",
         state,
         first_words(words_of(it)),
     )

@@ -24,6 +24,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from actors.schedule.recurrence import repeat_shown
 from actors.transport import RefusedAttempt
 from connectors.web.errors import ApiError, log_refusal
 from connectors.web.page.guard import cookie_value, is_our_page
@@ -78,6 +79,7 @@ FILTERS: dict[str, Callable[..., object]] = {
     "iso": iso,
     "lasting": lasting,
     "number": number,
+    "repeat": repeat_shown,
 }
 """The filters of templates (`value | filter`)."""
 

@@ -16,6 +16,7 @@ from actors.schedule.recurrence import (
     UnclearTime,
     beat,
     parse_repeat,
+    repeat_shown,
     too_often,
 )
 
@@ -270,3 +271,19 @@ def test_times_are_told_with_day_and_zone() -> None:
     at = datetime(2026, 11, 23, 8, 0, 5, tzinfo=UTC).timestamp()
     told = in_words(at, ZoneInfo("Europe/Berlin"), "Europe/Berlin")
     assert told == "Mon 2026-11-23 09:00:05 Europe/Berlin"
+
+
+@pytest.mark.parametrize(
+    ("rule", "shown"),
+    [
+        (beat(30), "every 30m"),
+        (beat(90), "every 90m"),
+        (beat(120), "every 2h"),
+        ("every 2h", "every 2h"),
+        ("0 9 * * *", "0 9 * * *"),
+        ("beat x", "beat x"),
+        ("", ""),
+    ],
+)
+def test_people_read_how_often_a_heartbeat_comes(rule: str, shown: str) -> None:
+    assert repeat_shown(rule) == shown

@@ -64,6 +64,17 @@ def test_the_model_is_the_nearest_that_is_set(
     assert set_model(persona.config, "heartbeat") == (beat or others)
 
 
+def test_a_part_of_a_long_list_takes_the_strong_model_unless_one_is_set() -> None:
+    routing, cheap = RoutingConfig(strong="strong"), ScheduledConfig(model="cheap")
+    whole = on("heartbeat")
+    part = msgspec.structs.replace(whole, lane="heartbeat2")
+    persona = anna(routing=routing, scheduled=cheap)
+    assert scheduled_persona(persona, whole).config.model == "cheap"
+    assert scheduled_persona(persona, part).config.model == "strong"
+    own = anna(routing=routing, heartbeat=HeartbeatConfig(model="own"))
+    assert scheduled_persona(own, part).config.model == "own"
+
+
 def test_a_set_model_is_taken_whatever_the_words() -> None:
     routing = RoutingConfig(classify=True, cheap="cheap")
     persona = anna(routing=routing, scheduled=ScheduledConfig(model="strong"))
