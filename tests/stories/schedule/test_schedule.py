@@ -216,8 +216,10 @@ async def test_tasks_are_listed_for_their_owner_only(autojump_clock: Clock) -> N
     assert told == ": " + "\n".join(lines)
     assert other == ": Nothing is being done for you here."
     assert lines == (
-        f"{ids['heartbeat']} heartbeat · Tue 2023-11-14 22:30 UTC · every 30m"
-        " · the oven",
+        (
+            f"{ids['heartbeat']} heartbeat · Tue 2023-11-14 22:30 UTC · every 30m"
+            " · the oven"
+        ),
         f"{ids['reminder']} reminder · Tue 2023-11-14 22:33:20 UTC · water the roses",
         f"{ids['task']} task · Tue 2023-11-14 23:00 UTC · sum up the news",
     )
