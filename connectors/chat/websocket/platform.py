@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from actors.config.access import AccessConfig
 from actors.config.values import Seconds
+from actors.rules.prompt.texts import ReplyStyle
 from connectors.chat.platforms import Platform
 from connectors.config.app import ConnectorConfig
 from connectors.config.checks import check_open_door
@@ -125,5 +126,9 @@ PLATFORM = Platform(
     config=WebSocketConfig,
     check=check,
     extra="websocket",
+    reply_style=ReplyStyle(
+        "A page or a program shows what you write, and may show Markdown as it is: use"
+        " little of it, and no tables."
+    ),
     names_agent=False,
 )

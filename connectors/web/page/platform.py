@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct, field
 
 from actors.config.values import Count, Name, Seconds
+from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
 from actors.rules.text.globs import is_wild
 from connectors.chat.platforms import Platform
 from connectors.config.app import ConnectorConfig
@@ -131,5 +132,8 @@ PLATFORM = Platform(
     check=check,
     has_doctor=False,
     extra="web",
+    reply_style=ReplyStyle(
+        "You write on a web page. Markdown is shown, with tables and code.", MEDIA_MARKS
+    ),
     owners=lambda config: config.people,
 )
