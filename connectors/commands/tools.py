@@ -10,6 +10,7 @@ import msgspec
 
 from actors import names
 from actors.messages.inbound import Address, ToolContext
+from actors.rules.prompt.tools import server_of
 from connectors.app.kit import described_tools
 from connectors.app.tool_sources import make_sources
 from connectors.commands import config_option
@@ -27,8 +28,9 @@ from connectors.commands.common.running import (
     run_interruptible,
 )
 from connectors.commands.common.staff import colleague_tools
-from connectors.mcp.source import McpSource
+from connectors.mcp.source import McpSource, shelf_of
 from connectors.mcp.tool import McpTool
+from connectors.mcp.tree import SERVERS, actor_of
 from connectors.sandbox.lazy import LateSandbox
 from connectors.sandbox.protected_paths import territory
 from connectors.settings.checks.hiring import configured_persona
@@ -122,6 +124,11 @@ async def gathered(settings: Settings[AppConfig], agents: list[str]) -> ListedTo
             persona = configured_persona(config, {}, agent)
             asking = colleague_tools(config, persona)
             found.tools += [row(agent, spec, "delegates") for spec in asking]
+        used = {server_of(t) for name in agents for t in config.agents[name].tools}
+        for name in config.mcp_servers:
+            shelf = await shelf_of(system.find(actor_of(SERVERS, name)))
+            if name in used and shelf is not None and shelf.said:
+                found.notes.append(f"{name} complained: {shelf.said}")
         return found
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from actors.config.values import Count, Seconds
+from runtime.config.shape import CommandText
 from runtime.secret import OpenText
 
 ServerName = Annotated[
@@ -42,11 +43,12 @@ class McpServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     It is a program (`command`) or an address (`url`).
     """
 
-    command: str = ""
+    command: CommandText = ""
     """Program to start; it speaks over standard input and output."""
 
-    args: tuple[str, ...] = ()
-    """What follows the program's name; no shell reads it."""
+    args: tuple[CommandText, ...] = ()
+    """What follows the program's name; no shell reads it. A file that one of them names
+    is looked for beside the settings, and may be read."""
 
     env: dict[VariableName, OpenText] = field(default_factory=dict[str, OpenText])
     """Environment variables for it, beside the few that every program gets; secrets

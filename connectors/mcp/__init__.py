@@ -6,6 +6,7 @@
 """
 
 __all__ = [
+    "doctor",
     "errors",
     "limits",
     "metrics",

@@ -6,11 +6,15 @@ in memory.
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Protocol
 
 import trio
+
+from actors.rules.text.cleaning import one_line
 
 if TYPE_CHECKING:
     from connectors.mcp.messages import ToolListing
@@ -51,6 +55,34 @@ Connect = Callable[[], AbstractAsyncContextManager[ServerConnection]]
 """Begins to speak to a server; ends it with the block. Raises `McpError`."""
 
 
+# Chosen: an error of Node is followed by a trace of some twenty lines.
+LAST_LINES = 40
+LONGEST_COMPLAINT = 500
+
+NAMES_AN_ERROR = re.compile(r"[\w.]*(Error|Exception)\b")
+
+
+class Complaints:
+    """What a server's program complained at last; none of one at an address."""
+
+    def __init__(self) -> None:
+        self.lines = deque[bytes](maxlen=LAST_LINES)
+        self.over = trio.Event()
+        """Set when no more come."""
+
+    @property
+    def last(self) -> str:
+        """The line that says most about an end: the last error, else the last line."""
+        lines = [readable(each) for each in self.lines if each.strip()]
+        errors = [each for each in lines if NAMES_AN_ERROR.match(each)]
+        return (errors or lines or [""])[-1]
+
+
+def readable(line: bytes) -> str:
+    """Make a line of what a program wrote fit to be shown."""
+    return one_line(line.decode(errors="replace"), LONGEST_COMPLAINT)
+
+
 class ServerEnd:
     """The end of a connection; the first reason given counts."""
 
@@ -59,6 +91,9 @@ class ServerEnd:
         self.reason = ""
         self.is_clean = False
         """Whether the server ended as programs do that have nothing more to do."""
+
+        self.complaints = Complaints()
+        """The server's own words: for people only, never for a model."""
 
     @property
     def has_come(self) -> bool:

@@ -48,6 +48,9 @@ class Shelf(msgspec.Struct, frozen=True):
     reason: str = ""
     """Why it is not `open`, for a model or a person."""
 
+    said: str = ""
+    """What its program complained before it ended, for a person; its own words."""
+
 
 class CallTool(msgspec.Struct, frozen=True):
     """Ask a server to run a tool; the answer is an `actors.messages.ToolResult`.
@@ -89,3 +92,6 @@ class SessionEnded(msgspec.Struct, frozen=True):
     reason: str
     is_final: bool
     """Whether it is not started again."""
+
+    said: str = ""
+    """What its program complained at last, for a person; its own words."""

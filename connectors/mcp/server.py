@@ -21,7 +21,7 @@ from connectors.mcp.messages import (
 from connectors.mcp.pending import PendingCall
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
-from runtime.telemetry.logs import EventLog
+from runtime.telemetry.logs import EventLog, Quoted
 
 if TYPE_CHECKING:
     from connectors.mcp.messages import ServerTool
@@ -58,6 +58,7 @@ class McpServer(Actor):
         self._figures = figures
         self._state: State = "starting"
         self._reason = "it is being started"
+        self._said = ""
         self._listing = ToolListing()
         self._known: OrderedDict[str, ServerTool] = OrderedDict()
         self._waiting: list[Reply] = []
@@ -86,9 +87,15 @@ class McpServer(Actor):
                 self._enter("open", "")
             case ToolsListed(listing=listing):
                 self._shelve(listing)
-            case SessionEnded(reason=reason, is_final=is_final):
+            case SessionEnded(reason=reason, is_final=is_final, said=said):
                 self._figures.count(self._name, "lost")
-                LOG.warning("server of tools lost", server=self._name, why=reason)
+                self._said = said
+                LOG.warning(
+                    "server of tools lost",
+                    server=self._name,
+                    why=reason,
+                    said=Quoted(said),
+                )
                 again = "" if is_final else "; it is being started again"
                 self._enter("ended" if is_final else "down", reason + again)
             case _:
@@ -106,7 +113,7 @@ class McpServer(Actor):
         return None
 
     def _shelf(self) -> Shelf:
-        return Shelf(self._state, self._listing, self._reason)
+        return Shelf(self._state, self._listing, self._reason, self._said)
 
     def _call(self, call: CallTool) -> None:
         if self._state != "open":

@@ -9,6 +9,7 @@ import msgspec
 import trio
 
 from actors.errors import ToolError
+from connectors.mcp.connection import ServerEnd
 from connectors.mcp.errors import McpError, ServerAnswerError, ServerLostError
 from connectors.mcp.messages import SessionEnded, SessionOpened, ToolsListed
 from connectors.mcp.results import result_of
@@ -70,11 +71,11 @@ class McpSession(Actor):
         if not isinstance(message, Speak):
             super().on_receive(message)
             return
-        reason, is_clean = await self._speak()
+        end = await self._speak()
         when = self._config.restart
-        is_final = when == "never" or (when == "failed" and is_clean)
-        self._tell(SessionEnded(reason, is_final))
-        self._link.fail_all(f"the server {self._name} was lost ({reason})")
+        is_final = when == "never" or (when == "failed" and end.is_clean)
+        self._tell(SessionEnded(end.reason, is_final, end.complaints.last))
+        self._link.fail_all(f"the server {self._name} was lost ({end.reason})")
         if not is_final:
             # Why no failure: what a server does is nobody's mistake here. Ended for
             # good, the actor stays, with nothing to do.
@@ -91,18 +92,19 @@ class McpSession(Actor):
     def _tell(self, message: object) -> None:
         self.tell(f"{self.actor_urn.rpartition('/')[0]}/server", message)
 
-    async def _speak(self) -> tuple[str, bool]:
+    async def _speak(self) -> ServerEnd:
         """Speak to the server; give why that ended, and whether as it should."""
-        config = self._config
+        config, end = self._config, ServerEnd()
         with trio.CancelScope() as starting:
             starting.deadline = trio.current_time() + config.start_timeout
             try:
                 async with self._connect() as connection:
                     await self._begin(connection, starting)
-                    return connection.ending.reason, connection.ending.is_clean
+                    return connection.ending
             except McpError as error:
-                return str(error), False
-        return f"it did not start within {config.start_timeout:g} seconds", False
+                end.come(str(error))
+        end.come(f"it did not start within {config.start_timeout:g} seconds")
+        return end
 
     async def _begin(
         self, connection: ServerConnection, starting: trio.CancelScope

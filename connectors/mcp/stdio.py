@@ -15,7 +15,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 from mcp_types import jsonrpc_message_adapter as messages
 
-from actors.rules.text.cleaning import one_line
+from connectors.mcp.connection import LONGEST_COMPLAINT, readable
 from connectors.mcp.errors import ServerLostError
 from connectors.mcp.limits import Lines
 from runtime.telemetry.logs import EventLog, Quoted
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         MemoryObjectSendStream,
     )
 
-    from connectors.mcp.connection import ServerEnd
+    from connectors.mcp.connection import Complaints, ServerEnd
     from connectors.mcp.limits import Gate
     from connectors.sandbox.runner import Confined
 
@@ -39,7 +39,6 @@ PIECE = 64 * 1024
 # Chosen: lines of a server's complaints that are written to the log while it runs;
 # what follows is read and thrown away.
 MOST_COMPLAINTS = 200
-LONGEST_COMPLAINT = 500
 
 # Chosen: seconds a program has to end by itself when its input ends, as the protocol
 # wants it; then it is killed.
@@ -115,7 +114,7 @@ async def piped(
     ):
         nursery.start_soon(hear, program, traffic, ending, to_session)
         nursery.start_soon(say, program, traffic, ending, to_program)
-        nursery.start_soon(log_complaints, server, program)
+        nursery.start_soon(log_complaints, server, program, ending.complaints)
         try:
             yield incoming, outgoing
         finally:
@@ -154,10 +153,13 @@ async def hear(
 
 async def tell_end(program: Confined, ending: ServerEnd, reason: str) -> None:
     """Find out why a program is not to be spoken with any more."""
+    code = None
     with trio.move_on_after(GRACE):
         code = await program.wait()
-        ending.come(f"its program ended with code {code}", is_clean=code == 0)
-    ending.come(reason)
+        await ending.complaints.over.wait()
+    if code is not None:
+        reason = f"its program ended with code {code}"
+    ending.come(reason, is_clean=code == 0)
 
 
 async def say(
@@ -178,21 +180,25 @@ async def say(
         await tell_end(program, ending, "its program closed its input")
 
 
-async def log_complaints(server: str, program: Confined) -> None:
-    """Write what the program complains to the log, up to a bound."""
+async def log_complaints(
+    server: str, program: Confined, complaints: Complaints
+) -> None:
+    """Write what the program complains to the log, up to a bound; keep the last."""
     rest = b""
     left = MOST_COMPLAINTS
     try:
         while piece := await program.stderr.receive_some(PIECE):
-            if left <= 0:
-                continue
             *lines, rest = (rest + piece).split(b"\n")
             rest = rest[-LONGEST_COMPLAINT:]
+            complaints.lines.extend(line[:LONGEST_COMPLAINT] for line in lines)
             for line in lines[:left]:
                 left -= 1
-                words = one_line(line.decode(errors="replace"), LONGEST_COMPLAINT)
-                LOG.info("server complains", server=server, line=Quoted(words))
-            if left <= 0:
-                LOG.info("server complains too much; no more is shown", server=server)
+                LOG.info("server complains", server=server, line=Quoted(readable(line)))
+                if left == 0:
+                    text = "server complains too much; no more is shown"
+                    LOG.info(text, server=server)
     except (trio.BrokenResourceError, trio.ClosedResourceError):
-        return
+        pass
+    finally:
+        complaints.lines.append(rest)
+        complaints.over.set()

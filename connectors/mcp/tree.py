@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors import names
+from connectors.mcp.command_files import command_files, search_path
 from connectors.mcp.errors import McpMissingError
 from connectors.mcp.pending import CallQueue
 from connectors.mcp.server import McpServer
@@ -183,11 +184,12 @@ async def _piped(
     is_writable = config.cwd is not None or ground.is_writable
     if config.cwd is None and is_writable:
         await home.mkdir(parents=True, exist_ok=True)
+    env = {name: text.reveal() for name, text in config.env.items()}
     opened = ground.sandbox.open_process(
         (config.command, *config.args),
         confinement=confinement_of(config, Path(home), is_writable=is_writable),
         cwd=Path(home),
-        env={name: text.reveal() for name, text in config.env.items()},
+        env={**search_path(config.command), **env},
     )
     piped = importlib.import_module(PIPES).piped
     async with opened as program, piped(name, program, traffic, ending) as streams:
@@ -202,12 +204,14 @@ def confinement_of(
     Args:
         config: its settings.
         home: its current folder.
-        is_writable: whether it may write there.
+        is_writable: whether it may write there. If not, a skill brought it, and what
+            its command names is no operator's word.
     """
     readable = tuple(map(Path.absolute, config.readable))
     writable = tuple(map(Path.absolute, config.writable))
+    named = command_files(config.command, config.args, home) if is_writable else (home,)
     return Confinement(
-        readable=readable if is_writable else (*readable, home),
+        readable=(*readable, *named),
         writable=(*writable, home) if is_writable else writable,
         network=config.network,
         limits=LONG_RUNNING,

@@ -9,7 +9,9 @@ __all__ = [
     "choose",
     "lazy",
     "metrics",
+    "orders",
     "plan",
     "protected_paths",
     "runner",
+    "territory",
 ]

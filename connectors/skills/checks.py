@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib.util
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from actors.rules.prompt import tools as tool_names
 from connectors.mcp.source import prefix_of
+from connectors.sandbox.territory import SYSTEM
 from connectors.skills.folder import read_folders
 from connectors.skills.hooks import command_of, fits_any
 from connectors.skills.servers import brings_servers, read_all
@@ -38,6 +40,8 @@ def check_tools(app: AppConfig, environment: Mapping[str, str]) -> Iterator[Comp
     prefixes: dict[str, str] = {}
     for name, server in app.mcp_servers.items():
         yield from check_server((SERVERS, name), server)
+        if app.sandbox.mode != "none":
+            yield from check_folders((SERVERS, name), server, app.sandbox.readable)
         yield from check_prefix((SERVERS, name), name, server, prefixes)
     if app.mcp_servers and importlib.util.find_spec(EXTRA) is None:
         text = "the extra 'mcp' is not installed"
@@ -68,6 +72,37 @@ def check_server(way: Way, server: McpServerConfig) -> Iterator[Complaint]:
             kind = "at an address" if server.url else "that is a program"
             yield Complaint((*way, key), f"a server {kind} has none", "take it out")
     yield from check_texts(way, server)
+
+
+def check_folders(
+    way: Way, server: McpServerConfig, given: Iterable[Path]
+) -> Iterator[Complaint]:
+    """Warn of folders in a command that the program cannot look into.
+
+    Args:
+        way: of the server.
+        server: its settings.
+        given: what every confined program may read.
+    """
+    may = [*given, *server.readable, *server.writable, *map(Path, SYSTEM)]
+    may += [server.cwd] if server.cwd else []
+    whole = [path.absolute() for path in may]
+    for index, text in enumerate(server.args):
+        path = Path(text)
+        if not path.is_absolute() or not is_folder(path):
+            continue
+        if not any(path.is_relative_to(each) for each in whole):
+            problem = f"{text} is not readable in the sandbox"
+            hint = f'add it to readable, or to writable: readable = ["{text}"]'
+            yield Complaint((*way, "args", index), problem, hint, is_warning=True)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path is a folder's, as far as one may look."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def check_texts(way: Way, server: McpServerConfig) -> Iterator[Complaint]:

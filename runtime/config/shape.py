@@ -37,6 +37,11 @@ WrittenPath = Annotated[str, Meta(extra=IS_PATH)]
 """A path of something that the program writes. Absolute once it is loaded: a relative
 one starts where `LoadOptions.start` says, also one that is not set; empty stays so."""
 
+IS_COMMAND = {"is_command": True}
+CommandText = Annotated[str, Meta(extra=IS_COMMAND)]
+"""One word of a command that runs elsewhere. If it names a file, as seen from the
+settings file's folder, it is that file's whole path once it is loaded."""
+
 IS_GIVEN = {"is_given": True}
 GivenSecret = Annotated[secret.Secret, Meta(extra=IS_GIVEN)]
 """A secret that somebody else made and checks; see `runtime.secret.checked`."""
@@ -248,6 +253,8 @@ class Fit:
         if accepts(kind, node.content):
             if isinstance(node.content, str) and is_written_path(kind):
                 return self.from_start(node.content, node.value.file)
+            if is_marked(kind, IS_COMMAND):
+                return whole_path(node)
             return node.content
         text = (
             f"{words.dotted(way)} must be {words.wanted(kind)}, not {words.given(node)}"
@@ -367,6 +374,16 @@ SPECIAL: dict[type, Callable[[Fit, Node, Way], object]] = {
     secret.OpenText: Fit.open_text,
 }
 """What TOML has no word for, and who makes it."""
+
+
+def whole_path(node: Node) -> str:
+    """Give the whole path of a file that a text names; any other text as it is."""
+    text = str(node.content)
+    path = beside(node.value.file, text).absolute()
+    try:
+        return str(path) if path.is_file() else text
+    except OSError:  # too long for a path, or in a folder that is closed to us
+        return text
 
 
 def accepts(kind: shapes.Type, value: object) -> bool:

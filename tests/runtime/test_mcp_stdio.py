@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import trio
 
 from actors.errors import ToolError
 from runtime.secret import OpenText, Secret
-from tests.support.mcp_bed import Plan, running, settings, until
+from tests.support.mcp_bed import SERVER, Plan, running, settings, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -203,3 +204,35 @@ async def test_nothing_is_left_of_its_program(tmp_path: Path) -> None:
     async with running(plan(), tmp_path) as bed:
         await bed.shelf()
     assert [each.process.returncode for each in bed.sandbox.programs] == [0]
+
+
+async def test_what_it_said_last_is_kept_for_people_and_not_told_a_model(
+    tmp_path: Path,
+) -> None:
+    lines = ("early", "ValueError: no such shelf", "    at main", "", "Node.js v20")
+    say = f"import sys; sys.exit({chr(10).join(lines)!r})"
+    dying = msgspec.structs.replace(settings(), args=("-c", say))
+    async with running(Plan({"files": dying}), tmp_path) as bed:
+        note = (await bed.offer()).notes[0]
+        shelf = await bed.shelf()
+    assert shelf.said == "ValueError: no such shelf"
+    assert "its program ended with code 1" in note
+    assert "shelf" not in note
+
+
+async def test_what_its_command_names_may_be_read(tmp_path: Path) -> None:
+    prefix = tmp_path / "language"
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "pyvenv.cfg").write_text("")
+    program, script = prefix / "bin" / "python", tmp_path / "srv.py"
+    program.symlink_to(sys.executable)
+    script.write_text(SERVER.read_text())
+    args = (str(script), "good", "--data", str(tmp_path))
+    server = msgspec.structs.replace(settings(), command=str(program), args=args)
+    async with running(Plan({"files": server}), tmp_path / "own") as bed:
+        assert (await bed.call("files__echo", text="x")).text == "echo x"
+        found = json.loads((await bed.call("files__environment")).text)
+    readable = bed.sandbox.confinements[-1].readable
+    assert {script, prefix} <= {*readable}
+    assert tmp_path not in readable
+    assert found["PATH"].startswith(f"{prefix / 'bin'}:")

@@ -39,6 +39,7 @@ from connectors.commands.doctor.others import (
     webhook_probes,
 )
 from connectors.config.models import CliModelConfig
+from connectors.mcp.doctor import server_probes
 from connectors.models.program.environment import confinement_of
 from connectors.sandbox.choose import FEATURES, open_sandbox
 from connectors.sandbox.plan import SandboxError
@@ -244,10 +245,11 @@ FAILED = 1
 def command(
     config: Path | None, *, as_json: bool, offline: bool, timeout: float
 ) -> int:
-    """Check settings, machine, models, connectors, hooks and webhooks.
+    """Check settings, machine, models, connectors, tool servers, hooks and webhooks.
 
-    Changes nothing, sends nobody a message, and asks no model. Exit code 1 if something
-    is wrong that would keep the agents from working.
+    Changes nothing, sends nobody a message, and asks no model; tool servers are started
+    once, unless --offline. Exit code 1 if something is wrong that would keep the agents
+    from working.
     """
     found: list[Finding] = []
     for finding in findings(config, None if offline else timeout):
@@ -276,9 +278,17 @@ def findings(config: Path | None, seconds: float | None) -> Iterator[Finding]:
         yield from check_extras()
         return
     yield from looked_at(path, settings)
-    if seconds is not None:
-        app = settings.value
-        probes = (*model_probes(app), *connector_probes(app), *webhook_probes(app))
+    app = settings.value
+    if seconds is None:
+        yield from check_servers(app)
+    else:
+        files = (*settings.files, *settings.secret_files)
+        probes = (
+            *model_probes(app),
+            *connector_probes(app),
+            *webhook_probes(app),
+            *server_probes(app, files),
+        )
         yield from run_interruptible(ask_all, probes, seconds)
 
 
@@ -294,7 +304,6 @@ def looked_at(path: Path, settings: Settings[AppConfig]) -> Iterator[Finding]:
     files = (*settings.files, *settings.secret_files)
     yield from run_interruptible(check_sandbox, app, files)
     yield from check_hooks(app)
-    yield from check_servers(app)
     yield from check_doors(app)
     yield from check_schedule(app)
     yield from check_extras()

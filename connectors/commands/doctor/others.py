@@ -106,7 +106,7 @@ def check_function(name: str, hook: HookConfig) -> Finding:
 def check_servers(app: AppConfig) -> Iterator[Finding]:
     """Check that the programs are there that servers of tools are."""
     for name, server in app.mcp_servers.items():
-        if server.command:
+        if server.command and not server.disabled:
             place = f"mcpServers.{name}"
             yield check_program("tools", place, server.command, server.cwd)
 

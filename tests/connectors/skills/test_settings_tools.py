@@ -178,3 +178,24 @@ def test_secrets_of_a_skill_s_servers_are_as_private_as_those_of_the_settings(
     secrets = {each.reveal() for each in found.secrets}
     assert secrets == {"secret-token-1", "secret-in-a-file"}
     assert found.secret_files == (tmp_path / "key",)
+
+
+def test_a_file_in_a_command_is_the_one_beside_the_settings(tmp_path: Path) -> None:
+    (tmp_path / "srv.py").write_text("")
+    (tmp_path / "run").mkdir()
+    text = '[mcpServers.a]\ncommand="python3"\nargs=["srv.py", "run", "-c", "x"]\n'
+    found = load(tmp_path, text).value.mcp_servers["a"]
+    assert found.command == "python3"
+    assert found.args == (str(tmp_path / "srv.py"), "run", "-c", "x")
+
+
+def test_a_folder_that_a_server_cannot_read_is_warned_of(tmp_path: Path) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    text = f'[mcpServers.a]\ncommand="npx"\nargs=["x", "{folder}", "/usr/share"]\n'
+    warnings = load(tmp_path, text).warnings
+    assert [each.text for each in warnings] == [
+        f"mcpServers.a.args[1]: {folder} is not readable in the sandbox"
+    ]
+    assert f'readable = ["{folder}"]' in (warnings[0].hint or "")
+    assert not load(tmp_path, f'{text}writable=["{tmp_path}"]\n').warnings

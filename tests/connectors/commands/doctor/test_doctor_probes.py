@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from connectors.config.app import AppConfig
 
 OFFLINE = Path(__file__).parents[4] / "config" / "offline.toml"
+MCP_SERVER = Path(__file__).parents[3] / "fakes" / "mcp" / "server.py"
+OFFERED = "echo, picture, fail, environment, sleep, die, change"
 KEY = "sk-gold-and-round-1234"
 PLANTS = "PLANTS1234567"
 SIGNING = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
@@ -387,3 +389,27 @@ def test_what_is_due_with_the_scheduler_off_and_missing_programs_are_said(
     assert found_in(out, "scheduler")[0][0] == "warning"
     assert "/webhooks/forge" in found_in(out, "webhook")[0][1]
     assert not found_in(out, "connector")
+
+
+def test_a_server_of_tools_is_started_once_where_it_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("mcp", reason="the extra mcp is not installed")
+    (tmp_path / "srv.py").write_text(MCP_SERVER.read_text())
+    more = (
+        '[mcpServers.mine]\ncommand = "python3"\nargs = ["srv.py", "good"]\n'
+        '[mcpServers.lost]\ncommand = "python3"\nargs = ["gone.py"]\n'
+        '[mcpServers.none]\ncommand = "no-such-thing"\n'
+        '[mcpServers.off]\ncommand = "x"\ndisabled = true\n'
+    )
+    code, out = looked(tmp_path, more)
+    mine, lost, none = found_in(out, "tools")
+    assert code == 1
+    assert mine[:2] == ("ok", f"mcpServers.mine: starts, and offers {OFFERED}")
+    assert lost[0] == "wrong"
+    assert "ended with code 2" in lost[1]
+    assert "can't open file" in lost[1]
+    assert "readable" in lost[2]
+    assert "no program 'no-such-thing'" in none[1]
+    assert not (tmp_path / "work").exists()
+    assert len(found_in(looked(tmp_path, more, "--offline")[1], "tools")) == 3
