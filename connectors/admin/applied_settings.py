@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from connectors.admin.settings import leaves, plain_value
+from connectors.files import receipt_key
 from runtime.config.messages import dotted, toml
 from runtime.secret import OpenText, Secret
 from runtime.telemetry.logs import EventLog
@@ -36,6 +37,13 @@ OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
 MARK_LENGTH = 8
 """Characters of a secret's mark: enough to tell two apart, too few to guess by."""
+
+EMPTIED = (
+    "{} is empty, and {} beside it belongs to a database that was in use: all that it"
+    " held is missing. Put a copy in its place (callboard restore COPY); or, to begin"
+    " anew, remove the empty file"
+)
+"""What to tell people of an emptied database: its path, and what lies beside it."""
 
 NOT_NOTED = "settings in use not noted"
 
@@ -89,6 +97,25 @@ class NotNotedError(ValueError):
 def path_of(database: Path) -> Path:
     """Say where the file of a database is."""
     return database.with_name(database.name + END)
+
+
+def left_beside(database: Path) -> list[str]:
+    """Name what a database that was in use leaves beside it."""
+    files = (receipt_key.path_of(database), path_of(database))
+    return [each.name for each in files if not is_empty(each)]
+
+
+def is_empty(path: Path) -> bool:
+    """Whether there is no such file, or nothing in it.
+
+    Not if nobody may look: then it cannot be opened either, and that is told.
+    """
+    try:
+        return path.stat().st_size == 0
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def flat(config: AppConfig, key: bytes) -> Flat:

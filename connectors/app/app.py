@@ -56,7 +56,7 @@ from connectors.web.context import Backstage
 from connectors.web.operations import Operations
 from connectors.web.webhooks import IncomingWebhook, IncomingWebhooks
 from runtime.clock import SystemClock
-from runtime.errors import KernelError
+from runtime.errors import KernelError, StoreRefusedError
 from runtime.ids import IdSource
 from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile, SqliteOptions
@@ -89,13 +89,18 @@ class Beginning:
 
     Args:
         path: the database.
+
+    Raises:
+        StoreRefusedError: it was emptied: the file is there, with nothing in it, beside
+            what only a database in use leaves.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path = path.absolute()
-        self._is_empty = is_empty(path)
-        beside = (receipt_key.path_of(path), applied.path_of(path))
-        self._beside = [each.name for each in beside if not is_empty(each)]
+        self._is_empty = applied.is_empty(path)
+        self._beside = applied.left_beside(path)
+        if self._is_empty and self._beside and path.exists():
+            raise StoreRefusedError(applied.EMPTIED.format(path, self._beside[0]))
 
     def tell(self) -> None:
         """Say that the database is a new one, if it is; it is open by now."""
@@ -110,19 +115,6 @@ class Beginning:
             )
         else:
             LOG.warning("a new database was made", path=str(self._path))
-
-
-def is_empty(path: Path) -> bool:
-    """Whether there is no such file, or nothing in it.
-
-    Not if nobody may look: then it cannot be opened either, and that is told.
-    """
-    try:
-        return path.stat().st_size == 0
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
 
 
 DAY = 86_400.0

@@ -6,6 +6,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
+from connectors.admin.applied_settings import EMPTIED, left_beside
 from connectors.admin.probes import Finding
 from connectors.commands.common.database import database_at
 from runtime.disk import barrier, user
@@ -51,6 +52,8 @@ def look_at(path: Path) -> Finding:
         return Finding("wrong", "database", str(error), cure)
     if size is None:
         return Finding("ok", "database", f"{path} is not there yet")
+    if size == 0 and (beside := left_beside(path)):
+        return Finding("wrong", "database", EMPTIED.format(path, beside[0]))
     if size == 0 and path.is_file():
         text = f"{path} is an empty file: the next start makes a new database of it"
         cure = "if it should hold something: callboard restore COPY, before that start"

@@ -93,6 +93,18 @@ async def test_what_a_database_left_behind_is_told_when_it_is_gone(
     assert "put it back" in getattr(told, FIELDS)["hint"]
 
 
+async def test_an_emptied_database_is_refused_until_the_empty_file_is_removed(
+    path: Path, caplog: Lines
+) -> None:
+    await start(path.parent, caplog)
+    fill(path, b"")
+    with pytest.raises(StoreRefusedError, match=r"receipts\.key .* remove the empty"):
+        await start(path.parent, caplog)
+    assert left_by(path)[path] == b""
+    remove(path)
+    assert await start(path.parent, caplog)
+
+
 async def test_the_settings_in_use_are_something_left_behind_too(
     path: Path, caplog: Lines
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from connectors.commands.doctor.database import check_database, check_folder
 from connectors.commands.doctor.others import check_appointments
+from connectors.files import receipt_key
 from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.migrations import MIGRATIONS
@@ -101,6 +102,15 @@ def test_an_empty_file_is_called_empty(tmp_path: Path) -> None:
     assert found.state == "warning"
     assert "is an empty file: the next start makes a new database" in found.text
     assert "callboard restore COPY" in found.cure
+
+
+def test_an_emptied_database_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "callboard.db"
+    path.touch()
+    receipt_key.load_or_make(path)
+    found = database(path)
+    assert found.state == "wrong"
+    assert "callboard.db.receipts.key beside it" in found.text
 
 
 def test_a_whole_database_is_well(tmp_path: Path) -> None:
