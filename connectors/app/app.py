@@ -103,7 +103,11 @@ class Beginning:
             raise StoreRefusedError(applied.EMPTIED.format(path, self._beside[0]))
 
     def tell(self) -> None:
-        """Say that the database is a new one, if it is; it is open by now."""
+        """Say that it is elsewhere, or a new one, if so; it is open by now."""
+        if self._path.is_symlink():
+            # Why told: the file there has been made private to this user.
+            target = str(self._path.resolve())
+            LOG.info("the database is a link", path=str(self._path), target=target)
         if not self._is_empty:
             return
         if self._beside:

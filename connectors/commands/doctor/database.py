@@ -61,10 +61,11 @@ def look_at(path: Path) -> Finding:
     if not os.access(path, os.R_OK | os.W_OK):
         text = f"{path} cannot be read and written by {user()}"
         return Finding("wrong", "database", text, f"chown or chmod {path}")
-    return opened(database)
+    link = f", a link to {path.resolve()}" if path.is_symlink() else ""
+    return opened(database, f"{database.name}{link}")
 
 
-def opened(database: Database) -> Finding:
+def opened(database: Database, name: str) -> Finding:
     """Open a database that is there, and say whose it is."""
     try:
         is_current = database.is_current()
@@ -72,7 +73,7 @@ def opened(database: Database) -> Finding:
     except StoreError as error:
         return Finding("wrong", "database", str(error), cure_of(error))
     words = " (an earlier release's; the next start brings it up to date)"
-    return Finding("ok", "database", f"{database.name}{'' if is_current else words}")
+    return Finding("ok", "database", f"{name}{'' if is_current else words}")
 
 
 def cure_of(error: StoreError) -> str:

@@ -35,6 +35,10 @@ def remove(path: Path) -> None:
     path.unlink()
 
 
+def link(path: Path, target: Path) -> None:
+    path.symlink_to(target)
+
+
 def is_there(path: Path) -> bool:
     return path.exists()
 
@@ -72,6 +76,18 @@ async def test_a_new_database_is_told_with_its_whole_path(
     assert told.levelno == logging.WARNING
     assert getattr(told, FIELDS) == {"path": str(path)}
     assert not await start(path.parent, caplog)
+
+
+async def test_a_link_at_the_path_is_told_with_what_it_leads_to(
+    path: Path, caplog: Lines
+) -> None:
+    target = path.with_name("elsewhere.db")
+    link(path, target)
+    caplog.set_level(logging.INFO)
+    await start(path.parent, caplog)
+    (told,) = [each for each in caplog.records if "is a link" in each.getMessage()]
+    assert getattr(told, FIELDS) == {"path": str(path), "target": str(target)}
+    assert is_there(target)
 
 
 async def test_an_empty_file_is_told_as_a_new_database(

@@ -118,6 +118,14 @@ def test_a_whole_database_is_well(tmp_path: Path) -> None:
     assert database(path).text == str(path)
 
 
+def test_a_link_to_a_database_is_called_one(tmp_path: Path) -> None:
+    target = made(tmp_path / "elsewhere.db", "SELECT 1")
+    path = tmp_path / "callboard.db"
+    path.symlink_to(target)
+    found = database(path)
+    assert (found.state, found.text) == ("ok", f"{path}, a link to {target}")
+
+
 @pytest.mark.parametrize("longest", [300])
 def test_a_folder_that_nobody_may_look_into_is_told_and_the_rest_is_looked_at(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], longest: int
