@@ -179,7 +179,7 @@ def prices_of(model: ModelConfig, price_list: PriceList) -> Prices:
         return Prices(version=PROGRAM)
     if not isinstance(model, HttpModelConfig):
         return Prices()
-    listed = price_list.find(kind_of(model), model.model)
+    listed = price_list.find(model.priced_as or kind_of(model), model.model)
     own = (model.input_price, model.output_price, model.cached_price)
     if all(each is None for each in own):
         return listed

@@ -149,6 +149,9 @@ class HttpModelConfig(ConnectionConfig, frozen=True, kw_only=True):
     # clients take a fifth of the whole start.
     module: ClassVar[str]
 
+    # Kind under which price lists have its models; empty: its own.
+    priced_as: ClassVar[str] = ""
+
     model: str
     """The provider's name of the model."""
 
@@ -219,6 +222,28 @@ class OpenAIModelConfig(
         return given(top_p=self.top_p, seed=self.seed, reasoning_effort=effort)
 
 
+class OpenAIResponsesModelConfig(
+    HttpModelConfig, frozen=True, kw_only=True, tag_field="kind", tag="openai_responses"
+):
+    """OpenAI's Responses API, or any server that speaks it."""
+
+    module = "connectors.models.openai.model"
+    priced_as = "openai"
+
+    base_url: str = "https://api.openai.com/v1"
+    """Address up to and without `/responses`."""
+
+    reasoning_effort: str = ""
+    """How long it thinks: `low`, `medium`, `high` or what else the provider takes;
+    empty: as it likes."""
+
+    def parameters(self) -> dict[str, object]:
+        """Write them as the provider calls them."""
+        effort = self.reasoning_effort
+        reasoning = {"effort": effort} if effort else None
+        return given(top_p=self.top_p, reasoning=reasoning)
+
+
 class AnthropicModelConfig(
     HttpModelConfig, frozen=True, kw_only=True, tag_field="kind", tag="anthropic"
 ):
@@ -282,6 +307,7 @@ ModelConfig = (
     ScriptedModelConfig
     | CliModelConfig
     | OpenAIModelConfig
+    | OpenAIResponsesModelConfig
     | AnthropicModelConfig
     | GoogleModelConfig
     | OllamaModelConfig
@@ -305,6 +331,19 @@ class OpenAIAccountConfig(
 
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """How the provider calls the bound on an answer's tokens."""
+
+
+class OpenAIResponsesAccountConfig(
+    HttpAccountConfig,
+    frozen=True,
+    kw_only=True,
+    tag_field="kind",
+    tag="openai_responses",
+):
+    """An account at OpenAI, or any server that speaks its Responses API."""
+
+    base_url: str = "https://api.openai.com/v1"
+    """Address up to and without `/responses`."""
 
 
 class AnthropicAccountConfig(
@@ -343,6 +382,7 @@ class OllamaAccountConfig(
 
 AccountConfig = (
     OpenAIAccountConfig
+    | OpenAIResponsesAccountConfig
     | AnthropicAccountConfig
     | GoogleAccountConfig
     | OllamaAccountConfig
@@ -350,6 +390,7 @@ AccountConfig = (
 
 KINDS: dict[type[HttpAccountConfig], type[HttpModelConfig]] = {
     OpenAIAccountConfig: OpenAIModelConfig,
+    OpenAIResponsesAccountConfig: OpenAIResponsesModelConfig,
     AnthropicAccountConfig: AnthropicModelConfig,
     GoogleAccountConfig: GoogleModelConfig,
     OllamaAccountConfig: OllamaModelConfig,

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from actors.messages.inbound import ModelAnswer
 
 SERVER = Path(__file__).parents[2] / ".live/node_modules/.bin/llmock"
-PATHS = {"openai": "/v1", "anthropic": "/v1", "google": "/v1beta", "ollama": ""}
+PATHS = {"google": "/v1beta", "ollama": ""}
+"""What follows the server's address; `/v1` for the others."""
 SCHEMA = b"""{"type":"object","additionalProperties":false,
   "properties":{"timezone":{"type":["string","null"]}}}"""
 CLOCK = ToolSpec("clock", "Tell the time.", SCHEMA)
@@ -87,7 +88,7 @@ def asking(*lines: TranscriptLine, system: str = "") -> ModelRequest:
 
 
 async def ask(manner: Manner, server: str, request: ModelRequest) -> ModelAnswer:
-    model = manner.make(base_url=server + PATHS[manner.dialect.name])
+    model = manner.make(base_url=server + PATHS.get(manner.dialect.name, "/v1"))
     pieces: list[str] = []
     try:
         answer = await model.answer(request, pieces.append)
@@ -166,6 +167,6 @@ async def test_its_chaos_is_told_for_what_it_is(
 
 async def test_another_key_is_refused(manner: Manner, server: str) -> None:
     async with httpx.AsyncClient() as stranger:
-        path = PATHS[manner.dialect.name] + manner.dialect.path
+        path = PATHS.get(manner.dialect.name, "/v1") + manner.dialect.path
         refused = await stranger.post(server + path, json={})
     assert refused.status_code == 401

@@ -21,6 +21,7 @@ from connectors.config.models import (
     HttpModelConfig,
     OllamaModelConfig,
     OpenAIModelConfig,
+    OpenAIResponsesModelConfig,
     ScriptedModelConfig,
 )
 from connectors.models.anthropic.model import AnthropicFormat
@@ -32,7 +33,7 @@ from connectors.models.http.account import (
     sendable_key,
 )
 from connectors.models.ollama.model import OllamaFormat
-from connectors.models.openai.model import OpenAIFormat
+from connectors.models.openai.model import OpenAIFormat, OpenAIResponsesFormat
 from connectors.models.scripted.script import load_script
 from runtime.errors import SettingsError
 
@@ -175,6 +176,8 @@ def format_of(config: HttpModelConfig) -> Format:
             return GoogleFormat(config)
         case OllamaModelConfig():
             return OllamaFormat(config)
+        case OpenAIResponsesModelConfig():
+            return OpenAIResponsesFormat(config)
         case _:
             return OpenAIFormat(cast("OpenAIModelConfig", config))
 

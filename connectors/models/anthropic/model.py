@@ -31,7 +31,7 @@ VERSION = "2023-06-01"
 
 
 class AnthropicFormat:
-    """Anthropic's Messages; see `wire.Format`.
+    """Anthropic's Messages; see `format.Format`.
 
     Args:
         config: the account.

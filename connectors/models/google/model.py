@@ -11,8 +11,7 @@ from urllib.parse import quote
 
 from connectors.models.format import Question
 from connectors.models.google import errors as google_errors
-from connectors.models.google.request import encode_request
-from connectors.models.google.signatures import Signatures
+from connectors.models.google.request import Signatures, encode_request
 from connectors.models.google.stream import Assembly
 from connectors.models.http.client import HttpModel
 from connectors.models.http.reading import SseFraming
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class GoogleFormat:
-    """Google's generateContent; see `wire.Format`.
+    """Google's generateContent; see `format.Format`.
 
     Args:
         config: the account.

@@ -1,18 +1,21 @@
 """A transcript as the body of a request to Google's generateContent.
 
 Pure, but for what is remembered of calls. Calls and results are matched by name and
-order; as many results as calls must stand together in the turn that follows.
+order; as many results as calls must stand together in the turn that follows. From
+Gemini 3 on, a call of the current turn without its signed thought is refused; one that
+is not remembered gets the word that the documentation gives for such.
 """
 
 from __future__ import annotations
 
 import base64
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from connectors.models.call_memory import CallMemory
 from connectors.models.google.schema import google_schema
-from connectors.models.google.signatures import UNSIGNED, Signatures, wants_signature
 from connectors.models.openai.request import object_arguments
 from connectors.models.turns import turns
 
@@ -29,6 +32,22 @@ if TYPE_CHECKING:
 
 NOTHING = "[nothing]"
 """Stands for a turn without a word."""
+
+# Source: Gemini API, "Thought signatures", on calls that were not made by the model.
+UNSIGNED = "skip_thought_signature_validator"
+GENERATION = re.compile(r"gemini-(\d+)")
+
+
+class CallSignature(msgspec.Struct, frozen=True):
+    """What a call came with."""
+
+    id: str = ""
+    """The provider's own id of the call; empty if it gave none."""
+
+    signature: str = ""
+
+
+Signatures = CallMemory[CallSignature]
 
 
 class Blob(msgspec.Struct, frozen=True, rename="camel"):
@@ -118,7 +137,7 @@ def encode_request(
     request: ModelRequest, names: ToolNames, signatures: Signatures
 ) -> bytes:
     """Write a request as JSON."""
-    writer = TranscriptWriter(request.model, names, signatures)
+    writer = TranscriptWriter(request, names, signatures)
     system = Content((Part(text=request.system),)) if request.system else None
     declared = tuple(declaration(tool, names) for tool in request.tools)
     return ENCODER.encode(
@@ -143,13 +162,15 @@ class TranscriptWriter:
     """Translates the turns of one transcript, in order.
 
     Args:
-        model: the provider's name of the model.
+        request: whose transcript it is.
         names: how the tools are called towards the provider.
         signatures: what is remembered of earlier calls.
     """
 
-    def __init__(self, model: str, names: ToolNames, signatures: Signatures) -> None:
-        self._model = model
+    def __init__(
+        self, request: ModelRequest, names: ToolNames, signatures: Signatures
+    ) -> None:
+        self._request = request
         self._names = names
         self._signatures = signatures
         self._called: dict[str, SentCall] = {}
@@ -172,7 +193,8 @@ class TranscriptWriter:
     def _calls(self, calls: tuple[ToolCall, ...]) -> list[Part]:
         parts: list[Part] = []
         for call in calls:
-            remembered = self._signatures.find(self._model, call.id)
+            found = self._signatures.find(self._request, call.id)
+            remembered = found or CallSignature()
             arguments = msgspec.Raw(object_arguments(call.arguments))
             sent = SentCall(self._names.sent(call.name), arguments, remembered.id)
             self._called[call.id] = sent
@@ -181,7 +203,7 @@ class TranscriptWriter:
             )
         # The model signs the first of several calls, and only that.
         is_signed = any(part.thought_signature for part in parts)
-        if parts and not is_signed and wants_signature(self._model):
+        if parts and not is_signed and wants_signature(self._request.model):
             parts[0] = msgspec.structs.replace(parts[0], thought_signature=UNSIGNED)
         return parts
 
@@ -194,3 +216,9 @@ class TranscriptWriter:
 def blob(image: Image) -> Blob:
     """Translate a picture."""
     return Blob(image.media_type, base64.b64encode(image.content).decode("ascii"))
+
+
+def wants_signature(model: str) -> bool:
+    """Tell whether a model refuses calls without a signature."""
+    generation = GENERATION.search(model)
+    return generation is not None and int(generation[1]) >= 3

@@ -14,7 +14,7 @@ import msgspec
 
 from connectors.models.answer import Collected, Ending, PartialCall, believable
 from connectors.models.google.errors import ErrorBody, said_by
-from connectors.models.google.signatures import CallSignature, Signatures
+from connectors.models.google.request import CallSignature, Signatures
 from connectors.models.lenient_json import decode
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Assembly:
         provider: ErrorContext,
         signatures: Signatures,
     ) -> None:
-        self._model = request.model
+        self._request = request
         self._provider = provider
         self._signatures = signatures
         self._collected = Collected(request, names, provider)
@@ -236,4 +236,6 @@ class Assembly:
             return
         for number, (call, remembered) in enumerate(self._came_with):
             call.id = f"{response_id[:48]}_{number}"
-            self._signatures.keep(self._model, call.id, remembered)
+            if remembered != CallSignature():
+                size = len(remembered.id) + len(remembered.signature)
+                self._signatures.keep(self._request, call.id, remembered, size)

@@ -37,7 +37,7 @@ class ErrorBody(msgspec.Struct, frozen=True):
 
 
 class OllamaFormat:
-    """Ollama's chat; see `wire.Format`.
+    """Ollama's chat; see `format.Format`.
 
     Args:
         config: the account.

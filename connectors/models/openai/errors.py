@@ -26,6 +26,9 @@ CODES: dict[str, ModelFault] = {
     "invalid_api_key": "auth",
     "content_policy_violation": "content",
     "invalid_prompt": "content",
+    "bio_policy": "content",
+    "misalignment_policy_violation": "content",
+    "image_content_policy_violation": "content",
     # Azure
     "content_filter": "content",
     "ResponsibleAIPolicyViolation": "content",
@@ -40,9 +43,23 @@ CODES: dict[str, ModelFault] = {
 """Code or type → what it is; where both are known the code counts."""
 
 WRONG_REQUEST = frozenset(
-    {"invalid_request_error", "not_found_error", "model_not_found"}
+    {
+        "invalid_request_error",
+        "not_found_error",
+        "model_not_found",
+        # of pictures, where a status can no longer be sent
+        "invalid_image",
+        "invalid_image_format",
+        "invalid_base64_image",
+        "image_too_large",
+        "image_too_small",
+        "image_parse_error",
+        "image_file_too_large",
+        "unsupported_image_media_type",
+        "empty_image_file",
+    }
 )
-"""Types that say no more than a status of 400 does."""
+"""Types and codes that say no more than a status of 400 does."""
 
 
 class Flagged(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ import pytest
 from actors.models.budget import Budget, Limit
 from actors.models.prices import OWN, Prices
 from connectors.app.models import load_prices, make_catalogue, prices_of
+from connectors.config.shipped import shipped_prices
 from connectors.models.program.environment import ProgramPlace
 from connectors.settings.load import load_app
 from runtime.clock import SystemClock
@@ -80,6 +81,13 @@ async def test_models_share_the_clients_of_their_accounts(tmp_path: Path) -> Non
     assert (cheap.accounts, cheap.takes_tools) == (("cheap",), False)
     assert catalogue.prices["smart"].input == 2.0  # by the list that comes along
     assert catalogue.prices["cheap"].cached == 0.08
+
+
+def test_a_model_costs_the_same_over_each_api_of_its_provider(tmp_path: Path) -> None:
+    table = '[models.more]\nkind = "openai_responses"\nmodel = "gpt-4.1"\n'
+    config = load(tmp_path, table)
+    listed = load_prices(shipped_prices())
+    assert prices_of(config.models["more"], listed) == listed.find("openai", "gpt-4.1")
 
 
 @pytest.mark.parametrize(
@@ -202,6 +210,11 @@ async def test_budgets_reach_the_domain(tmp_path: Path) -> None:
             "top_p = 0.5\nseed = 3\nreasoning_effort = 'low'",
             {"top_p": 0.5, "seed": 3, "reasoning_effort": "low"},
         ),
+        (
+            "openai_responses",
+            "reasoning_effort = 'low'\nextra_body = { reasoning = { x = 1 } }",
+            {"reasoning": {"effort": "low", "x": 1}},
+        ),
         ("anthropic", "top_p = 0.5", {"top_p": 0.5}),
         (
             "google",
@@ -214,6 +227,7 @@ async def test_budgets_reach_the_domain(tmp_path: Path) -> None:
             {"options": {"seed": 3}, "think": False, "stop": ["x"]},
         ),
         ("openai", "", None),
+        ("openai_responses", "", None),
     ],
 )
 def test_parameters_are_written_as_each_provider_calls_them(

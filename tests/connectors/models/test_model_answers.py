@@ -141,8 +141,8 @@ async def test_the_header_names_the_call_where_there_is_one(manner: Manner) -> N
     response = httpx.Response(200, content=manner.written(RECORDED), headers=headers)
     provider = FakeProvider.responding(response)
     answer = await manner.make(provider.transport).answer(REQUEST, deaf)
-    known = {"openai": "r1", "anthropic": "r1", "google": "x", "ollama": ""}
-    assert answer.request_id == known[manner.dialect.name]
+    unnamed = {"google": "x", "ollama": ""}
+    assert answer.request_id == unnamed.get(manner.dialect.name, "r1")
 
 
 @in_all_manners
@@ -163,8 +163,7 @@ async def test_an_answer_cut_at_any_byte_is_an_error(manner: Manner) -> None:
     assert outcomes[-1]
     assert kinds == {"protocol"}
     # Only the last line's own end may be missing: the body's stands in for it.
-    allowed = {"openai": 2, "anthropic": 2, "google": 2, "ollama": 2}
-    assert outcomes.count(True) <= allowed[manner.dialect.name]
+    assert outcomes.count(True) <= 2
 
 
 @in_all_manners
@@ -242,6 +241,9 @@ FIELDS = [
     "function",
     "finishReason",
     "stop_reason",
+    "item",
+    "response",
+    "output",
 ]
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

@@ -22,25 +22,14 @@ from actors.messages.inbound import (
     TranscriptLine,
 )
 from actors.rules.prompt.estimate import UNSEEN
-from connectors.models.google.signatures import (
-    MAX_REMEMBERED,
-    CallSignature,
-    Signatures,
-    wants_signature,
-)
+from connectors.models.call_memory import MOST_BYTES, MOST_OF_ONE, CallMemory
+from connectors.models.google.request import wants_signature
 from connectors.models.http.reduce import fitted
 from connectors.models.names import CallIds
 from connectors.models.turns import EARLIER, GO_ON, turns
 from runtime.secret import OpenText, Secret
-from tests.fakes.models.dialects import (
-    MANNERS,
-    AnthropicDialect,
-    GoogleDialect,
-    Manner,
-    OllamaDialect,
-    OpenAIDialect,
-)
-from tests.fakes.models.sayings import KEY, PIXEL, Saying, deaf
+from tests.fakes.models.dialects import DIALECTS, MANNERS, Manner
+from tests.fakes.models.sayings import KEY, PIXEL, Dialect, Saying, deaf
 from tests.fakes.models.server import FakeProvider
 
 SCHEMA = b'{"type":"object","properties":{"zone":{"type":"string"}},"x":1}'
@@ -271,15 +260,26 @@ async def test_google_is_told_of_calls_that_it_never_signed(
     assert [part.get("thoughtSignature") for part in parts] == signed
 
 
-def test_signatures_are_bounded() -> None:
-    signatures = Signatures()
-    for number in range(MAX_REMEMBERED + 5):
-        signatures.keep("m", str(number), CallSignature("", "s"))
-    signatures.keep("m", "long", CallSignature("", "s" * 100_000))
-    assert signatures.find("m", "4") == CallSignature()
-    assert signatures.find("m", "5") == CallSignature("", "s")
-    assert signatures.find("other", "5") == CallSignature()
-    assert signatures.find("m", "long") == CallSignature()
+def test_what_is_remembered_of_calls_is_bounded() -> None:
+    memory: CallMemory[str] = CallMemory()
+    many = MOST_BYTES // MOST_OF_ONE
+    for number in range(many):
+        memory.keep(asking(), str(number), "kept", MOST_OF_ONE)
+    memory.keep(asking(), "long", "kept", MOST_OF_ONE + 1)
+    assert memory.find(asking(), "0") is None
+    assert memory.find(asking(), "1") == "kept"
+    assert memory.find(asking(), "long") is None
+    for number in range(many):
+        memory.keep(asking(), "1", f"kept {number}", MOST_OF_ONE)
+    assert memory.find(asking(), "2") == "kept"
+
+
+def test_what_is_remembered_of_a_call_is_no_other_conversation_s() -> None:
+    memory: CallMemory[str] = CallMemory()
+    memory.keep(asking(conversation="a"), "call_0", "kept", 1)
+    assert memory.find(asking(conversation="a"), "call_0") == "kept"
+    assert memory.find(asking(conversation="b"), "call_0") is None
+    assert memory.find(asking(conversation="a", model="n"), "call_0") is None
     assert not wants_signature("gemma-3")
 
 
@@ -398,12 +398,8 @@ EMPTY = (
 )
 
 
-@pytest.mark.parametrize(
-    "dialect", [AnthropicDialect(), GoogleDialect(), OpenAIDialect(), OllamaDialect()]
-)
-async def test_a_line_without_words_is_no_empty_block(
-    dialect: AnthropicDialect | GoogleDialect,
-) -> None:
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda each: each.name)
+async def test_a_line_without_words_is_no_empty_block(dialect: Dialect) -> None:
     body = await sent(manner(dialect.name), asking(*EMPTY))
     encoded = msgspec.json.encode(body)
     assert b'"content":[]' not in encoded

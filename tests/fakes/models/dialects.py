@@ -98,6 +98,98 @@ COUNTS: dict[str, object] = {
 }
 
 
+BARE: dict[str, object] = {"content": (), "arguments": "", "summary": ()}
+
+
+class OpenAIResponsesDialect(OpenAIDialect):
+    """OpenAI's Responses API; its errors are those of Chat Completions."""
+
+    name = "openai_responses"
+    path = "/responses"
+    ENDINGS: ClassVar[Mapping[str, str]] = {
+        "length": "max_output_tokens",
+        "filtered": "content_filter",
+    }
+    USAGE: ClassVar[Mapping[str, object]] = {
+        "input_tokens": 7,
+        "input_tokens_details": {"cached_tokens": 3},
+        "output_tokens": 5,
+        "output_tokens_details": {"reasoning_tokens": 2},
+        "total_tokens": 12,
+    }
+
+    def event(self, name: str, **fields: object) -> bytes:
+        said = json(type=name, **fields)
+        return b"event: " + name.encode() + b"\ndata: " + said + b"\n\n"
+
+    def response(self, said: Saying, *output: dict[str, object]) -> dict[str, object]:
+        reason = self.ENDINGS.get(said.ending)
+        return {
+            "id": "x",
+            "object": "response",
+            "status": "incomplete" if reason else "completed",
+            "error": None,
+            "incomplete_details": {"reason": reason} if reason else None,
+            "output": output,
+            "usage": self.USAGE,
+        }
+
+    def items(self, said: Saying) -> list[dict[str, object]]:
+        made: list[dict[str, object]] = []
+        if said.thoughts:
+            thought = {"type": "summary_text", "text": said.thoughts}
+            kept = {"summary": [thought], "encrypted_content": "c2VhbGVk"}
+            made.append({"type": "reasoning", "id": "rs_1", **kept})
+        if said.text:
+            part = {"type": "output_text", "text": said.text, "annotations": ()}
+            words = {"role": "assistant", "status": "completed", "content": [part]}
+            made.append({"type": "message", "id": "msg_1", **words})
+        for number, (name, arguments) in enumerate(said.calls):
+            call = {"call_id": f"call_{number}", "name": name, "arguments": arguments}
+            made.append({"type": "function_call", "id": f"fc_{number}", **call})
+        return made
+
+    def pieces(
+        self, said: Saying, item: dict[str, object], **at: object
+    ) -> list[bytes]:
+        """Give the events of what grows in an item."""
+        if item["type"] == "message":
+            name, parts = "output_text", pieces(said.text)
+        elif item["type"] == "reasoning":
+            name, parts = "reasoning_summary_text", pieces(said.thoughts)
+        else:
+            name = "function_call_arguments"
+            parts = pieces(str(item["arguments"]), 9)
+        where = {"item_id": item["id"], "content_index": 0, **at}
+        return [self.event(f"response.{name}.delta", delta=x, **where) for x in parts]
+
+    def events(self, said: Saying) -> list[bytes]:
+        begun: dict[str, object]
+        begun = {"id": "x", "status": "in_progress", "output": [], "usage": None}
+        made = [
+            self.event("response.created", response=begun),
+            self.event("response.in_progress", response=begun),
+        ]
+        for index, item in enumerate(self.items(said)):
+            begins = {name: BARE.get(name, item[name]) for name in item}
+            at: dict[str, object] = {"output_index": index}
+            made.append(self.event("response.output_item.added", item=begins, **at))
+            made += self.pieces(said, item, **at)
+            # Without its words: `_slowly` tells what an answer says by its events.
+            done = begins if item["type"] == "message" else item
+            made.append(self.event("response.output_item.done", item=done, **at))
+        response = self.response(said)
+        return [*made, self.event(f"response.{response['status']}", response=response)]
+
+    def body(self, said: Saying) -> bytes:
+        return msgspec.json.encode(self.response(said, *self.items(said)))
+
+    def read(self, body: bytes) -> Sent:
+        sent = msgspec.json.decode(body)
+        last = sent["input"][-1]
+        return Sent(last.get("content", ""), bool(sent.get("tools")))
+
+
 class AnthropicDialect:
     """Anthropic's Messages."""
 
@@ -321,12 +413,14 @@ class OllamaDialect:
 
 DIALECTS: tuple[Dialect, ...] = (
     OpenAIDialect(),
+    OpenAIResponsesDialect(),
     AnthropicDialect(),
     GoogleDialect(),
     OllamaDialect(),
 )
 CONFIGS: dict[str, type[configs.HttpModelConfig]] = {
     "openai": configs.OpenAIModelConfig,
+    "openai_responses": configs.OpenAIResponsesModelConfig,
     "anthropic": configs.AnthropicModelConfig,
     "google": configs.GoogleModelConfig,
     "ollama": configs.OllamaModelConfig,

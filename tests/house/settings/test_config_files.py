@@ -164,12 +164,14 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (LedgerConfig, cast("Table", found["ledger"])),
         (BudgetConfig, cast("list[Table]", found["budgets"])[0]),
         (models.OpenAIAccountConfig, found["accounts"]["work"]),
+        (models.OpenAIResponsesAccountConfig, found["accounts"]["responses_work"]),
         (models.AnthropicAccountConfig, found["accounts"]["anthropic_work"]),
         (models.GoogleAccountConfig, found["accounts"]["google_work"]),
         (models.OllamaAccountConfig, found["accounts"]["desk"]),
         (models.ScriptedModelConfig, found["models"]["scripted"]),
         (models.CliModelConfig, found["models"]["claude"]),
         (models.OpenAIModelConfig, found["models"]["openai"]),
+        (models.OpenAIResponsesModelConfig, found["models"]["openai_responses"]),
         (models.AnthropicModelConfig, found["models"]["anthropic"]),
         (models.GoogleModelConfig, found["models"]["google"]),
         (models.OllamaModelConfig, found["models"]["ollama"]),
@@ -265,7 +267,7 @@ def test_what_default_toml_gives_an_example_of_is_marked_as_needed() -> None:
     for kind, table in tables(default_text()):
         needed = set(table) - set(defaults(kind))
         assert needed <= NEEDED | names(AppConfig), kind.__name__
-    assert default_text().count("# Needed: ") == 23
+    assert default_text().count("# Needed: ") == 24
 
 
 def test_default_toml_has_a_reason_above_every_setting() -> None:
