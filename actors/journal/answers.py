@@ -146,7 +146,12 @@ def notice(
     settled: tuple[SettledState, str],
     trouble: Trouble = "",
 ) -> Answer:
-    """Make an answer in the runtime's own words; the history does not change."""
+    """Make an answer in the runtime's own words; the history does not change.
+
+    Nobody waits for what an agent has said in a lane: it has been read already.
+    """
+    if inbound.occasion == "told":
+        return Answer(inbound=inbound, settled=settled)
     said = delivery(inbound, "", text, trouble=trouble)
     return Answer(inbound=inbound, settled=settled, deliveries=(said,))
 

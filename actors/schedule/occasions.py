@@ -78,7 +78,7 @@ def as_inbound(
         occasion=occasion,
         # Why not of the others: only their end tells whether anything is to be said.
         wants_drafts=occasion not in ALONE,
-        lane=lane_of(it.kind, part.number) if part.of > 1 else "",
+        lane="" if is_said else lane_of(it.kind, part),
         tokens=it.tokens,
     )
 
@@ -103,11 +103,6 @@ def as_plan(slot: Inbound, plan: AgentPlan, message_id: str, now: float) -> Inbo
     )
 
 
-def lane_of(kind: str, number: int) -> str:
-    """Name the lane of one of several messages."""
-    return f"{kind}{number}"
-
-
 class SlotMessage(msgspec.Struct, frozen=True):
     """One message of a run; a long checklist makes several."""
 
@@ -116,7 +111,13 @@ class SlotMessage(msgspec.Struct, frozen=True):
     of: int = 1
 
 
-LANES = tuple(lane_of("heartbeat", n) for n in range(1, MOST_GROUPS + 1))
+def lane_of(kind: str, part: SlotMessage) -> str:
+    """Name the lane of a message: scheduled work never holds up what people ask."""
+    return f"{kind}{part.number}" if part.of > 1 else kind
+
+
+PARTS = tuple(f"heartbeat{n}" for n in range(1, MOST_GROUPS + 1))
+LANES = (*ASK, *PARTS)
 """All lanes that a chat can have."""
 
 

@@ -59,9 +59,8 @@ def for_people(answer: Answer, agent: str, ids: IdSource) -> Answer:
         )
     if not inbound.lane:
         return answer
-    said = "\n\n".join(each.text for each in answer.lines if each.role == "assistant")
     is_heard = any(each.text or each.file for each in answer.deliveries)
-    told = (_told(inbound, said, agent, ids),) if said and is_heard else ()
+    told = (_told(answer, agent, ids),) if answer.lines and is_heard else ()
     return msgspec.structs.replace(answer, lines=(), handed=(*answer.handed, *told))
 
 
@@ -81,14 +80,10 @@ def lane_copy(inbound: Inbound, persona: Persona) -> Answer:
 
     Nothing is sent: people have read it already.
     """
-    return Answer(
-        inbound=inbound,
-        settled=("replied", "told"),
-        lines=(
-            TranscriptLine("user", LOOKED),
-            TranscriptLine("assistant", inbound.text, name=persona.name),
-        ),
-    )
+    # An earlier release gave the words alone.
+    spoken = TranscriptLine("assistant", inbound.text, name=persona.name)
+    lines = inbound.history or (TranscriptLine("user", LOOKED), spoken)
+    return Answer(inbound=inbound, settled=("replied", "told"), lines=lines)
 
 
 OWN_WORDS: dict[str, Callable[[Inbound, Persona], Answer]] = {
@@ -98,7 +93,11 @@ OWN_WORDS: dict[str, Callable[[Inbound, Persona], Answer]] = {
 """Answers that need no turn, by the occasion of the message."""
 
 
-def _told(inbound: Inbound, said: str, agent: str, ids: IdSource) -> Inbound:
+def _told(answer: Answer, agent: str, ids: IdSource) -> Inbound:
+    inbound, asked = answer.inbound, answer.lines
+    if inbound.occasion == "heartbeat":  # the list would be told again at each beat
+        asked = (TranscriptLine("user", LOOKED), *asked[1:])
+    said = [each.text for each in answer.lines if each.role == "assistant"]
     return msgspec.structs.replace(
         inbound,
         id=ids.new(),
@@ -107,7 +106,8 @@ def _told(inbound: Inbound, said: str, agent: str, ids: IdSource) -> Inbound:
         agent=agent,
         occasion="told",
         lane="",
-        text=said,
+        text="\n\n".join(filter(None, said)),
+        history=asked,
         others=0,
     )
 

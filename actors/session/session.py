@@ -40,6 +40,7 @@ from actors.protocol import (
     RouteUnanswered,
     StopDelegated,
 )
+from actors.schedule.occasions import LANES
 from actors.session import consent, outcomes
 from actors.session import queue as queueing
 from actors.session import stop as stopping
@@ -451,9 +452,18 @@ class Session(Actor):
             is_late=is_late,
             is_busy=self._queue.current is not None,
             may_hand_on=bool(self._persona.colleagues),
+            has_lanes=self._has_lanes,
         )
         self._say(inbound, told)
         self.tell(names.ROUTER, stop)
+
+    @property
+    def _has_lanes(self) -> bool:
+        """Whether scheduled work of this chat may be going on beside it."""
+        key = keys.parse_key(self._history.stream)
+        sessions = names.sessions(self._persona.name)
+        lanes = (msgspec.structs.replace(key, lane=each).text for each in LANES)
+        return any(self.find(f"{sessions}/{each}") is not None for each in lanes)
 
     def _stop_caused(self, stop: StopDelegated) -> None:
         """Stop what another agent gave this one to do."""

@@ -109,7 +109,12 @@ def is_meant(inbound: Inbound, stop: StopDelegated) -> bool:
 
 
 def stop_notice(
-    *, is_stopped: bool, is_late: bool, is_busy: bool, may_hand_on: bool
+    *,
+    is_stopped: bool,
+    is_late: bool,
+    is_busy: bool,
+    may_hand_on: bool,
+    has_lanes: bool = False,
 ) -> str:
     """Say what a `/stop` did, for the person who said it.
 
@@ -119,11 +124,18 @@ def stop_notice(
         is_busy: whether the agent works for somebody else.
         may_hand_on: whether the agent may have handed something to other agents; those
             that work on it answer by themselves.
+        has_lanes: whether the agent may be at something that was due; it answers by
+            itself, too.
     """
     if is_stopped:
         return "Stopped."
     if is_late:
         return "Too late: the answer is on its way."
+    if has_lanes:
+        return (
+            "Nothing of yours runs here. If I handed something on for you, or was at"
+            " something that was due, it is stopped."
+        )
     if may_hand_on:
         handed = "If I handed something on for you, it is stopped."
         return f"Nothing of yours runs here. {handed}"

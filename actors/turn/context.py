@@ -13,12 +13,14 @@ import msgspec
 
 from actors import names
 from actors.errors import ChatError
+from actors.journal.history import History, read_history
 from actors.memory import notes as noting
 from actors.memory import scopes
 from actors.memory.messages import FactsUsed, Recall, RecalledFacts
 from actors.memory.notebook import project_text
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import ALONE, Inbound
+from actors.messages.keys import parse_key
 from actors.people import lookup as knowing
 from actors.rules.groups.overheard import (
     ChatExchange,
@@ -198,6 +200,31 @@ PAGE = 50
 
 # Chosen: a thousand rows of one chat, about 20 ms of reading.
 MOST_PAGES = 20
+
+
+async def with_conversation(
+    start: StartTurn, persona: Persona, services: Services
+) -> StartTurn:
+    """Give a turn in a lane the conversation of its chat, if its work needs one.
+
+    If the disk fails, it works without.
+    """
+    inbound = start.inbound
+    if not inbound.lane or inbound.occasion in ALONE:
+        return start
+    key = msgspec.structs.replace(parse_key(start.conversation), lane="")
+    history = History(key.text, persona.config.max_history)
+    try:
+        await read_history(history, services.store)
+    except StoreError as error:
+        OVERHEARD_LOG.warning("worked without the conversation", why=str(error))
+        return start
+    return msgspec.structs.replace(
+        start,
+        history=history.lines,
+        earlier=history.earlier,
+        summaries=tuple(each.text for each in history.summaries),
+    )
 
 
 async def overhear(

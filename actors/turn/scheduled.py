@@ -13,6 +13,7 @@ from msgspec import structs
 
 from actors.config.routes import RoutingConfig
 from actors.messages.inbound import BY_ITSELF
+from actors.schedule.occasions import PARTS
 
 if TYPE_CHECKING:
     from actors.agents.persona import Persona
@@ -66,7 +67,7 @@ def scheduled_persona(persona: Persona, inbound: Inbound) -> Persona:
     if not inbound.occasion or inbound.occasion in BY_ITSELF:
         return persona  # autonomous turns have models of their own
     config = persona.config
-    model = set_model(config, inbound.occasion, is_part=bool(inbound.lane))
+    model = set_model(config, inbound.occasion, is_part=inbound.lane in PARTS)
     if model:  # no routing by the words of the prompt
         config = structs.replace(config, model=model, routing=RoutingConfig())
     if not is_light(persona, inbound):

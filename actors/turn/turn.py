@@ -27,7 +27,7 @@ from actors.turn import machine as resuming
 from actors.turn import machine as rules
 from actors.turn.actions import carry_out
 from actors.turn.autonomy import Planner
-from actors.turn.context import overhear, remind
+from actors.turn.context import overhear, remind, with_conversation
 from actors.turn.files import (
     OutgoingFiles,
     ReadQuestion,
@@ -96,9 +96,7 @@ class Turn(Actor):
         persona = scheduled_persona(persona, start.inbound)
         ends_at = trio.current_time() + self._seconds(persona, start)
         words = AnswerStream(self, start, services, persona.egress)
-        question = ReadQuestion(start)
         memories = NO_MEMORIES
-
         said: tuple[OverheardMessage, ...] = ()
 
         async def reminded() -> None:
@@ -110,6 +108,9 @@ class Turn(Actor):
             nonlocal said
             said = await overhear(start, persona, services)
 
+        with trio.move_on_at(ends_at):
+            start = await with_conversation(start, persona, services)
+        question = ReadQuestion(start)
         with trio.move_on_at(ends_at):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(reminded)

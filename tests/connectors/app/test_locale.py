@@ -106,12 +106,10 @@ def constants() -> list[str]:
 
 
 def of_stopping() -> list[str]:
-    flags = ((1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 0), (0, 0, 0, 1))
+    flags = ("is_stopped", "is_late", "is_busy", "may_hand_on", "has_lanes", "")
     return [
-        stopping.stop_notice(
-            is_stopped=bool(a), is_late=bool(b), is_busy=bool(c), may_hand_on=bool(d)
-        )
-        for a, b, c, d in flags
+        stopping.stop_notice(**{each: each == flag for each in flags if each})
+        for flag in flags
     ]
 
 

@@ -77,7 +77,7 @@ class RoomCheckers:
         parent = inbound.platform_id.rpartition(">")[0]
         root = self._roots.get(parent, inbound.id) if agents else inbound.id
         self._roots[inbound.id] = root
-        if not agents:
+        if not agents or inbound.occasion == "told":
             return
         turns, most = inbound.chain.turns, self._plan.collaboration.visible_max_turns
         if turns > most or len(agents) - 1 - turns > limits.max_hops:

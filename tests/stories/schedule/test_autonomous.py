@@ -58,7 +58,7 @@ async def test_what_was_decided_is_done_told_and_written_down(
     (entry,) = cast.logged()
     assert entry == "By myself: 1. look 2. water the roses → Watered."
     reasons = [row.reason for row in cast.store._rows.inbox.values()]
-    assert reasons == ["decided", "ok"]
+    assert reasons == ["decided", "ok", "told"]
 
 
 async def test_the_next_decision_knows_what_was_done(autojump_clock: Clock) -> None:
@@ -106,7 +106,7 @@ async def test_a_planner_that_cannot_write_json_is_given_up(
     assert len(cast.model.requests) == 3
     (told,) = cast.platform.said("ops")
     assert told.startswith(": ⚠️ I could not decide whether there is anything to do: 3")
-    assert [x.reason for x in cast.store._rows.inbox.values()] == ["undecided"]
+    assert [x.reason for x in cast.store._rows.inbox.values()] == ["undecided", "told"]
 
 
 async def test_what_keeps_failing_is_paused_and_its_chat_told(
@@ -159,7 +159,7 @@ async def test_the_plan_is_a_message_named_by_its_slot(autojump_clock: Clock) ->
     async with open_company(autojump_clock, cast):
         await trio.sleep(HOUR + 1)
         await at_rest(cast)
-    slot, plan = (row.platform_id for row in cast.store._rows.inbox.values())
+    slot, plan, _ = (x.platform_id for x in cast.store._rows.inbox.values())
     assert plan == plan_name(slot)
     rows = await cast.store.records_since(SLOT, 0.0, 0, 10)
     bodies = [msgspec.json.decode(row.body, type=SlotRecord) for row in rows]
@@ -224,7 +224,7 @@ async def test_a_run_stops_where_one_more_round_would_take_too_much(
     assert "I have used up what one run may take: 5 of 95 tokens" in told
     assert len(cast.model.requests) == 2
     reasons = [row.reason for row in cast.store._rows.inbox.values()]
-    assert reasons == ["decided", "allowance"]
+    assert reasons == ["decided", "allowance", "told"]
 
 
 async def test_a_planner_that_uses_up_all_is_not_asked_again(

@@ -108,5 +108,5 @@ def test_a_crash_at_any_commit_does_nothing_twice(moment: Moment) -> None:
         assert said == ["anna: Watered."], f"commit {number} {moment}: {said}"
         assert max(can.poured.values(), default=0) <= 1, f"commit {number} {moment}"
         rows = cast.store._rows.inbox.values()
-        assert [row.reason for row in rows] == ["decided", "ok"], number
+        assert [row.reason for row in rows] == ["decided", "ok", "told"], number
         assert can.logged == ["By myself: 1. pour → Watered."], number

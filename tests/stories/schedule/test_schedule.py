@@ -67,7 +67,7 @@ async def test_a_task_is_done_by_the_agent_behind_everybody_else(
         await trio.sleep(3000)
         rows = list(cast.store._rows.inbox.values())
     assert cast.platform.said() == ["anna: all is quiet"]
-    assert [row.priority for row in rows] == [10]
+    assert [(row.priority, row.reason) for row in rows] == [(10, "ok"), (10, "told")]
     (request,) = cast.model.requests
     text = request.lines[-1].text
     assert "Task, set by zoe, due Tue 2023-11-14 23:00 UTC." in text
@@ -273,4 +273,5 @@ async def test_a_task_that_fails_is_tried_again_and_done_once(
     waiting, done = cast.platform.said()
     assert "I will try again in" in waiting
     assert done == "anna: here are the news"
-    assert await cast.inbox() == {"replied": 1}
+    reasons = [row.reason for row in cast.store._rows.inbox.values()]
+    assert reasons == ["ok", "told"]
