@@ -27,6 +27,7 @@ import trio
 
 from actors.outbound.retry import WAITED_AFTER
 from actors.rules.groups.routes import Routed, route
+from actors.schedule.occasions import LANES
 from tests.simulation.checks.ledger import Ledger, Message
 from tests.simulation.checks.room_checkers import ASIDE, RoomCheckers
 from tests.simulation.limit import Limit
@@ -51,6 +52,9 @@ BACK_AFTER = 120.0
 
 # Who is told to stop by an agent that is being restarted hears it when that is back.
 AWAY = 1.0
+
+LANE_FIELD = 5
+"""Where the lane stands in the key of a conversation."""
 
 
 class Showing(msgspec.Struct):
@@ -175,8 +179,8 @@ class Checkers:
         inbound = message.inbound
         if inbound.text.startswith("/") and not inbound.chain.agents:
             return  # a command is answered at once
-        if inbound.occasion == "said":
-            return  # so is what only has to be said
+        if inbound.occasion in {"said", "told"}:
+            return  # so is what only has to be said, or written down
         if inbound.correlation_id in self.ledger.by_hand:
             return
         session: tuple[str, ...] | None = self._session(inbound)
@@ -214,7 +218,7 @@ class Checkers:
 
     def _session(self, inbound: Inbound) -> tuple[str, str] | None:
         """Name the agent that answers a message, and the conversation; None: nobody."""
-        owner = self._owners[inbound.correlation_id]
+        owner = f"{self._owners[inbound.correlation_id]}{inbound.lane}"
         if not (inbound.is_direct or inbound.agent or inbound.chain.agents):
             first = self.rooms.first_of(inbound)
             return (first, owner) if first else None
@@ -241,7 +245,9 @@ class Checkers:
             ASIDE in request.conversation
         ):  # nor does who is asked behind the scenes wait
             owner = request.conversation
-        session = self._by_session[f"{request.agent} {beside}", owner]
+        fields = request.conversation.split("/")[LANE_FIELD:]
+        lane = next((each for each in fields if each in LANES), "")
+        session = self._by_session[f"{request.agent} {lane} {beside}", owner]
         limits = (self._all, session)
         for limit in limits:
             limit.begin(trio.current_time())
