@@ -74,7 +74,8 @@ class WorkspaceConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The folder; each agent has one of its own in it."""
 
     max_bytes: Count = 104_857_600
-    """Most bytes of all files of one agent, as its tools count them."""
+    """Most bytes of all files of one agent, as its tools count them; a command that
+    makes more is ended."""
 
     max_file_bytes: Count = 10_485_760
     """Longest file that the tools read or write, in bytes."""

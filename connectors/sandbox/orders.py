@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from connectors.sandbox.child.confine import Plan
     from connectors.sandbox.plan import Confinement, SandboxLimits
-    from connectors.sandbox.territory import Grant, Territory
+    from connectors.sandbox.territory import Grant, Territory, Use
 
 
 PASSED_ON = ("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TERM", "TZ")
@@ -74,8 +74,10 @@ START = (
 RIGHTS = {
     "read": landlock.READ,
     "change": landlock.CHANGE,
+    "remove": landlock.REMOVE,
     "device": landlock.USE_DEVICE,
 }
+CHANGES: frozenset[Use] = frozenset({"change", "remove"})
 GRACE = 2
 """Seconds between the processor time that a program is told of and its end."""
 
@@ -134,7 +136,7 @@ def orders(means: Means, territory: Territory, job: Job) -> Orders:
     inside = Path(bwrap.TEMPORARY) if means.bubblewrap else job.temporary.resolve()
     cwd = str(job.cwd.resolve())
     env = scrubbed(os.environ, job.env, cwd, str(inside))
-    changed = [grant.path for grant in grants if grant.use == "change"]
+    changed = [grant.path for grant in grants if grant.use in CHANGES]
     plan: Plan = {
         "abi": means.abi,
         "paths": [*rules(grants, inside, is_alone=bool(means.bubblewrap))],

@@ -80,6 +80,10 @@ class Confinement:
     writable: tuple[Path, ...] = ()
     """Likewise, that may be read, changed and executed."""
 
+    removable: tuple[Path, ...] = ()
+    """Likewise, that may be read, executed and removed; nothing is made there, and
+    where Landlock is in force nothing written."""
+
     hidden: tuple[Path, ...] = ()
     """What may not be reached; the database and the settings are hidden always."""
 

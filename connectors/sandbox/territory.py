@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 
-Use = Literal["read", "change", "device"]
+Use = Literal["read", "change", "remove", "device"]
 
 MOST_GRANTS = 4096
 
@@ -97,10 +97,14 @@ class Territory:
         for path in (*self.readable, *confinement.readable):
             self._refuse_kept(path)
             grants += self._beside(real(path), real_hidden)
-        for path in confinement.writable:
+        changed: tuple[tuple[Path, Use], ...] = (
+            *((path, "change") for path in confinement.writable),
+            *((path, "remove") for path in confinement.removable),
+        )
+        for path, use in changed:
             self._refuse_kept(path)
             refuse_around(path, real_hidden)
-            grants.append(Grant(str(real(path)), "change"))
+            grants.append(Grant(str(real(path)), use))
         if len(grants) > MOST_GRANTS:
             raise SandboxError(
                 f"what is hidden leaves more than {MOST_GRANTS} paths beside it; keep"

@@ -1,11 +1,12 @@
 """The tool `run_shell`: a command line in the agent's own folder, confined.
 
-It reaches the agent's folder and what programs need, no other file, and no network.
+It reaches the agent's folder and what programs need, no other file, and no network. It
+is ended when it makes that folder too full; then commands may only remove, until there
+is room again.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -13,13 +14,23 @@ import trio
 
 from actors.errors import ToolError
 from actors.messages.inbound import ToolResult, ToolSpec
-from connectors.sandbox.plan import Confinement, Finished, SandboxError
+from connectors.sandbox.plan import (
+    Confinement,
+    Finished,
+    SandboxError,
+    SandboxLimits,
+)
 from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
+from connectors.tools.workspace.files import beside
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from actors.messages.inbound import ToolCall, ToolContext
     from connectors.sandbox.runner import Sandbox
     from connectors.tools.registry import ToolParts
+    from connectors.tools.workspace.files import Desks
+    from connectors.tools.workspace.workspace import SpaceLeft, Workspace
 
 MOST_SECONDS = 120.0
 """Below the time of a turn, so that the model hears of it."""
@@ -27,6 +38,12 @@ MOST_SECONDS = 120.0
 USUAL_SECONDS = 30.0
 MOST_OUTPUT = 16_000
 """Bytes kept of stdout, and a quarter of that of stderr: four thousand tokens."""
+
+# Chosen: seconds between two looks at how full the folder is. 10,000 files are counted
+# in 0.1 s, and a fast disk takes a gigabyte in that time.
+LOOK_EVERY = 1.0
+
+ONLY_REMOVE = "until there is room, a command may only remove files there"
 
 Command = Annotated[
     str,
@@ -58,12 +75,12 @@ class RunShellTool:
 
     Args:
         sandbox: confines it.
-        workspace: absolute path of the folder in which each agent has one of its own.
+        desks: the agents' folders.
     """
 
-    def __init__(self, sandbox: Sandbox, workspace: Path) -> None:
+    def __init__(self, sandbox: Sandbox, desks: Desks) -> None:
         self._sandbox = sandbox
-        self._workspace = workspace
+        self._desks = desks
         self._spec = ToolSpec(
             "run_shell",
             "Run a command line with sh, in your own folder. There is no network, and"
@@ -90,32 +107,63 @@ class RunShellTool:
             return ToolResult(str(error), is_error=True)
         if "\0" in arguments.command:
             return ToolResult("a command cannot hold the character NUL", is_error=True)
+        desk = self._desks.of(context.agent)
         try:
-            folder = await trio.to_thread.run_sync(
-                own_folder, self._workspace, context.agent
-            )
-            finished = await self._sandbox.run(
-                ["sh", "-c", arguments.command],
-                confinement=Confinement(writable=(folder,)),
-                cwd=folder,
-                timeout=arguments.timeout,
-                max_output=MOST_OUTPUT,
-            )
+            room = await beside(desk.room)
+            finished = await self._watched(arguments, desk, room)
+            fault = (await beside(desk.room)).fault
         except (SandboxError, OSError) as error:
             raise ToolError(f"the command was not run: {error}") from error
-        is_error = finished.returncode != 0
-        return ToolResult(told(finished, arguments.timeout), is_error=is_error)
+        warning = f"{fault}; {ONLY_REMOVE}" if fault else ""
+        if finished is None:
+            text = f"ended: {warning or 'your folder was full'}"
+            return ToolResult(text, is_error=True)
+        text = "\n".join(filter(None, (told(finished, arguments.timeout), warning)))
+        return ToolResult(text, is_error=finished.returncode != 0)
+
+    async def _watched(
+        self, arguments: ShellArguments, desk: Workspace, room: SpaceLeft
+    ) -> Finished | None:
+        """Run it; None if it was ended because it made the folder too full.
+
+        Raises:
+            SandboxError: it could not be started.
+            OSError: likewise.
+        """
+        found: Finished | SandboxError | OSError | None = None
+        async with trio.open_nursery() as nursery:
+            if not room.fault:
+                nursery.start_soon(end_when_full, desk, nursery.cancel_scope)
+            try:
+                found = await self._sandbox.run(
+                    ["sh", "-c", arguments.command],
+                    confinement=allowed(desk.path, room),
+                    cwd=desk.path,
+                    timeout=arguments.timeout,
+                    max_output=MOST_OUTPUT,
+                )
+            except (SandboxError, OSError) as error:
+                found = error
+            nursery.cancel_scope.cancel()
+        if isinstance(found, Exception):
+            raise found
+        return found
 
 
-def own_folder(workspace: Path, agent: str) -> Path:
-    """Give the folder of an agent, made if it is missing.
+async def end_when_full(desk: Workspace, running: trio.CancelScope) -> None:
+    """End what runs as soon as a folder is too full."""
+    while not (await beside(desk.room)).fault:  # noqa: ASYNC110  only a count tells
+        await trio.sleep(LOOK_EVERY)
+    running.cancel()
 
-    Raises:
-        OSError: it cannot be made.
-    """
-    folder = workspace / agent
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
+
+def allowed(folder: Path, room: SpaceLeft) -> Confinement:
+    """Say what a command may do: write no file that there is no room for."""
+    most = min(SandboxLimits().file_size, room.left)
+    limits = SandboxLimits(file_size=most)
+    if room.fault:
+        return Confinement(removable=(folder,), limits=limits)
+    return Confinement(writable=(folder,), limits=limits)
 
 
 def told(finished: Finished, timeout: float) -> str:
@@ -143,4 +191,4 @@ def ending(finished: Finished, timeout: float) -> str:
 
 def make_tool(parts: ToolParts) -> RunShellTool:
     """Make the tool; see `registry.py`."""
-    return RunShellTool(parts.sandbox, Path(parts.config.workspace.path).absolute())
+    return RunShellTool(parts.sandbox, parts.desks)

@@ -84,7 +84,7 @@ TOOLS: list[Tool] = [
     ListFilesTool(DESKS),
     WriteFileTool(DESKS),
     ReadFileTool(DESKS),
-    RunShellTool(SANDBOX, Path(FOLDER.name)),
+    RunShellTool(SANDBOX, DESKS),
     WebSearchTool(Engine(), 5),
     Collaborate(Agreeable(), CollaborationConfig()),
     ConsultMany(Agreeable(), CollaborationConfig()),

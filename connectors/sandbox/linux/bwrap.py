@@ -57,7 +57,7 @@ def arguments(
     for link in resolver():
         line += ["--ro-bind", str(link.resolve()), str(link)]
     for grant in grants:
-        if grant.use == "change":
+        if grant.use in {"change", "remove"}:
             line += ["--bind", grant.path, grant.path]
     return [*line, "--remount-ro", "/", "--chdir", "/", "--"]
 

@@ -35,6 +35,7 @@ CHANGE = (
     | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | MAKE_FIFO | MAKE_SYM
 )  # fmt: skip
 """No devices and no sockets are made, not even where all else may be."""
+REMOVE = READ | REMOVE_DIR | REMOVE_FILE
 USE_DEVICE = READ_FILE | WRITE_FILE | TRUNCATE
 
 # Which rights a kernel of this ABI knows besides those of the ABI before.

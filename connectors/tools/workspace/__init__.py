@@ -7,4 +7,5 @@ the folder, `files` bounds what is in it.
 __all__ = [
     "files",
     "paths",
+    "workspace",
 ]

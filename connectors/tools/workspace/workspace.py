@@ -64,6 +64,16 @@ class Entry(msgspec.Struct, frozen=True):
     mark: Mark = (0, 0, 0)
 
 
+class SpaceLeft(msgspec.Struct, frozen=True):
+    """How much more may be in a folder."""
+
+    left: int
+    """Bytes; never below 0."""
+
+    fault: str
+    """Why it is too full, for a model; empty: it is not."""
+
+
 class Workspace:
     """One agent's folder.
 
@@ -77,6 +87,11 @@ class Workspace:
         self._root = root
         self._agent = agent
         self._limits = limits
+
+    @property
+    def path(self) -> Path:
+        """Where it is, as a program is told; perhaps not made yet."""
+        return self._root.absolute() / self._agent
 
     def read(self, names: Sequence[str]) -> bytes:
         """Read a whole file.
@@ -169,6 +184,23 @@ class Workspace:
                 if len(found) >= most:
                     break
         return found
+
+    def room(self) -> SpaceLeft:
+        """Count what is in the folder, which is made if it is missing.
+
+        One that cannot be counted counts as too full.
+        """
+        limits = self._limits
+        try:
+            used, count = self._used()
+        except OSError as error:
+            return SpaceLeft(0, f"your folder cannot be looked into: {error.strerror}")
+        fault = ""
+        if used > limits.max_bytes:
+            fault = f"your folder is full: {used} of {limits.max_bytes} bytes are used"
+        elif count > limits.max_files:
+            fault = f"your folder is full: more than {limits.max_files} files"
+        return SpaceLeft(max(0, limits.max_bytes - used), fault)
 
     @contextmanager
     def _folder(self, names: Sequence[str], *, is_made: bool = False) -> Generator[int]:

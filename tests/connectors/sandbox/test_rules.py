@@ -234,7 +234,11 @@ def test_the_database_is_never_given(tmp_path: Path, readable: str) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "state" / "db")
     land = Territory(kept=(tmp_path / "state",), python=())
     place = (tmp_path / readable,)
-    for wanted in (Confinement(readable=place), Confinement(writable=place)):
+    for wanted in (
+        Confinement(readable=place),
+        Confinement(writable=place),
+        Confinement(removable=place),
+    ):
         try:
             found = {each.path for each in land.grants(wanted)}
         except SandboxError:

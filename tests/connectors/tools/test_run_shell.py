@@ -9,14 +9,18 @@ import pytest
 
 from actors.errors import ToolError
 from actors.messages.inbound import Address, ToolCall, ToolContext, ToolResult
-from connectors.config.tools import SandboxConfig
+from connectors.config.tools import SandboxConfig, WorkspaceConfig
 from connectors.sandbox.choose import open_sandbox
 from connectors.sandbox.plan import SandboxError
 from connectors.sandbox.territory import Territory
 from connectors.tools.run_shell import MOST_OUTPUT, RunShellTool
+from connectors.tools.workspace.files import Desks
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+MOST = 1024 * 1024
+"""Bytes that an agent's folder may hold here."""
 
 
 @pytest.fixture
@@ -26,7 +30,10 @@ async def tool(tmp_path: Path) -> RunShellTool:
         sandbox = await open_sandbox(SandboxConfig(), land)
     except SandboxError as error:
         pytest.skip(str(error))
-    return RunShellTool(sandbox, tmp_path / "workspace")
+    path = str(tmp_path / "workspace")
+    return RunShellTool(
+        sandbox, Desks(WorkspaceConfig(path=path, max_bytes=MOST, max_files=20))
+    )
 
 
 async def run(tool: RunShellTool, command: str, agent: str = "ben") -> ToolResult:
@@ -94,3 +101,45 @@ async def test_a_name_that_leads_out_of_the_workspace_is_refused(
     with pytest.raises(ToolError, match=r"the command was not run: .* no program may"):
         await run(tool, "true", agent="..")
     assert (await run(tool, "echo \0")).is_error
+
+
+async def test_a_command_that_fills_the_folder_is_ended(
+    tool: RunShellTool, tmp_path: Path
+) -> None:
+    fill = "for n in 1 2 3; do head -c 500000 /dev/zero > big$n; done"
+    result = await run(tool, f"{fill}; sleep 100")
+    assert result.is_error
+    assert result.text.startswith("ended: your folder is full: 15")
+    assert f"of {MOST} bytes" in result.text
+    left = sum(f.stat().st_size for f in (tmp_path / "workspace/ben").iterdir())
+    assert left == 1_500_000
+
+
+@pytest.mark.parametrize(
+    ("fill", "clear", "fault"),
+    [
+        ("for n in 1 2 3; do head -c 500000 /dev/zero > $n; done", "rm 1", "bytes"),
+        ("seq 30 | xargs touch", "find . -type f -delete", "20 files"),
+    ],
+)
+async def test_in_a_full_folder_a_command_may_only_remove(
+    tool: RunShellTool, fill: str, clear: str, fault: str
+) -> None:
+    filled = await run(tool, fill)
+    assert "your folder is full" in filled.text
+    assert fault in filled.text
+    assert "may only remove files" in filled.text
+    refused = await run(tool, "cat 2; mkdir more; touch more; echo more >> 2")
+    assert refused.is_error
+    assert refused.text.count("denied") == 3
+    assert "may only remove files" in refused.text
+    cleared = await run(tool, clear)
+    assert not cleared.is_error
+    assert "full" not in cleared.text
+    assert not (await run(tool, "echo more > more; cat more")).is_error
+
+
+async def test_no_file_is_longer_than_there_is_room(tool: RunShellTool) -> None:
+    await run(tool, "head -c 1000000 /dev/zero > first")
+    result = await run(tool, "head -c 1000000 /dev/zero > second; wc -c < second")
+    assert "stdout:\n48576" in result.text
