@@ -94,7 +94,8 @@ class ActorSystem:
             mailbox: bounds that replace those of its class.
 
         Raises:
-            MisuseError: the name is taken, or this is not the kernel thread.
+            MisuseError: it is no actor (a class is none), the name is taken, or this is
+                not the kernel thread.
             Exception: what the actor's plain `on_start` raised.
         """
         kernel = self.kernel
@@ -102,6 +103,7 @@ class ActorSystem:
             raise MisuseError("spawn actors on the kernel thread; tell one to do it")
         if kernel.is_closing:
             raise MisuseError("the actor system is closing; nobody can be spawned")
+        lifecycle.refuse_other(actor)
         if getattr(actor, "_cell", None) is not None:
             raise MisuseError(f"{actor} has been spawned before; make a new one")
         name = name or kernel.next_name(type(actor).__name__)
@@ -122,10 +124,12 @@ class ActorSystem:
         """Start the supervisor above all others; its end ends the system.
 
         Raises:
+            MisuseError: there is one already, or this is no actor.
             Exception: what its start raised.
         """
         if self.root is not None:
             raise MisuseError("a system has one root supervisor")
+        lifecycle.refuse_other(supervisor)
         cell = Cell(self.kernel, name, None, type(supervisor), None)
         self.kernel.names[name] = cell
         watcher = Reply()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from runtime.actor.actor import Actor
 from runtime.actor.envelope import Notice
 from runtime.actor.mailbox import EMPTY
 from runtime.actor.messages import KILLED, ChildEnded, Exit, Passivate, Stop, Terminated
@@ -22,7 +23,6 @@ from runtime.errors import DeadlineError, DeclineStart, MisuseError, StartError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from runtime.actor.actor import Actor
     from runtime.actor.cell import Cell
     from runtime.actor.dead_letters import Reason
 
@@ -43,6 +43,24 @@ def start_task(cell: Cell, call: Callable[..., Awaitable[object]], *args: Any) -
     nursery.start_soon(call, *args, name=cell.name)
 
 
+def refuse_other(found: object) -> None:
+    """Refuse what is no actor, as a class or a function that makes some.
+
+    Raises:
+        MisuseError: it is none.
+    """
+    if isinstance(found, Actor):
+        return
+    if isinstance(found, type):
+        name = found.__name__
+        text = f"{name} is a class, not an actor of it: give {name}(…)"
+    elif callable(found):
+        text = f"{found!r} is a function, not an actor: give what it returns"
+    else:
+        text = f"{found!r} is no actor: derive its class from runtime.Actor"
+    raise MisuseError(text)
+
+
 def start(cell: Cell) -> Reply | None:
     """Start an incarnation.
 
@@ -59,6 +77,7 @@ def start(cell: Cell) -> Reply | None:
         raise MisuseError(f"{cell.name} was started without a recipe to restart it")
     try:
         actor = cell.make()
+        refuse_other(actor)
     except (Exception, KeyboardInterrupt, SystemExit) as error:
         _start_failed(cell, _as_error(cell, error))
         raise

@@ -18,6 +18,7 @@ from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.ref import cell_of
 from runtime.errors import DeclineStart, KernelError, MisuseError, StartError
 from runtime.signals import STOP_SIGNALS, wait_for_stop_signal
+from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import Supervisor
 from runtime.system import ActorSystem, Running, log_report, open_system
 from runtime.testing import CrashError, Reports, wait_settled
@@ -47,6 +48,28 @@ async def test_an_actor_is_spawned_once(autojump_clock: MockClock) -> None:
         await system.spawn(puppet).stop()
         with pytest.raises(MisuseError, match="spawned before"):
             system.spawn(puppet)
+
+
+NO_ACTORS = [
+    (Puppet, "Puppet is a class, not an actor of it: give Puppet\\(…\\)"),
+    (lambda: 7, "is a function, not an actor: give what it returns"),
+    (7, "7 is no actor: derive its class from runtime.Actor"),
+]
+
+
+@pytest.mark.parametrize(("given", "says"), NO_ACTORS)
+async def test_what_is_no_actor_is_refused_in_words(
+    given: Any, says: str, autojump_clock: MockClock
+) -> None:
+    async with virtual(autojump_clock) as system:
+        with pytest.raises(MisuseError, match=says):
+            system.spawn(given)
+        with pytest.raises(MisuseError, match=says):
+            await system.start_root(given)
+        wrong = Supervisor([ChildSpec(name="child", start=lambda: given)])
+        with pytest.raises(StartError, match=f"child 'child' did not start: .*{says}"):
+            await system.start_root(wrong)
+        assert not system.actors()
 
 
 @pytest.mark.parametrize("error", [CrashError("x"), KeyboardInterrupt()])
