@@ -15,7 +15,7 @@ from runtime.config.messages import dotted, toml
 from runtime.secret import OpenText, Secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from connectors.config.app import AppConfig
     from runtime.config.loader import Settings
@@ -116,10 +116,19 @@ def origin_texts(settings: Settings[AppConfig]) -> dict[str, str]:
     return {dotted(each.way): each.origin for each in rows}
 
 
-def toml_lines(settings: Settings[AppConfig]) -> Iterator[str]:
-    """Write all settings as TOML, each with a comment that names its origin."""
+def toml_lines(
+    settings: Settings[AppConfig], inside: Sequence[str] = ()
+) -> Iterator[str]:
+    """Write settings as TOML, each with a comment that names its origin.
+
+    Args:
+        settings: all there are.
+        inside: only those of this table, by its names; nothing: all.
+    """
     table: Way = ()
     for way, text, origin in setting_rows(settings.value, settings.origins):
+        if way[: len(inside)] != tuple(inside):
+            continue
         if way[:-1] != table:
             table = way[:-1]
             yield ""

@@ -28,7 +28,8 @@ from connectors.config.models import ScriptedModelConfig
 from connectors.files import receipt_key
 from connectors.models.scripted.script import load_script
 from connectors.settings.load import load_app
-from connectors.settings.schema import settings_schema
+from connectors.settings.schema import settings_schema, table_lines
+from runtime.errors import SettingsError
 from runtime.secret import NOT_SET
 
 if TYPE_CHECKING:
@@ -66,11 +67,32 @@ def check(config: Path | None) -> None:
 
 @command.command()
 @config_option
+@click.argument("table", default="")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
-def show(config: Path | None, *, as_json: bool) -> None:
-    """Show every setting in effect and where it comes from; secrets masked."""
-    _, settings = load_found(config)
-    if as_json:
+def show(config: Path | None, table: str, *, as_json: bool) -> None:
+    """Show every setting in effect and where it comes from; secrets masked.
+
+    With TABLE only what stands in it: agents, agents.anna, limits. If the settings are
+    wrong, or have no such table: every key that it may have, with its default.
+    """
+    if table and as_json:
+        raise click.UsageError("--json shows all settings; leave TABLE out")
+    inside = [name for name in table.split(".") if name]
+    try:
+        _, settings = load_found(config)
+    except SettingsError as error:
+        lines = table_lines(inside) if inside else []
+        if not lines:
+            raise
+        tell_problems(error)
+        click.echo("\n".join(lines))
+        raise click.exceptions.Exit(1) from error
+    if inside:
+        lines = list(toml_lines(settings, inside)) or table_lines(inside)
+        if not lines:
+            raise click.BadParameter(f"settings have no table {table!r}")
+        click.echo("\n".join(lines).lstrip("\n"))
+    elif as_json:
         found = {
             "settings": effective(settings.value),
             "origins": origin_texts(settings),

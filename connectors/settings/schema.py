@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, TypeGuard, get_args
 
 import msgspec
 from msgspec import Struct
+from msgspec import inspect as shapes
 
 from connectors.settings.load import settings_type
+from runtime.config.messages import bare, sample, toml
 from runtime.config.tree import BEFORE, INCLUDE
 from runtime.secret import OpenText, Secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 Schema = dict[str, object]
 
@@ -46,6 +48,75 @@ def settings_schema() -> Schema:
         "description": "Further files, relative to this one; what stands here wins.",
     }
     return {"$schema": DIALECT, "title": "Callboard settings", **root, "$defs": parts}
+
+
+def table_lines(names: Sequence[str]) -> list[str]:
+    """Write every key that a table may have, with its default.
+
+    Args:
+        names: of the tables down to it; one that people choose may be any.
+
+    Returns:
+        Lines as of a TOML file; nothing if there is no such table.
+    """
+    kinds: list[shapes.Type] = [shapes.type_info(settings_type())]
+    for name in names:
+        kinds = [found for kind in kinds for found in below(kind, name)]
+    lines: list[str] = []
+    for way, struct in (pair for kind in kinds for pair in tables(kind, tuple(names))):
+        lines += ["", f"[{'.'.join(way)}]"] if lines else [f"[{'.'.join(way)}]"]
+        if struct.tag is not None:
+            lines.append(f"{struct.tag_field} = {toml(struct.tag)}")
+        lines += [key_line(each) for each in struct.fields]
+    return lines
+
+
+def below(kind: shapes.Type, name: str) -> list[shapes.Type]:
+    """Give the types of what has this name in a table, or in each item of a list."""
+    match bare(kind):
+        case shapes.StructType(fields=fields):
+            return [each.type for each in fields if each.encode_name == name]
+        case shapes.DictType(value_type=inner):
+            return [inner]
+        case shapes.VarTupleType(item_type=inner):
+            return below(inner, name)
+        case shapes.UnionType(types=types):
+            return [found for each in types for found in below(each, name)]
+        case _:
+            return []
+
+
+def tables(
+    kind: shapes.Type, way: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], shapes.StructType]]:
+    """Give the tables that a value may be or have, each with its names."""
+    match bare(kind):
+        case shapes.StructType() as struct:
+            yield way, struct
+        case shapes.DictType(value_type=inner):
+            yield from tables(inner, (*way, "<name>"))
+        case shapes.VarTupleType(item_type=inner):
+            yield from tables(inner, way)
+        case shapes.UnionType(types=types):
+            for each in types:
+                yield from tables(each, way)
+        case _:
+            return
+
+
+def key_line(field: shapes.Field) -> str:
+    """Write one key with its default."""
+    name = field.encode_name
+    if field.required:
+        return f"{name} = {sample(field.type)}  # needed"
+    value: object = field.default
+    if value is msgspec.NODEFAULT and callable(field.default_factory):
+        value = field.default_factory()
+    if value is None:
+        return f"# {name} is not set"
+    if isinstance(value, (Struct, dict)):
+        return f"{name} = {{ … }}"
+    return f"{name} = {toml(value)}"
 
 
 def special(kind: type) -> Schema:

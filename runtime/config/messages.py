@@ -19,15 +19,27 @@ if TYPE_CHECKING:
 
 REFERENCE = '{ env = "NAME" } or { file = "path" }'
 
+MOST_LISTED = 8
+"""Names that a hint lists; of more, the nearest, and where to see all."""
+
 LONGEST_QUOTE = 60
 """Characters of a wrong value that a complaint repeats."""
 
 
-def close_to(word: str, known: Iterable[str]) -> str:
-    """Write the hint for a word that does not exist: the nearest, or all."""
+def close_to(word: str, known: Iterable[str], see: str = "") -> str:
+    """Write the hint for a word that does not exist: the nearest, and which there are.
+
+    Args:
+        word: it.
+        known: those that exist.
+        see: where all of them can be seen, should they be too many for a hint.
+    """
     names = sorted(known)
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     listed = f"known: {', '.join(names)}" if names else "there is none to choose from"
+    if see and len(names) > MOST_LISTED:
+        nearest = difflib.get_close_matches(word, names, n=3, cutoff=0)
+        listed = f"near it: {', '.join(nearest)}; all {len(names)}: {see}"
     return f"did you mean {near[0]!r}? {listed}" if near else listed
 
 

@@ -155,7 +155,9 @@ class Fit:
                 self.origins[*way, key] = child.value
             else:
                 place = f"in {words.dotted(way)}" if way else "at the top"
-                hint = words.close_to(key, filter(None, known))
+                names = (part for part in way if isinstance(part, str))
+                see = f"callboard config show {'.'.join(names)}".strip()
+                hint = words.close_to(key, filter(None, known), see)
                 self.complain(child, child.key, f"unknown key {key!r} {place}", hint)
         missing = [item for item in fields.values() if item.required]
         for item in missing:

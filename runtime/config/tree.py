@@ -42,6 +42,23 @@ HINTS = {
     "Cannot declare": "the same key or table stands further up",
     "Expected '='": "a line is key = value, or [table]",
 }
+UNCLOSED = (r"Illegal character '\n'", r"Found invalid", "Unterminated", "Expected \"'")
+"""How reasons begin that are a text without an end."""
+
+CLOSED = re.compile(
+    r"""
+      \#[^\n]*
+    | \"{3} (?: \\. | [^\\] )*? \"{3,5} (?!\")
+    | '{3} .*? '{3,5} (?!')
+    | (?P<long> \"{3} | '{3} )
+    | " (?: \\[^\n] | [^"\\\n] )* "
+    | ' [^'\n]* '
+    | (?P<short> ["'] )
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+"""A comment or a text, or the quotes of one that is not closed."""
+
 TOP = Spot(Place(0, 0), Place(0, 0))
 
 
@@ -130,6 +147,11 @@ def parse(text: str, file: str) -> Node:
 def syntax_error(message: str, text: str, file: str) -> SettingsError:
     """Take line and column out of `tomllib`'s text, which alone has them."""
     reason, _, where = message.rpartition(" (at ")
+    if reason.startswith(UNCLOSED) and (opening := unclosed(text)):
+        quote, place = opening
+        told = f"not valid TOML: the text that begins here with {quote} has no end"
+        in_line = "" if len(quote) > 1 else " in the same line"
+        return Origin(file, *place).error(told, f"put {quote} behind it{in_line}")
     found = re.match(r"line (\d+), column (\d+)", where)
     lines = text.splitlines() or [""]
     place = (
@@ -139,6 +161,16 @@ def syntax_error(message: str, text: str, file: str) -> SettingsError:
     )
     hint = next((HINTS[start] for start in HINTS if reason.startswith(start)), "")
     return Origin(file, *place).error(f"not valid TOML: {reason}", hint)
+
+
+def unclosed(text: str) -> tuple[str, Place] | None:
+    """Find the first text without an end: its quotes, and where they stand."""
+    for match in CLOSED.finditer(text):
+        if quote := match["long"] or match["short"]:
+            before = text[: match.start()]
+            column = match.start() - before.rfind("\n")
+            return quote, Place(before.count("\n") + 1, column)
+    return None
 
 
 def build(value: object, way: Way, spots: dict[Way, Spot], file: str) -> Node:

@@ -15,6 +15,7 @@ import pytest
 
 from connectors.cli import COMMANDS, run
 from connectors.commands import find_settings, innermost
+from connectors.settings.schema import table_lines
 from runtime import __version__
 from runtime.errors import MisuseError, SettingsError, SettingsListError
 
@@ -61,7 +62,7 @@ def test_each_mistake_is_one_line_with_its_place_and_a_hint(
     lines = err.splitlines()
     assert out == ""
     assert lines[0] == f"{path}:2:1: unknown key 'max_hop' in limits"
-    assert lines[1].startswith("  hint: did you mean 'max_hops'? known: ")
+    assert lines[1].startswith("  hint: did you mean 'max_hops'? near it: ")
     assert lines[2].startswith(f"{path}:3:16: limits.turn_timeout must be a number")
     assert lines[3] == "  hint: for example: turn_timeout = 300.0"
     assert len(lines) == 4
@@ -108,6 +109,53 @@ def test_show_names_the_origin_of_every_setting(
     assert f'tools = ["calculate", "clock"]  # {OFFLINE}:34' in lines
     assert "max_hops = 4  # default" in lines
     assert "# temperature is not set" in lines
+
+
+def test_show_may_be_of_one_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["config", "show", "--config", OFFLINE, "agents.anna"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "[agents.anna]"
+    assert any(line.startswith("tools = [") for line in lines)
+    assert {line for line in lines if line.startswith("[")} == {
+        line for line in lines if line.startswith("[agents.anna")
+    }
+    assert run(["config", "show", "--config", OFFLINE, "agnts"]) == 2
+
+
+def test_what_a_table_may_have_is_shown_though_the_settings_are_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "my.toml"
+    path.write_text('[agents.anna]\nmodle = "x"\n', encoding="utf-8")
+    config = ["--config", str(path)]
+    assert run(["config", "check", *config]) == 1
+    hint = capsys.readouterr().err.splitlines()[1].strip()
+    near, all_of_them = hint.split("; ")
+    assert near.startswith("hint: did you mean 'model'? near it: model, ")
+    count, _, see = all_of_them.partition(": callboard ")
+    assert run([*see.split(), *config]) == 1
+    out, err = capsys.readouterr()
+    head, *keys = out.splitlines()
+    assert "unknown key 'modle'" in err
+    assert head == "[agents.anna]"
+    assert f"all {len(keys)}" == count
+    assert 'model = "scripted"' in keys
+    assert "# persona is not set" in keys
+
+
+@pytest.mark.parametrize(
+    ("table", "line"),
+    [
+        ("connectors", 'kind = "telegram"'),
+        ("routes", "[routes]"),
+        ("models.x", "base_url = "),
+        ("limits", "turn_timeout = "),
+    ],
+)
+def test_tables_that_are_not_there_are_shown_as_they_may_be(
+    table: str, line: str
+) -> None:
+    assert any(each.startswith(line) for each in table_lines(table.split(".")))
 
 
 def test_what_show_writes_can_be_read_again(

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.config import messages as words
 from runtime.config.loader import Complaint, Origin, decode, load
 from runtime.config.tree import MOST_FILES, inherit, parse
 from runtime.errors import MisuseError, SettingsError
@@ -158,6 +159,40 @@ def test_a_mistake_is_told_at_its_place(text: str, expected: str) -> None:
 )
 def test_a_mistake_comes_with_a_way_out(text: str, expected: str) -> None:
     assert hint(text).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "quote"),
+    [
+        ('tags = ["a"]\nmotto = "abc # "\nsize = "x\nb = 1', "3:8", '"'),
+        ("motto = 'it\nsize = 'x'", "1:9", "'"),
+        ("motto = 'abc", "1:9", "'"),
+        ('# it\'s "\nmotto = "a \\" b\n', "2:9", '"'),
+        ('motto = """abc\n"" \n\n', "1:9", '"""'),
+        ("motto = '''abc", "1:9", "'''"),
+        ('"motto = 1\r\n', "1:1", '"'),
+        ('motto = """a" ""b\\""" """\nsize = "', "2:8", '"'),
+    ],
+)
+def test_a_text_that_is_not_closed_is_told_where_it_begins(
+    text: str, place: str, quote: str
+) -> None:
+    assert problems(text) == [
+        f"{place}: not valid TOML: the text that begins here with {quote} has no end"
+    ]
+    where = "" if len(quote) == 3 else " in the same line"
+    assert hint(text) == f"put {quote} behind it{where}"
+
+
+def test_of_many_known_names_the_nearest_three_are_told() -> None:
+    known = {f"setting_{n}": n for n in range(9)}
+    few = [*known][:8]
+    assert words.close_to("x", few, "see there") == f"known: {', '.join(few)}"
+    told = words.close_to("setting_x1", known, "see there")
+    assert told.startswith("did you mean 'setting_1'? near it: setting_1, setting_")
+    assert told.endswith("; all 9: see there")
+    assert told.count("setting_") == 4
+    assert words.close_to("x", known).count("setting_") == 9
 
 
 def test_all_mistakes_are_told_at_once_in_the_order_of_the_lines() -> None:
@@ -310,7 +345,7 @@ def test_a_check_across_settings_is_told_at_their_places() -> None:
         (b"a = " + b"[" * 5000, "nested too deeply"),
         (b"a = " + b"9" * 6000, "a number is too long"),
         (b"#" * 1_048_577, "is longer than 1048576 bytes"),
-        (b'a = """', ":1:8: not valid TOML: Unterminated string"),
+        (b'a = """', ":1:5: not valid TOML: the text that begins here with"),
     ],
 )
 def test_what_is_no_settings_file_is_refused(
