@@ -17,7 +17,6 @@ import trio
 
 from actors.models.catalogue import Catalogue
 from actors.models.pool import ModelOffer
-from actors.models.prices import OWN, PROGRAM, PriceList, Prices
 from connectors.admin.usage import as_budget, zone_of
 from connectors.config.app import AppConfig
 from connectors.config.models import (
@@ -27,17 +26,15 @@ from connectors.config.models import (
     ModelConfig,
     OllamaModelConfig,
     as_model,
-    kind_of,
     merged,
 )
 from connectors.config.shipped import shipped_prices
+from connectors.models.prices import load_prices, prices_of
 from connectors.models.program.environment import ProgramPlace
 from connectors.models.program.folders import DAY, Folders
 from connectors.sandbox.lazy import LateSandbox
 from connectors.sandbox.metrics import SandboxFigures
 from connectors.sandbox.protected_paths import territory
-from runtime.config.loader import load
-from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,8 +45,6 @@ if TYPE_CHECKING:
     from runtime.clock import Clock
     from runtime.telemetry.metrics import Metrics
 
-
-LOG = EventLog("models")
 
 PROGRAM_MODELS = "connectors.models.program.model"
 """Imported only for settings that ask for it."""
@@ -79,7 +74,6 @@ def make_catalogue(config: AppConfig, clock: Clock, ground: ProgramPlace) -> Cat
     priced = {
         name: prices_of(model, price_list) for name, model in config.models.items()
     }
-    warn_of_unpriced(config, priced)
     return Catalogue(
         offers={name: offer(name, model) for name, model in config.models.items()},
         clients=clients,
@@ -162,54 +156,6 @@ def extra_body(model: HttpModelConfig) -> bytes:
     """Write what each request of a model has besides; empty: nothing."""
     found = merged(model.parameters(), model.extra_body)
     return msgspec.json.encode(found) if found else b""
-
-
-def load_prices(path: Path) -> PriceList:
-    """Read a price list.
-
-    Raises:
-        runtime.errors.SettingsError: it is none.
-    """
-    return load(path, PriceList, environment={}).value
-
-
-def prices_of(model: ModelConfig, price_list: PriceList) -> Prices:
-    """Find a model's prices: its own, or those of the list."""
-    if isinstance(model, CliModelConfig):
-        return Prices(version=PROGRAM)
-    if not isinstance(model, HttpModelConfig):
-        return Prices()
-    listed = price_list.find(model.priced_as or kind_of(model), model.model)
-    own = (model.input_price, model.output_price, model.cached_price)
-    if all(each is None for each in own):
-        return listed
-    return Prices(
-        input=listed.input if model.input_price is None else model.input_price,
-        output=listed.output if model.output_price is None else model.output_price,
-        cached=own_cached(model, listed),
-        version=OWN,
-    )
-
-
-def own_cached(model: HttpModelConfig, listed: Prices) -> float | None:
-    """Find the price of cached tokens; one of another price list would be a mixture."""
-    if model.cached_price is not None:
-        return model.cached_price
-    return listed.cached if model.input_price is None else None
-
-
-def warn_of_unpriced(config: AppConfig, priced: dict[str, Prices]) -> None:
-    """Say which models a budget in dollars does not see."""
-    in_dollars = any(
-        each.soft_usd is not None or each.hard_usd is not None
-        for each in config.budgets
-    )
-    for name, prices in priced.items():
-        is_remote = isinstance(config.models[name], HttpModelConfig)
-        if in_dollars and is_remote and not prices.version:
-            LOG.warning(
-                "model without a price: budgets in dollars do not see it", model=name
-            )
 
 
 RUN_SHELL = "run_shell"

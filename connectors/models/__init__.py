@@ -13,6 +13,7 @@ __all__ = [
     "http",
     "ollama",
     "openai",
+    "prices",
     "program",
     "scripted",
 ]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.models.prices import PriceList
 from connectors.config.checks import check_address, check_zone, unknown
 from connectors.config.models import (
     KINDS,
@@ -17,7 +16,9 @@ from connectors.config.models import (
     ScriptedModelConfig,
     kind_of,
 )
-from runtime.config.loader import Complaint, close_to, load
+from connectors.config.shipped import shipped_prices
+from connectors.models.prices import load_prices, prices_of
+from runtime.config.loader import Complaint, close_to
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 
     from actors.config.limits import BudgetConfig
     from actors.config.routes import RoutingConfig
+    from actors.models.prices import PriceList
     from connectors.config.app import AppConfig
     from connectors.config.checks import Way
+    from connectors.config.models import ModelConfig
 
 WRITTEN_HERE = frozenset({"model", "messages", "contents", "system", "stream", "tools"})
 """What no `extra_body` may have."""
@@ -177,28 +180,75 @@ def check_reach(way: Way, settings: ConnectionConfig) -> Iterator[Complaint]:
     yield from check_address(place, settings.base_url, has_key=has_key)
 
 
-def check_prices(path: Path) -> Iterator[Complaint]:
-    """Check a price list, so that it is refused before anything starts."""
-    try:
-        load(path, PriceList, environment={})
-    except SettingsError as wrong:
-        for problem in wrong.problems:
-            text = f"this list is wrong: {problem}"
-            yield Complaint(("ledger", "prices"), text, problem.hint)
-
-
 def check_budgets(app: AppConfig) -> Iterator[Complaint]:
     """Check the budgets, and the price list and time zone they are added up by."""
     for index, budget in enumerate(app.budgets):
         yield from check_budget(("budgets", index), budget, app)
-    prices = app.ledger.prices
+    yield from check_prices(app)
+    yield from check_zone(("ledger", "time_zone"), app.ledger.time_zone)
+
+
+def check_prices(app: AppConfig) -> Iterator[Complaint]:
+    """Check the price list, and that budgets in dollars see what is spent."""
+    prices, way = app.ledger.prices, ("ledger", "prices")
+    in_dollars = [
+        (n, each) for n, each in enumerate(app.budgets) if is_in_dollars(each)
+    ]
     if prices is not None and not prices.is_file():
         hint = "the path starts at the folder of the settings file"
-        way: Way = ("ledger", "prices")
         yield Complaint(way, f"there is no file {prices}", hint)
-    elif prices is not None:
-        yield from check_prices(prices)
-    yield from check_zone(("ledger", "time_zone"), app.ledger.time_zone)
+    elif prices is not None or in_dollars:
+        try:
+            known = load_prices(prices or shipped_prices())
+        except SettingsError as wrong:
+            for problem in wrong.problems:
+                text = f"this list is wrong: {problem}"
+                yield Complaint(way, text, problem.hint)
+            return
+        unpriced = {n for n, each in app.models.items() if has_no_price(each, known)}
+        for index, budget in in_dollars:
+            for name in sorted(unpriced & spending(budget, app)):
+                yield unseen(("budgets", index), budget, name)
+
+
+def is_in_dollars(budget: BudgetConfig) -> bool:
+    """Whether a budget counts dollars."""
+    return budget.soft_usd is not None or budget.hard_usd is not None
+
+
+def has_no_price(model: ModelConfig, known: PriceList) -> bool:
+    """Whether a provider may ask for money of which we know nothing."""
+    is_remote = isinstance(model, HttpModelConfig)
+    return is_remote and not prices_of(model, known).version
+
+
+def spending(budget: BudgetConfig, app: AppConfig) -> set[str]:
+    """Name the models that may answer those whom a budget concerns."""
+    found: set[str] = set()
+    who = budget.who if budget.scope == "agent" else "*"
+    ways = [budget.downgrade_to]
+    for name, agent in app.agents.items():
+        if fnmatchcase(name, who):
+            routing = agent.routing
+            ways += [agent.model, routing.cheap, routing.strong]
+            ways += [hint.model for hint in routing.hints]
+    steps = (fallbacks(app), larger(app))
+    while ways:
+        name = ways.pop()
+        if name in app.models and name not in found:
+            found.add(name)
+            ways += [other for each in steps for other in each[name]]
+    return found
+
+
+def unseen(way: Way, budget: BudgetConfig, model: str) -> Complaint:
+    """Say that a budget in dollars does not see what a model spends."""
+    hint = f"give [models.{model}] input_price and output_price (0 is one, too)"
+    is_bound = budget.hard_usd is not None and budget.hard_tokens is None
+    text = "hard_usd cannot hold" if is_bound else "its dollars are not counted"
+    hint += ", or use hard_tokens" if is_bound else ""
+    text += f": model {model!r} has no price"
+    return Complaint(way, text, hint, is_warning=not is_bound)
 
 
 def check_sessions(app: AppConfig) -> Iterator[Complaint]:

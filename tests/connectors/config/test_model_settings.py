@@ -9,8 +9,9 @@ import pytest
 
 from actors.models.budget import Budget, Limit
 from actors.models.prices import OWN, Prices
-from connectors.app.models import load_prices, make_catalogue, prices_of
+from connectors.app.models import make_catalogue
 from connectors.config.shipped import shipped_prices
+from connectors.models.prices import load_prices, prices_of
 from connectors.models.program.environment import ProgramPlace
 from connectors.settings.load import load_app
 from runtime.clock import SystemClock
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from connectors.config.app import AppConfig
+    from runtime.config.loader import Settings
 
 BASE = """\
 default_agent = "anna"
@@ -177,6 +179,55 @@ def test_a_budget_that_makes_no_sense_is_told(
     budget: str, words: str, tmp_path: Path
 ) -> None:
     assert words in refusal(tmp_path, "[[budgets]]\n" + budget)
+
+
+UNKNOWN = '[models.new]\nkind = "openai"\nmodel = "of-tomorrow"\n'
+NO_PRICE = "hard_usd cannot hold: model 'new' has no price | "
+
+
+def company(tmp_path: Path, budget: str, model: str = UNKNOWN) -> Settings[AppConfig]:
+    """Load a company in which ben may be answered by a model that has no price."""
+    (tmp_path / "c.toml").write_text(
+        BASE + model + f"[[budgets]]\n{budget}\n"
+        '[models.usual]\nkind = "openai"\nmodel = "gpt-4.1"\nfallbacks = ["new"]\n'
+        '[agents.ben]\nprompt = "x"\nmodel = "usual"\n'
+    )
+    return load_app(tmp_path / "c.toml", {"GOOD_KEY": "a-long-enough-key"})
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        'scope = "user"\nhard_usd = 1',
+        'scope = "all"\nhard_usd = 1',
+        'scope = "agent"\nwho = "b*"\nhard_usd = 1',
+    ],
+)
+def test_a_budget_in_dollars_on_a_model_without_a_price_is_wrong(
+    budget: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        company(tmp_path, budget)
+    (problem,) = caught.value.problems
+    assert f"{problem.text} | {problem.hint}".startswith(f"budgets[0]: {NO_PRICE}")
+    assert "models.new" in (problem.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("budget", "model", "count"),
+    [
+        ('scope = "agent"\nwho = "anna"\nhard_usd = 1', UNKNOWN, 0),
+        ('scope = "all"\nhard_tokens = 1', UNKNOWN, 0),
+        ('scope = "all"\nhard_usd = 1\nhard_tokens = 1', UNKNOWN, 1),
+        ('scope = "all"\nsoft_usd = 1', UNKNOWN, 1),
+        ('scope = "all"\nhard_usd = 1', UNKNOWN + "input_price = 0\n", 0),
+        ('scope = "all"\nhard_usd = 1', UNKNOWN.replace("openai", "ollama"), 0),
+    ],
+)
+def test_a_budget_that_holds_or_warns_is_taken(
+    budget: str, model: str, count: int, tmp_path: Path
+) -> None:
+    assert len(company(tmp_path, budget, model).warnings) == count
 
 
 async def test_budgets_reach_the_domain(tmp_path: Path) -> None:
