@@ -1,13 +1,12 @@
 """Appointments: reminders, tasks, cron jobs and heartbeats, carried out once each.
 
 The actor in `scheduler` finds what is due and commits an inbound message for it;
-answers ask it by `arrange` to add or change appointments. Begin with `appointments` and
-`recurrence`, which are pure, then `slots`, which makes the one commit of a run.
+answers ask it by `messages` to add or change appointments. Begin with `appointments`
+and `recurrence`, which are pure, then `slots`, which makes the one commit of a run.
 """
 
 __all__ = [
     "appointments",
-    "arrange",
     "booking",
     "configured",
     "decisions",

@@ -1,7 +1,7 @@
 """The appointments of one person or group while an answer changes them; pure.
 
 Keeps what the settings allow, and says why not. `requests.py` and `heartbeats.py` make
-the requests; `arrange.py` carries them out one after the other.
+the requests; `messages.py` carries them out one after the other.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ from actors.rules.markers import parser as markers
 from actors.rules.markers.outcomes import ActionOutcome
 from actors.rules.markers.parser import in_earnest
 from actors.rules.text import languages
-from actors.schedule import arrange as arrangement
 from actors.schedule import decisions as decision
+from actors.schedule import messages as arrangement
 from actors.turn.files import NOTHING_SENT, OutgoingFiles, enclose
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError, StoreError

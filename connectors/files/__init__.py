@@ -1,8 +1,8 @@
 """Files that Callboard reads and writes beside the database.
 
 The app gives them to the domain through ports. Begin with the file of what you look
-for: `blobs` (files that agents send), `personas`, `notebook`, `daily_log`, `projects`,
-`receipt_key`, and `watch`, which tells of changes.
+for: `blobs` (files that agents send), `personas` (and how changes are noticed),
+`notebook`, `daily_log`, `projects`, `receipt_key`.
 """
 
 __all__ = [
@@ -12,5 +12,4 @@ __all__ = [
     "personas",
     "projects",
     "receipt_key",
-    "watch",
 ]

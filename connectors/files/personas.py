@@ -6,6 +6,7 @@ the prompt of the agent's next turn; a file with a mistake changes nothing.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,6 @@ import trio
 from actors import names
 from actors.protocol import ReplaceFiles
 from actors.rules.prompt.brief import PersonaFiles
-from connectors.files.watch import LOOK_EVERY, look, wait_changed
 from runtime.errors import SettingsError
 from runtime.telemetry.logs import EventLog
 
@@ -22,9 +22,70 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from connectors.files.watch import Look
     from runtime.actor.ref import ActorRef
     from runtime.telemetry.metrics import Metrics
+
+
+LOOK_EVERY = 2.0
+"""Seconds."""
+
+# Chosen: seconds without a further change until files count as written; editors and
+# deployments write several in a row.
+SETTLED_AFTER = 0.25
+
+# Chosen: seconds after which a file that is written to again and again is read anyway.
+LONGEST_WRITING = 10.0
+
+Look = dict["Path", tuple[int, int, int] | None]
+"""By file: when it was changed, its size and which one it is; None if there is none."""
+
+
+def look(files: Iterable[Path]) -> Look:
+    """Look at files once."""
+    seen: Look = {}
+    for file in files:
+        try:
+            status = file.stat()
+        except OSError:
+            seen[file] = None
+        else:
+            seen[file] = (status.st_mtime_ns, status.st_size, status.st_ino)
+    return seen
+
+
+async def wait_changed(
+    known: Look, *, within: float = math.inf, every: float = LOOK_EVERY
+) -> Look:
+    """Wait until files look different, and have done so for a moment.
+
+    Args:
+        known: how they looked.
+        within: seconds after which to return anyway.
+        every: seconds between two looks.
+
+    Returns:
+        How they look now.
+    """
+    until = trio.current_time() + within
+    seen = known
+    while seen == known and trio.current_time() < until:
+        await trio.sleep(min(every, max(until - trio.current_time(), 0.0)))
+        seen = await look_aside(known)
+    if seen == known:
+        return seen
+    until = trio.current_time() + LONGEST_WRITING
+    while trio.current_time() < until:
+        await trio.sleep(SETTLED_AFTER)
+        before, seen = seen, await look_aside(known)
+        if seen == before:
+            break
+    return seen
+
+
+async def look_aside(files: Iterable[Path]) -> Look:
+    """Look in a thread: a network mount may keep one waiting."""
+    return await trio.to_thread.run_sync(look, tuple(files), abandon_on_cancel=True)
+
 
 LOG = EventLog("personas")
 

@@ -19,7 +19,7 @@ from actors.memory import review as considering
 from actors.rules.markers import outcomes as confirming
 from actors.rules.markers import parser as markers
 from actors.rules.text import durations as spans
-from actors.schedule import arrange as arrangement
+from actors.schedule import messages as arrangement
 from actors.turn import actions as conducting
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from connectors.app.reload.apply import TakingOver
 from connectors.app.reload.rules import make_plan
 from connectors.config.app import AppConfig
 from connectors.config.models import ScriptedModelConfig
-from connectors.files.watch import LOOK_EVERY, look_aside, wait_changed
+from connectors.files.personas import LOOK_EVERY, look_aside, wait_changed
 from connectors.sandbox.plan import SandboxError
 from connectors.settings.load import check
 from runtime.actor.ref import UNANSWERED
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from connectors.app.accounts import Serves
     from connectors.app.app import App
     from connectors.app.reload.rules import ReloadPlan, Step
-    from connectors.files.watch import Look
+    from connectors.files.personas import Look
 
 
 SKILL = "SKILL.md"

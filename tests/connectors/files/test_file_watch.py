@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from connectors.files.watch import look, wait_changed
+from connectors.files.personas import look, wait_changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

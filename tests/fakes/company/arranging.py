@@ -8,7 +8,7 @@ import msgspec
 
 from actors import names
 from actors.messages.inbound import Address
-from actors.schedule import arrange as carrier
+from actors.schedule import messages as carrier
 from actors.schedule.booking import RequestOrigin
 from actors.schedule.messages import AppointmentsStored, Arranged
 from actors.schedule.rows import KIND, read

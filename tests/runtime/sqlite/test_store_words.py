@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from connectors.chat.websocket.inbound import fault_of
+from connectors.chat.websocket.session import fault_of
 from connectors.web.errors import ApiError, log_refusal, translate
 from runtime.disk import barrier
 from runtime.errors import CorruptError, StoreError, StoreUnavailableError

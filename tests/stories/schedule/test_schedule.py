@@ -19,7 +19,7 @@ from actors.rules.markers.actions import (
     Schedule,
     UpdateTask,
 )
-from actors.schedule.arrange import origin_of, wishes_of
+from actors.schedule.messages import origin_of, wishes_of
 from actors.schedule.rows import listed
 from connectors.config.checks import find_zone
 from tests.fakes.actors.neighbours import anna, words

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from connectors.chat.websocket import frames
 from connectors.chat.websocket.errors import FrameError
 from connectors.chat.websocket.frames import Ack, Hello, Ping, Say
-from connectors.chat.websocket.inbound import ClientPace
+from connectors.chat.websocket.session import ClientPace
 
 ANY = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
