@@ -404,8 +404,10 @@ MOST_CALLS = 12
 # than is held back for them, waits as long as most calls take.
 MOST_HELD = 60.0
 
-LONGEST_WAIT = 20.0
-"""Seconds; a longer wait ends the turn, and the message waits instead."""
+LONGEST_WAIT = 10.0
+"""Seconds in all; a longer wait ends the turn. In a chat the message then waits, and
+its writer is told how long; over HTTP the client is told at once when to ask again.
+"""
 
 NEUTRAL: dict[ModelFault, str] = {
     "rate": "overloaded",
@@ -438,6 +440,7 @@ class TriedBackends:
         self._calls = 0
         self._last: ModelFault = "overload"
         self._held = 0.0
+        self._waited = 0.0
 
     @property
     def tried(self) -> frozenset[Backend]:
@@ -483,7 +486,8 @@ class TriedBackends:
         Args:
             seconds: until a backend may be asked; may be negative, or infinite.
         """
-        is_too_long = math.isinf(seconds) or seconds > LONGEST_WAIT
+        self._waited += max(seconds, 0.0)
+        is_too_long = self._waited > LONGEST_WAIT
         if self._rounds >= ROUNDS or self.is_exhausted or is_too_long:
             return None
         self._rounds += 1
