@@ -3,6 +3,10 @@
 uvicorn's httptools protocol accepts headers of any length and speed, and waits for
 ever for a client that does not read. This subclass ends such connections, and
 answers requests that are not HTTP in the same error shape as everything else.
+
+Of too many connections, the one that has waited longest for its client's request makes
+room for the newest. So nobody who only holds connections open keeps others out; if all
+are at work, only probes of the server's health find a place.
 """
 
 from __future__ import annotations
@@ -13,11 +17,12 @@ from typing import TYPE_CHECKING, ClassVar, cast
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from connectors.web.errors import LOG, ApiError, error_body
+from connectors.web.errors import ApiError, error_body, log_refusal, refuse
 
 if TYPE_CHECKING:
     import asyncio
 
+    from starlette.types import Receive, Scope, Send
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 
@@ -35,10 +40,20 @@ class ConnectionLimits(msgspec.Struct, frozen=True):
     """Longest request line with headers. Chosen: four times nginx's default."""
 
 
+PROBES = frozenset({b"/healthz", b"/readyz", b"/metrics"})
+"""Paths that are answered also while all connections are at work."""
+
+FOR_PROBES = 16
+"""Connections that are kept for them. Chosen: more than look at one server."""
+
+
 class HttpConnection(HttpToolsProtocol):
     """A connection that ends when its client takes too long or sends too much."""
 
     limits: ClassVar[ConnectionLimits]
+
+    waits_since = 0.0
+    """When this side began to wait for a request, on the loop's clock."""
 
     _deadline: asyncio.TimerHandle | None = None
     _stall: asyncio.TimerHandle | None = None
@@ -46,13 +61,51 @@ class HttpConnection(HttpToolsProtocol):
     _head_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept a connection, or refuse it if too many are open."""
+        """Accept a connection; of too many, one that asks nothing makes room."""
         super().connection_made(transport)
-        if len(self.connections) > self.limits.max_connections:
-            text = f"{self.limits.max_connections} connections are open; try again"
-            self._end(ApiError(503, text, code="overloaded", retry_after=1.0))
-        else:
-            self._set_deadline()
+        self.waits_since = self.loop.time()
+        most = self.limits.max_connections
+        if len(self.connections) > most and not self._make_room():
+            if len(self.connections) > most + FOR_PROBES:
+                self._end(self._full())
+                return
+            self.app = self._answer_probe
+        self._set_deadline()
+
+    @property
+    def has_asked(self) -> bool:
+        """Whether a request has begun that is not answered yet."""
+        # Why a cast: uvicorn's type hides that there is none before the first request.
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        return cycle is not None and not cycle.response_complete
+
+    def let_go(self) -> None:
+        """Make room for another connection."""
+        self.connections.discard(self)
+        self._end(self._full())
+
+    def _make_room(self) -> bool:
+        """Let the connection go that has waited longest for a request, if any does."""
+        others = (x for x in self.connections if isinstance(x, HttpConnection))
+        waiting = [x for x in others if x is not self and x.is_waiting]
+        if not waiting:
+            return False
+        min(waiting, key=lambda x: (x.has_asked, x.waits_since)).let_go()
+        return True
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is the client's turn: its request, or the rest, is to come."""
+        return not self.has_asked or self.cycle.more_body
+
+    async def _answer_probe(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_probe = scope["raw_path"] in PROBES
+        app = self.config.loaded_app if is_probe else refuse(scope, self._full())
+        await app(scope, receive, send)
+
+    def _full(self) -> ApiError:
+        text = f"{self.limits.max_connections} connections are open; try again"
+        return ApiError(503, text, code="overloaded", retry_after=1.0)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel both timers."""
@@ -84,6 +137,11 @@ class HttpConnection(HttpToolsProtocol):
         """Cancel the timer: the request is complete."""
         self._clear_deadline()
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        self.waits_since = self.loop.time()
+        super().on_response_complete()
 
     def pause_writing(self) -> None:
         """Start the timer of a client that does not read."""
@@ -118,13 +176,10 @@ class HttpConnection(HttpToolsProtocol):
         )
 
     def _on_deadline(self) -> None:
-        # Why a cast: uvicorn's type hides that there is none before the first request.
-        cycle = cast("RequestResponseCycle | None", self.cycle)
-        is_answering = cycle is not None and not cycle.response_complete
         if self.pipeline:
             # The next request is late because this side does not read it yet.
             self._set_deadline()
-        elif self._is_in_head and self._head_bytes and not is_answering:
+        elif self._is_in_head and self._head_bytes and not self.has_asked:
             text = f"no whole request within {self.limits.request_timeout:g} s"
             self._end(ApiError(408, text, code="request_timeout"))
         else:
@@ -142,14 +197,7 @@ class HttpConnection(HttpToolsProtocol):
             self._stall = None
 
     def _end(self, error: ApiError) -> None:
-        peer = self.client[0] if self.client else "?"
-        LOG.info(
-            "connection refused",
-            client=peer,
-            status=error.status,
-            code=error.code,
-            error=error.text,
-        )
+        log_refusal({"client": self.client}, error)
         self._answer(error)
 
     def _answer(self, error: ApiError) -> None:

@@ -95,7 +95,12 @@ class WebSocketTransport(ServerTransport):
         self._metrics = SocketMetrics(parts.once(SocketCounters), name)
         self._visits: dict[str, list[Visit]] = {}
         self._noted: OrderedDict[str, Noted] = OrderedDict()
-        self._count = 0
+        self._guests = 0
+        """Clients that were let in."""
+
+        self._waiting: dict[ClientConnection, trio.CancelScope] = {}
+        """Connections that are not, or not yet, let in; the oldest first."""
+
         self._is_listening = False
 
     @property
@@ -181,11 +186,14 @@ class WebSocketTransport(ServerTransport):
         """
         config = self._config
         wire = ClientConnection(stream, config.max_frame_bytes, config.stall_timeout)
-        self._count += 1
         why = "refused"
         try:
             guest = await self._let_in(wire, shared, where)
-            why = await self._visit(wire, guest, shared)
+            self._guests += 1
+            try:
+                why = await self._visit(wire, guest, shared)
+            finally:
+                self._guests -= 1
         except ClientRefusedError as error:
             why = error.code
             await let_go(wire, error)
@@ -198,25 +206,39 @@ class WebSocketTransport(ServerTransport):
             why = "bug"
             LOG.fault("connection ended by a mistake in Callboard", error)
         finally:
-            self._count -= 1
             self._metrics.end(why, wire.bytes_in, wire.bytes_out)
             await wire.aclose()
 
     async def _let_in(
         self, wire: ClientConnection, shared: SocketShared, where: str
     ) -> Guest:
-        most = self._config.max_connections
-        if self._count > 2 * most:
-            raise ClientGoneError("full")
-        if self._count > most:
-            text, cure = f"{most} clients are connected", "try again later"
-            full = ClientRefusedError(
-                "full", text, cure, status=503, retry_after=RETRY_FULL
+        """Let a client in; of too many that wait for that, the oldest makes room.
+
+        So nobody who only holds connections open keeps others out.
+        """
+        with trio.CancelScope() as waiting:
+            self._waiting[wire] = waiting
+            if len(self._waiting) > self._config.max_connections:
+                next(iter(self._waiting.values())).cancel()
+            try:
+                if self._is_full:
+                    with trio.move_on_after(self._config.hello_timeout):
+                        await wire.hear_head()
+                else:
+                    guest = await receive(wire, shared, where)
+                    if not self._is_full:
+                        return guest
+            finally:
+                del self._waiting[wire]
+            text = f"{self._config.max_connections} clients are connected"
+            raise ClientRefusedError(
+                "full", text, "try again later", status=503, retry_after=RETRY_FULL
             )
-            with trio.move_on_after(self._config.hello_timeout):
-                await wire.hear_head()
-            raise full
-        return await receive(wire, shared, where)
+        raise ClientGoneError("full")
+
+    @property
+    def _is_full(self) -> bool:
+        return self._guests >= self._config.max_connections
 
     async def _visit(
         self, wire: ClientConnection, guest: Guest, shared: SocketShared

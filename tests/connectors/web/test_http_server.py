@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import socket
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -154,12 +155,35 @@ async def test_what_is_not_http_gets_a_json_error() -> None:
     assert error_of(got) == (400, "invalid_http")
 
 
-async def test_too_many_connections_are_told_to_try_again() -> None:
-    async with open_channel(HttpSettings(port=0, max_connections=1)) as channel:
-        first = await trio.open_tcp_stream("127.0.0.1", channel.port)
-        async with first:
-            await first.send_all(POST)
-            assert error_of(await ask_raw(channel)) == (503, "overloaded")
+@pytest.mark.parametrize("sent", [b"", POST, POST + b"content-length: 9\r\n\r\n{"])
+async def test_who_holds_connections_without_asking_keeps_nobody_out(
+    sent: bytes,
+) -> None:
+    async with open_channel(HttpSettings(port=0, max_connections=2)) as channel:
+        held = [await trio.open_tcp_stream("127.0.0.1", channel.port) for _ in "ab"]
+        for each in held:
+            await each.send_all(sent)
+        async with httpx.AsyncClient(base_url=channel.url) as client:
+            assert (await client.get("/v1/models")).status_code == 200
+        with trio.fail_after(5):
+            let_go = b"".join([part async for part in held[0]])
+        assert b"overloaded" in let_go or not let_go
+        for each in held:
+            await each.aclose()
+
+
+async def test_if_all_connections_are_at_work_only_probes_are_answered() -> None:
+    async with (
+        open_channel(HttpSettings(port=0, max_connections=1)) as channel,
+        httpx.AsyncClient(base_url=channel.url) as client,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(partial(client.post, COMPLETIONS, json=GOOD))
+        inbound = await channel.ingress.next()
+        assert (await ask(channel, "GET", "/v1/models")) == (503, "overloaded")
+        async with httpx.AsyncClient(base_url=channel.url) as prober:
+            assert (await prober.get("/healthz")).status_code == 200
+        await channel.say(inbound, "done")
 
 
 async def test_a_request_to_upgrade_is_answered_as_if_it_had_not_asked() -> None:

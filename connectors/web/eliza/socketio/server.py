@@ -333,8 +333,8 @@ class SocketServer:
         wrapped: ASGIApp = self._library.ASGIApp(self._server, app)
 
         async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
-            answer = FULL if self._is_too_many(scope) else wrapped
-            await answer(scope, receive, send)
+            is_full = self._is_too_many(scope) and not await self._make_room()
+            await (FULL if is_full else wrapped)(scope, receive, send)
 
         return bounded
 
@@ -348,6 +348,18 @@ class SocketServer:
         if not is_new or not str(scope["path"]).startswith(PLACE):
             return False
         return len(self._server.eio.sockets) >= self._services.config.max_connections
+
+    async def _make_room(self) -> bool:
+        """End the oldest session that nobody has been let in by, if there is one."""
+        sockets, manager = self._server.eio.sockets, self._server.manager
+        known = {manager.eio_sid_from_sid(each, "/") for each in self._who}
+        oldest = next((sid for sid in sockets if sid not in known), None)
+        if oldest is None:
+            return False
+        self._services.metrics.refused("full")
+        # Why no `wait`: a stranger may never fetch the words of farewell.
+        await sockets.pop(oldest).close(wait=False)
+        return True
 
     def tell(self, news: ChannelEvent | ClientEvent) -> None:
         """Send an event; never waits."""

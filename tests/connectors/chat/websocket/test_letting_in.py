@@ -112,6 +112,16 @@ async def test_one_client_too_many_is_told_to_come_back() -> None:
         assert third.of("welcome")
 
 
+async def test_who_holds_connections_and_says_nothing_keeps_nobody_out() -> None:
+    async with open_sockets(WebSocketConfig(port=0, max_connections=2)) as bed:
+        strangers = [await bed.dial() for _ in range(5)]
+        clients = [await bed.join() for _ in range(2)]
+        assert all(each.of("welcome") for each in clients)
+        await bed.wait_figure("ended_total", why="full")
+        for each in strangers[:3]:
+            await each.wait_ended()
+
+
 async def test_when_no_more_clients_are_remembered_the_oldest_makes_room() -> None:
     async with open_sockets(WebSocketConfig(port=0, max_clients=1)) as bed:
         first = await bed.join(ZOE)
