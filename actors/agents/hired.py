@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.config.agents import AgentConfig, HiringConfig
+from actors.config.agents import AgentConfig, DisplayName, HiringConfig
 from actors.rules.prompt.untrusted import as_item, as_paragraphs
 from actors.rules.text import cleaning as foreign
 
@@ -206,6 +206,7 @@ def settings_of(
     return msgspec.structs.replace(
         terms.defaults,
         model=model,
+        display_name=shown_of(agent),
         prompt=told(agent),
         persona=None,
         description=as_item(agent.description),
@@ -216,6 +217,14 @@ def settings_of(
         delegates=delegates,
         is_conductor=False,
     )
+
+
+def shown_of(agent: HiredAgent) -> str:
+    """Give its title as a display name; empty: it is none."""
+    try:
+        return msgspec.convert(agent.title, DisplayName)
+    except msgspec.ValidationError:
+        return ""
 
 
 def told(agent: HiredAgent) -> str:

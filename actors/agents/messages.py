@@ -44,6 +44,8 @@ class StaffList(msgspec.Struct, frozen=True):
     """All agents that people may speak to, with their descriptions."""
 
     agents: dict[str, str]
+    shown: dict[str, str] = {}
+    """What people call each of them."""
 
 
 class PersonaReplaced(msgspec.Struct, frozen=True):

@@ -111,6 +111,11 @@ class Persona:
         return replace(self, config=config)
 
     @property
+    def shown(self) -> str:
+        """What people and clients call it."""
+        return self.config.display_name or self.name
+
+    @property
     def abilities(self) -> tuple[str, ...]:
         """Names of what it can do: its own tools, servers' tools and skills."""
         return tuple(dict.fromkeys((*self.tools, *self.config.tools, *self.skills)))

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from actors.agents import hired
 from actors.agents.hired import HiringTerms
 from actors.agents.persona import Persona
@@ -108,7 +110,7 @@ def make_team(
             left_out[name] = f"there is no model {agent.model!r} that it may have"
         else:
             made[name] = hiring.make(name, config)
-    present = here | made
+    present = apart(here | made)
     table = RoutingTable(
         agents={name.casefold(): name for name in present},
         bindings=tuple(x for x in routes.bindings if x.binding.agent in present),
@@ -129,9 +131,26 @@ def make_team(
 def groups_of(personas: Mapping[str, Persona]) -> dict[str, GroupBehaviour]:
     """Say how each agent behaves in groups."""
     return {
-        name: group_of(each.config.groups, each.config.description, name)
+        name: group_of(each.config.groups, each.config.description, name, each.shown)
         for name, each in personas.items()
     }
+
+
+def apart(personas: Mapping[str, Persona]) -> dict[str, Persona]:
+    """Leave out each display name by which somebody else is called already.
+
+    Why: conductors give display names, too, and none may pass for another agent.
+    """
+    taken = hired.RESERVED.union(map(str.casefold, personas))
+    found: dict[str, Persona] = {}
+    for name, persona in personas.items():
+        shown = persona.shown.casefold()
+        if shown in taken and shown != name.casefold():
+            config = structs.replace(persona.config, display_name="")
+            persona = replace(persona, config=config)  # noqa: PLW2901
+        taken |= {shown}
+        found[name] = persona
+    return found
 
 
 def silent_of(personas: Mapping[str, Persona]) -> frozenset[str]:

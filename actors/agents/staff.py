@@ -158,7 +158,7 @@ class Staff(Actor):
     def _listed(self) -> StaffList:
         team = self._roster.team
         described = {x: team.personas[x].config.description for x in team.names}
-        return StaffList(described)
+        return StaffList(described, {x: team.table.shown(x) for x in team.names})
 
     # --- what conductors wish -------------------------------------------------------
 

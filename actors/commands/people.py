@@ -37,7 +37,7 @@ async def start(asked: CommandRequest) -> CommandReply:
     text = say("Hello {name}, I am {agent}. Just write to me; /help lists commands.")
     about = f"\n{persona.config.description}" if persona.config.description else ""
     name = asked.inbound.sender_name or asked.person.name
-    return CommandReply(text.format(name=name, agent=persona.name) + about)
+    return CommandReply(text.format(name=name, agent=persona.shown) + about)
 
 
 async def language(asked: CommandRequest) -> CommandReply:

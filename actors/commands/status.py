@@ -56,7 +56,8 @@ async def who(asked: CommandRequest) -> CommandReply:
         raise Unanswered
     for name, about in found.agents.items():
         mark = say(" (this is me)") if name == here else ""
-        lines.append(f"@{name}{mark}{f': {about}' if about else ''}")
+        shown = found.shown.get(name, name)
+        lines.append(f"@{shown}{mark}{f': {about}' if about else ''}")
     return CommandReply("\n".join(lines))
 
 
@@ -79,7 +80,7 @@ async def status(asked: CommandRequest) -> CommandReply:
     up = services.clock.monotonic() - services.started_at
     lines = [
         say("Agent: {agent}, model: {model}").format(
-            agent=asked.persona.name, model=model
+            agent=asked.persona.shown, model=model
         ),
         say("This conversation: {count} messages, about {tokens} tokens").format(
             count=counted.message_count, tokens=counted.tokens

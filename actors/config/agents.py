@@ -46,6 +46,15 @@ class HiringConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Longest prompt of a created agent, in characters."""
 
 
+DisplayName = Annotated[
+    str,
+    Meta(
+        max_length=64,
+        pattern=r"^(\w([\w .'-]*[\w.])?)?$",
+        description="letters, digits, blanks and . ' - _, beginning with a letter",
+    ),
+]
+
 Within = Annotated[float, Meta(gt=0, le=86_400)]
 
 
@@ -110,6 +119,9 @@ class AgentConfig(Struct, frozen=True, forbid_unknown_fields=True):
     `[agent_defaults]` has the same keys; an agent inherits every key that its own table
     does not set, also inside tables of it.
     """
+
+    display_name: DisplayName = ""
+    """What people and clients call it: `Eliza`, `Dr. Anna Weber`; empty: its name."""
 
     model: str = "scripted"
     """Name of its `[models.<name>]`."""

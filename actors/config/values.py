@@ -16,6 +16,17 @@ Name = Annotated[
 """Name of an agent, model or connector in the settings."""
 
 
+AgentName = Annotated[
+    str,
+    Meta(
+        pattern="^[a-z][a-z0-9_-]{0,31}$",
+        description="a small letter, then up to 31 small letters, digits, - or _; what"
+        ' people see, such as "Eliza", is its display_name',
+    ),
+]
+"""Name of an agent in the settings."""
+
+
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 
 

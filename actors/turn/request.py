@@ -164,7 +164,7 @@ def brief_of(
 ) -> Brief:
     """Give the parts of a prompt that come from the agent and the message."""
     return Brief(
-        name=persona.name,
+        name=known_as(persona),
         context=persona.config.context,
         files=persona.files,
         prompt=persona.config.prompt,
@@ -177,6 +177,13 @@ def brief_of(
         words=inbound.text,
         now=now,
     )
+
+
+def known_as(persona: Persona) -> str:
+    """Say by which name an agent is, and what people call it."""
+    name, shown = persona.name, persona.shown
+    is_alike = shown.casefold() == name.casefold()
+    return shown if is_alike else f"{name} (people call you {shown})"
 
 
 def window_of(
@@ -209,7 +216,8 @@ def window_of(
 def hearing_of(inbound: Inbound, persona: Persona) -> ReadingRules:
     """Give the rules for quoting people's words in this chat."""
     context = persona.config.context
-    mentions = (f"@{persona.name}", *persona.config.groups.mention_patterns)
+    names = (f"@{persona.shown}", f"@{persona.name}")
+    mentions = (*names, *persona.config.groups.mention_patterns)
     return ReadingRules(context.injection, not inbound.is_direct, mentions)
 
 

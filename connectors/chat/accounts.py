@@ -17,9 +17,9 @@ from actors.errors import DeliveryBusyError
 from connectors.chat.errors import PlatformError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping
 
-    from actors.messages.deliveries import Delivery, Draft
+    from actors.messages.deliveries import Delivery, Draft, Edit
     from actors.transport import Ingress, Listening
     from connectors.chat.errors import ShutOutError
     from connectors.chat.metrics import PlatformMetrics
@@ -246,15 +246,16 @@ def ready_accounts(accounts: Mapping[str, Account], agent: str) -> list[Account]
     return ready
 
 
-def prefixed(text: str, agent: str, owner: str) -> str:
+def prefixed(said: Delivery | Edit, owner: str, shown: Callable[[str], str]) -> str:
     """Say who speaks, where another agent's account says it.
 
     Args:
-        text: what is said.
-        agent: who says it; empty: the runtime itself.
+        said: a message, or its new text.
         owner: the agent whose account it is.
+        shown: gives what people call an agent.
     """
-    return text if agent in {"", owner} else f"{agent}: {text}"
+    text, agent = said.text, said.agent
+    return text if agent in {"", owner} else f"{shown(agent)}: {text}"
 
 
 class PlatformTransport:

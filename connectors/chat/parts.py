@@ -66,6 +66,10 @@ class TransportParts:
 
     _made: dict[object, object] = field(default_factory=dict[object, object])
 
+    def shown(self, agent: str) -> str:
+        """Give what people call an agent; any thread may call it."""
+        return self.backstage.roster().team.table.shown(agent)
+
     def once(self, make: Callable[[Metrics], T]) -> T:
         """Make metrics that all connectors of one kind share, at the first call.
 

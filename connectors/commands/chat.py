@@ -119,7 +119,7 @@ def _terminal(config: AppConfig, agent: str) -> tuple[str, MakeTransport]:
 
     def make(parts: TransportParts) -> Transport:
         made = TerminalTransport(settings, console, parts.clock, parts.ids)
-        made.blobs = parts.blobs
+        made.blobs, made.shown = parts.blobs, parts.shown
         return made
 
     return name, make

@@ -330,7 +330,7 @@ async def perform(
 
     def make(parts: TransportParts) -> Transport:
         rooms.append(PlayingTransport(settings, console, parts.clock, parts.ids))
-        rooms[-1].blobs = parts.blobs
+        rooms[-1].blobs, rooms[-1].shown = parts.blobs, parts.shown
         return rooms[-1]
 
     async def run(is_told: trio.Event) -> None:

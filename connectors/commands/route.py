@@ -93,14 +93,14 @@ class ChannelReport(msgspec.Struct, frozen=True):
 
 
 def examine(
-    database: Database, sent: ChannelMessage, agents: tuple[str, ...]
+    database: Database, sent: ChannelMessage, agents: Mapping[str, str]
 ) -> ChannelReport:
     """Check what somebody would send to a web channel.
 
     Args:
         database: there may be none.
         sent: the message.
-        agents: the names of all.
+        agents: what people call each of them, by name.
 
     Raises:
         runtime.errors.StoreError: the database cannot be read.
@@ -125,7 +125,7 @@ def examine(
         at=0,
     )
     for agent in agents:
-        checks += check_agent(agent, message, channel, server)
+        checks += check_agent(agent, ids.id(agent), message, (channel, server))
     return ChannelReport(tuple(checks), hearers_of(message, channel, server, ids))
 
 
@@ -161,10 +161,13 @@ def without_channel(sent: ChannelMessage, channel: ElizaChannel | None) -> Chann
 
 
 def check_agent(
-    agent: str, message: ElizaMessage, channel: ElizaChannel, server: ElizaServer
+    agent: str,
+    agent_id: str,
+    message: ElizaMessage,
+    place: tuple[ElizaChannel, ElizaServer],
 ) -> Iterator[ChannelCheck]:
     """Make the checks of one agent."""
-    agent_id = to_uuid(agent)
+    channel, server = place
     why = "it is in the settings; whether its actor runs now, only the server knows"
     cure = "ask GET /readyz, or look at the page's tree"
     yield ChannelCheck("running", agent, SERVER_KNOWS, why, cure)
@@ -333,7 +336,8 @@ def explained(config: AppConfig, asked: RouteQuestion) -> RouteReport:
         mentions=as_known("--mention", asked.mentions, routes.agents),
         reply_to="".join(as_known("--reply-to", replied, routes.agents)),
     )
-    asked, looked = in_channel(config, asked, known)
+    shown = {name: routes.shown(name) for name in known}
+    asked, looked = in_channel(config, asked, shown)
     now = SystemClock().wall()
     inbound = inbound_of(config, asked, now)
     situation = Situation(
@@ -354,7 +358,7 @@ def explained(config: AppConfig, asked: RouteQuestion) -> RouteReport:
 
 
 def in_channel(
-    config: AppConfig, asked: RouteQuestion, agents: tuple[str, ...]
+    config: AppConfig, asked: RouteQuestion, agents: Mapping[str, str]
 ) -> tuple[RouteQuestion, ChannelReport | None]:
     """Say who is in a web channel, as the channel does; others' chats are as asked."""
     connector, chat = split_chat(asked.chat)

@@ -36,7 +36,7 @@ from actors.config.sessions import (
     SessionConfig,
     WatchdogConfig,
 )
-from actors.config.values import Count, Name, Seconds
+from actors.config.values import AgentName, Count, Name, Seconds
 from connectors.config.embedders import EmbedderConfig, MemorySettings
 from connectors.config.hooks import HookConfig
 from connectors.config.mcp import McpServerConfig, ServerName, SkillsConfig
@@ -181,7 +181,7 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     )
     agent_defaults: AgentConfig = field(default_factory=AgentConfig)
     access: tuple[AgentAccessConfig, ...] = ()
-    agents: dict[Name, AgentConfig] = field(default_factory=dict[str, AgentConfig])
+    agents: dict[AgentName, AgentConfig] = field(default_factory=dict[str, AgentConfig])
     routes: tuple[RouteConfig, ...] = ()
     mcp_servers: dict[ServerName, McpServerConfig] = field(
         default_factory=dict[str, McpServerConfig], name="mcpServers"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
+from actors.agents.hired import RESERVED
 from actors.commands.registry import COMMANDS
 from actors.config.values import Name
 from actors.rules.prompt.skills import USE_SKILL
@@ -238,6 +239,7 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     yield from check_collaboration(app)
     for name, agent in app.agents.items():
         yield from check_agent(name, agent, app)
+    yield from check_display_names(app)
     yield from check_consent(app)
     yield from check_commands(app)
     yield from check_hiring(app, TOOLS)
@@ -337,6 +339,19 @@ def check_owner(way: Way, owner: str, app: AppConfig) -> Iterator[Complaint]:
         yield Complaint(way, text, 'for example "http/sam"')
     else:
         yield from unknown(way, "connector", connector, app.connectors)
+
+
+def check_display_names(app: AppConfig) -> Iterator[Complaint]:
+    """Complain of a display name that calls somebody else already."""
+    whose = {name.casefold(): name for name in app.agents}
+    for name, agent in app.agents.items():
+        shown = agent.display_name.casefold()
+        other = whose.setdefault(shown, name) if shown else name
+        if other != name or shown in RESERVED:
+            text = f"agent {other!r} is called so"
+            text = "whole chats are called so" if other == name else text
+            way: Way = ("agents", name, "display_name")
+            yield Complaint(way, text, "choose another name")
 
 
 def check_agent(name: str, agent: AgentConfig, app: AppConfig) -> Iterator[Complaint]:

@@ -158,7 +158,7 @@ class Scene:
         """Those of ours that are here; empty as in the message: nobody knows."""
 
         by_platform = (everybody.get(each.casefold()) for each in inbound.mentions)
-        called = (*mentioned(inbound.text, table.agents), *by_platform)
+        called = (*mentioned(inbound.text, table.called), *by_platform)
         self.mentioned = tuple(
             dict.fromkeys(name for name in called if name and self.is_there(name))
         )
@@ -244,9 +244,9 @@ class GroupListener:
             case "mention":
                 return self.agent in self.scene.mentioned
             case "pattern":
-                words, name = self.group.called, self.group.own_name
-                is_hailed = bool(name) and hails(self.scene.folded, name)
-                return is_hailed or any(holds(self.scene.folded, w) for w in words)
+                words, text = self.group.called, self.scene.folded
+                is_hailed = any(hails(text, name) for name in self.group.own_names)
+                return is_hailed or any(holds(text, word) for word in words)
             case "window":
                 return self.has_window
             case "broadcast" | "peer" | "command":

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 # mention, and consists of letters, digits, _ and -.
 _MENTION = re.compile(r"(?<!\w)@([\w-]+)")
 
+_ONE_WORD = re.compile(r"[\w-]+")
+
+LONGEST_NAME = 64
+"""Characters of what an agent may be called."""
+
 # Telegram's clients write a command for one of several bots so: `/help@anna`.
 _COMMANDED = re.compile(r"/[A-Za-z][\w-]*@([\w-]+)(?=\s|\Z)")
 
@@ -43,14 +48,19 @@ def mentioned(text: str, agents: Mapping[str, str]) -> tuple[str, ...]:
 
     Args:
         text: the message.
-        agents: names of the agents by their case-folded names.
+        agents: names of the agents by all that they are called, case-folded.
     """
     found: dict[str, None] = {}
     if "@" not in text:
         return ()
+    of_words = sorted((x for x in agents if not _ONE_WORD.fullmatch(x)), key=len)[::-1]
     commanded = _COMMANDED.match(text)
     for match in [commanded] if commanded else _MENTION.finditer(text):
-        word = match[1].casefold()
+        begin = match.start(1)
+        rest = text[begin : begin + LONGEST_NAME + 1].casefold()
+        named = (x for x in of_words if rest.startswith(x))
+        whole = next((x for x in named if not rest[len(x) :][:1].isalnum()), "")
+        word = whole or match[1].casefold()
         # A dash after a name ends a clause more often than it belongs to a name.
         agent = agents.get(word) or agents.get(word.rstrip("-"))
         if agent is not None:

@@ -84,8 +84,11 @@ class GroupBehaviour(msgspec.Struct, frozen=True):
     called: tuple[str, ...] = ()
     """Its mention patterns, case-folded."""
 
-    own_name: str = ""
-    """Its name, case-folded, if that calls it."""
+    own_names: tuple[str, ...] = ()
+    """Its name and its display name, case-folded, if they call it."""
+
+    shown: str = ""
+    """Its display name; empty: its name."""
 
 
 NO_GROUP = GroupBehaviour()
@@ -105,6 +108,13 @@ class RoutingTable(msgspec.Struct, frozen=True):
     """Group settings by agent name; a missing agent has the defaults. Must not be
     changed.
     """
+
+    called: dict[str, str] = {}
+    """Names by all that people call agents, case-folded. Must not be changed."""
+
+    def shown(self, agent: str) -> str:
+        """Return what people and clients call an agent; of nobody, the text itself."""
+        return self.groups.get(agent, NO_GROUP).shown or agent
 
 
 class RuleVerdict(msgspec.Struct, frozen=True):
@@ -156,13 +166,17 @@ def binding_of(route: RouteConfig) -> Binding:
     )
 
 
-def group_of(config: GroupConfig, about: str = "", name: str = "") -> GroupBehaviour:
+def group_of(
+    config: GroupConfig, about: str = "", name: str = "", shown: str = ""
+) -> GroupBehaviour:
     """Compile the group settings of an agent."""
+    names = [each for each in (name, shown) if each and config.own_name]
     return GroupBehaviour(
         config,
         about,
         tuple(fold(each) for each in config.mention_patterns),
-        fold(name) if config.own_name else "",
+        tuple(dict.fromkeys(map(fold, names))),
+        shown,
     )
 
 
@@ -170,7 +184,9 @@ def with_groups(
     table: RoutingTable, groups: Mapping[str, GroupBehaviour]
 ) -> RoutingTable:
     """Return the table with the group settings of its agents."""
-    return msgspec.structs.replace(table, groups=dict(groups))
+    shown = {x.shown.casefold(): name for name, x in groups.items() if x.shown}
+    called = shown | table.agents
+    return msgspec.structs.replace(table, groups=dict(groups), called=called)
 
 
 def routing_table(
@@ -193,7 +209,7 @@ def routing_table(
     for name in [*named, default_agent] if default_agent else named:
         if name not in by_name.values():
             raise ValueError(_unknown(name, near_misses(name, by_name.values())))
-    return RoutingTable(by_name, compiled, default_agent)
+    return RoutingTable(by_name, compiled, default_agent, called=by_name)
 
 
 def is_for_activation(inbound: Inbound) -> bool:
@@ -244,14 +260,14 @@ def _by_name(
 ) -> RuleVerdict:
     if not name:
         return RuleVerdict(rule, (), "no agent is named")
-    agent = table.agents.get(name.casefold())
+    agent = table.called.get(name.casefold())
     if agent is None:
         return RuleVerdict(rule, (), f"there is no agent {name!r}")
     return RuleVerdict(rule, (agent,), f"{agent!r} is named")
 
 
 def _by_mention(text: str, table: RoutingTable) -> RuleVerdict:
-    agents = mentioned(text, table.agents)
+    agents = mentioned(text, table.called)
     why = f"mentions {', '.join(agents)}" if agents else "mentions no known agent"
     return RuleVerdict("mention", agents, why)
 

@@ -210,9 +210,16 @@ class DiscordPresence:
     Args:
         senders: the bots.
         choices: commands that were chosen, which are no messages.
+        shown: gives what people call an agent.
     """
 
-    def __init__(self, senders: DiscordSenders, choices: CommandChoices) -> None:
+    def __init__(
+        self,
+        senders: DiscordSenders,
+        choices: CommandChoices,
+        shown: Callable[[str], str],
+    ) -> None:
+        self._name = shown
         self._senders = senders
         self._choices = choices
 
@@ -225,7 +232,7 @@ class DiscordPresence:
         ) -> Callable[[DiscordClient], Awaitable[None]]:
             if not edit.text:
                 return lambda bot: bot.take_back(channel, edit.receipt)
-            changed = content.changed(prefixed(edit.text, edit.agent, account.agent))
+            changed = content.changed(prefixed(edit, account.agent, self._name))
             return lambda bot: bot.alter(channel, edit.receipt, changed)
 
         await self._senders.do(edit.agent, channel, order)

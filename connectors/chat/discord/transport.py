@@ -90,12 +90,15 @@ class DiscordTransport(AccountsTransport[DiscordAccount, DiscordListener]):
             most_events=most_events,
         )
         self._blobs = parts.blobs
+        self._name = parts.shown
         self._typing = {
             agent: BackgroundTyping(account.show_typing, LOG, agent)
             for agent, account in accounts.items()
         }
         self._senders = DiscordSenders(accounts, self._shared.members)
-        self.presence = DiscordPresence(self._senders, self._shared.choices)
+        self.presence = DiscordPresence(
+            self._senders, self._shared.choices, parts.shown
+        )
         self._recall = SentBefore(parts.clock.wall())
         listeners = {
             agent: DiscordListener(account, self._typing[agent], self._shared)
@@ -137,7 +140,7 @@ class DiscordTransport(AccountsTransport[DiscordAccount, DiscordListener]):
         file, brought = delivery.file, self._brought(delivery)
 
         def order(account: DiscordAccount) -> Callable[[DiscordClient], Awaitable[str]]:
-            text = prefixed(delivery.text, delivery.agent, account.agent)
+            text = prefixed(delivery, account.agent, self._name)
             message = content.message(text, delivery.id, reply_to, file)
 
             async def say(bot: DiscordClient) -> str:
@@ -165,7 +168,7 @@ class DiscordTransport(AccountsTransport[DiscordAccount, DiscordListener]):
             await choice.is_shown.wait()
         if trio.current_time() >= choice.until:
             return ""
-        text = prefixed(delivery.text, delivery.agent, account.agent)
+        text = prefixed(delivery, account.agent, self._name)
         file, brought = delivery.file, self._brought(delivery)
         message = content.changed(text) if file is None else content.brought(text, file)
         choice.said_by = delivery.id

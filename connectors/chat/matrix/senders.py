@@ -14,7 +14,7 @@ from connectors.chat.matrix.api import MatrixCall, path_of
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from actors.messages.deliveries import Edit, Reaction
     from connectors.chat.lenient_json import Json
@@ -83,9 +83,11 @@ class MatrixPresence:
 
     Args:
         senders: the accounts.
+        shown: gives what people call an agent.
     """
 
-    def __init__(self, senders: MatrixSenders) -> None:
+    def __init__(self, senders: MatrixSenders, shown: Callable[[str], str]) -> None:
+        self._name = shown
         self._senders = senders
         self._signs: OrderedDict[tuple[str, str, str], str] = OrderedDict()
         """Ids of reactions by account, message and sign."""
@@ -94,9 +96,7 @@ class MatrixPresence:
         """Change the text of a message; see the port."""
         room_id = edit.address.chat
         account, _ = await self._senders.choose(edit.agent, room_id)
-        said = content.edit(
-            edit.receipt, prefixed(edit.text, edit.agent, account.agent)
-        )
+        said = content.edit(edit.receipt, prefixed(edit, account.agent, self._name))
         with translated():
             if edit.text:
                 await send(account, room_id, "m.room.message", edit.id, said)

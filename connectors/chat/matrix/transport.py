@@ -95,8 +95,9 @@ class MatrixTransport(AccountsTransport[MatrixAccount, MatrixListener]):
             for agent, account in accounts.items()
         }
         self._senders = MatrixSenders(accounts, self._shared.rooms)
-        self.presence = MatrixPresence(self._senders)
+        self.presence = MatrixPresence(self._senders, parts.shown)
         self._uploads = MatrixUploads(parts.blobs)
+        self._name = parts.shown
         listeners = {
             agent: MatrixListener(account, self._typing[agent], self._shared)
             for agent, account in accounts.items()
@@ -126,7 +127,7 @@ class MatrixTransport(AccountsTransport[MatrixAccount, MatrixListener]):
         account, room = await self._senders.choose(delivery.account, room_id)
         said = msgspec.structs.replace(
             delivery,
-            text=prefixed(delivery.text, delivery.agent, account.agent).rstrip(),
+            text=prefixed(delivery, account.agent, self._name).rstrip(),
         )
         is_reply = delivery.part == 0 and not room.is_direct(self._shared.users)
         meant = self._meant(delivery, room) if is_reply else ()

@@ -210,9 +210,11 @@ class SlackPresence:
 
     Args:
         senders: the apps.
+        shown: gives what people call an agent.
     """
 
-    def __init__(self, senders: SlackSenders) -> None:
+    def __init__(self, senders: SlackSenders, shown: Callable[[str], str]) -> None:
+        self._name = shown
         self._senders = senders
 
     async def edit(self, edit: Edit) -> None:
@@ -224,7 +226,7 @@ class SlackPresence:
         body: dict[str, object] = {"channel": channel, "ts": ts}
         with translated():
             if edit.text:
-                body["text"] = mrkdwn(prefixed(edit.text, edit.agent, account.agent))
+                body["text"] = mrkdwn(prefixed(edit, account.agent, self._name))
                 body["link_names"] = False
                 body["blocks"] = []  # buttons go with the question they were for
                 await account.ask("chat.update", body)

@@ -94,7 +94,8 @@ class SlackTransport(AccountsTransport[SlackAccount, SlackListener]):
         }
         self._senders = SlackSenders(accounts, self._shared.rooms)
         self._uploads = SlackUploads(parts.blobs)
-        self.presence = SlackPresence(self._senders)
+        self._name = parts.shown
+        self.presence = SlackPresence(self._senders, parts.shown)
         listeners = {
             agent: SlackListener(account, self._typing[agent], self._shared)
             for agent, account in accounts.items()
@@ -127,7 +128,7 @@ class SlackTransport(AccountsTransport[SlackAccount, SlackListener]):
         if known is not None:
             await trio.lowlevel.checkpoint()
             return known
-        words = prefixed(delivery.text, delivery.agent, account.agent)
+        words = prefixed(delivery, account.agent, self._name)
         file = delivery.file
         with translated():
             if file is None:

@@ -20,7 +20,7 @@ from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from actors.messages.deliveries import Edit, Reaction
@@ -220,9 +220,16 @@ class TelegramPresence:
     Args:
         senders: the bots.
         numbers: by which numbers they know a message.
+        shown: gives what people call an agent.
     """
 
-    def __init__(self, senders: TelegramSenders, numbers: MessageNumbers) -> None:
+    def __init__(
+        self,
+        senders: TelegramSenders,
+        numbers: MessageNumbers,
+        shown: Callable[[str], str],
+    ) -> None:
+        self._name = shown
         self._senders = senders
         self._numbers = numbers
 
@@ -235,7 +242,7 @@ class TelegramPresence:
         place: Params = {"chat_id": name.chat, "message_id": name.number}
         with translated():
             if edit.text:
-                text = prefixed(edit.text, edit.agent, bot.agent)
+                text = prefixed(edit, bot.agent, self._name)
                 await self._change(bot, name.chat, place, text)
             else:
                 await self._do(bot, "deleteMessage", name.chat, place, GONE)

@@ -87,12 +87,15 @@ class TelegramTransport(AccountsTransport[TelegramAccount, TelegramListener]):
             leases=leases,
         )
         self._blobs = parts.blobs
+        self._name = parts.shown
         self._typing = {
             agent: BackgroundTyping(bot.show_typing, LOG, agent)
             for agent, bot in bots.items()
         }
         self._senders = TelegramSenders(self._shared)
-        self.presence = TelegramPresence(self._senders, self._shared.numbers)
+        self.presence = TelegramPresence(
+            self._senders, self._shared.numbers, parts.shown
+        )
         listeners = {
             agent: TelegramListener(bot, self._typing[agent], self._shared)
             for agent, bot in bots.items()
@@ -124,7 +127,7 @@ class TelegramTransport(AccountsTransport[TelegramAccount, TelegramListener]):
         target = await self._senders.choose(delivery.account, delivery.address)
         if delivery.id in self._said:
             return self._said[delivery.id]
-        text = prefixed(delivery.text, delivery.agent, target.bot.agent).rstrip()
+        text = prefixed(delivery, target.bot.agent, self._name).rstrip()
         params = content.message(
             delivery,
             text,

@@ -22,6 +22,8 @@ from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from actors.messages.deliveries import Delivery, Draft, Typing
     from actors.transport import Ingress
     from connectors.chat.terminal.console import Console
@@ -78,6 +80,9 @@ class PlayingTransport:
 
     blobs: BlobFolder | None = None
     """Has the bytes of files that agents send; people are told where they lie."""
+
+    shown: Callable[[str], str] = staticmethod(str)
+    """Gives what people call an agent."""
 
     def __init__(
         self, settings: RoomSettings, console: Console, clock: Clock, ids: IdSource
@@ -229,7 +234,7 @@ class PlayingTransport:
         self.was_asked = self.was_asked or "/approve " in delivery.text
         if delivery.kind == "silence":
             return
-        self._show(delivery.agent, delivery.text)
+        self._show(self.shown(delivery.agent), delivery.text)
         if delivery.agent:
             said = Quoted(
                 text=delivery.text, sender_name=delivery.agent, agent=delivery.agent

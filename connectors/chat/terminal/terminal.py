@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pykka
 import trio
+from msgspec import structs
 
 from actors.delegation.owed import Owed
 from actors.errors import (
@@ -99,6 +100,9 @@ class TerminalTransport:
 
     blobs: BlobFolder | None = None
     """Has the bytes of files that agents send; people are told where they lie."""
+
+    shown: Callable[[str], str] = staticmethod(str)
+    """Gives what people call an agent."""
 
     def __init__(
         self, settings: TerminalSettings, console: Console, clock: Clock, ids: IdSource
@@ -302,7 +306,8 @@ class TerminalTransport:
         self._show(self._speakers.deliver(notice))
 
     def _show(self, pieces: Iterable[DraftPiece]) -> None:
-        self._put(self._writer.write(pieces))
+        named = (structs.replace(x, agent=self.shown(x.agent)) for x in pieces)
+        self._put(self._writer.write(named))
 
     def _put(self, text: str) -> None:
         if not text:

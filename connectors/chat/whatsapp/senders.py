@@ -22,9 +22,9 @@ from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery, Edit, Reaction
+    from connectors.chat.parts import TransportParts
     from connectors.chat.whatsapp.account import WhatsAppAccount
     from connectors.chat.whatsapp.shared import WhatsAppShared
-    from connectors.files.blobs import BlobFolder
 
 
 LOG = EventLog("whatsapp")
@@ -49,12 +49,13 @@ class WhatsAppSenders:
 
     Args:
         shared: what all numbers share.
-        blobs: has the bytes of files that agents send; None: nobody has.
+        parts: what the app gives.
     """
 
-    def __init__(self, shared: WhatsAppShared, blobs: BlobFolder | None) -> None:
+    def __init__(self, shared: WhatsAppShared, parts: TransportParts) -> None:
         self._shared = shared
-        self._uploads = WhatsAppUploads(blobs)
+        self._name = parts.shown
+        self._uploads = WhatsAppUploads(parts.blobs)
         self._explained: RecentMap[str, bool] = RecentMap(MOST_EXPLAINED)
 
     def choose(self, chat: str) -> tuple[WhatsAppAccount, str]:
@@ -85,7 +86,7 @@ class WhatsAppSenders:
         file = delivery.file
         media = None if file is None else await self._uploads.bring(file, number)
         marker = content.marker_of(delivery.id)
-        words = prefixed(delivery.text, delivery.agent, number.agent).rstrip()
+        words = prefixed(delivery, number.agent, self._name).rstrip()
         reply_to = self._shown_above(delivery)
         self._shared.said.intend(marker, delivery.address.chat)
         body = content.message(person, words, marker, reply_to, media)

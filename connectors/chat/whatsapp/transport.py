@@ -86,7 +86,7 @@ class WhatsAppTransport(PlatformTransport):
         )
         self._gates = parts.gates
         self._submitter = WhatsAppSubmitter(self._shared)
-        self._senders = WhatsAppSenders(self._shared, parts.blobs)
+        self._senders = WhatsAppSenders(self._shared, parts)
         self.presence = WhatsAppPresence(self._senders)
         self._typing = WhatsAppTyping(self._shared)
 

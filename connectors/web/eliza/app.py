@@ -94,13 +94,14 @@ class ElizaServices:
         self.clock = parts.clock
         self.bridge = parts.bridge
         self.backstage = company
+        self._parts = parts
         self.tell = tell
         self.keys = Keys(config)
         self.metrics = ElizaMetrics(parts.once(ElizaCounters), name)
-        self.logs = LogRing(company.services.redact)
+        self.logs = LogRing(company.services.redact, parts.shown)
         self.uploads = UploadFolder(Path(config.uploads), config.max_uploads_bytes)
         self.history = eliza_history(place)
-        self.channels = Channels(place, config, parts.agents, self.history, tell)
+        self.channels = Channels(place, config, self._shown, self.history, tell)
         channels, history = self.channels, self.history
         self.messages = ChannelMessages(name, channels, history, tell)
         self.sessions = ElizaSessions(place, config.max_jobs, channels)
@@ -120,6 +121,14 @@ class ElizaServices:
         )
         self.started = 0
         """When it was asked to serve, in Unix milliseconds."""
+
+    def agent_id(self, name: str) -> str:
+        """Give the id of an agent; any thread may call it."""
+        return self.channels.agents.id(name)
+
+    def _shown(self) -> dict[str, str]:
+        """Give what people call each agent that can be spoken to now."""
+        return {name: self._parts.shown(name) for name in self._parts.agents()}
 
     async def incoming(
         self, message: ElizaMessage, *, sender: str = "", client_id: str = ""
@@ -211,6 +220,7 @@ def make_api(
         uploads=RateLimit(config.upload_limit, WINDOW),
         clock=services.clock,
         bridge=services.bridge,
+        agents=lambda: services.channels.agents,
         record_attempt=record_attempt,
         origins=config.origins,
     )

@@ -17,13 +17,16 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import lru_cache
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 from uuid import UUID
 
 from msgspec import Meta
 
 from runtime.ids import ALPHABET
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 UUID_TEXT = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 SHAPE = re.compile(UUID_TEXT)
@@ -54,18 +57,29 @@ def to_uuid(text: str) -> str:
 
 
 class AgentIds:
-    """The UUIDs of agents: those of their names.
+    """The UUIDs of agents: those of what people call them.
 
     Args:
-        names: of all agents.
+        shown: what people call each agent, by its name in the settings.
     """
 
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self._names = {to_uuid(name): name for name in names}
+    def __init__(self, shown: Mapping[str, str]) -> None:
+        self._shown = shown
+        self._names = {to_uuid(text): name for name, text in shown.items()}
+        self._known = {to_uuid(name): name for name in shown} | self._names
+        """With ids from before an agent had a display name."""
 
     def name(self, agent_id: str) -> str:
-        """Give an agent's name by its id or its name; empty: it does not exist."""
-        return self._names.get(to_uuid(agent_id), "")
+        """Give an agent's name by an id or a name of it; empty: it does not exist."""
+        return self._known.get(to_uuid(agent_id), "")
+
+    def shown(self, name: str) -> str:
+        """Give what people call an agent; of one that has gone, its name."""
+        return self._shown.get(name, name)
+
+    def id(self, agent: str) -> str:
+        """Give the id of an agent by an id or a name of it, as of nobody's name."""
+        return to_uuid(self.shown(self.name(agent) or agent))
 
     def all(self) -> dict[str, str]:
         """Give all names by id."""
@@ -73,7 +87,8 @@ class AgentIds:
 
     def among(self, ids: tuple[str, ...]) -> tuple[str, ...]:
         """Give the names of those ids that are agents, in their order."""
-        return tuple(self._names[each] for each in ids if each in self._names)
+        found = (self._known[each] for each in ids if each in self._known)
+        return tuple(dict.fromkeys(found))
 
 
 ULID = re.compile(rf"[0-7][{ALPHABET}]{{25}}")

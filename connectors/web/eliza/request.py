@@ -30,6 +30,7 @@ from runtime.store.text import why_no_json
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from connectors.web.eliza.ids import AgentIds
     from connectors.web.eliza.keys import ApiCaller, RateLimit, RateWindow
     from connectors.web.eliza.messages import Json
     from connectors.web.eliza.platform import Scope
@@ -51,6 +52,9 @@ class ElizaContext(RequestContext):
     keys: Keys
     rate: RateLimit
     uploads: RateLimit
+    agents: Callable[[], AgentIds]
+    """Gives the ids of the agents that can be spoken to now; any thread."""
+
     origins: tuple[str, ...] = ()
 
 
@@ -93,6 +97,10 @@ class ElizaCall:
         if not is_uuid(value):
             raise wrong(f"{value!r} is no UUID", name)
         return value.lower()
+
+    def agent(self) -> str:
+        """Give the id of the agent in the path, which has its id or its name."""
+        return self.front.agents().id(self.request.path_params["agent"])
 
     def query(self, name: str, default: str = "") -> str:
         """Give a parameter of the query."""

@@ -58,7 +58,7 @@ async def make_site(
     views = await asyncio.to_thread(all_views)  # this imports them
     files = await StaticRoutes.load()
     streams = EventStreams(front.config.max_streams, front.metrics)
-    front.pages.give({"views": views, "file": files.address})
+    front.pages.give({"views": views, "file": files.address, "shown": parts.shown})
 
     def draw(message: PageMessage, is_writing: bool) -> str:  # noqa: FBT001  as in the hub
         values = message_values(message, chat.blobs, is_writing=is_writing)

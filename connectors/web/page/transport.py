@@ -194,7 +194,7 @@ class PageTransport(ServerTransport):
     async def _serve(self, ingress: Ingress, sock: socket.socket) -> None:
         parts = self._parts
         hub = self._hub = TabHub()
-        chat = ChatParts(self.talk, parts.agents, hub, parts.blobs)
+        chat = ChatParts(self.talk, parts.agents, parts.shown, hub, parts.blobs)
         front = PageContext(
             config=self._config,
             settings=self._settings,

@@ -496,3 +496,19 @@ def test_a_database_at_the_place_of_earlier_releases_is_told(
     assert loaded(home, BASE + absolute).warnings == ()
     (home / "var/callboard.db").write_bytes(b"x")
     assert loaded(home, BASE).warnings == ()
+
+
+def test_an_agent_in_capitals_is_told_where_they_belong(tmp_path: Path) -> None:
+    error = refused(tmp_path, BASE + "[agents.Eliza]\nprompt = 'You are Eliza.'")
+    assert "display_name" in f"{error.text} {error.hint}"
+    text = BASE + "[agents.eliza]\nprompt = 'x'\ndisplay_name = 'Eliza O. Smith'"
+    agent = loaded(tmp_path, text).value.agents["eliza"]
+    assert agent.display_name == "Eliza O. Smith"
+
+
+@pytest.mark.parametrize(
+    "shown", ["Anna", "BEN", "Everyone", "@eliza", " eliza", "a:b"]
+)
+def test_a_display_name_is_a_name_and_nobody_elses(tmp_path: Path, shown: str) -> None:
+    text = f"[agents.eliza]\nprompt = 'x'\ndisplay_name = '{shown}'"
+    assert refused(tmp_path, BASE + text).line == BASE_LINES + 3

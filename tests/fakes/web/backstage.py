@@ -45,6 +45,9 @@ class FakeCompany:
 
     settings: dict[str, str] = field(default_factory=dict[str, str])
     session_scope: Any = "chat"
+    shown: dict[str, str] = field(default_factory=dict[str, str])
+    """What people call them, if not by their names."""
+
     conductor: str = ""
     """Who of them leads the others."""
 
@@ -73,7 +76,11 @@ class FakeCompany:
             redact=lambda text: text.replace(SECRET, "***"),
         )
         agents = {
-            name: AgentConfig(is_conductor=name == self.conductor, model="main")
+            name: AgentConfig(
+                is_conductor=name == self.conductor,
+                model="main",
+                display_name=self.shown.get(name, ""),
+            )
             for name in self.names
         }
         personas = tuple(Persona(name, config) for name, config in agents.items())

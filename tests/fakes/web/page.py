@@ -7,7 +7,7 @@ import re
 import secrets
 from contextlib import asynccontextmanager
 from html import unescape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import trio
@@ -31,6 +31,7 @@ from runtime.store.rows import Commit
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.chat.ingress import FakeIngress
 from tests.fakes.tools.sent_files import SentFiles
+from tests.fakes.web.backstage import FakeCompany
 from tests.support.transport_parts import transport_parts
 
 if TYPE_CHECKING:
@@ -237,8 +238,12 @@ async def open_page(
     templates: Path = FOLDER,
     heartbeat: float = 15.0,
     blobs: SentFiles | None = None,
+    **company: Any,
 ) -> AsyncGenerator[PageBed]:
-    """Run a page over a fake ingress, on a free port of this machine."""
+    """Run a page over a fake ingress, on a free port of this machine.
+
+    `company` is what is behind it; see `FakeCompany`.
+    """
     bridge, clock = Bridge(shutdown_timeout=3), SystemClock()
     config, store = config or PageConfig(port=0), store or MemoryStore()
     metrics = Metrics()
@@ -248,6 +253,7 @@ async def open_page(
         clock=clock,
         metrics=metrics,
         blobs=blobs or SentFiles(),
+        backstage=FakeCompany(MemoryStore(), **company).backstage(),
     )
     transport = PageTransport("page", config, parts, lambda: views, templates)
     bed = PageBed(transport, store, clock)

@@ -97,6 +97,15 @@ async def test_an_unknown_command_gets_a_line_that_helps(
     ]
 
 
+async def test_agents_are_listed_as_people_call_them(autojump_clock: Clock) -> None:
+    agents = {"anna": AgentConfig(display_name="Eliza Smith"), "ben": AgentConfig()}
+    listed, greeting = await said(
+        autojump_clock, make_cast(agents=agents), "/who", "/start"
+    )
+    assert listed == "Agents here:\n@Eliza Smith (this is me)\n@ben"
+    assert "I am Eliza Smith." in greeting
+
+
 async def test_what_one_may_not_use_is_refused(autojump_clock: Clock) -> None:
     commands = CommandsConfig(who={"who": "nobody"})
     cast = make_cast(commands=commands)

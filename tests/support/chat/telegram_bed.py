@@ -14,10 +14,12 @@ from connectors.chat.platform_calls import Gates
 from connectors.chat.telegram.platform import TelegramAccountConfig, TelegramConfig
 from connectors.chat.telegram.transport import TelegramTransport
 from runtime.secret import Secret
+from runtime.store.memory import MemoryStore
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.chat.ingress import FakeIngress
 from tests.fakes.telegram.api import BASE, FakeTelegram
 from tests.fakes.tools.sent_files import SentFiles
+from tests.fakes.web.backstage import FakeCompany
 from tests.support.transport_parts import transport_parts
 
 if TYPE_CHECKING:
@@ -66,10 +68,14 @@ class BotBed:
 
     Args:
         agents: who has a bot; a name with `+` reads all that is said in groups.
+        shown: what people call agents, if not by their names.
         more: further settings of the connector.
     """
 
-    def __init__(self, *agents: str, **more: object) -> None:
+    def __init__(
+        self, *agents: str, shown: dict[str, str] | None = None, **more: object
+    ) -> None:
+        self.company = FakeCompany(MemoryStore(), shown=shown or {})
         self.server = FakeTelegram()
         self.bookmarks = KeptBookmarks()
         self.gates = Gates()
@@ -104,6 +110,7 @@ class BotBed:
                 gates=self.gates,
                 network=self.server.network,
                 blobs=self.blobs,
+                backstage=self.company.backstage(),
             ),
             self.bookmarks,
         )

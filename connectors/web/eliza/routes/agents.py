@@ -14,7 +14,6 @@ from connectors.web.eliza.errors import wrong
 from connectors.web.eliza.ids import is_uuid
 from connectors.web.eliza.messages import iso
 from connectors.web.eliza.request import gone, ok
-from connectors.web.eliza.routes.memories import agent_in
 from connectors.web.eliza.services.agents import IGNORED_FIELDS, character_in, wish_of
 from connectors.web.eliza.services.runs import (
     STATUSES,
@@ -120,15 +119,15 @@ class AgentRoutes:
         return ok(shown | {"message": text})
 
     async def _one(self, call: ElizaCall) -> AgentRecord:
-        return await call.ask(self._agents.one, agent_in(call))
+        return await call.ask(self._agents.one, call.agent())
 
 
 def agent_shown(agent: AgentRecord) -> Json:
     """Show an agent."""
     shown: Json = {
         "id": agent.id,
-        "name": agent.name,
-        "characterName": agent.name,
+        "name": agent.shown or agent.name,
+        "characterName": agent.shown or agent.name,
         "bio": agent.description,
         "status": "active" if agent.is_active else "inactive",
         "enabled": agent.is_active,
@@ -174,7 +173,7 @@ class RunRoutes:
         limit = call.number("limit", 20, 1, MOST_RUNS)
         wanted = wanted_in(call, limit)
         runs, has_more = await call.ask(
-            self._runs.listed, call.caller, agent_in(call), room_in(call), wanted
+            self._runs.listed, call.caller, call.agent(), room_in(call), wanted
         )
         shown = [run_shown(each) for each in runs]
         return ok({"runs": shown, "total": len(shown), "hasMore": has_more})
@@ -182,7 +181,7 @@ class RunRoutes:
     async def show(self, call: ElizaCall) -> Response:
         """Show one run with its events."""
         run = await call.ask(
-            self._runs.one, call.caller, agent_in(call), call.id("run"), room_in(call)
+            self._runs.one, call.caller, call.agent(), call.id("run"), room_in(call)
         )
         events: list[Json] = [
             {"type": each.type, "timestamp": each.at, "data": each.data}
@@ -196,7 +195,7 @@ class RunRoutes:
         start = call.number("offset", 0, 0, MOST_ENTRIES)
         wanted = wanted_in(call, MOST_RUNS)
         runs, _ = await call.ask(
-            self._runs.listed, call.caller, agent_in(call), room_in(call), wanted
+            self._runs.listed, call.caller, call.agent(), room_in(call), wanted
         )
         found = [each for run in runs for each in logs_of(run) if is_wanted(call, each)]
         return ok(found[start : start + count])

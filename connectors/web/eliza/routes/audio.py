@@ -21,7 +21,6 @@ from connectors.web.eliza.errors import missing, wrong
 from connectors.web.eliza.ids import ZERO, is_uuid
 from connectors.web.eliza.messages import ElizaMessage
 from connectors.web.eliza.request import is_form, ok, read_file
-from connectors.web.eliza.routes.memories import agent_in
 from connectors.web.errors import ApiError
 
 if TYPE_CHECKING:
@@ -209,7 +208,7 @@ class AudioRoutes:
         return words, metadata_in(taken.fields)
 
     async def _need_agent(self, call: ElizaCall) -> None:
-        await call.look(self._channels.need_agent, agent_in(call))
+        await call.look(self._channels.need_agent, call.agent())
 
     async def _ask(
         self, call: ElizaCall, text: str, room_id: str, asked: SpeechBody
@@ -217,7 +216,7 @@ class AudioRoutes:
         """Send a text to an agent; give its whole answer."""
         if not text.strip():
             raise wrong("is missing", "text")
-        author, agent_id = call.author(asked.entity_id), agent_in(call)
+        author, agent_id = call.author(asked.entity_id), call.agent()
         channel = await call.ask(self._room, call.caller, agent_id, author, room_id)
         message = ElizaMessage(
             id=str(uuid4()),

@@ -14,7 +14,7 @@ from connectors.web.eliza.bodies import (
     read_body_as,
 )
 from connectors.web.eliza.errors import wrong
-from connectors.web.eliza.ids import ZERO, is_uuid, to_uuid
+from connectors.web.eliza.ids import ZERO, is_uuid
 from connectors.web.eliza.messages import (
     ElizaChannel,
     ElizaServer,
@@ -130,12 +130,12 @@ class ServerRoutes:
 
     async def unseat(self, call: ElizaCall) -> Response:
         """Remove an agent from a server."""
-        agent_id = to_uuid(call.request.path_params["agent"])
+        agent_id = call.agent()
         return await self._seat(call, agent_id, "removed from", is_in=False)
 
     async def of_agent(self, call: ElizaCall) -> Response:
         """List the servers of an agent."""
-        agent_id = to_uuid(call.request.path_params["agent"])
+        agent_id = call.agent()
         servers = await call.look(self._channels.servers)
         found = [each.id for each in servers if agent_id in each.agents]
         return ok({"agentId": agent_id, "messageServers": found, "servers": found})
@@ -187,7 +187,7 @@ def agent_of(call: ElizaCall) -> str:
     asked = read_body_as(call.body, AgentBody)
     if not asked.agent_id:
         raise wrong("is missing", "agentId")
-    return to_uuid(asked.agent_id)
+    return call.front.agents().id(asked.agent_id)
 
 
 ENOUGH_TO_NAME = 4
@@ -288,7 +288,7 @@ class ChannelRoutes:
 
     async def unseat(self, call: ElizaCall) -> Response:
         """Remove an agent from a channel."""
-        agent_id = to_uuid(call.request.path_params["agent"])
+        agent_id = call.agent()
         return await self._seat(call, agent_id, "removed from", is_in=False)
 
     async def change(self, call: ElizaCall) -> Response:

@@ -25,7 +25,7 @@ from connectors.web.eliza.bodies import (
     read_time,
 )
 from connectors.web.eliza.errors import missing, wrong
-from connectors.web.eliza.ids import ZERO, is_uuid, own_id, to_uuid
+from connectors.web.eliza.ids import ZERO, is_uuid, own_id
 from connectors.web.eliza.messages import ElizaChannel, ElizaServer
 from connectors.web.eliza.request import both, gone, ok
 from connectors.web.eliza.services.memories import (
@@ -100,9 +100,7 @@ class MemoryRoutes:
     async def change(self, call: ElizaCall) -> Response:
         """Change the text of a fact."""
         text = text_in(call.read(MemoryPatch))
-        fact = await call.ask(
-            self._fact, call.caller, agent_in(call), call.id("memory")
-        )
+        fact = await call.ask(self._fact, call.caller, call.agent(), call.id("memory"))
         row = await call.ask(self._editor.change, fact, text)
         changed = msgspec.structs.replace(
             fact,
@@ -111,20 +109,18 @@ class MemoryRoutes:
             key=row.key,
             created_at=call.front.clock.wall(),
         )
-        shown = fact_shown(agent_in(call), changed)
+        shown = fact_shown(call.agent(), changed)
         return ok(shown | {"message": "Memory updated"})
 
     async def forget(self, call: ElizaCall) -> Response:
         """Delete a fact."""
-        fact = await call.ask(
-            self._fact, call.caller, agent_in(call), call.id("memory")
-        )
+        fact = await call.ask(self._fact, call.caller, call.agent(), call.id("memory"))
         await call.ask(self._editor.forget, fact)
         return both({"message": "Memory deleted"})
 
     async def clear(self, call: ElizaCall) -> Response:
         """Make an agent forget a room."""
-        agent_id, room_id = agent_in(call), call.id("room")
+        agent_id, room_id = call.agent(), call.id("room")
 
         async def clear() -> int:
             room = self._memories.room(call.caller, agent_id, room_id)
@@ -134,7 +130,7 @@ class MemoryRoutes:
 
     async def clear_all(self, call: ElizaCall) -> Response:
         """Make an agent forget all rooms that this key may see."""
-        agent_id = agent_in(call)
+        agent_id = call.agent()
 
         async def clear() -> int:
             rooms = self._memories.rooms(call.caller, agent_id)
@@ -155,7 +151,7 @@ class MemoryRoutes:
         if room_id and not is_uuid(room_id):
             raise wrong(f"{room_id!r} is no UUID", "roomId")
         table = table_in(call)
-        look, agent_id = look_in(call, usual), agent_in(call)
+        look, agent_id = look_in(call, usual), call.agent()
 
         async def read() -> list[Json]:
             rooms = self._memories.asked(call.caller, agent_id, room_id.lower())
@@ -190,11 +186,6 @@ class MemoryRoutes:
             ):
                 raise never_changed(memory_id) from None
             raise
-
-
-def agent_in(call: ElizaCall) -> str:
-    """Give the id of the agent in a path, which has its id or its name."""
-    return to_uuid(call.request.path_params["agent"])
 
 
 def table_in(call: ElizaCall) -> str:
@@ -366,7 +357,7 @@ class RoomRoutes:
 
     async def rooms(self, call: ElizaCall) -> Response:
         """List the rooms of an agent that this key may see."""
-        agent_id = agent_in(call)
+        agent_id = call.agent()
         found = await call.look(self._memories.rooms, call.caller, agent_id)
         start = call.number("offset", 0, 0, len(found))
         end = start + call.number("limit", 1_000, 1, 1_000)
@@ -375,7 +366,7 @@ class RoomRoutes:
 
     async def room(self, call: ElizaCall) -> Response:
         """Show one."""
-        agent_id = agent_in(call)
+        agent_id = call.agent()
 
         def look() -> tuple[ElizaChannel, ElizaServer]:
             found = self._memories.room(call.caller, agent_id, call.id("room"))
@@ -386,7 +377,7 @@ class RoomRoutes:
 
     async def make_room(self, call: ElizaCall) -> Response:
         """Create a channel of an agent and the author of the request."""
-        asked, agent_id = call.read(RoomBody), agent_in(call)
+        asked, agent_id = call.read(RoomBody), call.agent()
         author = call.author(None)
 
         async def make() -> ElizaChannel:
@@ -413,7 +404,7 @@ class RoomRoutes:
 
     async def enter(self, call: ElizaCall) -> Response:
         """Add an agent to a world, or create one for it."""
-        asked, agent_id = call.read(WorldBody), agent_in(call)
+        asked, agent_id = call.read(WorldBody), call.agent()
         if not (asked.world_id or asked.message_server_id or asked.name):
             raise wrong("is missing: write worldId, or the name of a new one", "name")
         server = await call.ask(self._worlds.enter, call.caller, agent_id, asked)
@@ -421,7 +412,7 @@ class RoomRoutes:
 
     async def change_world(self, call: ElizaCall) -> Response:
         """Change a world."""
-        asked, agent_id = call.read(WorldBody), agent_in(call)
+        asked, agent_id = call.read(WorldBody), call.agent()
         world = call.id("world")
         server = await call.ask(
             self._worlds.change, call.caller, agent_id, world, asked
@@ -438,7 +429,8 @@ class RoomRoutes:
 
         async def make() -> tuple[ElizaChannel, tuple[str, ...]]:
             server = self._worlds.server(server_id)
-            agents = tuple(to_uuid(each) for each in asked.agent_ids) or server.agents
+            agents = tuple(map(self._channels.agents.id, asked.agent_ids))
+            agents = agents or server.agents
             for each in agents:
                 self._channels.need_agent(each)
             for each in agents:

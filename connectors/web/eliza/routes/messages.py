@@ -32,7 +32,6 @@ from connectors.web.eliza.messages import (
 )
 from connectors.web.eliza.request import both, gone, ok, raw
 from connectors.web.eliza.routes.channels import API, CHANNEL_PATHS
-from connectors.web.eliza.routes.memories import agent_in
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -443,7 +442,7 @@ class DirectRoutes:
 
     async def say(self, call: ElizaCall) -> Response:
         """Send a message to an agent; the client reads the answer in the channel."""
-        asked, agent_id = call.read(DirectMessageBody), agent_in(call)
+        asked, agent_id = call.read(DirectMessageBody), call.agent()
         text = asked.text or asked.content
         if not text.strip():
             raise wrong("is missing", "text")

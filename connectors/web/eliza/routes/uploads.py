@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from starlette.responses import FileResponse
 
 from connectors.web.eliza.errors import full, missing
-from connectors.web.eliza.ids import to_uuid
 from connectors.web.eliza.request import ok, read_file
 from connectors.web.eliza.routes.channels import API
 from connectors.web.eliza.services.uploads import HERE, OTHER, TYPES, FullError
@@ -60,7 +59,7 @@ class UploadRoutes:
 
     async def to_agent(self, call: ElizaCall) -> Response:
         """Upload a file for an agent."""
-        agent_id = to_uuid(call.request.path_params["agent"])
+        agent_id = call.agent()
         await call.look(self._channels.need_agent, agent_id)
         return await self._take(call, "agents", agent_id)
 

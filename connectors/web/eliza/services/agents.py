@@ -19,6 +19,7 @@ from msgspec import structs
 
 from actors import names
 from actors.agents import rows as staff_rows
+from actors.agents.hired import shown_of
 from actors.agents.hiring import Requester
 from actors.agents.messages import Conduct, ReadStaff
 from actors.agents.rows import AGENT, AT_REST, Conducted, StaffChange
@@ -179,6 +180,9 @@ class AgentRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One agent, enabled or disabled."""
 
     name: str
+    shown: str = ""
+    """What people call it; empty: its name."""
+
     description: str = ""
     model: str = ""
     tools: tuple[str, ...] = ()
@@ -193,7 +197,7 @@ class AgentRecord(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         """Its id for clients."""
-        return to_uuid(self.name)
+        return to_uuid(self.shown or self.name)
 
     @property
     def is_settled(self) -> bool:
@@ -221,12 +225,19 @@ class AgentService:
             StoreError: the disk fails.
         """
         rows = await staff_rows.read(self._store)
-        settled = self._backstage.roster().settled.personas
-        found = {each.name: each for each in map(of_row, rows_of(rows))}
+        roster = self._backstage.roster()
+        settled, groups = roster.settled.personas, roster.team.table.groups
+        found = {
+            each.name: structs.replace(each, shown=groups[each.name].shown)
+            if each.name in groups
+            else each
+            for each in map(of_row, rows_of(rows))
+        }
         for persona in settled:
             config = persona.config
             found[persona.name] = AgentRecord(
                 name=persona.name,
+                shown=persona.shown,
                 description=config.description,
                 model=config.model,
                 tools=config.tools,
@@ -237,14 +248,14 @@ class AgentService:
         )
 
     async def one(self, agent_id: str) -> AgentRecord:
-        """Give one agent.
+        """Give one agent, by its id or that of its name.
 
         Raises:
             ApiError: 404.
             StoreError: the disk fails.
         """
         for each in await self.all():
-            if each.id == agent_id:
+            if agent_id in {each.id, to_uuid(each.name)}:
                 return each
         raise missing("agent", agent_id)
 
@@ -271,7 +282,7 @@ class AgentService:
         """
         asked = UpdateAgent(agent.name, wish.fields)
         await self._conduct(caller, asked, "update_error")
-        return await self.one(agent.id)
+        return await self.one(to_uuid(agent.name))
 
     async def put_to(self, agent: AgentRecord, *, is_active: bool) -> AgentRecord:
         """Enable an agent, or disable it after it finished its work.
@@ -302,7 +313,7 @@ class AgentService:
                     kind=AGENT, outcome=outcome, version=version, by=BY, row=row
                 ),
             )
-        return await self.one(agent.id)
+        return await self.one(to_uuid(agent.name))
 
     async def remove(self, agent: AgentRecord) -> None:
         """Delete a created agent; its conversations stay.
@@ -375,6 +386,7 @@ def of_row(agent: HiredAgent) -> AgentRecord:
     """Read a created agent."""
     return AgentRecord(
         name=agent.name,
+        shown=shown_of(agent),
         description=agent.description,
         model=agent.model,
         tools=agent.tools,

@@ -18,7 +18,7 @@ from connectors.web.eliza.services.table import StoredTable
 from connectors.web.errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from connectors.web.eliza.keys import ApiCaller
     from connectors.web.eliza.messages import ElizaHistory, Json, TellChannel
@@ -45,7 +45,7 @@ class Channels:
         self,
         place: ConnectorStore,
         config: WebConfig,
-        names: Callable[[], tuple[str, ...]],
+        names: Callable[[], Mapping[str, str]],
         history: ElizaHistory,
         tell: TellChannel,
     ) -> None:

@@ -379,12 +379,14 @@ class ChannelMessages:
     def _worded(
         self, name: str, delivery: Delivery, channel: ElizaChannel
     ) -> ElizaMessage:
-        agent_id = to_uuid(delivery.agent) if delivery.agent else channel.server
+        agents = self._channels.agents
+        agent_id = agents.id(delivery.agent) if delivery.agent else channel.server
+        agent = agents.shown(delivery.agent)
         metadata: Json = {
             "agentId": agent_id,
-            "agentName": delivery.agent,
+            "agentName": agent,
             "agent_id": agent_id,
-            "agent_name": delivery.agent,
+            "agent_name": agent,
             "channelType": channel.type,
             "isDm": channel.type == "DM",
         }
@@ -397,7 +399,7 @@ class ChannelMessages:
             channel=channel.id,
             server=channel.server,
             author=agent_id,
-            author_name=delivery.agent or "Callboard",
+            author_name=agent or "Callboard",
             content=delivery.text,
             raw=content_fields(delivery.text, delivery.thought, delivery.actions),
             source_type=AGENT_SOURCE,

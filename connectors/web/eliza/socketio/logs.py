@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from connectors.web.eliza.errors import full, wrong
 from connectors.web.eliza.ids import to_uuid
@@ -92,7 +92,8 @@ class LogFilter(msgspec.Struct, frozen=True):
 
     def fits(self, entry: LogEntry) -> bool:
         """Whether a line is wanted."""
-        is_about = not self.agent or self.agent == entry.agent
+        about = {"", entry.agent, entry.fields.get("agent")}
+        is_about = self.agent in about
         return is_about and entry.level >= self.level and entry.time >= self.since
 
 
@@ -123,11 +124,15 @@ class LogRing(logging.Handler):
 
     Args:
         redact: removes secrets; called on any thread.
+        shown: gives what people call an agent; likewise.
     """
 
-    def __init__(self, redact: Callable[[str], str]) -> None:
+    def __init__(
+        self, redact: Callable[[str], str], shown: Callable[[str], str] = str
+    ) -> None:
         super().__init__()
         self.setFormatter(LineFormatter("json", LogCleaner(redact), has_words=False))
+        self._shown = shown
         self._guard = threading.Lock()
         self._kept: deque[tuple[int, float, int, str]] = deque(maxlen=MOST_KEPT)
         self._count = 0
@@ -156,7 +161,8 @@ class LogRing(logging.Handler):
         """Give the lines after one, the oldest first."""
         with self._guard:
             kept = [each for each in self._kept if each[0] > after]
-        return [entry_of(*each) for each in kept]
+        found = (entry_of(*each) for each in kept)
+        return [structs.replace(x, agent=self._shown(x.agent)) for x in found]
 
     def clear(self) -> int:
         """Drop all lines; count them."""

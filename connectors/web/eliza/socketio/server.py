@@ -212,9 +212,13 @@ class DraftStreams:
     """The answers that are being written, by reply id.
 
     Of too many, the oldest is dropped, which loses no answer: it is sent whole.
+
+    Args:
+        id_of: gives the id of an agent by its name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, id_of: Callable[[str], str]) -> None:
+        self._id_of = id_of
         self._open: OrderedDict[str, DraftStream] = OrderedDict()
 
     def piece(self, draft: Draft) -> Json | None:
@@ -226,7 +230,7 @@ class DraftStreams:
             stream = DraftStream(
                 message_id=reply_name(draft.reply_id),
                 channel=draft.address.chat,
-                agent_id=to_uuid(draft.agent),
+                agent_id=self._id_of(draft.agent),
                 correlation_id=draft.correlation_id,
             )
             self._open[draft.reply_id] = stream
@@ -315,7 +319,7 @@ class SocketServer:
         self._queue: asyncio.Queue[ChannelEvent | ClientEvent] = asyncio.Queue(
             MOST_TOLD
         )
-        self._streams = DraftStreams()
+        self._streams = DraftStreams(services.agent_id)
         self._logs = LogStreams(services.logs, self._tell_line)
         # Why imported here: it is an extra, and slow to import.
         self._library = importlib.import_module("socketio")

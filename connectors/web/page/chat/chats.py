@@ -13,7 +13,7 @@ import msgspec
 from actors.rules.text.globs import globs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from connectors.web.page.platform import PageConfig
 
@@ -46,7 +46,10 @@ class PageChat(msgspec.Struct, frozen=True):
 
 
 def find_chat(
-    chat: str, config: PageConfig, agents: Iterable[str] | None = None
+    chat: str,
+    config: PageConfig,
+    agents: Iterable[str] | None = None,
+    shown: Callable[[str], str] = str,
 ) -> PageChat | None:
     """Find a chat by its name; None: it does not exist.
 
@@ -55,6 +58,7 @@ def find_chat(
         config: settings of the page.
         agents: the agents that can be spoken to now; None: find chats of former
             agents, too.
+        shown: gives what people call an agent.
     """
     known = None if agents is None else tuple(agents)
     if chat.startswith(ROOM):
@@ -69,11 +73,14 @@ def find_chat(
     is_there = bool(agent) and (known is None or agent in known)
     if person not in config.people or not is_there:
         return None
-    return PageChat(chat, agent, (agent,), person)
+    return PageChat(chat, shown(agent), (agent,), person)
 
 
 def chats_for(
-    person: str, config: PageConfig, agents: Iterable[str]
+    person: str,
+    config: PageConfig,
+    agents: Iterable[str],
+    shown: Callable[[str], str] = str,
 ) -> Iterator[PageChat]:
     """Give all chats that a person can write in, in the order of the page."""
     known = tuple(agents)
@@ -81,7 +88,7 @@ def chats_for(
         *(f"{person}/{each}" for each in known),
         *map(room_chat, config.rooms),
     ):
-        place = find_chat(name, config, known)
+        place = find_chat(name, config, known, shown)
         if place is not None:
             yield place
 

@@ -150,6 +150,9 @@ class ChatParts:
     agents: Callable[[], tuple[str, ...]]
     """Gives the names of the agents that people can speak to now."""
 
+    shown: Callable[[str], str]
+    """Gives what people call an agent."""
+
     hub: TabHub
     """The open tabs."""
 

@@ -43,6 +43,7 @@ class ChatRoutes:
     def __init__(self, chat: ChatParts, streams: EventStreams) -> None:
         self._talk = chat.talk
         self._agents = chat.agents
+        self._shown = chat.shown
         self._hub = chat.hub
         self._blobs = chat.blobs
         self._streams = streams
@@ -62,7 +63,7 @@ class ChatRoutes:
         return found
 
     async def _first(self, visit: PageVisit) -> Response:
-        places = list(chats_for(visit.person, visit.front.config, self._agents()))
+        places = self._places(visit)
         if not places:
             values = {"title": "Nobody is here", "text": "There is no agent yet."}
             return visit.page("error.html", values)
@@ -141,7 +142,9 @@ class ChatRoutes:
             return await self._catch_up(visit, chat, last, stream)
         told = await tab.next()
         if not isinstance(told, MessageUpdate):
-            body = msgspec.json.encode({"agent": told.agent, "over": told.is_over})
+            body = msgspec.json.encode(
+                {"agent": self._shown(told.agent), "over": told.is_over}
+            )
             await stream.tell("writes", body.decode())
             return last
         if told.after > last:
@@ -165,7 +168,8 @@ class ChatRoutes:
         return missed.changed
 
     def _places(self, visit: PageVisit) -> list[PageChat]:
-        return list(chats_for(visit.person, visit.front.config, self._agents()))
+        config, agents = visit.front.config, self._agents()
+        return list(chats_for(visit.person, config, agents, self._shown))
 
     def _place(self, visit: PageVisit) -> PageChat:
         """Find the chat that a path names.
@@ -176,7 +180,7 @@ class ChatRoutes:
         named: dict[str, str] = visit.request.path_params
         room = named.get("room")
         chat = f"{visit.person}/{named.get('agent')}" if room is None else ROOM + room
-        place = find_chat(chat, visit.front.config, self._agents())
+        place = find_chat(chat, visit.front.config, self._agents(), self._shown)
         if place is None or not may_read(visit.person, place):
             text = "there is no such chat; an agent may have gone"
             raise ApiError(404, text, code="no_chat")

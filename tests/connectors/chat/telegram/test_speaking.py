@@ -139,7 +139,7 @@ async def test_an_answer_in_a_group_replies_in_its_topic_by_its_own_bot() -> Non
 
 
 async def test_who_has_no_bot_speaks_by_another_and_says_so() -> None:
-    bed = BotBed("anna", "ben")
+    bed = BotBed("anna", "ben", shown={"ben": "Dr. Ben"})
     private = bed.server.private(1, "anna_bot")
     group = bed.server.group(GROUP, "ben_bot")
     async with bed.listening():
@@ -149,7 +149,7 @@ async def test_who_has_no_bot_speaks_by_another_and_says_so() -> None:
         elsewhere = Address("telegram", "-5")
         with pytest.raises(DeliveryRefusedError, match="no bot of ours"):
             await bed.transport.deliver(delivery("hm", address=elsewhere))
-    assert private.texts(bed.bot("anna")) == ["ben: I do."]
+    assert private.texts(bed.bot("anna")) == ["Dr. Ben: I do."]
     assert group.texts(bed.bot("ben")) == ["cleo: and I", "anna: so?"]
 
 

@@ -36,7 +36,9 @@ async def test_an_answer_that_was_cut_off_is_told_when_it_comes_again(
     store, told = QueuedStore(), list[ChannelEvent]()
     room = ConnectorStore(store, SystemClock(), "web")
     history = eliza_history(room)
-    channels = Channels(room, WebConfig(), lambda: ("anna",), history, told.append)
+    channels = Channels(
+        room, WebConfig(), lambda: {"anna": "anna"}, history, told.append
+    )
     lobby = ElizaChannel(id=CHANNEL, server=ZERO, name="lobby", type="GROUP")
     await channels.make(ApiCaller(""), lobby)
     speech = ChannelMessages("web", channels, history, told.append)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
 AGENTS = "/api/agents"
-CARL = to_uuid("carl-the-clerk")
+CARL = to_uuid("Carl the Clerk")
 CHARACTER = {
     "name": "Carl the Clerk",
     "bio": ["counts things", "never sleeps"],
@@ -48,14 +48,14 @@ async def open_house(who: Any = "owners", **more: Any) -> AsyncGenerator[WebBed]
 async def test_an_agent_is_made_of_a_character_and_says_what_it_cannot_have() -> None:
     async with open_house() as bed:
         made = await bed.ask("POST", AGENTS, json={"characterJson": CHARACTER})
-        assert (made["id"], made["name"]) == (CARL, "carl-the-clerk")
+        assert (made["id"], made["name"]) == (CARL, "Carl the Clerk")
         assert made["leftOut"] == ["plugins"]
         assert made["madeBy"] == "anna"
         assert made["bio"] == "counts things"
         assert made["system"].startswith("You count.\n\nAbout you:\ncounts things")
         assert made["system"].endswith("How you write (chat):\nbe brief")
         listed = (await bed.ask("GET", AGENTS))["agents"]
-        assert [each["name"] for each in listed] == ["anna", "ben", "carl-the-clerk"]
+        assert [each["name"] for each in listed] == ["anna", "ben", "Carl the Clerk"]
         rows = await staff_rows.read(bed.company.store)
         agent = rows.agents["carl-the-clerk"].agent
         assert agent.asked_by == "web/key"
@@ -115,16 +115,16 @@ async def test_an_agent_of_the_settings_stays_as_they_say() -> None:
 async def test_agents_rest_and_are_woken() -> None:
     async with open_house() as bed:
         await bed.ask("POST", AGENTS, json={"characterJson": CHARACTER})
-        for agent_id in (BEN, CARL):
+        for name, agent_id in (("ben", BEN), ("carl-the-clerk", CARL)):
             path = f"{AGENTS}/{agent_id}"
             for _ in range(2):  # once more changes nothing
                 stopped = await bed.ask("POST", f"{path}/stop")
                 assert stopped["status"] == "inactive"
-            assert agent_id not in {to_uuid(each) for each in bed.company.names}
+            assert name not in bed.company.names
             assert (await bed.ask("GET", path))["enabled"] is False
             started = await bed.ask("POST", f"{path}/start")
             assert started["status"] == "active"
-            assert agent_id in {to_uuid(each) for each in bed.company.names}
+            assert name in bed.company.names
         found = await bed.company.store.records(staff_rows.CHANGE)
         assert len(found) == 4
 

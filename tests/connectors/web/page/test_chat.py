@@ -124,3 +124,16 @@ async def test_old_messages_are_forgotten_as_the_settings_say() -> None:
         kept = await bed.store.entries("page_message")
         assert len(kept) == len(await bed.store.entries("page_message_place")) == 100
         assert await bed.transport.tidy() == 0
+
+
+async def test_an_agent_is_seen_under_its_display_name() -> None:
+    async with open_page(shown={"anna": "Eliza O. Smith"}) as bed:
+        await bed.say("hello")
+        await bed.answer(await bed.ingress.next(), "hi there")
+        html = (await bed.client.get(ANNA)).text
+        assert said_in(html) == ["operator: hello", "Eliza O. Smith: hi there"]
+        assert "<h1>Eliza O. Smith</h1>" in html
+        assert 'href="/chat/with/anna" aria-current="page">Eliza O. Smith<' in html
+        room = (await bed.client.get(LOBBY)).text
+        assert "with Eliza O. Smith, ben" in room
+        assert "@Eliza O. Smith calls an agent" in room
