@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from actors.memory.kit import MemoryKit
     from actors.messages.inbound import Inbound
     from actors.metrics import LineMetrics
-    from actors.people.identity import Person
     from actors.ports import Enclosures, MediaReader, Notebook, Noted, ReadChecklist
     from actors.rules.text.translations import Translate
     from actors.schedule.appointments import Appointment
@@ -301,18 +300,18 @@ class Services:
         """Return what the audit log keeps."""
         return AuditRedaction(self.redact, self.audit.texts)
 
-    def speak(self, person: Person | None) -> Translate:
-        """Return the runtime's texts in a person's language."""
-        return self.voices.speak(person.language if person is not None else "")
-
     def say(self, inbound: Inbound) -> Translate:
         """Return the runtime's texts in the language of a message's person."""
-        return self.speak(self.acquaintances.find(account_of(inbound)))
+        return self.voices.speak(*self._languages(inbound))
 
     def retell(self, inbound: Inbound) -> Translate:
         """Return the function that translates sentences for a message's person."""
+        return self.voices.retell(*self._languages(inbound))
+
+    def _languages(self, inbound: Inbound) -> tuple[str, str]:
+        """Return what a person chose or writes, then what their platform says."""
         person = self.acquaintances.find(account_of(inbound))
-        return self.voices.retell(person.language if person is not None else "")
+        return "" if person is None else person.language, inbound.language
 
     def account(self, connector: str) -> Account:
         """Return a connector's account; a removed one has no abilities."""

@@ -64,7 +64,7 @@ async def answer(
         inbound=inbound,
         standing=standing,
         person=person,
-        say=services.speak(person),
+        say=services.say(inbound),
         persona=persona,
         services=services,
         actor=actor,

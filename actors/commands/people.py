@@ -42,23 +42,34 @@ async def start(asked: CommandRequest) -> CommandReply:
 
 async def language(asked: CommandRequest) -> CommandReply:
     """Show or choose the language somebody is spoken to in."""
-    say, word = asked.say, asked.rest
+    say, word, voices = asked.say, asked.rest, asked.services.voices
+    spoken = voices.languages
     if not word:
-        own = languages.NAMES.get(asked.person.language, asked.person.language)
-        known = ", ".join(f"{code} ({name})" for code, name in languages.NAMES.items())
+        code = asked.person.language or asked.inbound.language
+        known = ", ".join(f"{each} ({named(each)})" for each in spoken)
         text = say("Your language: {language}. /language CODE chooses another: {known}")
-        return CommandReply(text.format(language=own or "?", known=known))
-    code = "" if word == "auto" else languages.code_of(word)
+        return CommandReply(text.format(language=named(code) or "?", known=known))
+    code, known = languages.code_of(word), ", ".join(spoken)
     if not code and word != "auto":
-        known = ", ".join(languages.NAMES)
         text = say("I do not know the language '{word}'; known: {known}")
         return CommandReply(text.format(word=word, known=known))
     await asked.ask(names.PEOPLE, ChangePerson(asked.account, language=code))
     if not code:
         return CommandReply(say("I will find out again which language you write in."))
-    say = asked.services.voices.speak(code)
-    text = say("From now on I speak {language} with you.")
-    return CommandReply(text.format(language=languages.NAMES[code]))
+    say = voices.speak(code, asked.inbound.language)
+    if code in spoken:
+        text = say("From now on I speak {language} with you.")
+        return CommandReply(text.format(language=named(code)))
+    text = say(
+        "From now on agents are to speak {language} with you. My own words, such as"
+        " those of /help, are not translated into it; known: {known}"
+    )
+    return CommandReply(text.format(language=named(code), known=known))
+
+
+def named(code: str) -> str:
+    """Give a language's own name; of one not known, its code."""
+    return languages.NAMES.get(code, code)
 
 
 async def whoami(asked: CommandRequest) -> CommandReply:
@@ -73,7 +84,7 @@ async def whoami(asked: CommandRequest) -> CommandReply:
     if person.model:
         lines.append(say("Your model: {model}").format(model=person.model))
     if person.language:
-        own = languages.NAMES.get(person.language, person.language)
+        own = named(person.language)
         lines.append(say("Your language: {language}").format(language=own))
     if asked.is_owner:
         lines.append(say("You run this company."))

@@ -222,6 +222,11 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     roles: tuple[str, ...] = ()
     """The sender's roles as reported by the platform, such as `admin`."""
 
+    language: str = ""
+    """The sender's language as the platform tells it, ISO 639-1; empty: unknown. Only
+    the runtime's own words go by it, and only until the person's own is known.
+    """
+
     is_bot: bool = False
     """Whether a bot wrote it that is not one of our agents."""
 

@@ -404,7 +404,7 @@ class Pairing(Actor):
         return connector_of(account) in self._services.accounts
 
     def _say(self, text: str) -> str:
-        return self._services.speak(None)(text)
+        return self._services.voices.speak()(text)
 
     def _now(self) -> float:
         return self._services.clock.wall()

@@ -13,7 +13,7 @@ sentence of the runtime.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
 Translate = Callable[[str], str]
@@ -170,27 +170,28 @@ class Voices:
         """The available languages."""
         return tuple(sorted({SOURCE, *self._catalogues}))
 
-    def speak(self, language: str = "") -> Translate:
+    def speak(self, *languages: str) -> Translate:
         """Return the translator for a person's language.
 
         Args:
-            language: the person's language; empty if unknown.
+            languages: those the person may speak, the likeliest first; empty ones are
+                unknown. The first that is available counts.
         """
-        catalogue = self._of(language)
+        catalogue = self._of(languages)
         return english if catalogue is None else catalogue.say
 
-    def retell(self, language: str = "") -> Translate:
+    def retell(self, *languages: str) -> Translate:
         """Return the translator of whole sentences for a person's language.
 
         Args:
-            language: the person's language; empty if unknown.
+            languages: as of `speak`.
         """
-        catalogue = self._of(language)
+        catalogue = self._of(languages)
         return english if catalogue is None else catalogue.retell
 
-    def _of(self, language: str) -> TextCatalogue | None:
-        spoken = language if language in self.languages else self._default
-        return self._catalogues.get(spoken)
+    def _of(self, languages: Iterable[str]) -> TextCatalogue | None:
+        known = (each for each in languages if each in self.languages)
+        return self._catalogues.get(next(known, self._default))
 
 
 def english(text: str) -> str:

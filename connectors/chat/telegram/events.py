@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from actors.rules.text.languages import code_of
 from connectors.chat.inbound import shown_name
 from connectors.chat.telegram.types import Malformed, Update
 
@@ -117,6 +118,9 @@ class TelegramMessage(msgspec.Struct, frozen=True, kw_only=True):
     sender_id: int
     sender_name: str
     username: str
+    language: str = ""
+    """ISO 639-1, of their client; empty: not given, or not known here."""
+
     is_bot: bool
     is_direct: bool
     is_basic: bool = False
@@ -160,6 +164,9 @@ class Pressed(msgspec.Struct, frozen=True):
     topic: int
     says: str
     """What it stands for; see `connectors/chat/markup/buttons.py`."""
+
+    language: str = ""
+    """Of whoever pressed it, as of a message."""
 
 
 class Moved(msgspec.Struct, frozen=True):
@@ -211,6 +218,7 @@ def _pressed(query: CallbackQuery) -> Pressed:
         query_id=query.id,
         sender_id=query.sender.id,
         sender_name=name_of(query.sender),
+        language=code_of(query.sender.language_code),
         chat=message.chat.id if message else 0,
         message_id=message.message_id if message else 0,
         topic=topic_of(message) if message else 0,
@@ -251,6 +259,7 @@ def _spoken(message: Message, sender: User, bots: Sequence[User]) -> TelegramMes
         sender_id=name.id if name else sender.id,
         sender_name=title_of(name) if name else name_of(sender),
         username=name.username if name else sender.username,
+        language="" if name else code_of(sender.language_code),
         is_bot=sender.is_bot and not name,
         is_direct=message.chat.type not in GROUPS,
         is_basic=message.chat.type == "group",

@@ -36,6 +36,9 @@ class User(msgspec.Struct, frozen=True):
     username: str = ""
     """Without the at sign; may change, and may be none."""
 
+    language_code: str = ""
+    """Of the person's client, such as `pt-br`; not always given."""
+
     can_read_all_group_messages: bool = False
     """Of the bot itself, as `getMe` tells: whether its privacy mode is off."""
 

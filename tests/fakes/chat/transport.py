@@ -33,6 +33,9 @@ class FakeTransport:
         self.roles: tuple[str, ...] = ()
         """What whoever writes is on it."""
 
+        self.language = ""
+        """What it says of whoever writes."""
+
         self.can = Abilities(is_idempotent=True)
         self.acknowledged: list[str] = []
         """Platform ids, in order; also of those that were accepted before."""
@@ -87,6 +90,7 @@ class FakeTransport:
             address=Address(self.name, room, thread),
             sender_id=sender,
             sender_name=sender,
+            language=self.language,
             text=text,
             received_at=float(self._count),
             agent=self.agent,

@@ -81,6 +81,43 @@ async def test_one_short_message_decides_nothing_but_several_do(
     assert (await stored(cast)).language == "es"
 
 
+async def test_the_platforms_language_is_spoken_until_somebodys_own_is_known(
+    autojump_clock: Clock,
+) -> None:
+    voices = Voices({"es": {"I have no skills here.": "Nada"}, "de": {}})
+    cast = make_cast(voices=voices)
+    async with open_company(autojump_clock, cast):
+        cast.platform.language = "es"
+        assert await write(cast, "/skills") == "Nada"
+        assert await write(cast, "/language") == (
+            "Your language: Español. /language CODE chooses another: de (Deutsch), en"
+            " (English), es (Español)"
+        )
+        cast.platform.language = "fr"
+        assert await write(cast, "/skills") == "I have no skills here."
+        cast.platform.language = "es"
+        await write(cast, "/language en")
+        assert await write(cast, "/skills") == "I have no skills here."
+        await write(cast, "/language auto")
+        await write(cast, GERMAN)
+        assert await write(cast, "/skills") == "I have no skills here."
+    assert (await stored(cast)).language == "de"
+
+
+async def test_a_language_without_a_catalogue_is_for_agents_alone(
+    autojump_clock: Clock,
+) -> None:
+    cast = make_cast(voices=Voices({"es": {}}))
+    async with open_company(autojump_clock, cast):
+        told = await write(cast, "/language italiano")
+        assert told == (
+            "From now on agents are to speak Italiano with you. My own words, such as"
+            " those of /help, are not translated into it; known: en, es"
+        )
+        assert "I speak Español" in await write(cast, "/language es")
+        assert "known: en, es" in await write(cast, "/language klingon")
+
+
 async def test_a_chosen_language_stays_whatever_is_written(
     autojump_clock: Clock,
 ) -> None:

@@ -61,6 +61,17 @@ def test_a_message_is_read_with_who_said_it_and_where() -> None:
 
 
 @pytest.mark.parametrize(
+    ("code", "language"),
+    [("es", "es"), ("pt-br", "pt"), ("DE", "de"), ("uk", ""), ("", ""), (None, "")],
+)
+def test_the_language_of_somebodys_client_is_read(
+    code: str | None, language: str
+) -> None:
+    sender = ZOE if code is None else ZOE | {"language_code": code}
+    assert spoken(text="hi", **{"from": sender}).language == language
+
+
+@pytest.mark.parametrize(
     ("fields", "is_called"),
     [
         (
