@@ -81,6 +81,14 @@ REFUSED: dict[int, str] = {
     131052: "the file could not be fetched",
     131053: "the file could not be taken",
     131062: "this person's user id is not taken here",
+    132000: "the template has not exactly one placeholder, {{1}}",
+    132001: "there is no such template in this language, or it is not approved",
+    132005: "the template with these words is too long: make max_chars smaller",
+    132007: "the words break a policy of Meta's for templates",
+    132012: "the template's placeholder takes something else than words",
+    132015: "the template is paused, since people did not like it",
+    132016: "the template is disabled, since people did not like it",
+    132018: "the template's placeholder takes something else than words",
     WINDOW: "this person has not written for 24 hours: only they can begin again",
 }
 """Codes that no repetition helps."""

@@ -38,6 +38,19 @@ class WhatsAppAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Of a system user, with `whatsapp_business_messaging`."""
 
 
+class TemplateConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """A message template that Meta has approved for the numbers of the app."""
+
+    name: Annotated[str, Meta(pattern="^[a-z0-9_]{1,512}$")]
+    """As in WhatsApp Manager. Its body has one placeholder, {{1}}, for the words."""
+
+    language: Annotated[str, Meta(pattern="^[a-z]{2,3}(_[A-Z]{2})?$")] = "en_US"
+    """The code of its language, as in WhatsApp Manager: `en`, `en_US`, `pt_BR`."""
+
+    max_chars: Annotated[int, Meta(ge=20, le=1_024)] = 800
+    """Longest words that go into it; Meta takes 1,024 characters with its own."""
+
+
 class WhatsAppConfig(ConnectorConfig, frozen=True, tag="whatsapp"):
     """One app of Meta's, and which agents have numbers there."""
 
@@ -57,6 +70,10 @@ class WhatsAppConfig(ConnectorConfig, frozen=True, tag="whatsapp"):
     """What becomes of words to somebody who has not written for 24 hours, which
     WhatsApp does not take: kept for a day, and said should they write again; or given
     up at once, for `callboard queue retry`."""
+
+    template: TemplateConfig | None = None
+    """As what words go to such people instead; what does not go into it is announced
+    by its beginning, and then kept or given up. Unset: nothing goes."""
 
     mark_read: bool = True
     """Whether people see that their messages were read (two blue ticks)."""

@@ -40,7 +40,7 @@ MOST_EXPLAINED = 1_000
 
 OUTSIDE = (
     "this person has not written for 24 hours, and WhatsApp takes nothing for them but"
-    " templates (131047)"
+    " templates (131047; see connectors.<name>.template)"
 )
 
 
@@ -57,6 +57,7 @@ class WhatsAppSenders:
         self._name = parts.shown
         self._uploads = WhatsAppUploads(parts.blobs)
         self._explained: RecentMap[str, bool] = RecentMap(MOST_EXPLAINED)
+        self._announced: RecentMap[str, bool] = RecentMap(MOST_EXPLAINED)
 
     def choose(self, chat: str) -> tuple[WhatsAppAccount, str]:
         """Return the number and the person of a chat.
@@ -80,9 +81,22 @@ class WhatsAppSenders:
         """Say one message; gives its id.
 
         Raises:
-            DeliveryRefusedError: the bytes of its file are gone.
+            DeliveryBusyError: it is kept until the person writes again.
+            DeliveryRefusedError: it is given up; or the bytes of its file are gone.
             PlatformError: as `Graph.ask`.
         """
+        windows, chat = self._shared.windows, delivery.address.chat
+        if windows.is_closed(chat, self._shared.clock.wall()):
+            return await self._send_outside(delivery, number, person)
+        try:
+            return await self._send_inside(delivery, number, person)
+        except WindowError:
+            windows.refused(chat)
+            return await self._send_outside(delivery, number, person)
+
+    async def _send_inside(
+        self, delivery: Delivery, number: WhatsAppAccount, person: str
+    ) -> str:
         file = delivery.file
         media = None if file is None else await self._uploads.bring(file, number)
         marker = content.marker_of(delivery.id)
@@ -107,18 +121,35 @@ class WhatsAppSenders:
         is_clear = delivery.part > 0 or delivery.reply_to == newest
         return "" if is_clear else delivery.reply_to
 
-    def check_window(self, delivery: Delivery) -> None:
-        """Keep or give up what may not be said now.
+    async def _send_outside(
+        self, delivery: Delivery, number: WhatsAppAccount, person: str
+    ) -> str:
+        """Say it as a template; what does not go into it is announced by one.
 
-        Raises:
-            DeliveryBusyError: it is kept until the person writes again.
-            DeliveryRefusedError: it is given up.
+        Why only announced: the rest is said as it is, once the person has answered.
         """
-        now = self._shared.clock.wall()
-        if self._shared.windows.is_closed(delivery.address.chat, now):
-            raise self.outside(delivery)
+        shared, template = self._shared, self._shared.config.template
+        if template is None or delivery.id in self._announced:
+            await trio.lowlevel.checkpoint()
+            raise self._outside(delivery)
+        file, marker = delivery.file, content.marker_of(delivery.id)
+        words = content.one_line(prefixed(delivery, number.agent, self._name))
+        is_whole = file is None and len(words) <= template.max_chars
+        if file is not None:
+            words = f"{words} [{file.name}]".strip()
+        if len(words) > template.max_chars:
+            words = f"{words[: template.max_chars - 1].rstrip()}…"
+        if is_whole:
+            shared.said.intend(marker, delivery.address.chat)
+        body = content.template(person, template, words, marker if is_whole else "")
+        message_id = await number.send(body)
+        shared.metrics.event(number.agent, "template")
+        if is_whole:
+            return message_id
+        self._announced[delivery.id] = True
+        raise self._outside(delivery)
 
-    def outside(self, delivery: Delivery) -> DeliveryBusyError | DeliveryRefusedError:
+    def _outside(self, delivery: Delivery) -> DeliveryBusyError | DeliveryRefusedError:
         """Say that somebody's window is closed, to the operator once."""
         shared = self._shared
         is_kept = shared.config.outside_window == "keep"

@@ -191,12 +191,14 @@ Outcome = (
         "media_left_out",
         "errand_left_out",
         "window_closed",
+        "template",
     ]
 )
 """The outcomes of messages, beside the reasons to skip one. A message was stored
 (`handed_in`), refused by the company for good (`refused`), not storable (`lost`), or
 waits for the store (`waits`). `seen`: it came before. `errand_left_out`: no room for a
-tick, typing or a notice. `window_closed`: a message of ours came after the 24 hours."""
+tick, typing or a notice. `window_closed`: a message of ours came after the 24 hours.
+`template`: it, or its beginning, went as a template."""
 
 METRICS = partial(
     PlatformCounters,

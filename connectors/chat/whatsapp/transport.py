@@ -25,7 +25,6 @@ from connectors.chat.metrics import PlatformMetrics
 from connectors.chat.whatsapp import content
 from connectors.chat.whatsapp.account import WhatsAppAccount
 from connectors.chat.whatsapp.api import GraphApi
-from connectors.chat.whatsapp.errors import WindowError
 from connectors.chat.whatsapp.inbound import WhatsAppSubmitter
 from connectors.chat.whatsapp.platform import PLATFORM
 from connectors.chat.whatsapp.senders import (
@@ -151,13 +150,9 @@ class WhatsAppTransport(PlatformTransport):
             await trio.lowlevel.checkpoint()
             return known
         number, person = self._senders.choose(chat)
-        self._senders.check_window(delivery)
         with translated(MEND_WAIT):
             try:
                 message_id = await self._senders.send(delivery, number, person)
-            except WindowError as error:
-                shared.windows.refused(chat)
-                raise self._senders.outside(delivery) from error
             except LostError:
                 message_id = await shared.said.wait(marker, STATUS_WITHIN)
                 if not message_id:

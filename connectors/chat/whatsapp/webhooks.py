@@ -89,8 +89,7 @@ class WhatsAppWebhooks:
         if is_right and is_whole and call.query.get("hub.mode") == "subscribe":
             LOG.info("webhook verified", connector=self._shared.connector)
             return PlatformAnswer(200, challenge.encode(), media_type="text/plain")
-        # Why not Meta's 403: so it looks like an address that nobody set.
-        return PlatformAnswer(401, refused="bad_verify_token")
+        return PlatformAnswer(403, refused="bad_verify_token")
 
     async def answer(self, call: PlatformCall) -> PlatformAnswer:
         """Hand in all that a webhook brings; 200 once it is stored."""

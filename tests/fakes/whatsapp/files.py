@@ -97,4 +97,6 @@ def wrong_media(number: str, body: Json, uploads: dict[str, Brought]) -> str:
 def words_of(sent: Json) -> str:
     """Give what is said by a message, or with its file."""
     what = sent[sent["type"]]
+    if sent["type"] == "template":
+        return f"{what['name']}: {what['components'][0]['parameters'][0]['text']}"
     return str(what.get("body") or what.get("caption") or "")

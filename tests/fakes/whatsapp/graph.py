@@ -36,6 +36,7 @@ FILES = "https://files.test/"
 SECRET = "0123456789abcdef0123456789abcdef"  # noqa: S105  nobody's
 
 MOST_TEXT = 4_096
+MOST_TEMPLATE = 1_024
 USER_ID = re.compile(r"[A-Z]{2}\.[A-Za-z0-9]+")
 
 
@@ -80,6 +81,9 @@ class FakeGraph:
 
         self.hooks: dict[str, dict[str, str]] = {}
         """By number: the addresses that Meta calls."""
+
+        self.templates: dict[str, str] = {}
+        """Approved message templates with one placeholder: language by name."""
 
         self.closed: set[str] = set()
         """People who have not written for 24 hours."""
@@ -290,7 +294,9 @@ class FakeGraph:
         if body.get("status") == "read":
             self.read.append({**body, "number": number})
             return httpx.Response(200, json={"success": True})
-        wrong = self._wrong(number, body)
+        is_template = body.get("type") == "template"
+        look = self._wrong_template if is_template else self._wrong
+        wrong = look(number, body)
         if wrong is not None:
             return wrong
         message_id = f"wamid.out{len(self.said) + 1}"
@@ -322,6 +328,18 @@ class FakeGraph:
             return refusal(400, 100, "Param text['body'] must be at most 4096 long")
         odd = wrong_media(number, body, self.uploads)
         return refusal(400, 100, odd) if odd else None
+
+    def _wrong_template(self, _number: str, body: Json) -> httpx.Response | None:
+        sent = body["template"]
+        if self.templates.get(sent["name"]) != sent["language"]["code"]:
+            return refusal(404, 132001, "Template name does not exist")
+        (part,) = sent["components"]
+        (words,) = [each["text"] for each in part["parameters"]]
+        if part["type"] != "body" or any(x in words for x in ("\n", "\t", "    ")):
+            return refusal(400, 132012, "Parameter format does not match")
+        if not words or len(words) > MOST_TEMPLATE:
+            return refusal(400, 132005, "Translated text too long")
+        return None
 
 
 def contact(message: Json, person: dict[str, str]) -> Json:
