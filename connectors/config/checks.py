@@ -71,6 +71,22 @@ def check_open_door(way: Way, host: str, *, has_key: bool) -> Iterator[Complaint
         yield Complaint((*way, "host"), text, hint)
 
 
+def check_proxies(way: Way, proxies: Iterable[str]) -> Iterator[Complaint]:
+    """Refuse proxies that are no addresses: whoever is trusted may claim to be anybody.
+
+    Args:
+        way: the connector.
+        proxies: addresses, or networks.
+    """
+    for index, each in enumerate(proxies):
+        try:
+            ipaddress.ip_network(each)
+        except ValueError:
+            text = f"{each!r} is neither an address nor a network"
+            hint = 'for example "127.0.0.1" or "10.0.0.0/8"'
+            yield Complaint((*way, "trusted_proxies", index), text, hint)
+
+
 def find_zone(name: str) -> tzinfo | None:
     """Find a time zone by its name; None if this machine does not know it."""
     if name == "UTC":  # known without the machine's tables, too

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import BaseRoute
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 PATH_CODES = {404: "not_found", 405: "method_not_allowed"}
 
@@ -59,6 +59,9 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     is_guarded: bool = False
     """Whether the app itself checks access, so that no key is needed."""
+
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks whose `X-Forwarded-For` is believed."""
 
     max_body_bytes: int = 1_048_576
     body_timeout: float = 10.0
@@ -171,6 +174,28 @@ def make_app(
     return app
 
 
+class OneHost:
+    """Refuses requests of HTTP/1.1 that do not name one host.
+
+    Source: RFC 9112 3.2: such a request is answered 400.
+
+    Args:
+        app: answers the others.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        hosts = [name for name, _ in scope.get("headers", ()) if name == b"host"]
+        app = self._app
+        if len(hosts) != 1 and scope.get("http_version") == "1.1":
+            text = "a request of HTTP/1.1 has one Host header"
+            app = refuse(scope, ApiError(400, text, code="no_host"))
+        await app(scope, receive, send)
+
+
 async def serve(
     app: ASGIApp,
     sock: socket.socket,
@@ -193,7 +218,7 @@ async def serve(
         stall_timeout=settings.stall_timeout,
     )
     config = uvicorn.Config(
-        app,
+        OneHost(app),
         http=connection_type(limits),
         ws="wsproto" if settings.max_frame_bytes else "none",
         ws_max_size=settings.max_frame_bytes,
@@ -202,7 +227,8 @@ async def serve(
         log_level="warning",
         access_log=False,
         server_header=False,
-        proxy_headers=False,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 
+import h11
 import msgspec
 import trio
 from wsproto import ConnectionType, WSConnection
@@ -109,11 +110,13 @@ class ClientConnection:
                     if isinstance(event, Request):
                         return head_of(event)
             except (RemoteProtocolError, UnicodeError) as error:
-                # wsproto reads some headers as ASCII, whatever stands there.
+                # wsproto reads some headers as ASCII, whatever stands there. What h11
+                # does not read is no HTTP at all, such as HTTP/1.1 without a Host.
+                is_http = not isinstance(error.__context__, h11.RemoteProtocolError)
                 text = "this address speaks WebSocket, not HTTP"
                 cure = "connect with ws://"
                 raise ClientRefusedError(
-                    "no_websocket", text, cure, status=426
+                    "no_websocket", text, cure, status=426 if is_http else 400
                 ) from error
 
     async def accept(self) -> None:

@@ -195,6 +195,7 @@ def settings_of(name: str, config: WebConfig) -> HttpSettings:
         max_body_bytes=config.max_body_bytes,
         body_timeout=config.body_timeout,
         max_connections=config.max_connections,
+        trusted_proxies=config.trusted_proxies,
         answer_timeout=config.answer_timeout,
         max_frame_bytes=LONGEST_FRAME,
     )

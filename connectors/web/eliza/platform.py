@@ -13,7 +13,7 @@ from actors.config.values import Count, Name, Seconds
 from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
 from connectors.chat.platforms import Platform
 from connectors.config.app import ConnectorConfig
-from connectors.config.checks import check_open_door
+from connectors.config.checks import check_open_door, check_proxies
 from runtime.config.loader import Complaint
 from runtime.config.shape import WrittenPath
 from runtime.secret import Secret
@@ -87,6 +87,10 @@ class WebConfig(ConnectorConfig, frozen=True, tag="web"):
     answer_timeout: Seconds = 300.0
     """Seconds a request waits at most for an agent's answer."""
 
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses, or networks, of proxies before this server. What they say of where a
+    request comes from (`X-Forwarded-For`) is believed, and nobody else's word."""
+
     rate_limit: Annotated[int, Meta(ge=0)] = 1000
     """Requests of one client address in 15 minutes; 0: any."""
 
@@ -134,6 +138,7 @@ def check(mine: Mapping[str, WebConfig], _app: AppConfig) -> Iterator[Complaint]
             yield Complaint(way, text, "pip install 'callboard[web]'")
         has_key = connector.api_key is not None or bool(connector.keys)
         yield from check_open_door(way, connector.host, has_key=has_key)
+        yield from check_proxies(way, connector.trusted_proxies)
         yield from check_origins(way, connector)
         yield from check_keys(way, connector)
 

@@ -13,7 +13,7 @@ from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
 from actors.rules.text.globs import is_wild
 from connectors.chat.platforms import Platform
 from connectors.config.app import ConnectorConfig
-from connectors.config.checks import is_loopback, unknown
+from connectors.config.checks import check_proxies, is_loopback, unknown
 from runtime.config.loader import Complaint
 
 if TYPE_CHECKING:
@@ -45,6 +45,10 @@ class PageConfig(ConnectorConfig, frozen=True, tag="page"):
     origin: str = ""
     """Under which address a proxy with a certificate shows the page:
     `https://callboard.example.org`. Empty: it is used on this machine."""
+
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses, or networks, of proxies before this server. What they say of where a
+    request comes from (`X-Forwarded-For`) is believed, and nobody else's word."""
 
     people: Annotated[tuple[Name, ...], Meta(min_length=1)] = ("operator",)
     """Who may log in, by links of `callboard login`; the first unless told otherwise.
@@ -97,6 +101,7 @@ def check(mine: Mapping[str, PageConfig], app: AppConfig) -> Iterator[Complaint]
         way: Way = ("connectors", name)
         yield from check_package(way, DRAWS)
         yield from check_door(way, connector)
+        yield from check_proxies(way, connector.trusted_proxies)
         for room, config in connector.rooms.items():
             for index, agent in enumerate(config.agents):
                 if not is_wild(agent):

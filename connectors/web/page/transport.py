@@ -253,6 +253,7 @@ def settings_of(name: str, config: PageConfig) -> HttpSettings:
         max_body_bytes=config.max_body_bytes,
         body_timeout=config.body_timeout,
         max_connections=config.max_connections,
+        trusted_proxies=config.trusted_proxies,
     )
 
 

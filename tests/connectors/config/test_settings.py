@@ -512,3 +512,13 @@ def test_an_agent_in_capitals_is_told_where_they_belong(tmp_path: Path) -> None:
 def test_a_display_name_is_a_name_and_nobody_elses(tmp_path: Path, shown: str) -> None:
     text = f"[agents.eliza]\nprompt = 'x'\ndisplay_name = '{shown}'"
     assert refused(tmp_path, BASE + text).line == BASE_LINES + 3
+
+
+@pytest.mark.parametrize("kind", ["web", "page"])
+def test_a_trusted_proxy_is_an_address_or_a_network(tmp_path: Path, kind: str) -> None:
+    table = f"[connectors.more]\nkind = '{kind}'\ntrusted_proxies = "
+    given = "['127.0.0.1', '::1', '10.0.0.0/8']"
+    assert "more" in loaded(tmp_path, BASE + table + given).value.connectors
+    for wrong in ("*", "proxy.example", "10.0.0.1/8"):
+        error = refused(tmp_path, BASE + table + f"['{wrong}']")
+        assert "neither an address nor a network" in error.text

@@ -6,7 +6,7 @@ import json
 import logging
 import socket
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
 import pytest
@@ -16,6 +16,8 @@ from connectors.web.errors import ListenError
 from connectors.web.server import HttpSettings, open_socket
 from runtime.telemetry.logs import FIELDS
 from tests.fakes.web.channel import Channel, open_channel
+from tests.fakes.web.eliza import open_web
+from tests.fakes.web.page import open_page
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -43,7 +45,13 @@ async def ask(channel: Channel, method: str, path: str, **rest: Any) -> tuple[in
     return error_of((response.status_code, response.content))
 
 
-async def ask_raw(channel: Channel, *parts: bytes) -> tuple[int, bytes]:
+class HasPort(Protocol):
+    """A server on this machine."""
+
+    port: int
+
+
+async def ask_raw(channel: HasPort, *parts: bytes) -> tuple[int, bytes]:
     """Write bytes and read until the server closes; gives status and body."""
     with trio.fail_after(5):
         stream = await trio.open_tcp_stream("127.0.0.1", channel.port)
@@ -317,3 +325,19 @@ async def test_keys_of_two_conversations_are_never_taken_for_the_same() -> None:
             assert response.status_code == 200
         nursery.cancel_scope.cancel()
     assert len(channel.ingress.accepted) == 2
+
+
+HOSTS = [(b"", 400), (b"host: a\r\nhost: b\r\n", 400), (b"host: localhost\r\n", 200)]
+
+
+@pytest.mark.parametrize(("hosts", "status"), HOSTS)
+async def test_a_request_of_http_1_1_names_one_host(hosts: bytes, status: int) -> None:
+    head = b"GET /healthz HTTP/1.1\r\n" + hosts + b"connection: close\r\n\r\n"
+    async with open_channel() as channel:
+        assert (await ask_raw(channel, head))[0] == status
+        old = b"GET /healthz HTTP/1.0\r\n\r\n"
+        assert (await ask_raw(channel, old))[0] == 200
+    async with open_web() as web:
+        assert (await ask_raw(web, head))[0] == status
+    async with open_page() as page:
+        assert (await ask_raw(page, head))[0] == status

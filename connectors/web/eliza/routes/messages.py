@@ -282,7 +282,7 @@ class SayingRoutes:
         author = (asked.author_id or asked.agent_id or call.author(None)).lower()
         metadata = asked.metadata or {}
         name = str(metadata.get("agentName") or "")
-        content = asked.content
+        agents, content = self._channels.agents, asked.content
         if not content and asked.raw_message:
             content = str(asked.raw_message.get("text") or "")
         message = ElizaMessage(
@@ -290,7 +290,7 @@ class SayingRoutes:
             channel=asked.channel_id.lower(),
             server=(asked.message_server_id or ZERO).lower(),
             author=author,
-            author_name=name or self._channels.agents.name(author),
+            author_name=name or agents.shown(agents.name(author)),
             content=content,
             raw=asked.raw_message or {"text": content},
             source_type=asked.source_type or AGENT_SOURCE,

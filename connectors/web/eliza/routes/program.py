@@ -91,13 +91,13 @@ class ProgramRoutes:
         agents = len(self._channels.agents.all())
         told: Json = {
             "status": "OK" if agents else "DEGRADED",
-            "version": __version__,
             "timestamp": self._now(call),
-            "uptime": self._uptime(call),
             "dependencies": {"agents": "healthy" if agents else "no_agents"},
             "checks": {"agents": {"status": "pass" if agents else "fail"}},
             "agentCount": agents,
         }
+        if "read" in call.caller.scopes:  # strangers could look for known faults
+            told |= {"version": __version__, "uptime": self._uptime(call)}
         return raw(told, 200 if agents else 503)
 
     async def healthz(self, call: ElizaCall) -> Response:
@@ -113,9 +113,10 @@ class ProgramRoutes:
         """List the servers, for debugging."""
         found = await call.look(self._channels.servers)
         names = [{"id": each.id, "name": each.name} for each in found]
+        known = self._channels.agents
         agents = [
-            {"id": agent_id, "name": name, "status": "active"}
-            for agent_id, name in self._channels.agents.all().items()
+            {"id": agent_id, "name": known.shown(name), "status": "active"}
+            for agent_id, name in known.all().items()
         ]
         runtime: Json = {"agents": agents, "memory": memory_shown()}
         return both({"servers": names, "count": len(names), "runtime": runtime})

@@ -139,11 +139,16 @@ async def test_when_no_more_clients_are_remembered_the_oldest_makes_room() -> No
         assert made["client"].startswith("made-up-client-")
 
 
-async def test_a_browser_that_only_looks_is_told_what_this_is() -> None:
+@pytest.mark.parametrize(("host", "status"), [(b"host: a\r\n", 426), (b"", 400)])
+async def test_a_browser_that_only_looks_is_told_what_this_is(
+    host: bytes, status: int
+) -> None:
     async with open_sockets() as bed:
-        client = await bed.dial()
-        await client.put(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
-        await client.wait(lambda: bool(client.status) or client.has_ended)
+        stream = await trio.open_tcp_stream("127.0.0.1", bed.port)
+        async with stream:
+            await stream.send_all(b"GET / HTTP/1.1\r\n" + host + b"\r\n")
+            told = b"".join([part async for part in stream])
+        assert told.startswith(f"HTTP/1.1 {status} ".encode())
         await bed.wait_figure("ended_total", why="no_websocket")
 
 

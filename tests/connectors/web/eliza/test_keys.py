@@ -97,6 +97,44 @@ async def test_too_many_requests_are_told_when_to_come_again() -> None:
         assert refused == (429, "RATE_LIMIT_EXCEEDED")
 
 
+FORWARDED = "x-forwarded-for"
+
+
+async def test_behind_a_trusted_proxy_each_client_has_a_limit_of_its_own() -> None:
+    config = WebConfig(
+        port=0, rate_limit=1, trusted_proxies=("127.0.0.0/8", "10.0.0.1")
+    )
+    async with open_web(config) as bed:
+        for client in ("203.0.113.7", "203.0.113.8", "2001:db8::1"):
+            # What a client claims itself stands first, and does not count.
+            headers = {FORWARDED: f"{client}{client}, 198.51.100.1, {client}, 10.0.0.1"}
+            first = await bed.client.get("/api/server/ping", headers=headers)
+            assert first.status_code == 200
+            refused = await bed.refused("GET", "/api/server/ping", headers=headers)
+            assert refused == (429, "RATE_LIMIT_EXCEEDED")
+
+
+async def test_nobody_elses_word_counts_of_where_a_request_comes_from() -> None:
+    for trusted in ((), ("10.0.0.1",)):
+        config = WebConfig(port=0, rate_limit=1, trusted_proxies=trusted)
+        async with open_web(config) as bed:
+            headers = [{FORWARDED: f"203.0.113.{number}"} for number in (7, 8)]
+            await bed.client.get("/api/server/ping", headers=headers[0])
+            refused = await bed.refused("GET", "/api/server/ping", headers=headers[1])
+            assert refused == (429, "RATE_LIMIT_EXCEEDED")
+
+
+async def test_strangers_are_told_neither_version_nor_uptime() -> None:
+    told = {"version", "uptime"}
+    async with open_web(KEYS) as bed:
+        for path in ("/health", "/api/server/health"):
+            assert not told & (await bed.client.get(path)).json().keys()
+            known = await bed.client.get(path, headers=READER)
+            assert told <= known.json().keys()
+    async with open_web() as bed:
+        assert told <= (await bed.client.get("/health")).json().keys()
+
+
 async def test_pages_of_other_servers_may_not_ask_unless_they_are_listed() -> None:
     page = {"Origin": "https://chat.example.org"}
     async with open_web() as bed:
