@@ -131,14 +131,16 @@ class PermissionConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class BudgetConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """A budget for a day or a month, and what happens when it is used up."""
 
-    scope: Literal["all", "agent", "user"]
-    """Whose spending counts: everybody's together, each agent's, or each person's."""
+    scope: Literal["all", "agent", "connector", "user"]
+    """Whose spending counts: everybody's together, each agent's, that of all who come
+    by one connector and share its key, or each person's."""
 
     period: Literal["day", "month"] = "day"
     """Period after which it restarts, at midnight."""
 
     who: str = "*"
-    """Name of an agent, or `connector/sender id` of a person; `*` matches anything.
+    """Name of an agent or connector, or `connector/sender id` of a person; `*` matches
+    anything.
     Each one has this budget for itself.
     """
 

@@ -1,4 +1,4 @@
-"""Budgets per agent, per person and in all, for each day or month.
+"""Budgets per agent, person, connector and in all, for each day or month.
 
 Pure. A call may begin while less than the hard limit is spent. What its kind may cost
 is held back until it is over, so that many at once do not all count on the same rest:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import tzinfo
 
-Scope = Literal["all", "agent", "user"]
+Scope = Literal["all", "agent", "connector", "user"]
 Period = Literal["day", "month"]
 
 # Chosen: people whose spending is kept apart in one budget; all others share one sum,
@@ -63,7 +63,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     scope: Scope
     period: Period
     who: str = "*"
-    """Which agents or people; `*` stands for anything. Each has a sum of its own."""
+    """Which agents, people or connectors; `*` stands for anything. Each has a sum of
+    its own."""
 
     soft: Limit = Limit()
     hard: Limit = Limit()
@@ -124,7 +125,9 @@ class BudgetUsage:
         budget = self.budget
         if budget.scope == "all":
             return "all"
-        name = who.agent if budget.scope == "agent" else who.user
+        connector, _, _ = who.user.partition("/")
+        names = {"agent": who.agent, "connector": connector, "user": who.user}
+        name = names[budget.scope]
         if not fnmatchcase(name, budget.who):
             return None
         is_full = len(self.spent) >= MOST_KEYS and name not in self.spent
@@ -258,10 +261,11 @@ def refusal(budget: Budget, until: float, zone: tzinfo) -> str:
         until: Unix seconds at which its next period begins.
         zone: in which that time is written.
     """
-    whose = {"user": "Your budget", "agent": "My budget", "all": "The budget"}
+    named = {"user": "Your budget", "agent": "My budget"}
+    whose = named.get(budget.scope, "The budget")
     period = "today" if budget.period == "day" else "this month"
     then = datetime.fromtimestamp(until, zone).strftime("%Y-%m-%d %H:%M %Z")
     return (
-        f"\N{WARNING SIGN}\N{VARIATION SELECTOR-16} {whose[budget.scope]} for {period}"
+        f"\N{WARNING SIGN}\N{VARIATION SELECTOR-16} {whose} for {period}"
         f" is used up. Please ask again after {then}."
     )

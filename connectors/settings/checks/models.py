@@ -283,12 +283,13 @@ def check_budget(way: Way, budget: BudgetConfig, app: AppConfig) -> Iterator[Com
 def check_who(way: Way, budget: BudgetConfig, app: AppConfig) -> Iterator[Complaint]:
     """Complain of a budget that concerns nobody."""
     if budget.scope == "all" and budget.who != "*":
-        hint = 'use scope = "agent" or "user"'
+        hint = 'use scope = "agent", "connector" or "user"'
         yield Complaint(way, "a budget for all names nobody", hint)
-    elif budget.scope == "agent":
-        if not any(fnmatchcase(name, budget.who) for name in app.agents):
-            text = f"no agent fits {budget.who!r}"
-            yield Complaint(way, text, close_to(budget.who, app.agents))
+    elif budget.scope in {"agent", "connector"}:
+        known = app.agents if budget.scope == "agent" else app.connectors
+        if not any(fnmatchcase(name, budget.who) for name in known):
+            text = f"no {budget.scope} fits {budget.who!r}"
+            yield Complaint(way, text, close_to(budget.who, known))
     elif budget.scope == "user" and budget.who != "*" and "/" not in budget.who:
         text = f"{budget.who!r} is nobody: write connector/sender id"
         yield Complaint(way, text, 'for example "http/sam"')

@@ -98,6 +98,17 @@ def test_each_agent_and_each_person_has_a_sum_of_its_own(
     assert (budgets.verdict(BEN, NOON).stop is not None) == ben_is_stopped
 
 
+def test_whoever_has_a_connectors_key_gains_nothing_by_another_name() -> None:
+    budgets = make(Budget(scope="connector", period="day", hard=Limit(tokens=5)))
+    for number in range(5):
+        caller = Spender("anna", f"http/user-{number}")
+        assert budgets.verdict(caller, NOON).stop is None
+        budgets.enter(caller, Amount(tokens=1), NOON)
+    assert budgets.verdict(Spender("ben", "http/user-9"), NOON).stop is not None
+    assert budgets.verdict(Spender("ben", "telegram/9"), NOON).stop is None
+    assert [key for _, key, _ in budgets.spent(NOON)] == ["http"]
+
+
 def test_a_budget_concerns_only_whom_it_names() -> None:
     mine = Budget(scope="user", period="day", who="http/*", hard=Limit(tokens=0))
     assert make(mine).verdict(ANNA, NOON).stop == mine
@@ -149,6 +160,7 @@ def test_a_soft_limit_names_the_model_to_ask_instead() -> None:
         ("user", "day", "Your budget for today"),
         ("agent", "month", "My budget for this month"),
         ("all", "day", "The budget for today"),
+        ("connector", "day", "The budget for today"),
     ],
 )
 def test_people_are_told_whose_budget_and_until_when(

@@ -171,6 +171,7 @@ def test_fallbacks_never_go_in_a_circle(field: str, words: str, tmp_path: Path) 
         ('scope = "all"\nhard_usd = 1\nwho = "anna"', "a budget for all names nobody"),
         ('scope = "agent"\nhard_usd = 1\nwho = "ana"', "no agent fits 'ana'"),
         ('scope = "user"\nhard_usd = 1\nwho = "sam"', "'sam' is nobody"),
+        ('scope = "connector"\nhard_usd = 1\nwho = "htp"', "no connector fits 'htp'"),
         ('scope = "all"\nsoft_usd = 1\non_soft = "downgrade"', "there is no model ''"),
         ('scope = "all"\nsoft_usd = 1\ndowngrade_to = "cheap"', "is never used"),
     ],
