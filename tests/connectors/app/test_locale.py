@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FOLDER = shipped_settings() / LOCALE
-LANGUAGES = ("de", "es", "ko")
+LANGUAGES = ("de", "es", "fr", "ko", "pt")
 ASKED = Inbound(
     id="1",
     platform="cli",

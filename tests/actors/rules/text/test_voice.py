@@ -80,7 +80,7 @@ def test_what_was_filled_in_comes_out_unchanged(a: str, b: str) -> None:
 
 @given(name=FILLED)
 def test_what_was_filled_in_comes_out_of_every_language(name: str) -> None:
-    for language in ("de", "es", "ko"):
+    for language in ("de", "es", "fr", "ko", "pt"):
         retell = SHIPPED.retell(language)
         for template in (
             "There is no agent {name}.",
