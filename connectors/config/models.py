@@ -46,7 +46,7 @@ class ScriptedModelConfig(
 class CliModelConfig(
     Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="cli"
 ):
-    """A program that answers: Claude Code, or one that is called as it is.
+    """A program that answers: Claude Code, Codex, or one that is called as either is.
 
     It always runs in the sandbox. It keeps each conversation in a folder of its own,
     `<workspace>/cli/<agent>/<conversation>`, which is also its `HOME`.

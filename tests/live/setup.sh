@@ -9,6 +9,7 @@ cd "$(dirname "$0")/../.."
 mkdir -p .live/bin
 bash tests/live/setup_mcp.sh
 bash tests/live/setup_claude.sh
+bash tests/live/setup_codex.sh
 bash tests/live/matrix/setup.sh
 bash tests/live/setup_telegram.sh
 bash tests/live/setup_whatsapp.sh

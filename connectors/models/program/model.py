@@ -1,4 +1,4 @@
-"""A model that is a program: Claude Code, or any that speaks as it does.
+"""A model that is a program: Claude Code, Codex, or any that speaks as they do.
 
 The prompt goes to its standard input, its answer comes as JSON. It works in a folder of
 the conversation's own, keeps the conversation there, and always runs in the sandbox,
@@ -19,7 +19,12 @@ from actors.errors import ModelBusyError, ModelError, ModelRefusedError
 from actors.messages.inbound import ModelAnswer, Usage
 from connectors.models.program.environment import confinement_of
 from connectors.models.program.folders import touch
-from connectors.models.program.output import ProgramOutput, read_output, trouble
+from connectors.models.program.output import (
+    ProgramOutput,
+    ProgramSession,
+    read_output,
+    trouble,
+)
 from connectors.models.program.prompt import full_prompt, short_prompt
 from connectors.sandbox.plan import SandboxError
 from runtime.errors import KernelError
@@ -128,8 +133,9 @@ class CliModel:
         images = [str(path) for path in place.images]
         if request.resume:
             prompt = short_prompt(request, images)
+            session = ProgramSession.read(request.resume)
             try:
-                return await self._run(request, place, prompt, request.resume, taken)
+                return await self._run(request, place, prompt, session, taken)
             except ModelError as error:
                 if error.kind in PASSES_ON:
                     raise
@@ -137,38 +143,41 @@ class CliModel:
                     "session of a program lost", program=self._name, why=Quoted(error)
                 )
         prompt = full_prompt(request, images)
-        return await self._run(request, place, prompt, "", taken)
+        return await self._run(request, place, prompt, ProgramSession(), taken)
 
     async def _run(
         self,
         request: ModelRequest,
         place: CallPlace,
         prompt: bytes,
-        resume: str,
+        session: ProgramSession,
         taken: list[Usage],
     ) -> ModelAnswer:
         """Run the program, again where it stops for its number of turns."""
         said: list[str] = []
         for wait in (0.0, *self._ground.pauses):
             await trio.sleep(wait)
-            output = await self._start(request, place, prompt, resume)
-            taken.append(output.tokens)
+            output = await self._start(request, place, prompt, session.id)
+            taken.append(output.taken_in(session))
             if output.has_failed:
                 words = self._without_secrets(output.result or "")
                 raise trouble(self._name, words)
             if output.result:
                 said.append(output.result.strip())
-            resume = output.session_id or resume
-            if not (output.is_cut and resume):
+            session = output.after(session)
+            if not (output.is_cut and session.id):
                 break
             prompt = GO_ON
         text = "\n\n".join(part for part in said if part)
         if not text:
-            turns = self._config.max_turns
-            raise ModelRefusedError(
-                f"{self._name}: no answer within {turns} turns; allow more (max_turns)"
-            )
-        return ModelAnswer(text=text, resume=resume)
+            raise ModelRefusedError(f"{self._name}: {self._silence()}")
+        return ModelAnswer(text=text, resume=str(session))
+
+    def _silence(self) -> str:
+        if not self._config.turns_flag:
+            return "ended without a word"
+        turns = self._config.max_turns
+        return f"no answer within {turns} turns; allow more (max_turns)"
 
     async def _start(
         self, request: ModelRequest, place: CallPlace, prompt: bytes, resume: str
@@ -219,8 +228,9 @@ class CliModel:
         """Log what it wrote to standard error; give it."""
         said = self._without_secrets(ended.stderr.decode("utf-8", "replace").strip())
         if said:
-            shown = said[:MAX_COMPLAINT]
-            LOG.warning("a program complained", program=self._name, said=Quoted(shown))
+            shown = Quoted(said[:MAX_COMPLAINT])
+            log = LOG.warning if ended.returncode else LOG.info
+            log("a program complained", program=self._name, said=shown)
         return said
 
     def _without_secrets(self, text: str) -> str:
