@@ -32,7 +32,11 @@ if TYPE_CHECKING:
     from connectors.config.checks import Way
     from connectors.config.models import ModelConfig
 
-WRITTEN_HERE = frozenset({"model", "messages", "contents", "system", "stream", "tools"})
+WRITTEN_HERE = frozenset({
+    *("model", "stream", "tools"),
+    *("messages", "contents", "input"),
+    *("system", "instructions"),
+})  # fmt: skip
 """What no `extra_body` may have."""
 
 

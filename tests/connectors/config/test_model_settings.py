@@ -296,6 +296,8 @@ def test_parameters_are_written_as_each_provider_calls_them(
     ("settings", "words"),
     [
         ("extra_body = { messages = [] }", "messages is written by Callboard"),
+        ("extra_body = { input = [] }", "input is written by Callboard"),
+        ("extra_body = { instructions = '' }", "instructions is written by Callboard"),
         ("extra_body = { when = 2026-01-01 }", "extra_body.when cannot be a date"),
         ("headers = { 'a b' = 'c' }", "the name 'a b' in [models.more.headers]"),
         ("top_p = 2", "top_p must be a number"),
