@@ -13,14 +13,14 @@ are doubled.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
 from actors.messages.inbound import ModelRequest, ToolCall, TranscriptLine
 from actors.rules.groups.overheard import without_overheard
 from actors.rules.prompt.untrusted import unframe, without_sender
-from connectors.models.scripted.template import ReplyTemplate
+from connectors.models.scripted.template import ArgumentsTemplate, ReplyTemplate
 from runtime.config import loader as config
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ class CallSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A tool that a rule calls."""
 
     name: Name
-    arguments: dict[str, str] = {}
-    """May use captures. Not done: other types than text, which no tool here takes."""
+    arguments: dict[str, Any] = {}
+    """Whatever JSON has; its texts may use captures, and stay texts."""
 
 
 class DelegateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -177,13 +177,7 @@ class ScriptRule:
         self._settings = settings
         self._reply = ReplyTemplate(spoken_template(settings), self.pattern)
         self._calls = [
-            (
-                call.name,
-                {
-                    key: ReplyTemplate(value, self.pattern)
-                    for key, value in call.arguments.items()
-                },
-            )
+            (call.name, ArgumentsTemplate(call.arguments, self.pattern))
             for call in settings.tool
         ]
 
@@ -216,9 +210,7 @@ class ScriptRule:
                 # Unique in its conversation, and the same for the same request.
                 id=f"call_{len(request.lines)}_{position}",
                 name=name,
-                arguments=msgspec.json.encode(
-                    {key: value.render(match) for key, value in arguments.items()}
-                ),
+                arguments=msgspec.json.encode(arguments.render(match)),
             )
             for position, (name, arguments) in enumerate(self._calls)
         )
@@ -272,7 +264,7 @@ def tool_name(lines: tuple[TranscriptLine, ...], call_id: str) -> str:
 
 
 def missing_tools(
-    calls: list[tuple[str, dict[str, ReplyTemplate]]], request: ModelRequest
+    calls: list[tuple[str, ArgumentsTemplate]], request: ModelRequest
 ) -> str:
     """Name the tools that are to be called but are not offered; empty if none."""
     offered = {tool.name for tool in request.tools}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import string
+from typing import cast
 
 # At the end of a capture also the beginning of one, which what follows could end.
 MARKER = re.compile(r"\[(?=/?[A-Za-z_]+[:\]]|/?[A-Za-z_]*\Z)")
@@ -57,6 +58,44 @@ class ReplyTemplate:
             literal if group is None else literal + unmarked(match[group] or "")
             for literal, group in self._parts
         )
+
+
+class ArgumentsTemplate:
+    """A JSON value with captures to fill into its texts.
+
+    Args:
+        value: the value; other than texts, tables and lists stay as they are.
+        pattern: where the captures come from.
+
+    Raises:
+        ValueError: as for `ReplyTemplate`.
+    """
+
+    def __init__(self, value: object, pattern: re.Pattern[str]) -> None:
+        self._value = value
+        if isinstance(value, str):
+            self._value = ReplyTemplate(value, pattern)
+        elif isinstance(value, dict):
+            table = cast("dict[str, object]", value)
+            self._value = {
+                key: ArgumentsTemplate(each, pattern) for key, each in table.items()
+            }
+        elif isinstance(value, list):
+            items = cast("list[object]", value)
+            self._value = [ArgumentsTemplate(each, pattern) for each in items]
+
+    def render(self, match: re.Match[str]) -> object:
+        """Fill in the captures."""
+        value = self._value
+        if isinstance(value, ReplyTemplate):
+            return value.render(match)
+        if isinstance(value, dict):
+            table = cast("dict[str, ArgumentsTemplate]", value)
+            return {key: each.render(match) for key, each in table.items()}
+        if isinstance(value, list):
+            items = cast("list[ArgumentsTemplate]", value)
+            return [each.render(match) for each in items]
+        return value
 
 
 def capture(field: str, pattern: re.Pattern[str]) -> int:

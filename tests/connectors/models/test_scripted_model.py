@@ -26,7 +26,7 @@ from runtime.errors import SettingsError
 OFFLINE = Path("config/offline_script.toml")
 TOOLS = tuple(
     ToolSpec(name, "", b"{}")
-    for name in ("calculate", "clock", "delegate", "collaborate")
+    for name in ("calculate", "clock", "delegate", "collaborate", "consult")
 )
 
 
@@ -119,6 +119,18 @@ DEFAULT = '[default]\nreply = "?"\n'
             r"captures no \{2\}",
         ),
         (
+            DEFAULT + '[[rule]]\npattern = "a"\ntool = [{ name = "t", '
+            'arguments = { x = [{ y = "{2}" }] } }]',
+            3,
+            r"captures no \{2\}",
+        ),
+        (
+            DEFAULT + '[[rule]]\npattern = "a"\ntool = [{ name = "t", '
+            "arguments = { x = 2026-01-01 } }]",
+            5,
+            "cannot be a date",
+        ),
+        (
             DEFAULT + '[[rule]]\npattern = "a"\n'
             'delegate = { agent = "b", task = "{x}" }',
             3,
@@ -171,6 +183,22 @@ def test_a_tool_s_result_is_answered_by_its_rules() -> None:
     assert rules.plan(asking(*after_tool("x", "a\nb"))).text == "any a\nb"
     assert rules.plan(asking(TranscriptLine("tool", "r", name="clock"))).text == "any r"
     assert rules.plan(asking(TranscriptLine("tool", "r"))).text == "any r"
+
+
+def test_a_tool_s_arguments_may_be_any_json_with_captures_in_its_texts() -> None:
+    rules = script(
+        "[[rule]]\npattern = 'ask (.*)'\n[[rule.tool]]\nname = 'clock'\n"
+        "arguments = { agents = ['ben', '{1}'], many = 3, part = 0.5, loud = true, "
+        "deep = { texts = [['<{1}>']] } }"
+    )
+    (call,) = rules.plan(asking('ask "zoe"')).tool_calls
+    assert msgspec.json.decode(call.arguments) == {
+        "agents": ["ben", '"zoe"'],
+        "many": 3,
+        "part": 0.5,
+        "loud": True,
+        "deep": {"texts": [['<"zoe">']]},
+    }
 
 
 def test_people_cannot_make_the_script_delegate() -> None:
@@ -275,6 +303,7 @@ def test_the_offline_script_knows_what_to_say(
         ("anna", "ask ben to work out 1+1", "delegate", "ben work out 1+1"),
         ("anna", "Ask Ben what time it is", "delegate", "ben what time it is"),
         ("anna", "check with ben: what is 6 * 7", "collaborate", "ben what is 6 * 7"),
+        ("anna", "ask everybody: what is 6 * 7", "consult", "['ben'] what is 6 * 7"),
         ("ben", "what is 12 * 7", "calculate", "12 * 7"),
         ("ben", "work out 2 ** 64", "calculate", "2 ** 64"),
         ("ben", "what is sqrt(16)?", "calculate", "sqrt(16)"),
@@ -286,8 +315,8 @@ def test_the_offline_script_calls_tools(
     agent: str, said: str, tool: str, arguments: str
 ) -> None:
     (call,) = offline(said, agent).tool_calls
-    values = msgspec.json.decode(call.arguments, type=dict[str, str]).values()
-    assert (call.name, " ".join(values)) == (tool, arguments)
+    values = msgspec.json.decode(call.arguments, type=dict[str, object]).values()
+    assert (call.name, " ".join(map(str, values))) == (tool, arguments)
 
 
 @pytest.mark.parametrize(
@@ -301,6 +330,8 @@ def test_the_offline_script_calls_tools(
         ("delegate", "Error: Delegation stopped: a → b", "Delegation stopped: a → b"),
         ("collaborate", '{"agent":"ben","answer":"42"}', "and he says: 42"),
         ("collaborate", "Error: no answer of ben", "I could not ask Ben: no answer"),
+        ("consult", '{"answers":[{"agent":"ben","answer":"42"}]}', "; ben says: 42"),
+        ("consult", "Error: at most 4 agents", "Nobody could be asked: at most 4"),
         ("other", "anything", "anything"),
     ],
 )
