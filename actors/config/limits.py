@@ -1,4 +1,4 @@
-"""Settings of what agents may use: tools, approvals, budgets, retries and turns."""
+"""Settings of what agents may use: tools, approvals, budgets and turns."""
 
 from __future__ import annotations
 
@@ -8,27 +8,6 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from actors.config.values import Count, Seconds
-
-
-class RetryConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """Retries of messages whose turn failed or was interrupted."""
-
-    attempts: Annotated[int, Meta(ge=1, le=20)] = 3
-    """Most attempts for one message; twice as many where the end of the process
-    interrupted all of them. After that it is given up and listed by `callboard queue
-    list`.
-    """
-
-    first_wait: Seconds = 120.0
-    """Seconds until a failed turn is retried; doubled for each further attempt."""
-
-    longest_wait: Seconds = 3600.0
-    """Longest such wait in seconds."""
-
-    stuck_after: Annotated[float, Meta(ge=0, le=86_400)] = 0.0
-    """Age in seconds above which an interrupted turn is given up at the next start
-    instead of resumed; 0 resumes all.
-    """
 
 
 class AuditConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -21,9 +21,10 @@ The connector stores `accepted`, and the session carries out the effects of
 
 from __future__ import annotations
 
-from typing import Literal, assert_never
+from typing import Annotated, Literal, assert_never
 
 import msgspec
+from msgspec import Meta
 
 INBOX_STEPS: dict[str, frozenset[str]] = {
     "accepted": frozenset(
@@ -92,27 +93,35 @@ def outcome_of(state: str, reason: str) -> str:
     return "failed" if is_excuse else state
 
 
-class RetryPolicy(msgspec.Struct, frozen=True):
-    """How often a turn is started, and how long it waits between attempts."""
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 
-    attempts: int = 3
-    """Most attempts for one message, at least 1; twice as many where the end of the
-    process interrupted all of them.
+
+class RetryConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Retries of messages whose turn failed or was interrupted."""
+
+    attempts: Annotated[int, Meta(ge=1, le=20)] = 3
+    """Most attempts for one message; twice as many where the end of the process
+    interrupted all of them. After that it is given up and listed by `callboard queue
+    list`.
     """
+
+    first_wait: Seconds = 120.0
+    """Seconds until a failed turn is retried; doubled for each further attempt."""
+
+    longest_wait: Seconds = 3600.0
+    """Longest such wait in seconds."""
+
+    stuck_after: Annotated[float, Meta(ge=0, le=86_400)] = 0.0
+    """Age in seconds above which an interrupted turn is given up at the next start
+    instead of resumed; 0 resumes all.
+    """
+
+
+class RetryPolicy(RetryConfig, frozen=True):
+    """The same for the messages of one connector."""
 
     retries_failures: bool = True
     """Whether failed turns are retried. False: only interrupted turns are."""
-
-    first_wait: float = 120.0
-    """Seconds before the second attempt; doubled for each further attempt."""
-
-    longest_wait: float = 3600.0
-    """Longest wait between attempts, in seconds."""
-
-    stuck_after: float = 0.0
-    """Age in seconds above which an interrupted turn is given up instead of retried
-    after a restart; 0 means never.
-    """
 
 
 class AttemptHistory(msgspec.Struct, frozen=True):

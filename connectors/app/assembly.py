@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import UTC
 from typing import TYPE_CHECKING
 
+import msgspec
 import polib
 
 from actors.agents.roster import ConfiguredStaff
@@ -138,11 +139,8 @@ def accounts_of(
     for name, transport in transports.items():
         settings = config.connectors.get(name)
         retries = RetryPolicy(
-            attempts=config.retries.attempts,
+            **msgspec.structs.asdict(config.retries),
             retries_failures=setting_of(settings, "retry_failures", default=True),
-            first_wait=config.retries.first_wait,
-            longest_wait=config.retries.longest_wait,
-            stuck_after=config.retries.stuck_after,
         )
         access = None if settings is None else access_of(settings)
         accounts[name] = Account(

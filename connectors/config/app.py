@@ -22,7 +22,6 @@ from actors.config.limits import (
     LedgerConfig,
     LimitsConfig,
     PermissionConfig,
-    RetryConfig,
     ToolCallConfig,
 )
 from actors.config.people import CommandsConfig, PeopleConfig
@@ -37,6 +36,7 @@ from actors.config.sessions import (
     WatchdogConfig,
 )
 from actors.config.values import AgentName, Count, Name, Seconds
+from actors.messages.state import RetryConfig
 from connectors.config.embedders import EmbedderConfig, MemorySettings
 from connectors.config.hooks import HookConfig
 from connectors.config.mcp import McpServerConfig, ServerName, SkillsConfig

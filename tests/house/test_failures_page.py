@@ -8,6 +8,14 @@ from typing import get_args
 
 from actors.errors import ModelFault
 from actors.messages.deliveries import Trouble
+from actors.messages.state import (
+    AttemptHistory,
+    MessageState,
+    Postpone,
+    RetryPolicy,
+    TurnDue,
+    TurnFailed,
+)
 from connectors.web.errors import TROUBLE_STATUS
 
 ROOT = Path(__file__).parents[2]
@@ -31,3 +39,16 @@ def test_the_metrics_are_those_that_there_are() -> None:
     known = (ROOT / "tests/house/stored_names.txt").read_text(encoding="utf-8")
     for name in re.findall(r"`(callboard_\w+?)(?:_total)?[{`]", PAGE):
         assert f"metric {name}" in known, name
+
+
+def test_the_waits_that_texts_name_are_those_of_the_defaults() -> None:
+    state, waits = MessageState(RetryPolicy(), AttemptHistory()), list[str]()
+    failed = TurnFailed("unavailable", may_retry=True, now=0.0)
+    state.on(TurnDue(0.0))
+    while isinstance(effect := state.on(failed), Postpone):
+        waits.append(f"{effect.due_at / 60:g}")
+        state.on(TurnDue(effect.due_at))
+    said = f"{' and '.join(waits)} minutes"
+    docs = ("docs/failures.md", "docs/defaults.md", "README.md", "config/default.toml")
+    for name in docs:
+        assert said in (ROOT / name).read_text(encoding="utf-8"), name

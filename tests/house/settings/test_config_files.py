@@ -22,7 +22,6 @@ from actors.config.limits import (
     LedgerConfig,
     LimitsConfig,
     PermissionConfig,
-    RetryConfig,
     ToolCallConfig,
 )
 from actors.config.presence import PresenceConfig
@@ -34,6 +33,7 @@ from actors.config.sessions import (
     SessionConfig,
     WatchdogConfig,
 )
+from actors.messages.state import RetryConfig
 from connectors.chat.discord import platform as discord
 from connectors.chat.matrix import platform as matrix
 from connectors.chat.slack import platform as slack
