@@ -158,6 +158,16 @@ class SpeakerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds for one text."""
 
 
+VoiceLine = Annotated[
+    str,
+    Meta(
+        pattern=r"^[\s\S]*\{words\}[\s\S]*$",
+        max_length=200,
+        description="a text with {words}",
+    ),
+]
+
+
 class MediaConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """What is read of pictures, documents and recordings that come with messages."""
 
@@ -178,6 +188,9 @@ class MediaConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     timeout: Seconds = 60.0
     """Seconds to read one: fetching, transcribing, taking apart."""
+
+    voice_line: VoiceLine = "[Voice]: {words}"
+    """How the model is told a recording, with `{words}` for what was said."""
 
     transcriber: TranscriberConfig | None = None
     """Who writes down recordings; unset: nobody, and people are told so."""

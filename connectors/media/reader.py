@@ -206,7 +206,8 @@ class Reader:
             raise UnreadError("this company transcribes no recordings; please write")
         words = (await self._transcriber.transcribe(content, kind)).strip()
         most = self._config.max_document_chars
-        line = f"[Voice]: {cut(words, most) or '(nothing was said)'}"
+        said = cut(words, most) or "(nothing was said)"
+        line = self._config.voice_line.replace("{words}", said)
         return Media(text=line, kept=line)
 
     async def _document(

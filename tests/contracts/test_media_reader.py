@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 import trio.testing
 from hypothesis import given
@@ -59,6 +60,23 @@ async def test_a_picture_is_shown_whether_sent_or_fetched(shown: Attachment) -> 
 async def test_a_recording_becomes_words() -> None:
     media = await read(VOICE)
     assert media.text == media.kept == "[Voice]: good morning"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{words}", "say {words} {0}"),
+        ("🎙 {words} {0} %s", "🎙 say {words} {0} {0} %s"),
+    ],
+)
+async def test_a_recording_is_told_as_the_settings_want_it(
+    line: str, said: str
+) -> None:
+    config = msgspec.structs.replace(CONFIG, voice_line=line)
+    fetch, documents = FakeFetches(PAGES).fetch, FakeDocuments(0.0)
+    spoken = FakeTranscriber("say {words} {0}")
+    media = await Reader(config, fetch, documents, spoken).read([VOICE])
+    assert media.text == media.kept == said
 
 
 @pytest.mark.parametrize(
