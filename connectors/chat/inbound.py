@@ -43,6 +43,23 @@ def shown_name(name: str) -> str:
     return one_line(name, LONGEST_NAME)
 
 
+def in_words(kind: str, *parts: str) -> str:
+    """Return in words what is no text: `[location: Berlin, 52.5 13.4]`.
+
+    Args:
+        kind: what it is: `location`, `contact` or `sticker`.
+        parts: what is known of it, as its platform tells; empty ones are left out.
+    """
+    known = ", ".join(part for part in map(shown_name, parts) if part)
+    return f"[{kind}: {known}]" if known else f"[{kind}]"
+
+
+def coordinates(latitude: object, longitude: object) -> str:
+    """Return a point in degrees, to the metre; what is no number is left out."""
+    point = (latitude, longitude)
+    return " ".join(f"{each:.8g}" for each in point if isinstance(each, int | float))
+
+
 # Chosen: the accounts lag behind each other by seconds; ten thousand messages
 # are more than a platform sends in that time. What is forgotten is known to the
 # database.

@@ -20,7 +20,7 @@ import msgspec
 import trio
 
 from connectors.asyncio_bridge.crossing import BridgeBusyError, BridgeClosedError
-from connectors.chat.inbound import shown_name
+from connectors.chat.inbound import in_words, shown_name
 from connectors.chat.lenient_json import Json, table, tables, text, texts, whole
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ def words_of(payload: Json) -> str:
             passed_on = text(table(snapshot.get("message")).get("content"))
             lines.append(f"[forwarded] {passed_on}" if passed_on else "")
     lines += [
-        f"[sticker: {shown_name(text(each.get('name')))}]"
+        in_words("sticker", text(each.get("name")))
         for each in tables(payload.get("sticker_items"))
     ]
     if not "".join(lines).strip():

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from connectors.chat.inbound import shown_name
+from connectors.chat.inbound import in_words, shown_name
 from connectors.chat.lenient_json import Json, table, text, texts, whole
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ FILES: dict[str, Literal["image", "audio", "document"]] = {
     "m.file": "document",
     "m.video": "document",
 }
+
+
+STICKER = "m.sticker"
 
 
 class MatrixFile(msgspec.Struct, frozen=True):
@@ -107,7 +110,7 @@ def read(event: Json, users: Mapping[str, str]) -> MatrixMessage | MatrixSkipped
     kind = event.get("type")
     if "state_key" in event:
         return MatrixSkipped("state")
-    if kind != "m.room.message":
+    if kind not in {"m.room.message", STICKER}:
         return MatrixSkipped(reason_of(kind))
     event_id, sender = text(event.get("event_id")), text(event.get("sender"))
     if not (is_id(event_id, "$") and is_id(sender, "@")):
@@ -116,6 +119,8 @@ def read(event: Json, users: Mapping[str, str]) -> MatrixMessage | MatrixSkipped
     reason = left_out(content, sender, users)
     if reason is not None:
         return MatrixSkipped(reason)
+    if kind == STICKER:
+        content = {**content, "msgtype": STICKER}  # it has none of its own
     return read_message(content, event_id, sender, users)
 
 
@@ -167,7 +172,9 @@ def read_message(
     if file is not None:
         body = caption(content, body)
     elif kind == "m.location":
-        body = f"{body} {text(content.get('geo_uri'))}"
+        body = in_words("location", body, text(content.get("geo_uri")))
+    elif kind == STICKER:
+        body = in_words("sticker", body)
     elif kind not in {"m.text", "m.notice", "m.emote"}:
         return MatrixSkipped("unknown")
     if not body.strip() and file is None:

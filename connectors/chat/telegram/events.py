@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from actors.rules.text.languages import code_of
-from connectors.chat.inbound import shown_name
+from connectors.chat.inbound import coordinates, in_words, shown_name
 from connectors.chat.telegram.types import Malformed, Update
 
 if TYPE_CHECKING:
@@ -237,15 +237,13 @@ def _message(
         return "own"
     if message.chat.type == "channel":
         return "channel"
-    files = files_of(message)
-    text = message.text or message.caption
-    if not (text or files) or message.sender is None:
+    if not (words_of(message) or files_of(message)) or message.sender is None:
         return "service"
     return _spoken(message, message.sender, bots)
 
 
 def _spoken(message: Message, sender: User, bots: Sequence[User]) -> TelegramMessage:
-    text = message.text or message.caption
+    text = words_of(message)
     entities = message.entities if message.text else message.caption_entities
     earlier = _answered(message)
     replied_to = earlier.sender if earlier else None
@@ -277,6 +275,21 @@ def _spoken(message: Message, sender: User, bots: Sequence[User]) -> TelegramMes
     )
 
 
+def words_of(message: Message) -> str:
+    """Return what a message says, or what stands for it; empty: nothing."""
+    text = message.text or message.caption
+    if text:
+        return text
+    at, venue, contact = message.location, message.venue, message.contact
+    if at is not None:
+        named = (venue.title, venue.address) if venue else ()
+        return in_words("location", *named, coordinates(at.latitude, at.longitude))
+    if contact is not None:
+        name = f"{contact.first_name} {contact.last_name}"
+        return in_words("contact", name, contact.phone_number)
+    return in_words("sticker", message.sticker.emoji) if message.sticker else ""
+
+
 def topic_of(message: Message) -> int:
     """Return the forum topic that a message is in; 0: none."""
     return message.message_thread_id if message.is_topic_message else 0
@@ -305,8 +318,8 @@ def _answered(message: Message) -> Message | None:
 def _quoted(message: Message, earlier: Message | None) -> str:
     if earlier is None:
         return ""
-    whole = earlier.text or earlier.caption
-    return message.quote.text if message.quote and message.quote.text else whole
+    quote = message.quote.text if message.quote else ""
+    return quote or words_of(earlier)
 
 
 def name_of(user: User) -> str:

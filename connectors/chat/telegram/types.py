@@ -91,6 +91,35 @@ class PhotoSize(msgspec.Struct, frozen=True):
     file_unique_id: str = ""
 
 
+class Location(msgspec.Struct, frozen=True):
+    """A point on the earth, in degrees."""
+
+    latitude: float
+    longitude: float
+
+
+class Venue(msgspec.Struct, frozen=True):
+    """A place with a name; its point stands in the message, too."""
+
+    title: str = ""
+    address: str = ""
+
+
+class Contact(msgspec.Struct, frozen=True):
+    """Somebody whose number is passed on."""
+
+    phone_number: str = ""
+    first_name: str = ""
+    last_name: str = ""
+
+
+class Sticker(msgspec.Struct, frozen=True):
+    """A picture out of a set."""
+
+    emoji: str = ""
+    """What it stands for; empty: not said."""
+
+
 class TextQuote(msgspec.Struct, frozen=True):
     """The part of a message that a reply is to."""
 
@@ -125,6 +154,10 @@ class Message(msgspec.Struct, frozen=True):
     document: TelegramFile | None = None
     video: TelegramFile | None = None
     video_note: TelegramFile | None = None
+    location: Location | None = None
+    venue: Venue | None = None
+    contact: Contact | None = None
+    sticker: Sticker | None = None
     migrate_to_chat_id: Id = 0
     """The group became a supergroup, with this id."""
 

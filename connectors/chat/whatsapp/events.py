@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from connectors.chat.inbound import shown_name
+from connectors.chat.inbound import coordinates, in_words, shown_name
 from connectors.chat.lenient_json import Json, decode, table, tables, text
 from connectors.chat.whatsapp.content import PHONE, USER_ID, chat_of
 from connectors.chat.whatsapp.errors import WINDOW, told_of
@@ -252,11 +252,9 @@ def words_of(kind: str, message: Json, content: Json) -> str:
     if kind == "interactive":
         return answer_of(content)
     if kind == "location":
-        return f"[location: {listed(content)}]"
+        return place_of(content)
     if kind == "contacts":
-        return "\n".join(
-            f"[contact: {person_of(each)}]" for each in tables(message.get("contacts"))
-        )
+        return "\n".join(map(contact_of, tables(message.get("contacts"))))
     return f"[a message of the kind {kind[:40]!r}, which cannot be read here]"
 
 
@@ -269,21 +267,18 @@ def answer_of(content: Json) -> str:
     return text(table(content.get("nfm_reply")).get("response_json"))
 
 
-def listed(place: Json) -> str:
+def place_of(place: Json) -> str:
     """Write a place down."""
-    words = [shown_name(text(place.get(field))) for field in ("name", "address")]
-    at = [place.get(field) for field in ("latitude", "longitude")]
-    numbers = [f"{each:g}" for each in at if isinstance(each, int | float)]
-    return ", ".join(part for part in (*words, " ".join(numbers)) if part)
+    words = (text(place.get(field)) for field in ("name", "address"))
+    point = coordinates(place.get("latitude"), place.get("longitude"))
+    return in_words("location", *words, point)
 
 
-def person_of(contact: Json) -> str:
+def contact_of(contact: Json) -> str:
     """Write a contact down."""
-    name = shown_name(text(table(contact.get("name")).get("formatted_name")))
-    phones = [
-        shown_name(text(each.get("phone"))) for each in tables(contact.get("phones"))
-    ]
-    return ", ".join(part for part in (name, *phones) if part)
+    name = text(table(contact.get("name")).get("formatted_name"))
+    phones = (text(each.get("phone")) for each in tables(contact.get("phones")))
+    return in_words("contact", name, *phones)
 
 
 def read_file(kind: str, content: Json) -> WhatsAppFile | None:

@@ -136,6 +136,16 @@ def test_a_thread_and_a_reply_in_it_are_told_apart(
     assert (found.thread, found.reply_to) == ("$root", reply_to)
 
 
+def test_a_place_and_a_sticker_come_as_words() -> None:
+    place = {"msgtype": "m.location", "body": "Inn", "geo_uri": "geo:52.5,13.4;u=9"}
+    assert spoken(place).text == "[location: Inn, geo:52.5,13.4;u=9]"
+    sticker = read(
+        event({"body": "a fox", "url": "mxc://a/b"}, type="m.sticker"), USERS
+    )
+    assert isinstance(sticker, MatrixMessage)
+    assert sticker.text == "[sticker: a fox]"
+
+
 def test_notices_are_a_programs() -> None:
     assert spoken({"msgtype": "m.notice"}).is_bot
     assert not spoken({}).is_bot

@@ -135,6 +135,34 @@ def test_of_a_photo_the_largest_is_taken() -> None:
     assert (voice.kind, voice.media_type, voice.size) == ("audio", "audio/ogg", 12)
 
 
+AT = {"latitude": 52.5, "longitude": 13.4}
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"location": AT}, "[location: 52.5 13.4]"),
+        (
+            {
+                "location": AT,
+                "venue": {"location": AT, "title": "Inn", "address": "Main St 1"},
+            },
+            "[location: Inn, Main St 1, 52.5 13.4]",
+        ),
+        (
+            {"contact": {"phone_number": "+1", "first_name": "Sam", "last_name": "B"}},
+            "[contact: Sam B, +1]",
+        ),
+        ({"sticker": {"file_id": "s", "emoji": "\U0001f98a"}}, "[sticker: \U0001f98a]"),
+        ({"sticker": {"file_id": "s"}}, "[sticker]"),
+    ],
+)
+def test_what_is_no_text_comes_as_words(fields: dict[str, Any], text: str) -> None:
+    assert spoken(**fields).text == text
+    reply = spoken(text="where?", reply_to_message=message(**fields))
+    assert reply.quoted == text
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
