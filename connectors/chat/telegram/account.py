@@ -82,7 +82,14 @@ class TelegramAccount(AgentAccount):
         """By chat: until when nothing is asked there (trio's clock)."""
 
     async def open(self) -> None:
-        """Log in, and learn the bot's name.
+        """Log in; raises as `learn_name`."""
+        await self.learn_name()
+        self.api.is_known = True
+        if self._has_menu:
+            await self._make_menu()
+
+    async def learn_name(self) -> None:
+        """Ask what the bot is called: people mention it by its username.
 
         Raises:
             ShutOutError: it is not let in.
@@ -96,9 +103,6 @@ class TelegramAccount(AgentAccount):
         if user.id != self.id:
             raise ShutOutError(f"the token belongs to bot {user.id}, not to {self.id}")
         self.user = user
-        self.api.is_known = True
-        if self._has_menu:
-            await self._make_menu()
 
     async def _make_menu(self) -> None:
         """Tell Telegram once which commands there are; without them all else works."""

@@ -16,14 +16,14 @@ from __future__ import annotations
 import fcntl
 import hmac
 import os
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
 from connectors.chat.bookmarks import read_bookmark
-from connectors.chat.errors import BusyError, RefusedError, ShutOutError
+from connectors.chat.errors import BusyError, PlatformError, RefusedError, ShutOutError
 from connectors.chat.requests import LONGEST_WAIT, Waits, until_answered
 from connectors.chat.telegram.account import TelegramHealth
 from connectors.chat.telegram.api import TelegramCall
@@ -199,6 +199,11 @@ CURE = (
 
 SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105  a header's name
 
+# Chosen: as often as a webhook is looked after; a poll asks more often.
+NAME_EVERY = 60.0
+"""Seconds between two looks at what the bot is called; Telegram does not tell when that
+changes."""
+
 # Chosen: below the minute that Telegram waits for an answer.
 TAKEN_WITHIN = 20.0
 """Seconds in which what a webhook brings is stored; else it is to be sent again."""
@@ -237,6 +242,7 @@ class TelegramListener:
         with self._opened():
             async with self._bot.api, trio.open_nursery() as nursery:
                 nursery.start_soon(self._typing.run)
+                nursery.start_soon(self._keep_name)
                 try:
                     await self._hear(ingress)
                 except ShutOutError as error:
@@ -274,6 +280,15 @@ class TelegramListener:
                     LOG.info("webhook not known", bot=bot.agent, why=str(error))
                 polling = Polling(bot, self._arrivals, self._health, shared)
                 await polling.run(ingress)
+
+    async def _keep_name(self) -> None:
+        """Learn a new username of the bot, as long as it is heard."""
+        while True:
+            await trio.sleep(NAME_EVERY)
+            if self._bot.is_open:
+                # Trouble is told by whoever hears the bot.
+                with suppress(PlatformError):
+                    await self._bot.learn_name()
 
     async def _lease(self, stack: ExitStack) -> None:
         """Wait until no other program of this machine hears the bot."""

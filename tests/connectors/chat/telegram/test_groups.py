@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 
 from actors.errors import DeliveryRefusedError
 from actors.messages.inbound import Address, Quoted
+from connectors.chat.telegram.listener import NAME_EVERY
 from tests.support.chat.telegram_bed import BASIC, GROUP, SAM, ZOE, BotBed, delivery
 
 if TYPE_CHECKING:
+    from trio.testing import MockClock
+
     from tests.fakes.telegram.chats import Json
 
 
@@ -72,6 +76,20 @@ async def test_each_bot_has_a_menu_of_the_commands_that_everybody_may_use() -> N
         words = [each["command"] for each in bed.bot(agent).menu]
         assert {"help", "stop", "who"} <= set(words)
         assert "pair" not in words
+
+
+async def test_a_bot_that_is_renamed_is_called_by_its_new_name(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = BotBed("anna+")
+    chat = bed.server.group(GROUP, "anna_bot")
+    async with bed.listening() as server:
+        bed.bot().username = "nina_bot"
+        await trio.sleep(2 * NAME_EVERY)
+        server.say(chat, ZOE, "@nina_bot hi", **called("@nina_bot hi", "@nina_bot"))
+        inbound = await bed.ingress.next_or_wait()
+    assert (inbound.text, inbound.mentions) == ("@anna hi", ("anna",))
 
 
 async def test_a_reply_calls_who_is_replied_to_and_brings_its_words() -> None:
