@@ -89,14 +89,25 @@ async def ask(agent: str, config: SlackAccountConfig, line: SlackLine) -> list[F
     place = text(who.get("team")) or text(who.get("team_id"))
     name = text(who.get("user")) or text(who.get("user_id"))
     found = [Finding("ok", ABOUT, f"it is {name} in {place}")]
-    found += lacking(frozenset(text(who.get("oauth_scopes")).split(",")))
+    found += lacking(text(who.get("oauth_scopes")))
     if account.uses_socket:
         found.append(await socket_mode(account))
     return found
 
 
-def lacking(granted: frozenset[str]) -> list[Finding]:
-    """Say what an app cannot do, for want of which scope."""
+def lacking(scopes: str) -> list[Finding]:
+    """Say what an app cannot do, for want of which scope.
+
+    Args:
+        scopes: that it has, with commas; empty: Slack, or a proxy before it, does not
+            tell.
+    """
+    if not scopes:
+        words = "its scopes are not known: the answer has no header X-OAuth-Scopes"
+        return [
+            Finding("unknown", ABOUT, words, f"see that it has {', '.join(NEEDED)}")
+        ]
+    granted = frozenset(each.strip() for each in scopes.split(","))
     return [
         Finding(
             "wrong" if scope in VITAL else "warning",

@@ -47,7 +47,8 @@ class SlackConfig(ConnectorConfig, frozen=True, tag="slack"):
     """By the agent's name."""
 
     base_url: Annotated[str, Meta(min_length=1)] = "https://slack.com/api/"
-    """Where the Web API is."""
+    """Where the Web API is, or a proxy before it. Files of messages are fetched from
+    there and from Slack's own hosts; files of agents go wherever it says."""
 
     access: AccessConfig | None = None
     """Who may write; unset: its owners alone."""

@@ -40,6 +40,14 @@ async def test_an_app_with_all_it_needs_is_right() -> None:
     assert bed.slack.apps["UANNA"].links == []
 
 
+async def test_scopes_that_nobody_tells_are_not_called_missing() -> None:
+    bed = SlackBed("anna")
+    bed.slack.faults.append(("auth.test", ok({"user": "anna", "team": "Crew"})))
+    found = (await probed(bed))["anna"]
+    assert [each.state for each in found] == ["ok", "unknown", "ok"]
+    assert "scopes" in found[1].text
+
+
 async def test_a_missing_scope_says_what_does_not_work_and_what_to_do() -> None:
     found = (await probed(SlackBed("anna")))["anna"]
     states = {each.state for each in found}

@@ -28,6 +28,7 @@ from tests.support.chat.slack_bed import CREW, ZOE, SlackBed, delivery
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+    from pathlib import Path
 
     from connectors.chat.slack.sdk import SdkLine
     from connectors.chat.slack.transport import SlackTransport
@@ -128,6 +129,33 @@ async def test_files_are_fetched_from_slack_alone() -> None:
             await line.fetch(url, TOKEN, 2)
         with pytest.raises(RefusedError, match="does not lie at Slack"):
             await line.fetch("https://slack.com.example.org/cat.png", TOKEN, 10)
+
+
+async def test_a_file_is_brought_wherever_slack_or_its_proxy_says(
+    tmp_path: Path,
+) -> None:
+    slack = SlackBed("anna").slack
+    path = tmp_path / "cat.png"
+    path.write_bytes(b"cat")
+    async with line_to(slack) as (line, server):
+        slack.uploads.base = f"{server.url}/upload".replace("127.0.0.1", "localhost")
+        offer = await line.ask(
+            "files.getUploadURLExternal", TOKEN, {"filename": path.name, "length": 3}
+        )
+        await line.put(str(offer["upload_url"]), path, 5.0)
+    assert [each.content for each in slack.uploads.uploads.values()] == [b"cat"]
+
+
+async def test_no_file_goes_out_unencrypted_where_the_api_is_encrypted(
+    tmp_path: Path,
+) -> None:
+    slack = SlackBed("anna").slack
+    async with (
+        served(slack) as (_, bridge),
+        SdkWire(bridge, "https://slack.com/api/", 5.0, 15.0).open() as line,
+    ):
+        with pytest.raises(RefusedError, match="not encrypted"):
+            await line.put("http://files.slack.com/1", tmp_path / "cat.png", 5.0)
 
 
 async def test_a_connection_that_answers_no_ping_is_left() -> None:
