@@ -133,6 +133,13 @@ class SlackAccount(AgentAccount):
             return await line.put(url, path, within)
         raise LostError(f"the file was not there after {within:g} s")
 
+    async def respond(self, url: str, said: Json) -> None:
+        """Answer a command at its address; raises as `ask`."""
+        line = self._way()
+        with trio.move_on_after(self._timeout):
+            return await line.respond(url, said)
+        raise LostError(f"the command was not answered after {self._timeout:g} s")
+
     async def connect(self) -> SlackConnection:
         """Open a connection of Socket Mode; raises as `ask`."""
         line = self._way()

@@ -77,6 +77,19 @@ class SlackLine(Protocol):
         """
         ...
 
+    async def respond(self, url: str, said: Json) -> None:
+        """Answer a command at the address that came with it.
+
+        Args:
+            url: the address; it is a secret, and needs no token.
+            said: the answer.
+
+        Raises:
+            PlatformError: it is not said, or nobody knows; `RefusedError` if nothing is
+                taken there any more.
+        """
+        ...
+
     async def connect(self, app_token: str) -> SlackConnection:
         """Open a connection of Socket Mode.
 

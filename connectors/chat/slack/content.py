@@ -51,6 +51,11 @@ def message(delivery: Delivery, words: str) -> Json:
     return said
 
 
+def whisper(words: str) -> Json:
+    """Write what only whoever gave a command sees, as an answer to it."""
+    return {"response_type": "ephemeral", "text": mrkdwn(words)}
+
+
 def shared(delivery: Delivery, words: str, file: str, title: str) -> Json:
     """Write a delivery's file as what `files.completeUploadExternal` takes.
 

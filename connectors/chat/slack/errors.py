@@ -74,3 +74,18 @@ def read_error(status: int, headers: Mapping[str, str], said: Json) -> PlatformE
         needed = text(said.get("needed"))[:LONGEST_CODE]
         told = f"{told}: give the app the scope {needed} and install it again"
     return RefusedError(told, code)
+
+
+def response_error(status: int, headers: Mapping[str, str]) -> PlatformError:
+    """Say what it means that an answer to a command is not taken.
+
+    Source: docs.slack.dev, "Handling user interaction": such an address takes five
+    answers within half an hour.
+
+    Args:
+        status: of HTTP.
+        headers: by their small names.
+    """
+    if status < SERVER_FAULT and status != TOO_MANY:
+        return RefusedError(f"Slack answers with HTTP {status}")
+    return read_error(status, headers, {})

@@ -270,6 +270,9 @@ class SlackMessage(msgspec.Struct, frozen=True, kw_only=True):
     is_command: bool = False
     """Whether it was given by a slash, or by a button that stands for one."""
 
+    response_url: str = ""
+    """Of a slash command: where it may be answered; empty: in the channel only."""
+
     is_me: bool = False
     """Whether it tells of its sender, as `/me waves`."""
 
@@ -424,6 +427,7 @@ def read_command(
         text=said,
         is_direct=channel.startswith("D"),
         is_command=True,
+        response_url=text(payload.get("response_url")),
         sender_name=shown_name(text(payload.get("user_name"))),
         mentions=(agent,),
     )

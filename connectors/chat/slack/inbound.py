@@ -147,6 +147,8 @@ class SlackSubmitter:
 
     async def submit(self, spoken: SlackMessage, ingress: Ingress) -> None:
         """Submit a message, however long that takes."""
+        if spoken.response_url:
+            self._shared.response_urls[spoken.id] = spoken.response_url
         fill = partial(self._filled, spoken) if spoken.files else None
         await self._submission.submit(await self._bare(spoken), ingress, fill)
 

@@ -31,7 +31,7 @@ from connectors.chat.errors import (
     ShutOutError,
 )
 from connectors.chat.lenient_json import Json, decode, table, text
-from connectors.chat.slack.errors import read_error
+from connectors.chat.slack.errors import read_error, response_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -162,11 +162,13 @@ class SdkLine:
 
     async def put(self, url: str, path: Path, within: float) -> None:
         """Bring a file's bytes to an address; see the port."""
-        # Why wherever it says: no token goes along, and whoever answers for the Web API
-        # (it may be a proxy) could as well have taken the bytes itself.
-        if urlsplit(url).scheme not in {"https", urlsplit(self._base_url).scheme}:
-            raise RefusedError("the address for the file is not encrypted")
+        self._check_encrypted(url)
         await self._cross(self._put, url, path, within)
+
+    async def respond(self, url: str, said: Json) -> None:
+        """Answer a command; see the port."""
+        self._check_encrypted(url)
+        await self._cross(self._respond, url, said)
 
     async def connect(self, app_token: str) -> SdkConnection:
         """Open a connection; see the port."""
@@ -227,10 +229,31 @@ class SdkLine:
         if status != 200:
             raise read_error(status, lowered, {})
 
+    async def _respond(self, url: str, said: Json) -> None:
+        async with self._session.post(
+            url, json=said, allow_redirects=False
+        ) as response:
+            status, headers = response.status, response.headers
+        if status != 200:
+            lowered = {name.lower(): each for name, each in headers.items()}
+            raise response_error(status, lowered)
+
     async def _connect(self, url: str) -> aiohttp.ClientWebSocketResponse:
         return await self._session.ws_connect(
             url, heartbeat=self._ping_every, max_msg_size=MOST_MESSAGE
         )
+
+    def _check_encrypted(self, url: str) -> None:
+        """Check an address to which something goes without a token.
+
+        Why wherever Slack says: whoever answers for the Web API (it may be a proxy)
+        could as well have taken the bytes itself.
+
+        Raises:
+            RefusedError: it is less encrypted than the Web API.
+        """
+        if urlsplit(url).scheme not in {"https", urlsplit(self._base_url).scheme}:
+            raise RefusedError("the address that Slack gave is not encrypted")
 
     def _is_slacks(self, url: str) -> bool:
         """Return whether a token may be shown to whoever has this address."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from actors.rules.text.limits import RecentMap
 from connectors.chat.metrics import Family, PlatformCounters, PlatformMetrics
 from connectors.chat.slack.events import Ours, Reason
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 MOST_SAID = 2_000
 """Messages of ours that are remembered, by receipt and by delivery."""
+
+MOST_COMMANDS = 1_000
+"""Slash commands of which is remembered where they may be answered."""
 
 LONGEST_QUOTE = 2_000
 """Characters of each."""
@@ -130,6 +134,11 @@ class SlackShared:
     clock: Clock
     ids: IdSource
     said: SlackSent = field(default_factory=SlackSent)
+    response_urls: RecentMap[str, str] = field(
+        default_factory=lambda: RecentMap[str, str](MOST_COMMANDS)
+    )
+    """By a slash command's id: where it may be answered. Forgotten at a stop; it is
+    then answered in the channel."""
 
     def ours(self) -> Ours:
         """Return by what our own apps are known, as far as they were let in."""

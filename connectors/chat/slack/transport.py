@@ -15,13 +15,13 @@ from actors.errors import DeliveryBusyError, DeliveryUnknownError
 from actors.messages.deliveries import Abilities
 from connectors.chat.accounts import AccountsTransport, BackgroundTyping, prefixed
 from connectors.chat.bookmarks import ConnectorShelf, StoredBookmarks
-from connectors.chat.errors import LostError, translated
+from connectors.chat.errors import LostError, RefusedError, translated
 from connectors.chat.inbound import SeenMessages
 from connectors.chat.lenient_json import text
 from connectors.chat.metrics import PlatformMetrics
 from connectors.chat.slack import senders as reconciling
 from connectors.chat.slack.account import SlackAccount
-from connectors.chat.slack.content import message
+from connectors.chat.slack.content import message, whisper
 from connectors.chat.slack.events import is_ts, message_id
 from connectors.chat.slack.files import SlackUploads
 from connectors.chat.slack.inbound import SlackPeople
@@ -129,14 +129,40 @@ class SlackTransport(AccountsTransport[SlackAccount, SlackListener]):
             await trio.lowlevel.checkpoint()
             return known
         words = prefixed(delivery, account.agent, self._name)
-        file = delivery.file
         with translated():
-            if file is None:
-                receipt = await _say(delivery, words, account)
-            else:
-                receipt = await self._uploads.say(delivery, file, words, account)
+            receipt = await self._whisper(delivery, words, account)
+            receipt = receipt or await self._say(delivery, words, account)
         self._shared.said.note(delivery.id, receipt, words)
         return receipt
+
+    async def _say(self, delivery: Delivery, words: str, account: SlackAccount) -> str:
+        """Say a delivery in its channel or thread; gives the message's id."""
+        if delivery.file is not None:
+            return await self._uploads.say(delivery, delivery.file, words, account)
+        answer = await account.ask("chat.postMessage", message(delivery, words))
+        ts = text(answer.get("ts"))
+        if not is_ts(ts):
+            raise LostError("Slack's answer names no message")
+        return message_id(delivery.address.chat, ts)
+
+    async def _whisper(
+        self, delivery: Delivery, words: str, account: SlackAccount
+    ) -> str:
+        """Say what the runtime says to a slash command to whoever gave it, alone.
+
+        Returns:
+            A receipt, which no edit finds; empty: it is to be said in the channel.
+        """
+        url = self._shared.response_urls.get(delivery.reply_to)
+        is_for_one = delivery.kind == "notice" and not delivery.is_aside
+        if url is None or not is_for_one:
+            return ""
+        try:
+            await account.respond(url, whisper(words))
+        except RefusedError as error:
+            LOG.info("command answered in its channel", why=str(error))
+            return ""
+        return f"{delivery.address.chat}/whisper-{delivery.id}"
 
     async def look_up(self, delivery: Delivery) -> str | None:
         """Look for words by the mark that they bear, for a file by what it is."""
@@ -158,15 +184,6 @@ class SlackTransport(AccountsTransport[SlackAccount, SlackListener]):
         # Nobody is seen to write for an agent without an app, nor anywhere else.
         if shown is not None and is_assistants:
             shown.show((place.chat, place.thread), is_over=typing.is_over)
-
-
-async def _say(delivery: Delivery, words: str, account: SlackAccount) -> str:
-    """Say a delivery without a file; gives the message's id."""
-    answer = await account.ask("chat.postMessage", message(delivery, words))
-    ts = text(answer.get("ts"))
-    if not is_ts(ts):
-        raise LostError("Slack's answer names no message")
-    return message_id(delivery.address.chat, ts)
 
 
 def make_transport(

@@ -9,7 +9,7 @@ import trio
 
 from connectors.chat.errors import BusyError, LostError, RefusedError
 from connectors.chat.lenient_json import decode
-from connectors.chat.slack.errors import read_error
+from connectors.chat.slack.errors import read_error, response_error
 from connectors.chat.slack.sdk import form, opened
 
 if TYPE_CHECKING:
@@ -78,6 +78,13 @@ class FakeLine:
             status = self._slack.uploads.take(url.rpartition("/")[2], body.read())
         if status != 200:
             raise read_error(status, {}, {})
+
+    async def respond(self, url: str, said: Json) -> None:
+        """Answer a command."""
+        await trio.lowlevel.checkpoint()
+        status = self._slack.respond(url, said)
+        if status != 200:
+            raise response_error(status, {})
 
     async def connect(self, app_token: str) -> FakeConnection:
         """Open a connection of Socket Mode."""

@@ -45,6 +45,7 @@ class SlackServer:
         app.router.add_get("/link/{ticket}", self._link)
         app.router.add_get("/files/{name}", self._file)
         app.router.add_post("/upload/{file}", self._take)
+        app.router.add_post("/respond/{name}", self._respond)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -121,6 +122,11 @@ class SlackServer:
         content = await request.read()
         status = self.slack.uploads.take(request.match_info["file"], content)
         return web.Response(status=status, text=f"OK - {len(content)}")
+
+    async def _respond(self, request: web.Request) -> web.Response:
+        assert "Authorization" not in request.headers
+        status = self.slack.respond(str(request.url), await request.json())
+        return web.Response(status=status, text="ok")
 
     async def _file(self, request: web.Request) -> web.Response:
         content = self.slack.files.get(request.match_info["name"])

@@ -100,6 +100,12 @@ class FakeSlack:
         self.whispers: list[tuple[str, str, str]] = []
         """What apps told one person alone: the app's user, the person, the words."""
 
+        self.responses: list[tuple[str, Json]] = []
+        """What came to addresses for answers to commands."""
+
+        self.used_up: set[str] = set()
+        """Addresses for answers at which nothing is taken any more."""
+
         self.statuses: list[tuple[str, str, str]] = []
         self.tickets: dict[str, App] = {}
         self.sends_again = True
@@ -216,6 +222,14 @@ class FakeSlack:
                 link.send({**envelope, "retry_attempt": 1})
         self.note_change()
         return link
+
+    def respond(self, url: str, said: Json) -> int:
+        """Take what comes to an address for answers; gives the status of HTTP."""
+        if url in self.used_up:
+            return 404
+        self.responses.append((url, said))
+        self.note_change()
+        return 200
 
     # --- what is seen -------------------------------------------------------------
 

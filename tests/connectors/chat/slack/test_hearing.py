@@ -172,6 +172,28 @@ async def test_a_slash_command_is_a_command(command: str, text: str, told: str) 
     assert inbound.mentions == ("anna",)
 
 
+async def test_what_the_runtime_says_to_a_command_only_its_giver_sees() -> None:
+    bed = SlackBed("anna")
+    url = "https://hooks.slack.com/commands/T1/2/x"
+    payload = {"command": "/callboard", "text": "whoami", "channel_id": CREW}
+    payload |= {"user_id": ZOE, "trigger_id": "1.2", "response_url": url}
+    async with bed.listening():
+        bed.slack.push(bed.slack.apps[ANNA], "slash_commands", payload)
+        command = (await only(bed)).platform_id
+        first = delivery("**You** are Zoe.", "", kind="notice", reply_to=command)
+        receipt = await bed.transport.deliver(first)
+        assert await bed.transport.deliver(first) == receipt
+        assert bed.slack.responses == [
+            (url, {"response_type": "ephemeral", "text": "*You* are Zoe."})
+        ]
+        await bed.transport.deliver(delivery("In words of mine.", reply_to=command))
+        bed.slack.used_up.add(url)
+        late = delivery("More.", "", kind="notice", reply_to=command)
+        await bed.transport.deliver(late)
+    assert bed.shown() == ["In words of mine.", "More."]
+    assert len(bed.slack.responses) == 1
+
+
 async def test_a_pressed_button_is_a_command_of_whoever_presses_it() -> None:
     bed = SlackBed("anna")
     async with bed.listening() as slack:

@@ -158,6 +158,17 @@ async def test_no_file_goes_out_unencrypted_where_the_api_is_encrypted(
             await line.put("http://files.slack.com/1", tmp_path / "cat.png", 5.0)
 
 
+async def test_a_command_is_answered_at_its_address_without_a_token() -> None:
+    slack = SlackBed("anna").slack
+    async with line_to(slack) as (line, server):
+        url = f"{server.url}/respond/1"
+        await line.respond(url, {"text": "hi"})
+        slack.used_up.add(url)
+        with pytest.raises(RefusedError, match="404"):
+            await line.respond(url, {"text": "again"})
+    assert slack.responses == [(url, {"text": "hi"})]
+
+
 async def test_a_connection_that_answers_no_ping_is_left() -> None:
     slack = SlackBed("anna").slack
     async with line_to(slack, ping_every=0.2) as (line, server):
