@@ -185,9 +185,7 @@ class SlackSubmitter:
         name = name or person.name or spoken.sender_name or spoken.sender
         here = shared.rooms.present(spoken.channel)
         present = (account.agent,) if spoken.is_direct else here or (account.agent,)
-        answers = shared.ours().users.get(spoken.answers, "")
-        reply_to = message_id(spoken.channel, spoken.thread) if answers else ""
-        said = shared.said.text_of(reply_to)
+        quoted = self._answered(spoken)
         return Inbound(
             id=shared.ids.new(),
             platform="slack",
@@ -199,14 +197,23 @@ class SlackSubmitter:
             received_at=shared.clock.wall(),
             is_direct=spoken.is_direct,
             agent=account.agent if spoken.is_direct else "",
-            reply_to=reply_to,
-            quoted=Quoted(text=said, agent=answers) if answers else None,
+            reply_to=first_of(spoken) if quoted else "",
+            quoted=quoted,
             mentions=tuple(each for each in spoken.mentions if each in present),
             present=present,
             roles=person.roles,
             is_bot=spoken.is_bot or person.is_bot,
             platform_fields=specifics(spoken, account, person),
         )
+
+    def _answered(self, spoken: SlackMessage) -> Quoted | None:
+        """Return the message of ours in whose thread this is; None: it is nobody's.
+
+        Slack does not always say whose it is; what was said lately is known here.
+        """
+        agent = self._shared.ours().users.get(spoken.answers, "")
+        said = self._shared.said.quote(first_of(spoken))
+        return said or (Quoted(text="", agent=agent) if agent else None)
 
     def _thread(self, spoken: SlackMessage) -> str:
         """Say in which thread it is answered; empty: in the channel."""
@@ -252,6 +259,11 @@ class SlackSubmitter:
         self._count("media_left_out")
         LOG.warning("file not fetched", message=spoken.id, why=why)
         return None, left_out(file.kind, file.name, why)
+
+
+def first_of(spoken: SlackMessage) -> str:
+    """Return the id of the first message of the thread that this is in."""
+    return message_id(spoken.channel, spoken.thread)
 
 
 def specifics(

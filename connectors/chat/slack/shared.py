@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from actors.messages.inbound import Quoted
 from actors.rules.text.limits import RecentMap
 from connectors.chat.metrics import Family, PlatformCounters, PlatformMetrics
 from connectors.chat.slack.events import Ours, Reason
@@ -44,14 +45,14 @@ class SlackSent:
 
     def __init__(self, most: int = MOST_SAID) -> None:
         self._most = most
-        self._texts: OrderedDict[str, str] = OrderedDict()
+        self._said: OrderedDict[str, Quoted] = OrderedDict()
         self._receipts: OrderedDict[str, str] = OrderedDict()
 
-    def note(self, delivery_id: str, receipt: str, text: str) -> None:
-        """Remember a message."""
+    def note(self, delivery_id: str, receipt: str, text: str, agent: str) -> None:
+        """Remember a message that an agent's app sent."""
         self._receipts[delivery_id] = receipt
-        self._texts[receipt] = text[:LONGEST_QUOTE]
-        for each in (self._receipts, self._texts):
+        self._said[receipt] = Quoted(text[:LONGEST_QUOTE], agent=agent)
+        for each in (self._receipts, self._said):
             while len(each) > self._most:
                 each.popitem(last=False)
 
@@ -64,9 +65,9 @@ class SlackSent:
         known = self._receipts.items()
         return frozenset(receipt for each, receipt in known if each != delivery_id)
 
-    def text_of(self, receipt: str) -> str:
-        """Return what a message of ours said; empty if it is not known."""
-        return self._texts.get(receipt, "")
+    def quote(self, receipt: str) -> Quoted | None:
+        """Return what a message of ours said; None: it is none, or is forgotten."""
+        return self._said.get(receipt)
 
 
 Outcome = (

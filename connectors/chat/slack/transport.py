@@ -132,7 +132,7 @@ class SlackTransport(AccountsTransport[SlackAccount, SlackListener]):
         with translated():
             receipt = await self._whisper(delivery, words, account)
             receipt = receipt or await self._say(delivery, words, account)
-        self._shared.said.note(delivery.id, receipt, words)
+        self._shared.said.note(delivery.id, receipt, words, account.agent)
         return receipt
 
     async def _say(self, delivery: Delivery, words: str, account: SlackAccount) -> str:

@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from actors.messages.inbound import Address
+from actors.messages.inbound import Address, Quoted
 from connectors.chat.errors import LostError
 from connectors.chat.inbound import MOST_IN_ALL, NO_ROOM
 from connectors.chat.markup.buttons import UNKNOWN
@@ -134,6 +134,18 @@ async def test_an_answer_in_an_agents_thread_is_a_reply_to_it() -> None:
     assert inbound.reply_to == f"{CREW}/{first['ts']}"
     assert inbound.quoted is not None
     assert inbound.quoted.agent == "anna"
+
+
+async def test_the_thread_of_what_was_said_here_is_known_without_slacks_word() -> None:
+    bed = SlackBed()
+    async with bed.listening() as slack:
+        receipt = await bed.transport.deliver(delivery("Well?", "ben"))
+        first = receipt.partition("/")[2]
+        event = {"user": ZOE, "text": "yes", "ts": slack.new_ts(), "thread_ts": first}
+        slack.tell(CREW, event)
+        inbound = await only(bed)
+    assert inbound.reply_to == receipt
+    assert inbound.quoted == Quoted("Well?", agent="ben")
 
 
 async def test_a_channels_messages_begin_threads_if_that_is_wished() -> None:
