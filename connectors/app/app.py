@@ -329,6 +329,7 @@ def _company(
         ),
         store=services.store,
         metrics=app.metrics,
+        presence=lambda: services.presence,
         blobs=app.blobs,
         agents=lambda: company.roster.team.names,
         backstage=Backstage(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from actors.config.presence import PresenceConfig
 from connectors.chat.platform_calls import Gates
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ class TransportParts:
 
     owners: tuple[str, ...] = ()
     """Who runs the company, each as `connector/sender id`."""
+
+    presence: Callable[[], PresenceConfig] = PresenceConfig
+    """Gives what people are to see while an answer is being made."""
 
     network: httpx.AsyncBaseTransport | None = None
     """Carries HTTP requests to platforms; None: the network does."""

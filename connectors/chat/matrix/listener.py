@@ -20,6 +20,7 @@ from connectors.chat.errors import (
 from connectors.chat.lenient_json import Json, table, tables, text
 from connectors.chat.matrix.api import MatrixCall, path_of
 from connectors.chat.matrix.inbound import MatrixArrivals
+from connectors.chat.matrix.signs import StaleSigns
 from connectors.chat.requests import LONGEST_WAIT, until_answered
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
@@ -249,12 +250,14 @@ class MatrixListener:
         self._shared = shared
         self._arrivals = MatrixArrivals(account, shared)
         self._health = AccountHealth(account, shared.metrics, shared.clock, LOG)
+        self._signs = StaleSigns(account, shared)
 
     async def listen(self, ingress: Ingress) -> None:
         """Follow the account until cancelled, or until it is not let in."""
         with self._health.listening():
             async with self._shared.homeserver, trio.open_nursery() as nursery:
                 nursery.start_soon(self._typing.run)
+                nursery.start_soon(self._signs.run, ingress)
                 try:
                     await self._follow(ingress)
                 except ShutOutError as error:
@@ -268,6 +271,7 @@ class MatrixListener:
         read = partial(self._shared.bookmarks.read, account.user)
         since = await read_bookmark(read, LOG)
         await self._show_status()
+        self._signs.want()
         LOG.info("account listens", account=account.user, is_new=since == "")
         while True:
             if not since:
@@ -320,6 +324,7 @@ class MatrixListener:
             raise LostError(f"its answer makes no sense: {error}") from error
         if self._health.heard():
             self._shared.metrics.count("reconnects", self._account.agent)
+            self._signs.want()
         return batch
 
     def _question(self, since: str) -> tuple[dict[str, str], float]:
@@ -388,6 +393,7 @@ class MatrixListener:
         else:
             if outcome == "joined":
                 shared.rooms.note_joined(room_id, account.user)
+                self._signs.want()  # of an earlier stay
         self._count(outcome)
         LOG.info(
             "invitation",

@@ -10,7 +10,7 @@ from connectors.chat.matrix.events import Reason
 from connectors.chat.metrics import Family, PlatformCounters, PlatformMetrics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from connectors.chat.bookmarks import Bookmarks
     from connectors.chat.inbound import SeenMessages
@@ -89,3 +89,5 @@ class MatrixShared:
     metrics: PlatformMetrics[Outcome]
     clock: Clock
     ids: IdSource
+    received_sign: Callable[[], str]
+    """Gives the sign at messages that are worked on; empty: there is none here."""

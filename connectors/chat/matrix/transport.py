@@ -30,6 +30,7 @@ from connectors.chat.metrics import PlatformMetrics
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
+    from actors.config.presence import PresenceConfig
     from actors.messages.deliveries import Delivery, Typing
     from connectors.chat.bookmarks import Bookmarks
     from connectors.chat.matrix.platform import MatrixConfig
@@ -40,6 +41,16 @@ LOG = EventLog("matrix")
 
 SYNCS = "matrix_sync"
 """Kind of the rows that keep how far each account has read."""
+
+
+IS_SPARING = True
+"""Homeservers allow few events."""
+
+
+def sign_of(presence: PresenceConfig, connector: str) -> str:
+    """Return the sign at messages that are worked on; empty: there is none."""
+    is_shown = presence.shows_reactions(connector, is_sparing=IS_SPARING)
+    return presence.received_sign if is_shown else ""
 
 
 class MatrixTransport(AccountsTransport[MatrixAccount, MatrixListener]):
@@ -89,6 +100,7 @@ class MatrixTransport(AccountsTransport[MatrixAccount, MatrixListener]):
             metrics=PlatformMetrics(parts.once(METRICS), name),
             clock=parts.clock,
             ids=parts.ids,
+            received_sign=lambda: sign_of(parts.presence(), name),
         )
         self._typing = {
             agent: BackgroundTyping(account.show_typing, LOG, account.user)
@@ -117,7 +129,7 @@ class MatrixTransport(AccountsTransport[MatrixAccount, MatrixListener]):
             ends_typing=True,
             takes_back=True,
             draft_pace=config.draft_pace,
-            is_sparing=True,
+            is_sparing=IS_SPARING,
             files=PLATFORM.takes_files,
         )
 

@@ -337,13 +337,13 @@ class FakeHomeserver:
     async def _sync(self, request: httpx.Request, user: str) -> Json:
         query = request.url.params
         since = place_of(query["since"]) if "since" in query else -1
-        limit = msgspec.json.decode(query["filter"])["room"]["timeline"]["limit"]
+        wanted = msgspec.json.decode(query["filter"])["room"]["timeline"]
         with trio.move_on_after(int(query["timeout"]) / 1000):
             while since >= 0 and not self._concerns(user, since):
                 await self._changed.wait()
         rooms: Json = {"join": {}, "invite": {}, "leave": {}}
         for room_id in {str(event["room_id"]) for event in self.events}:
-            self._tell(rooms, room_id, user, (since, limit))
+            self._tell(rooms, room_id, user, (since, wanted))
         return {"next_batch": f"s{len(self.events)}", "rooms": rooms}
 
     def _concerns(self, user: str, since: int) -> bool:
@@ -354,9 +354,9 @@ class FakeHomeserver:
         )
 
     def _tell(
-        self, rooms: Json, room_id: str, user: str, span: tuple[int, int]
+        self, rooms: Json, room_id: str, user: str, span: tuple[int, Json]
     ) -> None:
-        since, limit = span
+        since, wanted = span
         start = max(since, 0)
         fresh = [e for e in self.events[start:] if e["room_id"] == room_id]
         membership = self.membership(room_id, user)
@@ -367,25 +367,27 @@ class FakeHomeserver:
             kept = [e for e in state if "state_key" in e]
             rooms["invite"][room_id] = {"invite_state": {"events": kept}}
         elif membership == "join":
-            rooms["join"][room_id] = self._news(room_id, user, start, limit)
+            rooms["join"][room_id] = self._news(room_id, user, start, wanted)
         elif membership == "leave" and any(e.get("state_key") == user for e in fresh):
             rooms["leave"][room_id] = {}
 
-    def _news(self, room_id: str, user: str, since: int, limit: int) -> Json:
+    def _news(self, room_id: str, user: str, since: int, wanted: Json) -> Json:
         was_there = self.membership_at(room_id, user, since) == "join"
         begin = since if was_there else 0
         places = [
             place
             for place, event in enumerate(self.events)
             if place >= begin and event["room_id"] == room_id
+            if event["sender"] in wanted.get("senders", [event["sender"]])
+            if event["type"] in wanted["types"]
         ]
-        shown = places[-limit:]
+        shown = places[-wanted["limit"] :]
         before = [self.events[p] for p in places[: len(places) - len(shown)]]
         return {
             "timeline": {
                 "events": [self.events[place] for place in shown],
                 "limited": len(places) > len(shown),
-                "prev_batch": f"s{shown[0]}",
+                "prev_batch": f"s{shown[0] if shown else begin}",
             },
             "state": {"events": [e for e in before if "state_key" in e]},
         }

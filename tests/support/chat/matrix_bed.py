@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import trio
 import trio.testing
 
+from actors.config.presence import PresenceConfig
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
 from connectors.chat.matrix.platform import MatrixAccountConfig, MatrixConfig
@@ -58,6 +59,7 @@ class MatrixBed:
         self.ingress = FakeIngress()
         self.blobs = SentFiles()
         self.metrics = Metrics()
+        self.presence = PresenceConfig()
         accounts = {
             name: self._account(f"@{name}:hs.test", password)
             for name in agents or ("anna", "ben")
@@ -85,6 +87,7 @@ class MatrixBed:
                 owners=(f"matrix/{ZOE}",),
                 network=self.server.network,
                 blobs=self.blobs,
+                presence=lambda: self.presence,
             ),
             self.bookmarks,
         )
