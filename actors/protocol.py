@@ -44,6 +44,12 @@ class RecordRefusal(msgspec.Struct, frozen=True):
     attempt: RefusedAttempt
 
 
+class MessageWithdrawn(msgspec.Struct, frozen=True):
+    """To a connector: a message was deleted on its platform."""
+
+    inbound: Inbound
+
+
 class Route(msgspec.Struct, frozen=True):
     """To the router: pass this stored message to the agents that hear it."""
 

@@ -75,6 +75,17 @@ class Ingress(Protocol):
         """
         ...
 
+    async def withdraw(self, connector: str, platform_id: str) -> None:
+        """Stop the work on a message that was deleted on its platform.
+
+        Like a `/stop` for this message alone, and for what was handed on because of it.
+        One that is unknown, or over, is no error.
+
+        Raises:
+            runtime.errors.StoreError: the store cannot be read now.
+        """
+        ...
+
     def refuse(self, attempt: RefusedAttempt) -> None:
         """Record that somebody was refused; never waits, never fails."""
         ...

@@ -28,6 +28,7 @@ from actors.protocol import (
     Delivered,
     DrainOutbox,
     MessageSettled,
+    MessageWithdrawn,
     Receive,
     RecordRefusal,
     Route,
@@ -35,6 +36,7 @@ from actors.protocol import (
     ShowDraft,
     ShowTyping,
     StopAccepting,
+    StopDelegated,
     Undelivered,
 )
 from actors.rules.text import secrets
@@ -106,6 +108,14 @@ class ConnectorIngress:
             deliveries=tuple(each for each in said if each is not None),
         )
 
+    async def withdraw(self, connector: str, platform_id: str) -> None:
+        """Stop the work on a message; see the port."""
+        found = await self.earlier(connector, platform_id)
+        if found is not None:  # settled, too: others may still work because of it
+            # One that is lost is answered, as if it had been deleted later.
+            with contextlib.suppress(MailboxFullError, *UNANSWERED):
+                self._connector.tell(MessageWithdrawn(found.inbound))
+
     def refuse(self, attempt: RefusedAttempt) -> None:
         """Record a refused attempt; see the port."""
         # A full mailbox makes it a dead letter, which is counted.
@@ -173,8 +183,9 @@ class Connector(Actor):
     """Stores what people write before anything else happens; has answers delivered.
 
     Takes: `Receive` and `CheckSender` (asked), `Deliver`, `ShowDraft`, `Delivered`,
-        `MessageSettled`, `Undelivered`.
-    Sends: `Route` to the router; everything outbound to the courier of its chat.
+        `MessageSettled`, `MessageWithdrawn`, `Undelivered`.
+    Sends: `Route` and `StopDelegated` to the router; everything outbound to the
+        courier of its chat.
     Keeps: the deliveries under way, so that none is sent twice; the unanswered
         messages, counted in the store.
     Fails: never by a message; restarted, it reads the outbox.
@@ -243,6 +254,8 @@ class Connector(Actor):
                 self._drain_later()
             case RecordRefusal(attempt=attempt):
                 self._refuse(attempt)
+            case MessageWithdrawn(inbound=inbound):
+                self._withdraw(inbound)
             case StopAccepting():
                 self._is_closed = True
             case DrainDue():
@@ -359,6 +372,13 @@ class Connector(Actor):
             sender=inbound.sender_name,
             text=Quoted(secrets.excerpt(inbound.text)),
         )
+
+    def _withdraw(self, inbound: Inbound) -> None:
+        """Have all stop that work on a message, or because of it."""
+        now = self._services.clock.wall()
+        by = msgspec.structs.replace(inbound, received_at=now)
+        stop = StopDelegated(by, "", correlation_id=inbound.correlation_id)
+        self.tell(names.ROUTER, stop)
 
     async def _count_open(self) -> None:
         """Count the unanswered messages: a restart makes room for nobody."""

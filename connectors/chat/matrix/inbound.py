@@ -35,6 +35,7 @@ from connectors.chat.matrix.events import (
 )
 from connectors.chat.matrix.files import fetch_file
 from connectors.chat.matrix.rooms import Room, RoomDeadlines
+from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -364,7 +365,7 @@ class MatrixArrivals:
         room.apply(event)
         spoken = read(event, self._shared.users)
         if isinstance(spoken, MatrixSkipped):
-            await self._skip(spoken, event, room_id)
+            await self._skip(spoken, event, room_id, ingress)
         elif room.is_encrypted:
             # An answer would tell a server what the room keeps from it.
             self._count("encrypted_room")
@@ -386,20 +387,32 @@ class MatrixArrivals:
         finally:
             shared.seen.give_back(event_id)
 
-    async def _skip(self, skipped: MatrixSkipped, event: Json, room_id: str) -> None:
+    async def _skip(
+        self, skipped: MatrixSkipped, event: Json, room_id: str, ingress: Ingress
+    ) -> None:
         self._count(skipped.reason)
         match skipped.reason:
             case "own":
                 self._shared.quotes.learn_event(room_id, event)
             case "redaction":
-                redacted = table(event.get("content")).get("redacts")
-                event_id = text(redacted or event.get("redacts"))
-                self._shared.quotes.forget(room_id, event_id)
+                await self._withdraw(event, room_id, ingress)
             case "encrypted":
                 if text(event.get("sender")) not in self._shared.users:
                     await self._refuse_encrypted(room_id)
             case _:
                 pass
+
+    async def _withdraw(self, event: Json, room_id: str, ingress: Ingress) -> None:
+        """Forget what was taken back, and have nobody work on it any longer."""
+        redacted = table(event.get("content")).get("redacts")
+        event_id = text(redacted or event.get("redacts"))
+        self._shared.quotes.forget(room_id, event_id)
+        if not event_id or event.get("sender") in self._shared.users:
+            return
+        try:
+            await ingress.withdraw(self._shared.connector, event_id)
+        except StoreError as error:
+            LOG.warning("message not withdrawn", event=event_id, why=str(error))
 
     async def _refuse_encrypted(self, room_id: str) -> None:
         """Say once in an encrypted room that it cannot be read."""

@@ -31,6 +31,7 @@ from connectors.chat.slack.content import mrkdwn, quiet
 from connectors.chat.slack.events import (
     SlackMessage,
     SlackSkipped,
+    is_channel,
     is_ts,
     message_id,
     named,
@@ -40,6 +41,7 @@ from connectors.chat.slack.events import (
     read_pressed,
 )
 from connectors.chat.slack.files import fetch_file
+from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -326,7 +328,13 @@ class SlackArrivals:
             False: too much waits. It is not acknowledged, so that it comes again.
         """
         self._note_place(event)
-        return self._take(read(event, self._shared.ours()), done)
+        found = read(event, self._shared.ours())
+        if found == SlackSkipped("deleted"):
+            self.count("deleted")
+            # Behind the message itself, which may still be on its way.
+            lane = text(event.get("channel"))
+            return self._lanes.put_nowait(lane, partial(self._withdraw, event, done))
+        return self._take(found, done)
 
     def take_command(self, payload: Json, done: Done) -> bool:
         """Bring in a slash command; see `take_event`."""
@@ -340,6 +348,18 @@ class SlackArrivals:
             return self._take(found, done)
         self.count("unknown_button")
         return self._lanes.put_nowait("", partial(self._decline, payload, done))
+
+    async def _withdraw(self, event: Json, done: Done) -> None:
+        """Have nobody work any longer on a message that was deleted."""
+        channel, ts = text(event.get("channel")), text(event.get("deleted_ts"))
+        if is_channel(channel) and is_ts(ts):
+            try:
+                await self._ingress.withdraw(
+                    self._shared.connector, message_id(channel, ts)
+                )
+            except StoreError as error:
+                LOG.warning("message not withdrawn", message=ts, why=str(error))
+        await done()
 
     async def _decline(self, payload: Json, done: Done) -> None:
         await done()

@@ -39,5 +39,8 @@ class Noting:
     async def earlier(self, connector: str, platform_id: str) -> Earlier | None:
         return await self._ingress.earlier(connector, platform_id)
 
+    async def withdraw(self, connector: str, platform_id: str) -> None:
+        await self._ingress.withdraw(connector, platform_id)
+
     def refuse(self, attempt: RefusedAttempt) -> None:
         self._ingress.refuse(attempt)

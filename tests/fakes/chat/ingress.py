@@ -19,6 +19,9 @@ class FakeIngress:
         self.answered: dict[tuple[str, str], Earlier] = {}
         """By connector and platform id: what became of it."""
 
+        self.withdrawn: list[tuple[str, str]] = []
+        """Connector and platform id of what was deleted."""
+
         self.refused: list[RefusedAttempt] = []
         self.error: Exception | None = None
         """Raised instead of accepting, as long as it is set."""
@@ -28,6 +31,9 @@ class FakeIngress:
 
         self.unsure: Exception | None = None
         """Raised instead of telling who is admitted, as long as it is set."""
+
+        self.unreadable: Exception | None = None
+        """Raised instead of withdrawing, as long as it is set."""
 
         self.turned_away: list[Inbound] = []
         """What strangers wrote; nothing of it is kept."""
@@ -72,6 +78,13 @@ class FakeIngress:
         """Tell what a test says became of a message."""
         await trio.lowlevel.checkpoint()
         return self.answered.get((connector, platform_id))
+
+    async def withdraw(self, connector: str, platform_id: str) -> None:
+        """Keep what was deleted."""
+        await trio.lowlevel.checkpoint()
+        if self.unreadable is not None:
+            raise self.unreadable
+        self.withdrawn.append((connector, platform_id))
 
     def refuse(self, attempt: RefusedAttempt) -> None:
         """Keep who was not let in."""

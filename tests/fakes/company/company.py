@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from actors.messages.deliveries import Delivery, Draft
-    from actors.messages.inbound import ModelRequest
+    from actors.messages.inbound import Inbound, ModelRequest
     from actors.outbound.retry import OnUnknown
     from actors.ports import MediaReader, ReadChecklist, Speak, Tool, ToolSource
     from actors.services import Rememberer
@@ -188,6 +188,11 @@ class Platform(FakeTransport):
             self._written.appendleft(self._noting.in_hand)
         self._noting = Noting(ingress)
         await super().listen(self._noting)
+
+    async def delete(self, inbound: Inbound) -> None:
+        """Have a person delete a message."""
+        assert self._noting is not None
+        await self._noting.withdraw(self.name, inbound.platform_id)
 
     async def deliver(self, delivery: Delivery) -> str:
         await trio.lowlevel.checkpoint()

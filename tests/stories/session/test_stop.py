@@ -51,6 +51,24 @@ async def test_stop_ends_the_answer_being_written(autojump_clock: Clock) -> None
     assert await cast.inbox() == {"cancelled": 1, "replied": 1}
 
 
+async def test_a_question_that_is_deleted_is_worked_on_no_longer(
+    autojump_clock: Clock,
+) -> None:
+    cast = Cast(model=FakeModel(slowly))
+    async with open_company(autojump_clock, cast):
+        first = cast.platform.write("one")
+        asked = cast.platform.write("think slowly")
+        cast.platform.write("two")
+        await until(lambda: cast.model.running)
+        began = trio.current_time()
+        for each in (first, asked):
+            await cast.platform.delete(each)
+        await at_rest(cast)
+        assert trio.current_time() - began < 1
+    assert cast.platform.said() == ["anna: to one", STOPPED, "anna: to two"]
+    assert await cast.inbox() == {"cancelled": 1, "replied": 2}
+
+
 async def test_each_message_that_waited_is_told_of_the_stop(
     autojump_clock: Clock,
 ) -> None:

@@ -67,6 +67,20 @@ def is_over(cast: Cast, inbound: Inbound) -> bool:
     return [owed.count(d) for d in of_it] == [False] * (len(of_it) - 1) + [True]
 
 
+async def test_deleting_a_question_ends_the_work_of_a_delegate(
+    autojump_clock: Clock,
+) -> None:
+    cast = three_agents()
+    async with open_company(autojump_clock, cast):
+        asked = cast.platform.write("what time is it?")
+        await until(lambda: cast.model.running and cast.platform.deliveries)
+        began = trio.current_time()
+        await cast.platform.delete(asked)
+        await at_rest(cast)
+        assert trio.current_time() - began < 1
+    assert is_over(cast, asked)
+
+
 async def test_a_stop_ends_the_work_of_a_delegate(autojump_clock: Clock) -> None:
     cast = three_agents()
     async with open_company(autojump_clock, cast):

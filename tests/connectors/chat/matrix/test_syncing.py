@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from actors.errors import MessageRefusedError, OverloadedError, StoppingError
-from runtime.errors import MisuseError
+from runtime.errors import MisuseError, StoreUnavailableError
 from tests.fakes.matrix.homeserver import refusal
 from tests.support.chat.matrix_bed import ANNA, BEN, ROOM, SAM, ZOE, MatrixBed, delivery
 
@@ -48,6 +48,30 @@ WORD = "of anna"
 
 def label(account: str, outcome: str) -> dict[str, str]:
     return {"account": account, "connector": "matrix", "outcome": outcome}
+
+
+async def test_a_message_that_people_redact_is_withdrawn() -> None:
+    bed = MatrixBed("anna")
+    bed.server.room(ROOM, ZOE, SAM, ANNA)
+    async with bed.listening() as server:
+        asked = server.say(ROOM, ZOE, "hello")
+        await bed.ingress.next()
+        own = await bed.transport.deliver(delivery("hi"))
+        server.add(ROOM, ANNA, "m.room.redaction", {"redacts": own})
+        server.add(ROOM, SAM, "m.room.redaction", {})["redacts"] = asked
+        server.say(ROOM, ZOE, "thanks")
+        assert (await bed.ingress.next()).text == "thanks"
+    assert bed.ingress.withdrawn == [("matrix", asked)]
+
+
+async def test_a_store_that_cannot_be_read_holds_no_redaction_up() -> None:
+    bed = MatrixBed("anna")
+    bed.server.room(ROOM, ZOE, SAM, ANNA)
+    bed.ingress.unreadable = StoreUnavailableError("disk full")
+    async with bed.listening() as server:
+        server.add(ROOM, ZOE, "m.room.redaction", {"redacts": "$e0"})
+        server.say(ROOM, ZOE, "hello")
+        assert (await bed.ingress.next()).text == "hello"
 
 
 async def test_what_was_said_before_the_first_start_is_not_answered(

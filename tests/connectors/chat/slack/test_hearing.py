@@ -12,6 +12,7 @@ from actors.messages.inbound import Address, Quoted
 from connectors.chat.errors import LostError
 from connectors.chat.inbound import MOST_IN_ALL, NO_ROOM
 from connectors.chat.markup.buttons import UNKNOWN
+from runtime.errors import StoreUnavailableError
 from tests.fakes.slack.replies import pressed
 from tests.support.chat.slack_bed import (
     ANNA,
@@ -122,6 +123,21 @@ async def test_what_is_no_message_is_acknowledged_and_left(subtype: str) -> None
         await written(bed, "x", subtype=subtype)
         await bed.wait(lambda: len(bed.slack.acknowledged) == 1)
         assert bed.texts() == []
+
+
+async def test_a_message_that_is_deleted_is_withdrawn() -> None:
+    bed = SlackBed("anna")
+    async with bed.listening():
+        key = await written(bed, "hello")
+        ts = key.partition("/")[2]
+        deleted = {"subtype": "message_deleted", "ts": "9.000001", "deleted_ts": ts}
+        bed.slack.tell(CREW, deleted)
+        bed.slack.tell(CREW, {**deleted, "deleted_ts": "x"})
+        await bed.wait(lambda: len(bed.slack.acknowledged) == 3)
+        bed.ingress.unreadable = StoreUnavailableError("disk full")
+        bed.slack.tell(CREW, {**deleted, "deleted_ts": "9.000002"})
+        await bed.wait(lambda: len(bed.slack.acknowledged) == 4)
+    assert bed.ingress.withdrawn == [("slack", key)]
 
 
 async def test_an_answer_in_an_agents_thread_is_a_reply_to_it() -> None:
