@@ -160,6 +160,7 @@ class Handing:
                 # Why not the new id: handed on again after a crash, it is still the
                 # same.
                 platform_id=f"{inbound.id}>{self._number}",
+                origin_id=inbound.answered_id,
                 sender_name=source,
                 text=task,
                 received_at=services.clock.wall(),

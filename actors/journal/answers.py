@@ -501,7 +501,7 @@ def combined(answer: Answer, pending: PendingMessage) -> Answer:
         return answer
     newest = also[-1].inbound
     deliveries = tuple(
-        msgspec.structs.replace(each, reply_to=newest.source_id)
+        msgspec.structs.replace(each, reply_to=newest.answered_id)
         if each.reply_to
         else each
         for each in answer.deliveries

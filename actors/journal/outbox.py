@@ -50,7 +50,7 @@ def delivery(
         agent=agent,
         text=text,
         is_root=not inbound.chain.agents and inbound.id == inbound.correlation_id,
-        reply_to=inbound.source_id,
+        reply_to=inbound.answered_id,
         kind="reply" if agent else "notice",
         trouble=trouble,
         answers_left=inbound.others,

@@ -255,6 +255,9 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     correlation_id: str = ""
     """Id of the person's message that caused this one; defaults to its own id."""
 
+    origin_id: str = ""
+    """The platform's id of that message, if an agent handed this one on; else empty."""
+
     others: int = 0
     """Number of further agents that heard this message; its answer announces their
     answers.
@@ -297,6 +300,14 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
         is_shared = self.heard_by > 1
         own = f"+{self.agent}"
         return self.platform_id.removesuffix(own) if is_shared else self.platform_id
+
+    @property
+    def answered_id(self) -> str:
+        """The platform's id of the person's message that an answer to this replies to.
+
+        Empty: there is none.
+        """
+        return self.source_id or self.origin_id
 
 
 class Usage(msgspec.Struct, frozen=True):

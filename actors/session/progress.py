@@ -105,7 +105,7 @@ class DraftStream:
             agent=self._agent,
             text=self._unshown,
             begins_at=self._shown,
-            reply_to=inbound.source_id,
+            reply_to=inbound.answered_id,
         )
         self._shown += len(self._unshown)
         self._unshown = ""

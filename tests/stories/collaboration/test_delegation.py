@@ -75,6 +75,8 @@ async def test_a_delegate_answers_in_the_same_chat_under_its_own_name(
     assert cast.platform.said() == ["anna: Ben knows.", "ben: for anna: the time"]
     assert {each.correlation_id for each in cast.platform.deliveries} == {inbound.id}
     assert [each.is_root for each in cast.platform.deliveries] == [True, False]
+    asked = [each.reply_to for each in cast.platform.deliveries]
+    assert asked == [inbound.platform_id] * 2
     assert ends_with_the_last(cast.platform.deliveries)
 
 
