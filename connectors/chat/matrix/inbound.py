@@ -29,12 +29,13 @@ from connectors.chat.matrix.backfill import MatrixGap
 from connectors.chat.matrix.events import (
     MatrixMessage,
     MatrixSkipped,
+    is_id,
     read,
     relations,
     without_fallback,
 )
 from connectors.chat.matrix.files import fetch_file
-from connectors.chat.matrix.rooms import Room, RoomDeadlines
+from connectors.chat.matrix.rooms import Room, RoomDeadlines, come_or_go
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
@@ -298,6 +299,9 @@ class MatrixArrivals:
         if room is None:
             return
         room.apply_all(news.state)
+        for event in (*news.state, *news.timeline):
+            if event.get("type") == "m.room.tombstone":
+                await self._follow(event, room_id)
         came = arrival(news.timeline, self._account.user)
         for event in news.timeline[:came]:
             self._look_back(event, room_id, room)
@@ -308,6 +312,30 @@ class MatrixArrivals:
         for event in news.timeline[came:]:
             await self._take_event(event, room_id, room, ingress)
         room.note_joined(self._account.user)
+
+    async def _follow(self, event: Json, room_id: str) -> None:
+        """Go along to the room that this one was moved to, if it lets us in.
+
+        Else an invitation to it is accepted; see `MatrixListener`.
+        """
+        account, shared = self._account, self._shared
+        moved_to = text(table(event.get("content")).get("replacement_room"))
+        if not is_id(moved_to, "!") or shared.policy.invites == "nobody":
+            return
+        # Why by this server: the id of a room need not name one that knows it.
+        via = text(event.get("sender")).partition(":")[2]
+        call = MatrixCall(
+            method="POST",
+            path=path_of("join", moved_to),
+            query={"via": via, "server_name": via},
+            body={},
+            timeout=account.timeout,
+        )
+        why = await come_or_go(account, call, self._note)
+        if not why:
+            shared.rooms.note_joined(moved_to, account.user)
+        self._count("not_joined" if why else "joined")
+        LOG.info("room moved", room=room_id, to=moved_to, account=account.user, why=why)
 
     def _look_back(self, event: Json, room_id: str, room: Room) -> None:
         """Learn from what was there before the account."""

@@ -20,6 +20,7 @@ from connectors.chat.errors import (
 from connectors.chat.lenient_json import Json, table, tables, text
 from connectors.chat.matrix.api import MatrixCall, path_of
 from connectors.chat.matrix.inbound import MatrixArrivals
+from connectors.chat.matrix.rooms import come_or_go
 from connectors.chat.matrix.signs import StaleSigns
 from connectors.chat.requests import LONGEST_WAIT, until_answered
 from runtime.errors import StoreError
@@ -185,11 +186,6 @@ GRACE = 15.0
 # Chosen: a first batch may list thousands of rooms.
 FIRST_TIMEOUT = 120.0
 
-# Chosen: a join over federation may take half a minute. Longer, and a room on a server
-# that is gone would keep the account from hearing anybody.
-ANSWERED_WITHIN = 60.0
-"""Seconds until an invitation that cannot be answered is left; it can be made again."""
-
 BAD_REQUEST = 400
 
 CURE = (
@@ -204,6 +200,7 @@ TYPES = [
     "m.room.encryption",
     "m.room.name",
     "m.room.create",
+    "m.room.tombstone",
     "m.room.power_levels",
     "m.room.redaction",
     "m.reaction",
@@ -371,6 +368,8 @@ class MatrixListener:
     async def _answer_invite(self, room_id: str, events: tuple[Json, ...]) -> None:
         account, shared = self._account, self._shared
         verdict, inviter = judge(events, account.user, shared.policy)
+        if verdict == "not_allowed" and await self._is_moved_here(room_id, events):
+            verdict, _ = judge(events, account.user, InvitePolicy("anyone"))
         if verdict == "not_invited":
             self._count("malformed")
             return
@@ -382,18 +381,12 @@ class MatrixListener:
             body=body,
             timeout=account.timeout,
         )
-        why: str = verdict
-        try:
-            with trio.fail_after(ANSWERED_WITHIN):
-                await until_answered(lambda: account.ask(call), self._health.note)
-        except RefusedError as error:
-            outcome, why = "not_joined", str(error)
-        except trio.TooSlowError:
-            outcome, why = "not_joined", account.trouble
-        else:
-            if outcome == "joined":
-                shared.rooms.note_joined(room_id, account.user)
-                self._signs.want()  # of an earlier stay
+        why = await come_or_go(account, call, self._health.note)
+        if why:
+            outcome = "not_joined"
+        elif outcome == "joined":
+            shared.rooms.note_joined(room_id, account.user)
+            self._signs.want()  # of an earlier stay
         self._count(outcome)
         LOG.info(
             "invitation",
@@ -401,8 +394,35 @@ class MatrixListener:
             room=room_id,
             inviter=inviter,
             outcome=outcome,
-            why=why,
+            why=why or verdict,
         )
+
+    async def _is_moved_here(self, room_id: str, events: tuple[Json, ...]) -> bool:
+        """Return whether a room that the account is in was moved to another one.
+
+        Whoever may move a room may have the agents that are in it come along.
+
+        Args:
+            room_id: the other one.
+            events: what the account may know of it.
+        """
+        made = [e for e in events if e.get("type") == "m.room.create"]
+        before = table(table((made or [{}])[0].get("content")).get("predecessor"))
+        old = text(before.get("room_id"))
+        if not old or self._shared.policy.invites == "nobody":
+            return False
+        call = MatrixCall(
+            method="GET",
+            path=path_of("rooms", old, "state", "m.room.tombstone"),
+            timeout=self._account.timeout,
+        )
+        try:
+            moved = await self._account.ask(call)
+        except ShutOutError:
+            raise
+        except PlatformError:
+            return False
+        return moved.get("replacement_room") == room_id
 
     async def _keep(self, token: str, before: str) -> str:
         """Note how far the account has read; gives that token back."""

@@ -52,7 +52,8 @@ class MatrixConfig(ConnectorConfig, frozen=True, tag="matrix"):
     """Whose invitations are accepted: nobody's, the `owners`', also those of
     `invite_from`, or everybody's. The others are declined, with the reason. With
     `owners`, everybody may invite to a direct chat if strangers may write there or ask
-    to be let in; see `takes_strangers`."""
+    to be let in; see `takes_strangers`. Except with `nobody`, accounts also go along to
+    where a room that they are in was moved."""
 
     invite_from: tuple[str, ...] = ()
     """With `listed`: ids of people (`@zoe:example.org`), or `*:example.org`."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 import trio
 
-from connectors.chat.errors import BusyError, LostError
+from connectors.chat.errors import BusyError, LostError, RefusedError
 from connectors.chat.inbound import shown_name
 from connectors.chat.lenient_json import Json, table, tables, text, texts, whole
 from connectors.chat.matrix.api import MatrixCall, path_of
@@ -201,6 +201,38 @@ class MatrixRooms:
         room = self._rooms.get(room_id)
         if room is not None:
             room.note_joined(user)
+
+
+# Chosen: a join over federation may take half a minute. Longer, and a room on a server
+# that is gone would keep the account from hearing anybody.
+ANSWERED_WITHIN = 60.0
+"""Seconds until a room that cannot be joined or left is let be."""
+
+
+async def come_or_go(
+    account: MatrixAccount, call: MatrixCall, note: Callable[[PlatformError], object]
+) -> str:
+    """Join a room, or leave it, as soon as the server answers.
+
+    Args:
+        account: who.
+        call: asks for it.
+        note: is told of each failure.
+
+    Returns:
+        Why it is not done; empty: it is.
+
+    Raises:
+        ShutOutError: the account is not let in.
+    """
+    try:
+        with trio.fail_after(ANSWERED_WITHIN):
+            await until_answered(lambda: account.ask(call), note)
+    except RefusedError as error:
+        return str(error)
+    except trio.TooSlowError:
+        return account.trouble or f"no answer within {ANSWERED_WITHIN:g} s"
+    return ""
 
 
 # Chosen: the restart of a server's worker takes less, and nobody in another room

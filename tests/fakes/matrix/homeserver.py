@@ -67,6 +67,9 @@ class FakeHomeserver:
 
         self.most_upload = 50_000_000
         self.is_down = False
+        self.open_rooms: set[str] = set()
+        """Rooms that anybody may join."""
+
         self.typing: list[tuple[str, str, bool]] = []
         self.logins = 0
         self._sent: dict[tuple[str, str], str] = {}
@@ -210,6 +213,8 @@ class FakeHomeserver:
         steps: tuple[tuple[str, Callable[[Asked], object]], ...] = (
             ("v3/account/whoami", who_am_i),
             ("v3/rooms/([^/]+)/state", self._state),
+            ("v3/rooms/([^/]+)/state/m.room.tombstone", self._tombstone),
+            ("v3/join/([^/]+)", self._enter),
             ("v3/rooms/([^/]+)/messages", self._page),
             ("v3/rooms/([^/]+)/event/([^/]+)", self._event),
             ("v3/rooms/([^/]+)/(join|leave)", self._move),
@@ -248,6 +253,25 @@ class FakeHomeserver:
             if event["room_id"] == room_id and "state_key" in event:
                 newest[event["type"], event["state_key"]] = event
         return [*newest.values()]
+
+    def _tombstone(self, asked: Asked) -> object:
+        (room_id,), user = asked.parts, asked.user
+        if self.membership(room_id, user) != "join":
+            return refusal(403, "M_FORBIDDEN")
+        for event in reversed(self.events):
+            if (event["room_id"], event["type"]) == (room_id, "m.room.tombstone"):
+                return event["content"]
+        return refusal(404, "M_NOT_FOUND")
+
+    def _enter(self, asked: Asked) -> object:
+        (room_id,), user = asked.parts, asked.user
+        if (
+            room_id not in self.open_rooms
+            and self.membership(room_id, user) != "invite"
+        ):
+            return refusal(403, "M_FORBIDDEN")
+        self.member(room_id, user, "join")
+        return {"room_id": room_id}
 
     def _page(self, asked: Asked) -> object:
         (room_id,), query = asked.parts, asked.query

@@ -11,7 +11,7 @@ import trio
 from actors.errors import OverloadedError
 from actors.messages.inbound import Attachment, Quoted
 from connectors.chat.matrix.files import TRIED_WITHIN
-from connectors.chat.matrix.listener import ANSWERED_WITHIN
+from connectors.chat.matrix.rooms import ANSWERED_WITHIN
 from tests.fakes.matrix.homeserver import refusal
 from tests.support.chat.matrix_bed import ANNA, BEN, ROOM, SAM, ZOE, MatrixBed, delivery
 
@@ -56,6 +56,57 @@ async def test_an_account_that_joins_is_present_for_the_others() -> None:
         server.say(ROOM, SAM, f"{BEN} three")
         third = await bed.ingress.next()
         assert (third.present, third.mentions) == (("anna",), ())
+
+
+NEW = "!new:hs.test"
+
+
+def upgrade(bed: MatrixBed, *, predecessor: str = ROOM) -> None:
+    """Have Sam, who is no owner, move the room."""
+    made = {"room_version": "11", "predecessor": {"room_id": predecessor}}
+    bed.server.state(NEW, SAM, "m.room.create", made)
+    bed.server.room(NEW, SAM)
+    moved = {"body": "moved", "replacement_room": NEW}
+    bed.server.state(ROOM, SAM, "m.room.tombstone", moved)
+
+
+async def test_a_room_that_is_moved_is_followed_if_it_is_open() -> None:
+    bed = MatrixBed("anna")
+    bed.server.room(ROOM, ZOE, SAM, ANNA)
+    bed.server.open_rooms.add(NEW)
+    async with bed.listening() as server:
+        upgrade(bed)
+        await bed.wait(lambda: server.membership(NEW, ANNA) == "join")
+        assert server.count("/join/") == 1
+
+
+@pytest.mark.parametrize(
+    ("predecessor", "becomes"), [(ROOM, "join"), ("!other:hs.test", "leave")]
+)
+async def test_an_invitation_to_where_a_room_was_moved_needs_no_owner(
+    predecessor: str, becomes: str
+) -> None:
+    bed = MatrixBed("anna")
+    bed.server.room(ROOM, ZOE, SAM, ANNA)
+    bed.server.room("!other:hs.test", ZOE, SAM, ANNA)
+    async with bed.listening() as server:
+        upgrade(bed, predecessor=predecessor)
+        await bed.wait(lambda: server.count("/join/") == 1)
+        assert server.membership(NEW, ANNA) == ""
+        server.member(NEW, ANNA, "invite", by=SAM)
+        await bed.wait(lambda: server.membership(NEW, ANNA) == becomes)
+
+
+async def test_no_room_is_followed_by_those_whom_nobody_may_invite() -> None:
+    bed = MatrixBed("anna", invites="nobody")
+    bed.server.room(ROOM, ZOE, SAM, ANNA)
+    bed.server.open_rooms.add(NEW)
+    async with bed.listening() as server:
+        upgrade(bed)
+        server.say(ROOM, ZOE, "are you there?")
+        await bed.ingress.next()
+        server.member(NEW, ANNA, "invite", by=SAM)
+        await bed.wait(lambda: server.membership(NEW, ANNA) == "leave")
 
 
 async def test_a_reply_brings_what_it_replies_to() -> None:
