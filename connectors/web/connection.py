@@ -12,7 +12,7 @@ are at work, only probes of the server's health find a place.
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -22,7 +22,7 @@ from connectors.web.errors import ApiError, error_body, log_refusal, refuse
 if TYPE_CHECKING:
     import asyncio
 
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 
@@ -69,7 +69,7 @@ class HttpConnection(HttpToolsProtocol):
             if len(self.connections) > most + FOR_PROBES:
                 self._end(self._full())
                 return
-            self.app = self._answer_probe
+            self.app = cast("Any", self._answer_probe)
         self._set_deadline()
 
     @property
@@ -86,12 +86,17 @@ class HttpConnection(HttpToolsProtocol):
 
     def _make_room(self) -> bool:
         """Let the connection go that has waited longest for a request, if any does."""
-        others = (x for x in self.connections if isinstance(x, HttpConnection))
-        waiting = [x for x in others if x is not self and x.is_waiting]
-        if not waiting:
+        # Why a cast: uvicorn counts WebSockets among them.
+        others = cast("set[object]", self.connections) - {self}
+        found = [x for x in others if isinstance(x, HttpConnection) and x.is_waiting]
+        if not found:
             return False
-        min(waiting, key=lambda x: (x.has_asked, x.waits_since)).let_go()
+        min(found, key=HttpConnection.patience).let_go()
         return True
+
+    def patience(self) -> tuple[bool, float]:
+        """Sort connections by who has to make room first."""
+        return self.has_asked, self.waits_since
 
     @property
     def is_waiting(self) -> bool:
@@ -100,7 +105,9 @@ class HttpConnection(HttpToolsProtocol):
 
     async def _answer_probe(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_probe = scope["raw_path"] in PROBES
-        app = self.config.loaded_app if is_probe else refuse(scope, self._full())
+        # Why a cast: uvicorn names the types of ASGI otherwise.
+        usual = cast("ASGIApp", self.config.loaded_app)
+        app = usual if is_probe else refuse(scope, self._full())
         await app(scope, receive, send)
 
     def _full(self) -> ApiError:
