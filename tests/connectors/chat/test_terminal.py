@@ -123,6 +123,15 @@ async def test_drafts_are_shown_word_by_word_and_not_repeated() -> None:
     assert chat.console.screen == "you> hello\nanna> one two\n      three\n"
 
 
+async def test_an_agent_is_shown_under_its_display_name() -> None:
+    async with open_chat(TerminalSettings(), FakeConsole("hello")) as chat:
+        chat.terminal.shown = {"anna": "Dr. Anna", "": ""}.__getitem__
+        inbound = await chat.ingress.next()
+        await chat.draft(inbound, "anna", "one\n")
+        await chat.say(inbound, "anna", "one\ntwo")
+        await chat.console.wait_screen("Dr. Anna> one\n          two\nyou> ")
+
+
 async def test_a_piped_transcript_is_sequential_and_waits_for_all_answers() -> None:
     console = FakeConsole("hello", "", "  ", "and you?", at_end=True)
     async with open_chat(PIPE, console) as chat:
