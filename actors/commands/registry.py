@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.commands import cost, memory, models, pairing, people, queue, status
+from actors.commands import memory, models, pairing, people, queue, status
 from actors.commands.context import CommandReply, CommandRequest
 from actors.config.people import Who
 from actors.messages.commands import Asked, as_command, parse_command
@@ -148,7 +148,7 @@ COMMANDS: Mapping[str, SlashCommand] = {
         status.status, "show the model, this conversation, and how long this runs"
     ),
     "cost": SlashCommand(
-        cost.cost, "show what the models cost", who="owners", is_general=True
+        status.cost, "show what the models cost", who="owners", is_general=True
     ),
     "queue": SlashCommand(
         queue.queue,

@@ -19,6 +19,5 @@ __all__ = [
     "settings",
     "story",
     "tree",
-    "unfinished",
     "usage",
 ]

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from connectors.admin.unfinished import told, unfinished_in
-from connectors.commands.backup import count_rows, in_words
+from connectors.commands.backup import count_rows, in_words, told, unfinished_in
 from connectors.commands.common.database import (
     DatabaseChoice,
     database_at,

@@ -15,6 +15,7 @@ import msgspec
 import trio
 
 from actors.errors import ModelError
+from actors.rules.prompt.estimate import without_calls, without_images
 from connectors.models.http.account import (
     address,
     check_address,
@@ -25,18 +26,18 @@ from connectors.models.http.account import (
 from connectors.models.http.connections import KeptConnections
 from connectors.models.http.exchange import Exchange, abandon, kind_of, read_beginning
 from connectors.models.http.reading import StreamReading, WholeReading
-from connectors.models.http.reduce import fitted
 from connectors.models.http.sse import TooLargeError
 from connectors.models.provider_errors import ErrorContext, read_headers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.messages.inbound import ModelAnswer, ModelRequest
+    from actors.messages.inbound import ModelAnswer, ModelRequest, TranscriptLine
     from actors.ports import Speak
     from connectors.config.models import HttpModelConfig
     from connectors.models.format import Assembly, Format, Question
     from connectors.models.http.reading import Reading
+
 
 JSON = "application/json"
 
@@ -195,3 +196,39 @@ class HttpModel:
         if exchange.has_begun:
             return f"silent for {self._config.idle_timeout:g} s in mid-answer"
         return f"no answer within {self._config.first_byte_timeout:g} s"
+
+
+def fitted(
+    request: ModelRequest, *, sees: bool, calls: bool, names: bool
+) -> ModelRequest:
+    """Fit a request to its model; unchanged if there is nothing to leave out.
+
+    Args:
+        request: what is to be asked.
+        sees: whether the model takes pictures.
+        calls: whether it takes tools.
+        names: whether a line can say who spoke.
+    """
+    lines = request.lines
+    if not sees and any(line.images for line in lines):
+        lines = tuple(map(without_images, lines))
+    if not calls and any(line.tool_calls or line.tool_call_id for line in lines):
+        lines = tuple(without_calls(lines))
+    if not names and has_several_speakers(lines):
+        lines = tuple(map(with_name, lines))
+    tools = request.tools if calls else ()
+    if lines is request.lines and tools is request.tools:
+        return request
+    return msgspec.structs.replace(request, lines=lines, tools=tools)
+
+
+def has_several_speakers(lines: tuple[TranscriptLine, ...]) -> bool:
+    """Tell whether it matters who said what: in a chat of two it does not."""
+    return len({line.name for line in lines if line.role == "user" and line.name}) > 1
+
+
+def with_name(line: TranscriptLine) -> TranscriptLine:
+    """Put the speaker's name before a person's words."""
+    if line.role != "user" or not line.name:
+        return line
+    return msgspec.structs.replace(line, text=f"{line.name}: {line.text}", name="")

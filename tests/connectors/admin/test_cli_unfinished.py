@@ -11,8 +11,8 @@ import pytest
 from actors.messages.inbound import Address
 from actors.schedule.appointments import Appointment
 from actors.schedule.rows import as_entry
-from connectors.admin.unfinished import Unfinished, told, unfinished_in
 from connectors.cli import run
+from connectors.commands.backup import Unfinished, told, unfinished_in
 from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.migrations import MIGRATIONS

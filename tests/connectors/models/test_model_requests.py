@@ -24,7 +24,7 @@ from actors.messages.inbound import (
 from actors.rules.prompt.estimate import UNSEEN
 from connectors.models.call_memory import MOST_BYTES, MOST_OF_ONE, CallMemory
 from connectors.models.google.request import wants_signature
-from connectors.models.http.reduce import fitted
+from connectors.models.http.client import fitted
 from connectors.models.names import CallIds
 from connectors.models.turns import EARLIER, GO_ON, turns
 from runtime.secret import OpenText, Secret

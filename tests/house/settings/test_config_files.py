@@ -267,7 +267,7 @@ def test_what_default_toml_gives_an_example_of_is_marked_as_needed() -> None:
     for kind, table in tables(default_text()):
         needed = set(table) - set(defaults(kind))
         assert needed <= NEEDED | names(AppConfig), kind.__name__
-    assert default_text().count("# Needed: ") == 24
+    assert default_text().count("# Needed: ") == 25
 
 
 def test_default_toml_has_a_reason_above_every_setting() -> None:
