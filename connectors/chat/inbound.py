@@ -268,7 +268,7 @@ class Submission:
 
     async def submit(
         self, inbound: Inbound, ingress: Ingress, fill: Fill | None
-    ) -> None:
+    ) -> bool:
         """Have a message stored.
 
         Args:
@@ -276,10 +276,15 @@ class Submission:
             ingress: who stores it.
             fill: asked only for those who may write: a stranger has us carry nothing;
                 None: there is nothing to fetch.
+
+        Returns:
+            Whether `fill` was asked, and all of it is stored.
         """
+        is_filled = False
         try:
             if fill is not None and await self._insist(ingress.is_admitted, inbound):
                 inbound = await fill(inbound)
+                is_filled = True
             await self._store(inbound, ingress)
         except MessageRefusedError as error:
             self.count("refused")
@@ -291,6 +296,8 @@ class Submission:
             await self._tell(inbound, "this message could not be taken", "lost")
         else:
             self.count("handed_in")
+            return is_filled
+        return False
 
     async def _store(self, inbound: Inbound, ingress: Ingress) -> None:
         """Store a message; without its files if they cannot be stored."""

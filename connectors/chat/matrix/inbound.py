@@ -175,13 +175,16 @@ class MatrixSubmitter:
         self._shared = shared
         self._submission = Submission(LOG, self._count, self._tell)
 
-    async def submit(self, heard: MessageInRoom, ingress: Ingress) -> None:
+    async def submit(self, heard: MessageInRoom, ingress: Ingress) -> bool:
         """Submit a message, however long that takes.
+
+        Returns:
+            Whether it is stored, and its sender may write.
 
         Raises:
             ShutOutError: the account is not let in.
         """
-        await self._submission.submit(
+        return await self._submission.submit(
             self._bare(heard), ingress, partial(self._filled, heard)
         )
 
@@ -257,6 +260,43 @@ def specifics(spoken: MatrixMessage, room: Room) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
+class ReadReceipts:
+    """Shows people up to where one account has read; as well as it goes.
+
+    Args:
+        account: which one.
+    """
+
+    def __init__(self, account: MatrixAccount) -> None:
+        self._account = account
+        self._newest: dict[str, str] = {}
+        """By room, of those where that is still to be shown."""
+
+        self._wanted = trio.Event()
+
+    def note(self, room_id: str, event_id: str) -> None:
+        """Have it shown soon that a message was read, and all before it."""
+        self._newest[room_id] = event_id
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Show what was noted, until cancelled."""
+        while True:
+            await self._wanted.wait()
+            self._wanted = trio.Event()
+            while self._newest:
+                room_id, event_id = self._newest.popitem()
+                path = path_of("rooms", room_id, "receipt", "m.read", event_id)
+                call = MatrixCall(
+                    method="POST", path=path, body={}, timeout=FETCH_TIMEOUT
+                )
+                try:
+                    await self._account.ask(call)
+                except PlatformError as error:
+                    # The next message of the room shows it, too.
+                    LOG.debug("receipt not shown", room=room_id, why=str(error))
+
+
 CANNOT_READ = (
     "This room is encrypted, and I cannot read it. Please write to me in a room"
     " that was made without encryption."
@@ -280,6 +320,7 @@ class MatrixArrivals:
         self._submitter = MatrixSubmitter(account, shared)
         self._patience = RoomDeadlines(account, self._note)
         self._told: dict[str, None] = {}
+        self.receipts = ReadReceipts(account)
 
     async def take(
         self, room_id: str, news: RoomNews, since: str, ingress: Ingress
@@ -410,8 +451,10 @@ class MatrixArrivals:
             return
         try:
             shared.quotes.learn_event(heard.room_id, event)
-            await self._submitter.submit(heard, ingress)
+            is_read = await self._submitter.submit(heard, ingress)
             shared.seen.done(event_id)
+            if is_read and shared.config.mark_read:
+                self.receipts.note(heard.room_id, event_id)
         finally:
             shared.seen.give_back(event_id)
 

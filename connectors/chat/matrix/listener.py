@@ -255,6 +255,7 @@ class MatrixListener:
             async with self._shared.homeserver, trio.open_nursery() as nursery:
                 nursery.start_soon(self._typing.run)
                 nursery.start_soon(self._signs.run, ingress)
+                nursery.start_soon(self._arrivals.receipts.run)
                 try:
                     await self._follow(ingress)
                 except ShutOutError as error:

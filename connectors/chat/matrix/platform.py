@@ -76,6 +76,9 @@ class MatrixConfig(ConnectorConfig, frozen=True, tag="matrix"):
     status: Annotated[str, Meta(max_length=250)] = ""
     """What people see beside the accounts' names; empty: nothing is said."""
 
+    mark_read: bool = True
+    """Whether people see up to where their messages were read (read receipts)."""
+
     retry_failures: bool = True
     """Whether a turn that failed is begun again after a while, by `[retries]`."""
 

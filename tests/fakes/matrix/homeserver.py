@@ -66,6 +66,9 @@ class FakeHomeserver:
         """What was brought here, with its name."""
 
         self.most_upload = 50_000_000
+        self.read: dict[tuple[str, str], str] = {}
+        """By room and account: up to which event it has read."""
+
         self.is_down = False
         self.open_rooms: set[str] = set()
         """Rooms that anybody may join."""
@@ -221,6 +224,7 @@ class FakeHomeserver:
             ("v3/rooms/([^/]+)/send/([^/]+)/(.+)", self._send),
             ("v3/rooms/([^/]+)/redact/([^/]+)/(.+)", self._redact),
             ("v3/rooms/([^/]+)/typing/([^/]+)", self._type),
+            ("v3/rooms/([^/]+)/receipt/m.read/([^/]+)", self._receipt),
             ("v1/rooms/([^/]+)/relations/([^/]+)/.+", self._relations),
             ("v3/presence/([^/]+)/status", who_am_i),
             ("v1/media/download/(.+)", self._media),
@@ -327,6 +331,11 @@ class FakeHomeserver:
         room_id, user = asked.parts
         self.typing.append((room_id, user, bool(asked.body["typing"])))
         self.note_change()
+        return {}
+
+    def _receipt(self, asked: Asked) -> object:
+        room_id, event_id = asked.parts
+        self.read[room_id, asked.user] = event_id
         return {}
 
     def _relations(self, asked: Asked) -> object:

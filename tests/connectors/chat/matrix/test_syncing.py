@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 import trio
+import trio.testing
 
 from actors.errors import MessageRefusedError, OverloadedError, StoppingError
 from runtime.errors import MisuseError, StoreUnavailableError
@@ -62,6 +63,26 @@ async def test_a_message_that_people_redact_is_withdrawn() -> None:
         server.say(ROOM, ZOE, "thanks")
         assert (await bed.ingress.next()).text == "thanks"
     assert bed.ingress.withdrawn == [("matrix", asked)]
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+async def test_people_see_up_to_where_their_messages_were_read(
+    *, is_shown: bool
+) -> None:
+    bed = MatrixBed("anna", mark_read=is_shown)
+    bed.server.room(ROOM, ZOE, SAM, ANNA)
+    bed.ingress.strangers.add(SAM)
+    asked = ""
+    async with bed.listening() as server:
+        server.faults.append(("/receipt/", refusal(429, "M_LIMIT_EXCEEDED")))
+        for text in ("one", "two"):
+            asked = server.say(ROOM, ZOE, text)
+            await bed.ingress.next()
+            await trio.testing.wait_all_tasks_blocked()
+        server.say(ROOM, SAM, "and I?")
+        await bed.wait(lambda: len(bed.ingress.turned_away) == 1)
+        await trio.testing.wait_all_tasks_blocked()
+    assert bed.server.read == ({(ROOM, ANNA): asked} if is_shown else {})
 
 
 async def test_a_store_that_cannot_be_read_holds_no_redaction_up() -> None:
