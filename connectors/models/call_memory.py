@@ -47,7 +47,7 @@ class CallMemory(Generic[Kept]):
         """
         if size > MOST_OF_ONE:
             return
-        key = (request.model, request.conversation, call_id)
+        key = key_of(request, call_id)
         self._forget(self._calls.pop(key, None))
         self._calls[key] = (kept, size + OWN_BYTES)
         self._bytes += size + OWN_BYTES
@@ -56,8 +56,13 @@ class CallMemory(Generic[Kept]):
 
     def find(self, request: ModelRequest, call_id: str) -> Kept | None:
         """Find what came with a call of a request's transcript; None: unknown."""
-        found = self._calls.get((request.model, request.conversation, call_id))
+        found = self._calls.get(key_of(request, call_id))
         return found[0] if found else None
 
     def _forget(self, entry: tuple[Kept, int] | None) -> None:
         self._bytes -= entry[1] if entry else 0
+
+
+def key_of(request: ModelRequest, call_id: str) -> Key:
+    """Name a call of a request's conversation."""
+    return (request.model, request.conversation, call_id)

@@ -145,6 +145,33 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "a response that was given up taken for whole",
+        "connectors/models/openai/responses_stream.py",
+        '        if self._stopped not in {"completed", LIMIT}:\n',
+        "        if False:\n",
+        (
+            "tests/connectors/models/test_openai_responses.py",
+            "tests/contracts/test_model.py",
+        ),
+    ),
+    Mutant(
+        "what a model thought told in another conversation",
+        "connectors/models/call_memory.py",
+        "    return (request.model, request.conversation, call_id)\n",
+        '    return (request.model, "", call_id)\n',
+        (
+            "tests/connectors/models/test_model_requests.py",
+            "tests/connectors/models/test_openai_responses.py",
+        ),
+    ),
+    Mutant(
+        "a program's sum counted with each message",
+        "connectors/models/program/output.py",
+        "        before = session.taken if self.tells_sum else Usage()\n",
+        "        before = Usage()\n",
+        ("tests/connectors/models/test_cli_events.py",),
+    ),
+    Mutant(
         "a message without its stop taken for whole",
         "connectors/models/anthropic/stream.py",
         "        if not self._is_whole:\n",

@@ -231,13 +231,14 @@ class Assembly:
         return self._say(words or "", is_refusal=is_refusal)
 
     def _take_call(self, index: int, item: OutputItem) -> None:
-        call = self._at.get(index)
         # Some number all parallel calls 0 and tell them apart by id only.
-        if call is None or (item.call_id and item.call_id != call.id):
+        known = {call.id: call for call in self._collected.calls}
+        call = known.get(item.call_id) if item.call_id else self._at.get(index)
+        if call is None:
             call = self._collected.call(item.call_id or "", item.name or "")
-            self._at[index] = call
             self._led_to.append((call, tuple(self._thoughts)))
             self._thoughts.clear()
+        self._at[index] = call
 
     def _argue(self, index: int, arguments: str) -> None:
         call = self._at.get(index)

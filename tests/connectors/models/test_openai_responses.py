@@ -223,9 +223,12 @@ async def test_arguments_count_once_however_they_come(events: list[bytes]) -> No
 
 
 async def test_parallel_calls_of_one_number_are_told_apart_by_their_ids() -> None:
-    events = [item("done", call("{}", 0)), item("done", call('{"a":1}', 1)), END]
-    answer = await read(*events)
-    assert [each.arguments for each in answer.tool_calls] == [b"{}", b'{"a":1}']
+    first, second = call("{}", 0), call('{"a":1}', 1)
+    one_by_one = [item("done", first), item("done", second)]
+    begun = [item("added", first), item("added", second)]
+    for events in (one_by_one, [*begun, *one_by_one]):
+        answer = await read(*events, END)
+        assert [each.arguments for each in answer.tool_calls] == [b"{}", b'{"a":1}']
 
 
 @pytest.mark.parametrize("manner", [STREAM, PLAIN], ids=str)
