@@ -10,6 +10,7 @@ import msgspec
 from connectors.config.checks import check_address, check_zone, unknown
 from connectors.config.models import (
     KINDS,
+    CliModelConfig,
     ConnectionConfig,
     EmbeddedModelConfig,
     HttpModelConfig,
@@ -76,6 +77,21 @@ def check_models(app: AppConfig) -> Iterator[Complaint]:
             yield from check_extra(way, model)
         yield from check_others(way, name, app)
     yield from check_accounts(app)
+    yield from check_servers_told(app)
+
+
+def check_servers_told(app: AppConfig) -> Iterator[Complaint]:
+    """Warn of servers of tools that an agent's program is not told of."""
+    for name, agent in app.agents.items():
+        model = app.models.get(agent.model)
+        if not isinstance(model, CliModelConfig) or model.servers_flag:
+            continue
+        for index, tool in enumerate(agent.tools):
+            if tool.startswith("mcp:"):
+                text = f"{tool} comes to nothing: models.{agent.model} takes no servers"
+                hint = "give that model its servers_flag, or take this out"
+                way: Way = ("agents", name, "tools", index)
+                yield Complaint(way, text, hint, is_warning=True)
 
 
 def check_script(way: Way, script: Path) -> Iterator[Complaint]:

@@ -306,3 +306,20 @@ def test_parameters_are_written_as_each_provider_calls_them(
 def test_a_wrong_parameter_is_told(settings: str, words: str, tmp_path: Path) -> None:
     table = f"[models.more]\nkind = 'openai'\nmodel = 'm'\n{settings}\n"
     assert words in refusal(tmp_path, table)
+
+
+@pytest.mark.parametrize(("flag", "many"), [("", 1), ("--mcp-config", 0)])
+def test_servers_that_a_program_is_not_told_of_are_warned_of(
+    flag: str, many: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "callboard.toml"
+    path.write_text(
+        "default_agent = 'anna'\n"
+        f"[models.program]\nkind = 'cli'\nservers_flag = '{flag}'\n"
+        "[mcpServers.files]\ncommand = 'files'\n"
+        "[connectors.terminal]\nkind = 'terminal'\n"
+        "[agents.anna]\nmodel = 'program'\nprompt = 'x'\ntools = ['mcp:files']\n"
+    )
+    warnings = [str(each) for each in load_app(path, {}).warnings]
+    assert len(warnings) == many, warnings
+    assert all("mcp:files comes to nothing" in each for each in warnings)
