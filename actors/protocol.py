@@ -25,6 +25,7 @@ from actors.messages.state import AttemptHistory
 from actors.messages.usage import Run, Spent
 from actors.rules.markers.actions import Delegation
 from actors.rules.markers.descriptions import Mode
+from actors.rules.markers.parser import ParsedAnswer, ParserRules, parse
 from actors.rules.prompt.brief import NO_FILES, PersonaFiles
 from actors.rules.prompt.compaction import Trigger
 from actors.transport import RefusedAttempt
@@ -297,7 +298,7 @@ class Finished(msgspec.Struct, frozen=True):
     """The turn has an answer."""
 
     text: str
-    """The model's whole text, including markers."""
+    """The model's whole text, including markers; see `parsed`."""
 
     delegations: tuple[Delegation, ...] = ()
     """Delegations by tool; delegations by tag are in the text."""
@@ -328,6 +329,21 @@ class Finished(msgspec.Struct, frozen=True):
     carried: Carried = NOTHING
     """Effects of the inline directives, stored with the answer."""
     joined: tuple[str, ...] = ()  # ids of messages that were put into it, and read
+
+    said: ParsedAnswer | None = None
+    """The answer as hooks left it, taken apart; `text` is empty then. None: no hook was
+    asked."""
+
+    is_withheld: bool = False
+    """Whether a hook holds the answer back; then nothing of it is left."""
+
+    def parsed(self, egress: ParserRules) -> ParsedAnswer:
+        """Give the answer taken apart.
+
+        Args:
+            egress: what of its text counts.
+        """
+        return self.said or parse(self.text, "assistant", egress)
 
 
 class Failed(msgspec.Struct, frozen=True):

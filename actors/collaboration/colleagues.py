@@ -25,6 +25,8 @@ from actors.delegation.messages import (
     ConsultationResult,
     book_key,
 )
+from actors.hooks.chain import HookPart
+from actors.hooks.outgoing import ask_about
 from actors.messages.inbound import DelegationChain
 from actors.rules.groups.access import may_use
 from actors.rules.prompt import tools as tool_results
@@ -50,6 +52,7 @@ SHARE = 0.9
 """How much of the asking turn's time is for its colleagues: it has to answer, too."""
 
 AWAY = "it is not here now"
+HELD_BACK = "a hook held the words back"
 
 
 class Colleagues:
@@ -145,6 +148,11 @@ class Colleagues:
             deadline: when nobody waits any longer, on trio's clock.
         """
         async with self._slots:
+            if question.target != self.name:  # else it judges what another said
+                said = await self._asked_about(question.text)
+                if said is None:
+                    return ConsultationResult("failed", HELD_BACK)
+                question = msgspec.structs.replace(question, text=said)
             within = deadline - trio.current_time()
             supervisor = self._turn.find(names.consultants(question.target))
             if supervisor is None:
@@ -171,6 +179,17 @@ class Colleagues:
                     cancel = CancelConsult(consult.inbound.id)
                     self._turn.tell(supervisor, Keyed(key, cancel, may_wake=False))
             return answer
+
+    async def _asked_about(self, text: str) -> str | None:
+        """Give a question as hooks leave it; None: one holds it back."""
+        inbound, services = self._start.inbound, self._services
+        hooks = services.hooks.sending(inbound.address.connector, self.name)
+        if not hooks:
+            return text
+        part = HookPart("question", text)
+        whose, asker = (inbound, self.name), (self._turn, services.ids)
+        passed = await ask_about("", [part], hooks, whose, asker)
+        return None if passed.cancelled_by else passed.worded("question", text)
 
     def _consult(self, question: rules.ConsultQuestion, within: float) -> Consult:
         inbound, services = self._start.inbound, self._services

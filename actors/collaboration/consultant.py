@@ -17,6 +17,7 @@ import msgspec
 
 from actors import names
 from actors.agents.agent import SessionStarted
+from actors.collaboration.colleagues import HELD_BACK
 from actors.delegation.book import (
     Consultation,
     ConsultationBook,
@@ -30,6 +31,7 @@ from actors.messages.usage import Run, total
 from actors.protocol import (
     ApprovalResult,
     CancelTurn,
+    Failed,
     Finished,
     PromptShortened,
     RequestApproval,
@@ -59,7 +61,6 @@ if TYPE_CHECKING:
     from actors.delegation.messages import Outcome
     from actors.messages.inbound import TranscriptLine
     from actors.messages.usage import Spent
-    from actors.protocol import Failed
     from actors.services import Services
     from runtime.actor.reply import Reply
     from runtime.actor.timers import Timer
@@ -384,8 +385,13 @@ class Consultant(Actor):
     # --- answers -------------------------------------------------------------------
 
     def _answered(self, question: PendingQuestion, finished: Finished) -> None:
+        if finished.is_withheld:
+            spent, rounds = finished.spent, finished.rounds
+            held_back = Failed(HELD_BACK, "withheld", spent=spent, rounds=rounds)
+            self._failed(question, held_back)
+            return
         egress = self._persona().spoken_to().egress
-        parsed = markers.parse(finished.text, "assistant", egress)
+        parsed = finished.parsed(egress)
         said = tool_results.bound(
             parsed.visible, self._services.collaboration.max_chars
         )

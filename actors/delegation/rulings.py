@@ -9,7 +9,6 @@ from actors.delegation import loop_guard
 from actors.delegation.messages import MayWork
 from actors.delegation.pairs import PairExchange, PairRuling
 from actors.rules.groups.addressing import heard_by, may_speak
-from actors.rules.markers import parser as markers
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog
@@ -92,7 +91,7 @@ async def kept_apart(
         services: settings.
         turn: on whose behalf.
     """
-    parsed = markers.parse(finished.text, "assistant", persona.egress)
+    parsed = finished.parsed(persona.egress)
     asked = [x.agent for x in (*finished.delegations, *parsed.delegations)]
     limits = persona.delegation_limits(services.limits.max_hops)
     now = services.clock.wall()

@@ -2,8 +2,9 @@
 
 `book.py` says at which points hooks are asked, and what; `chain.py` what they may
 answer; `asker.py` is the actor that asks all hooks about one message; `health.py`
-skips hooks that keep failing. The router, sessions and turns ask; `connectors/hooks`
+skips hooks that keep failing. The router asks, sessions by `hearing.py`, turns by
+`incoming.py` and `outgoing.py`; `connectors/hooks`
 runs the code. Begin with `book.py`.
 """
 
-__all__ = ["asker", "book", "chain", "health", "outgoing"]
+__all__ = ["asker", "book", "chain", "health", "hearing", "incoming", "outgoing"]

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+import msgspec
+import trio
+
 from actors import names
 from actors.errors import ChatError
-from actors.hooks.book import AskHook, AskHooks, HooksAnswered
-from actors.hooks.chain import HookChain, Verdict
+from actors.hooks.book import (
+    LOST_AFTER,
+    AskHook,
+    AskHooks,
+    HooksAnswered,
+    patience,
+)
+from actors.hooks.chain import HookChain, HookPart, HooksOutcome, Verdict, unasked
 from runtime.actor.actor import Actor
+from runtime.actor.messages import Keyed
 from runtime.actor.ref import UNANSWERED
+from runtime.actor.reply import Reply
 from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from actors.hooks.chain import HooksOutcome, HookSpec
+    from actors.hooks.chain import HookSpec
+    from runtime.ids import IdSource
 
 LOG = EventLog("hooks")
 
@@ -37,33 +49,73 @@ class HookAsker(Actor):
         if not isinstance(message, AskHooks):
             super().on_receive(message)
             return
-        self.tell(
-            message.back, HooksAnswered(message.key, await ask_all(self, message))
-        )
+        passed = await ask_all(self, message)
+        if message.reply is not None:
+            message.reply.offer(passed)
+        else:
+            self.tell(message.back, HooksAnswered(message.key, passed))
         self.stop()
 
 
+async def outcome_of(asked: AskHooks, actor: Actor, ids: IdSource) -> HooksOutcome:
+    """Have hooks asked, and wait for what they make of it.
+
+    Args:
+        asked: which hooks, and about what.
+        actor: waits; it handles nothing else meanwhile. It does not ask by itself, so
+            that a hook's actor that breaks does not break it.
+        ids: names the asker.
+    """
+    reply = Reply()
+    question = msgspec.structs.replace(asked, reply=reply)
+    if actor.tell(names.HOOK_QUESTIONS, Keyed(ids.new(), question)):
+        with trio.move_on_after(patience(asked.hooks)):
+            passed: HooksOutcome = await reply
+            return passed
+    return unasked(asked.hooks, asked.text)
+
+
 async def ask_all(actor: Actor, asked: AskHooks) -> HooksOutcome:
-    """Ask hooks one after the other, and give the result.
+    """Ask hooks about a text and then its parts, and give the result.
+
+    Together the parts have as long as the text alone.
 
     Args:
         actor: asks; it handles nothing else meanwhile.
         asked: which hooks, and about what.
     """
-    chain = HookChain(asked.text, asked.most)
+    passed = HooksOutcome(asked.text)
+    ends_at = trio.current_time() + patience(asked.hooks) - LOST_AFTER / 2
+    if asked.text.strip() or not asked.parts:
+        passed = await _ask_about(actor, asked, HookPart("", asked.text), ends_at)
+    for part in asked.parts:
+        if not passed.is_over:
+            also = await _ask_about(actor, asked, part, ends_at)
+            passed = passed.with_part(part, also)
+    return passed
+
+
+async def _ask_about(
+    actor: Actor, asked: AskHooks, part: HookPart, ends_at: float
+) -> HooksOutcome:
+    about = msgspec.structs.replace(asked.about, part=part.kind)
+    chain = HookChain(part.text, asked.most)
     for hook in asked.hooks:
         if not chain.is_over:
-            await _ask(actor, hook, asked, chain)
+            question = AskHook(event=asked.event, about=about, text=chain.passed.text)
+            await _ask(actor, hook, question, chain, ends_at)
     return chain.passed
 
 
-async def _ask(actor: Actor, hook: HookSpec, asked: AskHooks, chain: HookChain) -> None:
-    question = AskHook(event=asked.event, about=asked.about, text=chain.passed.text)
-    why = "it is not running"
+async def _ask(
+    actor: Actor, hook: HookSpec, asked: AskHook, chain: HookChain, ends_at: float
+) -> None:
+    within = min(hook.timeout + GRACE, ends_at - trio.current_time())
     ref = actor.find(names.hook(hook.name))
-    if ref is not None:
+    why = "it is not running" if ref is None else "there was too much to ask it"
+    if ref is not None and within > 0:
         try:
-            verdict = await ref.ask(question, timeout=hook.timeout + GRACE)
+            verdict = await ref.ask(asked, timeout=within)
         except (ChatError, KernelError, *UNANSWERED) as error:
             why = str(error) or type(error).__name__
         else:

@@ -3,17 +3,20 @@
 `message_received`: after the message is stored, and its platform has been told so, and
 before any agent hears it (the router). Only its chat waits. The result is stored with
 the message before it goes on, so a hook that hangs or a process that dies loses
-nothing, and no message is decided twice. Not asked about `/stop`, delegated tasks and
-scheduled messages.
+nothing, and no message is decided twice. Asked about is all that a model would read of
+it: the text, then the quoted message, and earlier lines of a client; what was read in
+its files later, by the turn that reads them. Of a message that is held back nothing is
+kept. Not asked about `/stop`, delegated tasks and scheduled messages.
 
 `message_heard`: when one agent is about to be asked (its session), by hooks of its
 skills. A hook may answer the message itself; then no model is asked. Only that
 conversation waits. Commands are not asked about.
 
-`message_sending`: when an answer is complete and sanitised, before it is stored (the
-session). What the hooks return is stored, remembered and sent. An answer that a hook
-might hold back shows no drafts and no tool progress. The runtime's own sentences are
-not asked about.
+`message_sending`: when an answer is complete, before any of it is carried out (the
+turn). Asked about are its text for people and, one after the other, its other words:
+see `PartKind`. What the hooks leave is stored, remembered, handed on and sent. An
+answer that a hook might hold back shows no drafts and no tool progress. The runtime's
+own sentences are not asked about.
 
 `turn_finished`: hooks are told, not asked, once the turn is stored; at most once.
 """
@@ -24,8 +27,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.hooks.chain import Event, HooksOutcome, HookSpec
+from actors.hooks.chain import Event, HookPart, HooksOutcome, HookSpec, PartKind
 from actors.messages.commands import Stop, parse_command
+from runtime.actor.reply import Reply
 
 if TYPE_CHECKING:
     from actors.messages.inbound import Inbound
@@ -59,6 +63,8 @@ class HookSubject(msgspec.Struct, frozen=True, kw_only=True):
     """The agent that answers, or that an incoming message names; empty: none."""
 
     files: tuple[HookFile, ...] = ()
+    part: PartKind = ""
+    """Which part of the message or answer the text is."""
 
 
 class FinishedTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +85,7 @@ class FinishedTurn(msgspec.Struct, frozen=True, kw_only=True):
 class AskHooks(msgspec.Struct, frozen=True, kw_only=True):
     """To a new asker: ask these hooks."""
 
-    key: str
+    key: str = ""
     event: Event
     hooks: tuple[HookSpec, ...]
     about: HookSubject
@@ -87,8 +93,14 @@ class AskHooks(msgspec.Struct, frozen=True, kw_only=True):
     most: int
     """Most characters of a text that a hook makes."""
 
-    back: str
-    """Name of the actor that waits for `HooksAnswered`."""
+    parts: tuple[HookPart, ...] = ()
+    """Asked about after the text, which may be blank then."""
+
+    back: str = ""
+    """Name of the actor that waits for `HooksAnswered`, unless `reply` is set."""
+
+    reply: Reply | None = None
+    """Gets the `HooksOutcome`; None: it is told to `back`."""
 
 
 class HooksAnswered(msgspec.Struct, frozen=True):
@@ -125,9 +137,13 @@ class HookBook(msgspec.Struct, frozen=True):
         """Choose the hooks that are asked about an incoming message."""
         if not self.specs or inbound.is_hooked or inbound.copy_of:
             return ()
-        if inbound.chain.agents or inbound.occasion:
-            return ()
         if isinstance(parse_command(inbound.text), Stop):
+            return ()
+        return self.reading(inbound)
+
+    def reading(self, inbound: Inbound) -> tuple[HookSpec, ...]:
+        """Choose the hooks that are asked about what a message brings for a model."""
+        if not self.specs or inbound.chain.agents or inbound.occasion:
             return ()
         return self._of("message_received", inbound.address.connector)
 
@@ -182,5 +198,5 @@ def about(inbound: Inbound, agent: str) -> HookSubject:
 
 
 def patience(hooks: tuple[HookSpec, ...]) -> float:
-    """Give the seconds after which these hooks will never answer."""
-    return sum(each.timeout for each in hooks) + LOST_AFTER
+    """Give the seconds after which these hooks will never answer; without any, 0."""
+    return sum(each.timeout for each in hooks) + LOST_AFTER if hooks else 0.0

@@ -73,12 +73,27 @@ class HookSpec(msgspec.Struct, frozen=True, kw_only=True):
         return event in self.events and is_there and is_theirs
 
 
+PartKind = Literal["", "task", "question", "directive", "file", "quote", "history"]
+"""Empty: the message, or the answer, itself. Of an answer: a task or a question for
+another agent, the text of an inline directive, the name or caption of a file. Of a
+message: what was read in a file, the quoted message, an earlier line that a client sent
+along.
+"""
+
+
+class HookPart(msgspec.Struct, frozen=True):
+    """A text that goes with a message or answer, and is asked about, too."""
+
+    kind: PartKind
+    text: str
+
+
 class HooksOutcome(msgspec.Struct, frozen=True):
     """The result of asking all hooks."""
 
     text: str
     changed_by: tuple[str, ...] = ()
-    """Names of hooks that changed the text, in order."""
+    """Names of hooks that changed the text or one of its parts, in order."""
 
     consumed_by: str = ""
     """The hook that answers the message itself, with `text`; empty: none."""
@@ -88,6 +103,30 @@ class HooksOutcome(msgspec.Struct, frozen=True):
 
     reason: str = ""
     """The reason, for the person who waits for an answer; may be empty."""
+
+    parts: dict[HookPart, str] = {}
+    """The texts of the parts that were changed."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no further hook is to be asked."""
+        return bool(self.cancelled_by or self.consumed_by)
+
+    def with_part(self, part: HookPart, passed: HooksOutcome) -> HooksOutcome:
+        """Add what hooks made of a part; one that is held back holds back the whole."""
+        return msgspec.structs.replace(
+            self,
+            changed_by=tuple(dict.fromkeys((*self.changed_by, *passed.changed_by))),
+            cancelled_by=passed.cancelled_by,
+            reason=passed.reason,
+            parts={**self.parts, part: passed.text}
+            if passed.changed_by
+            else self.parts,
+        )
+
+    def worded(self, kind: PartKind, text: str) -> str:
+        """Give the text of a part as hooks left it."""
+        return self.parts.get(HookPart(kind, text), text)
 
 
 class HookChain:
@@ -106,7 +145,7 @@ class HookChain:
     @property
     def is_over(self) -> bool:
         """Whether no further hook is to be asked."""
-        return bool(self.passed.cancelled_by or self.passed.consumed_by)
+        return self.passed.is_over
 
     def take(self, hook: HookSpec, verdict: Verdict) -> None:
         """Apply a hook's verdict; see `checked`."""

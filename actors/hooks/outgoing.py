@@ -1,4 +1,9 @@
-"""Asks hooks about an answer before it is stored, and tells them of finished turns."""
+"""Asks hooks about answers before anything comes of them; tells of finished turns.
+
+The turn asks as soon as its answer is complete, about all of its words at once: the
+text for people, tasks for other agents, the texts of inline directives, names and
+captions of files. Everything that follows is made of what the hooks left.
+"""
 
 from __future__ import annotations
 
@@ -7,89 +12,164 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import names
-from actors.hooks.asker import ask_all
+from actors.hooks.asker import outcome_of
 from actors.hooks.book import (
     AskHooks,
     FinishedTurn,
-    HooksAnswered,
     TellHook,
     about,
-    patience,
 )
-from actors.hooks.chain import MOST_SENT, unasked
+from actors.hooks.chain import MOST_SENT, HookPart, HooksOutcome
 from actors.journal import answers
-from actors.journal import splitting as parts
 from actors.journal.outbox import silent_result, spoken
+from actors.journal.plan import NOTHING
+from actors.rules.markers.actions import Delegation, SendFile, reworded
+from actors.rules.markers.parser import ParsedAnswer
 from actors.rules.markers.sanitizer import clean
-from runtime.actor.messages import Keyed
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from actors.hooks.chain import HooksOutcome, HookSpec
+    from collections.abc import Callable
+
+    from actors.agents.persona import Persona
+    from actors.hooks.chain import HookSpec, PartKind
     from actors.journal.answers import Answer
-    from actors.messages.deliveries import Delivery
-    from actors.messages.inbound import Inbound, TranscriptLine
+    from actors.messages.inbound import Inbound, SentFile
+    from actors.protocol import Finished
+    from actors.rules.markers.actions import Action
+    from actors.rules.markers.parser import ParserRules
     from actors.services import Services
     from runtime.actor.actor import Actor
+    from runtime.ids import IdSource
 
-LOG = EventLog("session")
+    Word = Callable[[PartKind, str], str]
 
-WITHHELD = "[This answer was held back before anybody read it]"
-"""What the model reads later in place of an answer that was held back."""
+LOG = EventLog("hooks")
+
+KINDS: dict[type[Action], PartKind] = {Delegation: "task", SendFile: "file"}
+"""Kinds of the texts of inline directives; of all others: `directive`."""
 
 
-def ask(answer: Answer, agent: str, session: Actor, services: Services) -> str:
-    """Have hooks asked about an answer.
+async def asked_about(
+    finished: Finished,
+    egress: ParserRules,
+    inbound: Inbound,
+    agent: str,
+    asker: tuple[Services, Actor],
+) -> Finished:
+    """Ask hooks about an answer.
 
     Args:
-        answer: about to be stored.
-        agent: the agent that answers.
-        session: told the result.
-        services: the hooks.
+        finished: the complete answer with the files of tools, before any of it is
+            carried out.
+        egress: what of its text counts.
+        inbound: what it answers.
+        agent: whose answer it is.
+        asker: has the hooks; and the actor that asks, which handles nothing else
+            meanwhile.
 
     Returns:
-        The key of the coming `HooksAnswered`; empty: there are no hooks to ask.
+        The answer in the words that the hooks left; without hooks as it was.
     """
-    inbound = answer.inbound
+    services, turn = asker
     hooks = services.hooks.sending(inbound.address.connector, agent)
-    if not (hooks and answer.words.strip()):
-        return ""
-    key = services.ids.new()
-    lost = HooksAnswered(key, unasked(hooks, answer.words))
-    asked = AskHooks(
-        key=key,
-        event="message_sending",
-        hooks=hooks,
-        about=about(inbound, agent),
-        text=answer.words,
-        most=MOST_SENT,
-        back=session.actor_urn,
-    )
-    if session.tell(names.HOOK_QUESTIONS, Keyed(key, asked)):
-        session.after(patience(hooks), lost)
-    else:
-        session.note(lost)
-    return key
+    if not hooks:
+        return finished
+    parts: list[HookPart] = []
+
+    def note(kind: PartKind, text: str) -> str:
+        parts.append(HookPart(kind, text))
+        return text
+
+    said = finished.parsed(egress)
+    _in_words(finished, said, note)
+    ask = (turn, services.ids)
+    passed = await ask_about(said.visible, parts, hooks, (inbound, agent), ask)
+    _count(passed, inbound, services)
+    if passed.cancelled_by:
+        return msgspec.structs.replace(
+            finished,
+            text="",
+            said=ParsedAnswer(""),
+            delegations=(),
+            carried=NOTHING,
+            resume="",
+            is_withheld=True,
+        )
+    if not passed.changed_by:
+        return _in_words(finished, said, lambda _, text: text)
+    visible = clean(passed.text) if passed.text != said.visible else said.visible
+    said = msgspec.structs.replace(said, visible=visible)
+    # A model that keeps the conversation itself has the old text.
+    finished = msgspec.structs.replace(finished, resume="")
+    return _in_words(finished, said, passed.worded)
 
 
-def worded(answer: Answer, passed: HooksOutcome, services: Services) -> Answer:
-    """Apply the hooks' result to an answer; no hook is asked about it again.
+async def ask_about(
+    text: str,
+    parts: list[HookPart],
+    hooks: tuple[HookSpec, ...],
+    whose: tuple[Inbound, str],
+    asker: tuple[Actor, IdSource],
+) -> HooksOutcome:
+    """Ask hooks about words that an agent is about to say.
 
     Args:
-        answer: to one message, or several.
-        passed: the result.
-        services: what the platform takes, and counts.
+        text: for people; blank: there is none.
+        parts: what else there is.
+        hooks: the hooks to ask.
+        whose: what is answered, and by which agent.
+        asker: the actor that waits, and names for who asks.
     """
-    # No hook was asked about the thought. It may hold what one takes out of the text.
-    spoken = tuple(
-        msgspec.structs.replace(each, thought="", actions=())
-        for each in answer.deliveries
+    each_once = tuple(x for x in dict.fromkeys(parts) if x.text.strip())
+    if not (each_once or text.strip()):
+        return HooksOutcome(text)
+    question = AskHooks(
+        event="message_sending",
+        hooks=hooks,
+        about=about(*whose),
+        text=text,
+        most=MOST_SENT,
+        parts=each_once,
     )
-    answer = msgspec.structs.replace(answer, deliveries=spoken)
-    answer_as_is = msgspec.structs.replace(answer, words="")
+    return await outcome_of(question, *asker)
+
+
+def _in_words(finished: Finished, said: ParsedAnswer, word: Word) -> Finished:
+    """Give an answer with other words in all of its parts.
+
+    No hook is asked about thoughts, which may hold what one takes out of the text.
+    """
+
+    def act(each: Action) -> Action:
+        kind = KINDS.get(type(each), "directive")
+        return reworded(each, lambda text: word(kind, text))
+
+    def file(each: SentFile) -> SentFile:
+        caption = word("file", each.caption) if each.caption else ""
+        name = word("file", each.name)
+        return msgspec.structs.replace(each, name=name, caption=caption)
+
+    actions = tuple(map(act, said.actions))
+    said = msgspec.structs.replace(said, actions=actions, thought="", named=())
+    files = tuple(map(file, finished.carried.files))
+    carried = msgspec.structs.replace(finished.carried, files=files)
+    return msgspec.structs.replace(
+        finished,
+        text="",
+        said=said,
+        delegations=tuple(
+            reworded(each, lambda text: word("task", text))
+            for each in finished.delegations
+        ),
+        carried=carried,
+    )
+
+
+def _count(passed: HooksOutcome, inbound: Inbound, services: Services) -> None:
+    """Count and log an answer that hooks changed or hold back."""
     if not (passed.cancelled_by or passed.changed_by):
-        return answer_as_is
-    inbound = answer.inbound
+        return
     is_held_back = bool(passed.cancelled_by)
     outcome = "hook_withheld" if is_held_back else "hook_reworded"
     services.metrics.messages.add(1, inbound.address.connector, outcome)
@@ -99,64 +179,6 @@ def worded(answer: Answer, passed: HooksOutcome, services: Services) -> Answer:
         hook=passed.cancelled_by or ", ".join(passed.changed_by),
         why=passed.reason,
     )
-    text = "" if is_held_back else clean(passed.text)
-    return msgspec.structs.replace(
-        answer_as_is,
-        deliveries=reworded(answer, text, services),
-        lines=tuple(_line(each, answer.words, text) for each in answer.lines),
-        settled=("replied", "withheld") if is_held_back else answer.settled,
-        resume="",  # a model that keeps the conversation itself has the old text
-    )
-
-
-def reworded(answer: Answer, text: str, services: Services) -> tuple[Delivery, ...]:
-    """Replace an answer's text; without text, only tell that no answer comes.
-
-    Args:
-        answer: as it was.
-        text: the new text; blank: none, and no file is sent. Notices are sent all the
-            same: they tell what was done.
-        services: what the platform takes.
-    """
-    files = [each for each in answer.deliveries if each.file is not None]
-    own = [each for each in answer.deliveries if each.agent and not each.file]
-    silences = [each for each in answer.deliveries if each.kind == "silence"]
-    notices = [each for each in answer.deliveries if each.kind == "notice"]
-    first = msgspec.structs.replace((own or files)[0], file=None)
-    connector = first.address.connector
-    can = services.account(connector).abilities
-    said = [
-        msgspec.structs.replace(first, text=part)
-        for part in parts.for_platform(text, can)
-    ]
-    said += notices
-    words = len(said)
-    said += files if text.strip() else []
-    if not said:
-        said = [msgspec.structs.replace(first, text="", kind="silence")]
-    before = len(own) + len(notices) + len(files)
-    head = next(each for each in answer.deliveries if each.kind != "silence")
-    announced = head.answers_left - (before - 1) + len(said) - 1
-    told = [
-        msgspec.structs.replace(
-            each,
-            id=f"{first.reply_id}:{number}",
-            part=number,
-            parts=len(said) if each.file is not None else max(words, 1),
-            answers_left=0 if number else announced,
-            usage=None if number else head.usage,
-        )
-        for number, each in enumerate(said)
-    ]
-    return (*told, *silences)
-
-
-def _line(line: TranscriptLine, words: str, text: str) -> TranscriptLine:
-    """Let the history hold the text that is sent."""
-    if line.role != "assistant" or words not in line.text:
-        return line
-    instead = text if text.strip() else WITHHELD
-    return msgspec.structs.replace(line, text=line.text.replace(words, instead, 1))
 
 
 def tell_finished(actor: Actor, answer: Answer, agent: str, services: Services) -> None:
@@ -189,35 +211,10 @@ def tell_finished(actor: Actor, answer: Answer, agent: str, services: Services) 
         actor.tell(names.hook(hook.name), told)
 
 
-async def intercepted(
-    inbound: Inbound,
-    agent: str,
-    hooks: tuple[HookSpec, ...],
-    session: Actor,
-    services: Services,
+def consumed(
+    inbound: Inbound, passed: HooksOutcome, services: Services
 ) -> Answer | None:
-    """Ask hooks whether one of them answers a message.
-
-    Args:
-        inbound: a message that an agent is about to be asked.
-        agent: which agent.
-        hooks: the hooks to ask.
-        session: asks; it handles nothing else meanwhile.
-        services: counts.
-
-    Returns:
-        The answer that settles the message; None: no hook answers it.
-    """
-    asked = AskHooks(
-        key=inbound.id,
-        event="message_heard",
-        hooks=hooks,
-        about=about(inbound, agent),
-        text=inbound.text,
-        most=MOST_SENT,
-        back=session.actor_urn,
-    )
-    passed = await ask_all(session, asked)
+    """Make the answer of a hook that takes a message for itself; None: none does."""
     if not passed.consumed_by:
         return None
     services.metrics.messages.add(1, inbound.address.connector, "hook_consumed")
@@ -230,3 +227,14 @@ async def intercepted(
     if answer.deliveries[0].text.strip():
         return answer
     return msgspec.structs.replace(answer, deliveries=(silent_result(inbound),))
+
+
+def worded_reminder(
+    inbound: Inbound, passed: HooksOutcome, persona: Persona, services: Services
+) -> Answer:
+    """Make the answer that says a reminder in the words that hooks left, or nothing."""
+    _count(passed, inbound, services)
+    if passed.cancelled_by:
+        answer = answers.notice(inbound, "", ("replied", "withheld"))
+        return answers.without_notice(answer)
+    return answers.reminder(msgspec.structs.replace(inbound, text=passed.text), persona)

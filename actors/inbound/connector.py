@@ -364,13 +364,15 @@ class Connector(Actor):
         seconds = services.clock.monotonic() - accepting.began_at
         services.metrics.stages.observe(seconds, "accept")
         services.metrics.messages.add(1, self._name, "accepted")
+        is_hooked = bool(services.hooks.receiving(inbound))
         LOG.info(
             "message received",
             correlation_id=inbound.correlation_id,
             channel=self._name,
             chat=inbound.address.chat,
             sender=inbound.sender_name,
-            text=Quoted(secrets.excerpt(inbound.text)),
+            # What a hook may take out of it is not in the log either.
+            text=Quoted("" if is_hooked else secrets.excerpt(inbound.text)),
         )
 
     def _withdraw(self, inbound: Inbound) -> None:

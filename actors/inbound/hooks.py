@@ -13,7 +13,7 @@ import msgspec
 
 from actors import names
 from actors.hooks.book import AskHooks, HooksAnswered, about, patience
-from actors.hooks.chain import HooksOutcome, unasked
+from actors.hooks.chain import HookPart, HooksOutcome, unasked
 from actors.inbound.unrouted import dismissal, tell_dismissed
 from actors.journal import commits
 from actors.journal import notices as telling
@@ -38,6 +38,40 @@ MOST_OPEN = 1_000
 
 HELD_BACK = "⚠️ This message was not taken in: {reason}"
 HELD_BACK_SILENTLY = "⚠️ This message was not taken in."
+
+
+def beside(inbound: Inbound) -> tuple[HookPart, ...]:
+    """Give what a model would read beside a message's own text."""
+    quoted = "" if inbound.quoted is None else inbound.quoted.text
+    parts = [HookPart("quote", quoted)]
+    parts += [HookPart("history", line.text) for line in inbound.history]
+    return tuple(each for each in dict.fromkeys(parts) if each.text.strip())
+
+
+def left(inbound: Inbound, passed: HooksOutcome) -> Inbound:
+    """Give a message as hooks left it."""
+    is_changed = passed.text != inbound.text
+    quoted, replace = inbound.quoted, msgspec.structs.replace
+    if quoted is not None:
+        quoted = replace(quoted, text=passed.worded("quote", quoted.text))
+    return replace(
+        inbound,
+        is_hooked=True,
+        text=passed.text,
+        changed_by=passed.changed_by[-1] if is_changed else "",
+        quoted=quoted,
+        history=tuple(
+            replace(each, text=passed.worded("history", each.text))
+            for each in inbound.history
+        ),
+    )
+
+
+def without_words(inbound: Inbound) -> Inbound:
+    """Give a message that was held back: nothing of it is kept, for nobody to read."""
+    return msgspec.structs.replace(
+        inbound, is_hooked=True, text="", quoted=None, history=(), attachments=()
+    )
 
 
 class HooksStored(msgspec.Struct, frozen=True):
@@ -91,6 +125,7 @@ class InboundHooks:
             about=about(inbound, ""),
             text=inbound.text,
             most=services.limits.max_message_chars,
+            parts=beside(inbound),
             back=names.ROUTER,
         )
         if is_flood or not self._router.tell(
@@ -122,12 +157,8 @@ class InboundHooks:
     def _decided(self, message: UnroutedMessage, passed: HooksOutcome) -> None:
         inbound, services = message.inbound, self._services
         connector = inbound.address.connector
-        text = passed.text if passed.changed_by and not passed.cancelled_by else ""
-        inbound = msgspec.structs.replace(
-            inbound,
-            is_hooked=True,
-            text=text or inbound.text,
-            changed_by=passed.changed_by[-1] if text else "",
+        inbound = (
+            without_words(inbound) if passed.cancelled_by else left(inbound, passed)
         )
         message = msgspec.structs.replace(message, inbound=inbound)
         self._open[inbound.id] = message
@@ -143,7 +174,7 @@ class InboundHooks:
                 hook=passed.cancelled_by,
                 why=reason,
             )
-        elif text:
+        elif passed.changed_by:
             services.metrics.messages.add(1, connector, "hook_changed")
             LOG.info(
                 "message changed by a hook",

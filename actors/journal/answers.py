@@ -23,7 +23,6 @@ from actors.messages.busy_policies import Style
 from actors.messages.deliveries import Delivery, Status, Trouble
 from actors.messages.inbound import Inbound, SentFile, TranscriptLine, Usage
 from actors.messages.usage import Run
-from actors.rules.markers import parser as markers
 from actors.rules.markers.sanitizer import clean
 from actors.rules.prompt import transcript
 from actors.rules.prompt.untrusted import sender_of
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     from actors.agents.persona import Persona
     from actors.protocol import Failed, Finished
+    from actors.rules.markers import parser as markers
     from actors.services import Services
     from runtime.ids import IdSource
 
@@ -46,6 +46,9 @@ TIMED_OUT = "[Task timed out]"
 STOPPED = "[Task stopped]"
 """The assistant's line in the history after a turn that failed or was stopped: the next
 words are a new question then, not the rest of that one."""
+
+WITHHELD = "[This answer was held back before anybody read it]"
+"""What the model reads later in place of an answer that was held back."""
 
 CUT = "\n\n(cut: the answer was longer than {most} characters)"
 
@@ -83,9 +86,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Facts that are stored with it."""
 
     deliveries: tuple[Delivery, ...] = ()
-    words: str = ""
-    """The agent's own text in the deliveries, while hooks are still to be asked."""
-
     handed: tuple[Inbound, ...] = ()
     """Messages for other agents."""
 
@@ -207,7 +207,6 @@ def reminder(inbound: Inbound, persona: Persona) -> Answer:
             TranscriptLine("assistant", text, name=persona.name),
         ),
         deliveries=(delivery(inbound, persona.name, text),),
-        words=text,
     )
 
 
@@ -310,7 +309,7 @@ def reply(
     """Make the answer of a finished turn: text for people, work for other agents."""
     if inbound.chain.turns:
         persona = persona.spoken_to()
-    parsed = markers.parse(finished.text, "assistant", persona.egress)
+    parsed = finished.parsed(persona.egress)
     for family, outcome, count in parsed.tally():
         services.metrics.marks.add(count, persona.name, family, outcome)
     carried = finished.carried
@@ -343,8 +342,6 @@ def reply(
         settled=("replied", "ok"),
         lines=(*asked, TranscriptLine("assistant", heard, name=persona.name)),
         deliveries=deliveries,
-        # Hooks are asked about an answer of files alone, too.
-        words=text if text.strip() else transcript.sent(sent),
         handed=tuple(handed),
         carried=carried,
         run=run,
@@ -388,6 +385,21 @@ def silence(
         carried=finished.carried,  # no markers, but maybe what a person chose
         run=run,
         resume=finished.resume,
+    )
+
+
+def withheld(
+    inbound: Inbound,
+    asked: tuple[TranscriptLine, ...],
+    finished: Finished,
+    persona: Persona,
+    run: Run | None = None,
+) -> Answer:
+    """Make the answer of which a hook holds everything back."""
+    heard = TranscriptLine("assistant", WITHHELD, name=persona.name)
+    answer = silence(inbound, asked, finished, persona, (), run)
+    return msgspec.structs.replace(
+        answer, settled=("replied", "withheld"), lines=(*asked, heard)
     )
 
 

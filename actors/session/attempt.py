@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import names
+from actors.hooks.book import patience
 from actors.journal import answers
 from actors.journal.answers import NOTHING_KNOWN, PendingMessage, TurnContext
 from actors.messages import state as message_state
@@ -443,7 +444,10 @@ class Attempt:
         self._watchdog.begin()
         session = self._session
         limits = self._services.limits
-        seconds = self._persona.turn_seconds(limits) + REPORT_WITHIN
+        asked = self._services.hooks.sending(
+            pending.inbound.address.connector, self._persona.name
+        )
+        seconds = self._persona.turn_seconds(limits) + REPORT_WITHIN + patience(asked)
         self._report_timer = session.after(seconds, ReportOverdue(self.id))
         known = self._known
         start = StartTurn(

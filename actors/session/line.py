@@ -55,8 +55,8 @@ class SessionLine:
         most = services.limits.max_waiting
         self.queue = queueing.SessionQueue(most, self.settings_by(""))
         self._unplaced: tuple[str, ...] = ()
-        """Ids of messages without a place: the first waits for the disk, the others
-        wait behind it."""
+        """Ids of messages without a place: the first waits for the disk or a hook, the
+        others wait behind it."""
 
         self.pending: dict[str, PendingMessage] = {}
         """By id."""
@@ -166,8 +166,12 @@ class SessionLine:
         may = abilities.shows_asides and is_own and is_plain and is_harmless
         return may and not pending.told
 
+    def hold(self, pending: PendingMessage) -> None:
+        """Let a message wait for a hook, and the next ones behind it."""
+        self._unplaced = (pending.inbound.id,)
+
     def waits_behind(self, pending: PendingMessage) -> bool:
-        """Put a message behind those that wait for the disk, if there are any."""
+        """Put a message behind those without a place, if there are any."""
         if self._unplaced:
             self._unplaced = (*self._unplaced, pending.inbound.id)
         return bool(self._unplaced)
@@ -215,7 +219,7 @@ class SessionLine:
         )
 
     def take_unplaced(self) -> tuple[str, ...]:
-        """Give the ids that waited for the disk, in their order, to be placed now."""
+        """Give the ids without a place, in their order, to be placed now."""
         unplaced, self._unplaced = self._unplaced, ()
         return unplaced
 

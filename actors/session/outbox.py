@@ -14,7 +14,7 @@ import msgspec
 
 from actors import names
 from actors.agents.messages import Hired
-from actors.hooks import outgoing as wording
+from actors.hooks.outgoing import tell_finished
 from actors.journal import answers, commits
 from actors.journal import events as journal
 from actors.journal.history import Event
@@ -36,7 +36,6 @@ from runtime.store.rows import Committed
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from actors.hooks.book import HooksAnswered
     from actors.journal.history import History
     from actors.messages.inbound import Inbound
     from actors.services import Services
@@ -106,7 +105,6 @@ class SessionOutbox:
 
     __slots__ = (
         "_agent",
-        "_asked",
         "_history",
         "_services",
         "_sparing",
@@ -119,7 +117,6 @@ class SessionOutbox:
         self._agent = agent
         self._services = services
         self._sparing: NoticeLimiter | None = None  # most conversations refuse nothing
-        self._asked = ""  # key of the question to hooks about the oldest answer
         # Why no deque: an empty one is 600 bytes, an empty list 56, and most
         # conversations store nothing.
         self._waiting: tuple[OutboxItem, ...] = ()
@@ -180,25 +177,11 @@ class SessionOutbox:
 
     def store_next(self, session: Actor) -> None:
         """Store the oldest answer, if there is one."""
-        if self._asked or not self._waiting:
+        if not self._waiting:
             return
-        answer = self._waiting[0]
-        if isinstance(answer, answers.Answer) and answer.words:
-            self._asked = wording.ask(answer, self._agent, session, self._services)
-            if self._asked:
-                return
-        writing = Writing(self, answer, session)
+        writing = Writing(self, self._waiting[0], session)
         committer = Committer(self._services.store)
         committer.submit(session, writing.make, writing.done, "answer")
-
-    def worded(self, said: HooksAnswered, session: Actor) -> None:
-        """Store the oldest answer in the words that hooks gave it."""
-        answer = self._waiting[0] if self._waiting else None
-        if said.key == self._asked and isinstance(answer, answers.Answer):
-            self._asked = ""
-            answer = wording.worded(answer, said.passed, self._services)
-            self._waiting = (answer, *self._waiting[1:])
-            self.store_next(session)
 
     def send(self, item: OutboxItem, session: Actor) -> None:
         """Send an item that is stored."""
@@ -389,7 +372,7 @@ class SessionOutbox:
             replied = reply_windows.replied(answer, self._agent, now)
             if replied is not None:
                 session.tell(names.ROUTER, replied)
-            wording.tell_finished(session, answer, self._agent, services)
+            tell_finished(session, answer, self._agent, services)
         elif concluded.was_waited_for and not concluded.is_own:
             session.tell(names.connector(connector), DrainOutbox())
 

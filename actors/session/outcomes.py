@@ -78,6 +78,9 @@ class Outcomes:
         if inbound.occasion == "autonomous":
             made = (services.ids, services.clock.wall())
             return settle_decision(inbound, finished, persona, made, run)
+        if finished.is_withheld:
+            withheld = answers.withheld(inbound, asked, finished, persona, run)
+            return combined(withheld, pending)
         answer = answers.reply(pending.asked, asked, finished, persona, services, run)
         answer = msgspec.structs.replace(answer, inbound=inbound)
         if finished.carried.ends:

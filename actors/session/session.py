@@ -6,7 +6,8 @@ The session takes messages and carries out what its parts decide:
 - `attempt.py` is the turn that runs; `outcomes.py` makes the answer that settles it;
 - `outbox.py` stores each answer, one after the other, and then sends it;
 - `lifecycle.py` shortens the conversation and ends it;
-- `consent.py` asks people whether a tool may run.
+- `consent.py` asks people whether a tool may run;
+- `actors/hooks/hearing.py` has hooks asked about a message that is about to be heard.
 
 Everything that a turn says to people passes through the session: drafts through the
 sanitiser, the answer through the parser of markers and the store.
@@ -23,8 +24,8 @@ from actors.agents.agent import SessionStarted
 from actors.agents.messages import PersonaReplaced
 from actors.commands import dispatch as desk
 from actors.commands import registry
-from actors.hooks import outgoing as wording
 from actors.hooks.book import HooksAnswered
+from actors.hooks.hearing import SessionHooks
 from actors.journal import answers
 from actors.journal.answers import without
 from actors.journal.history import History, read_history
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable
 
     from actors.agents.persona import Persona
-    from actors.hooks.chain import HookSpec
+    from actors.hooks.hearing import HookedMessage
     from actors.journal.answers import PendingMessage
     from actors.messages.inbound import Inbound
     from actors.messages.usage import Run
@@ -132,6 +133,7 @@ class Session(Actor):
         self._turn = CurrentTurn(history, services)
         self._outbox = SessionOutbox(history, persona.name, services)
         self._lifecycle = Lifecycle(history, persona.name, services)
+        self._hooks = SessionHooks(services)
 
     async def on_start(self) -> None:
         """Rebuild the history from the newest snapshot and the journal after it.
@@ -183,7 +185,7 @@ class Session(Actor):
                 self._stop_caused(message)
             case PersonaReplaced(persona=persona):
                 self._renew(persona)
-            case CommitDecided() | StoreAgain() | HooksAnswered():
+            case CommitDecided() | StoreAgain():
                 return self._on_commit(message)
             case _ if isinstance(message, TurnMessage):
                 return self._on_turn_step(self._turn.on(message, self._persona))
@@ -197,8 +199,10 @@ class Session(Actor):
             case RetryTurn(inbound_id=waited):
                 if self._may_begin(waited):
                     self._begin(self._line.pending[waited], self._queue.generation)
+            case HooksAnswered():
+                return self._hooked(message)
             case PlaceAgain():
-                return self._place_unplaced()
+                return None if self._hooks.is_open else self._place_unplaced()
             case queueing.DebounceElapsed():
                 self._carry_out(self._queue.on(message))
             case FetchSteering():
@@ -246,8 +250,6 @@ class Session(Actor):
         told = consent.decision_in(hear, command, self, self._services)
         if told is not None:
             self._say(inbound, told)
-        elif inbound.occasion in OWN_WORDS:
-            self._put(OWN_WORDS[inbound.occasion](inbound, self._persona))
         elif isinstance(command, commands.Stop):
             self._stop(inbound, command)
         elif isinstance(command, commands.Asked) and not registry.skill_named(
@@ -255,29 +257,27 @@ class Session(Actor):
         ):
             return self._answer_command(inbound, command)
         else:
-            return self._hear_words(pending)
+            return self._line_up(pending) or self._check_waiting()
         return self._check_waiting()
 
-    def _hear_words(self, pending: PendingMessage) -> Awaitable[None] | None:
-        past, inbound = pending.state.past, pending.inbound
-        hooks = self._services.hooks.hearing(inbound, self._persona.name)
-        if hooks and not (past.attempts or past.was_running):
-            return self._ask_hooks(pending, hooks)
-        return self._place(pending) or self._check_waiting()
+    def _line_up(self, pending: PendingMessage) -> Awaitable[None] | None:
+        """Ask hooks about a message, or give it its place, behind those before it."""
+        if self._line.waits_behind(pending):
+            return None
+        if self._hooks.ask(pending, self._persona, self):
+            self._line.hold(pending)
+            return None
+        return self._place(pending)
 
-    async def _ask_hooks(
-        self, pending: PendingMessage, hooks: tuple[HookSpec, ...]
-    ) -> None:
-        """Ask hooks whether the message is for them; if not, it gets its place."""
-        agent, services = self._persona.name, self._services
-        answer = await wording.intercepted(
-            pending.inbound, agent, hooks, self, services
-        )
-        if answer is not None:
-            self._put(answer)
-        going_on = None if answer is not None else self._place(pending)
-        going_on = going_on or self._check_waiting()
-        if going_on is not None:
+    async def _hooked(self, message: HooksAnswered) -> None:
+        """Go on with a message that hooks were asked about, and with those behind."""
+        hooked = self._hooks.take(message, self._persona)
+        if hooked is None:
+            return
+        if hooked.answer is not None:
+            self._put(hooked.answer)
+        await self._place_unplaced(hooked)
+        if (going_on := self._check_waiting()) is not None:
             await going_on
 
     async def _answer_command(self, inbound: Inbound, asked: commands.Asked) -> None:
@@ -293,7 +293,7 @@ class Session(Actor):
         pending, flushes = self._line.pending[inbound.id], told.reset != "forget"
         pending = msgspec.structs.replace(pending, told=told.text, flushes=flushes)
         self._line.pending[inbound.id] = pending
-        self._carry_out(self._queue.on(self._arrival_of(pending)))
+        self._line_up(pending)
 
     def _retry_now(
         self, pending: PendingMessage, past: message_state.AttemptHistory
@@ -328,11 +328,13 @@ class Session(Actor):
         return self._line.arrival_of(pending, self._persona, is_late=is_late)
 
     def _place(self, pending: PendingMessage) -> Awaitable[None] | None:
-        """Give a message its place in the queue."""
-        if self._line.waits_behind(pending):
+        """Say a message of the runtime, or give it its place in the queue."""
+        inbound = pending.inbound
+        if inbound.occasion in OWN_WORDS:
+            self._put(OWN_WORDS[inbound.occasion](inbound, self._persona))
             return None
         heard = self._arrival_of(pending)
-        if heard.is_owed:
+        if heard.is_owed and not pending.told:
             return self._recover_place(pending, heard)
         is_interrupting = self._queue.buffering.manner.interrupts and heard.may_join
         was_idle = self._queue.is_idle
@@ -356,12 +358,23 @@ class Session(Actor):
         else:
             self._carry_out(self._queue.on(again))
 
-    async def _place_unplaced(self) -> None:
-        """Place the messages that waited for the disk, in their order."""
+    async def _place_unplaced(self, hooked: HookedMessage | None = None) -> None:
+        """Place the messages that waited for the disk or a hook, in their order.
+
+        Args:
+            hooked: the one that hooks were asked about just now.
+        """
         for inbound_id in self._line.take_unplaced():
             pending = self._line.pending.get(inbound_id)
-            if pending is not None and (lining := self._place(pending)) is not None:
-                await lining
+            if pending is None:
+                continue
+            place = self._line_up
+            if hooked is not None and inbound_id == hooked.pending.inbound.id:
+                if hooked.answer is not None:
+                    continue
+                place = self._place
+            if (placing := place(pending)) is not None:
+                await placing
 
     def _carry_out(self, effects: Iterable[queueing.Effect]) -> None:
         """Carry out the effects of the queue, in order."""
@@ -491,6 +504,8 @@ class Session(Actor):
         unplaced = self._line.stop_unplaced(ids)
         for pending in unplaced:
             self._settle_stopped(pending)
+        if self._hooks.drop(ids):
+            self.note(PlaceAgain())  # those behind it need not wait for the hook
         ended = queueing.CancelCurrent | queueing.DropWaiting
         is_stopped = any(isinstance(each, ended) for each in effects)
         return bool(unplaced) or is_stopped, is_late
@@ -617,13 +632,8 @@ class Session(Actor):
     def _say(self, inbound: Inbound, text: str) -> None:
         self._put(answers.notice(inbound, text, ("replied", "command")))
 
-    def _on_commit(
-        self, message: CommitDecided | StoreAgain | HooksAnswered
-    ) -> Awaitable[None] | None:
+    def _on_commit(self, message: CommitDecided | StoreAgain) -> Awaitable[None] | None:
         """Go on after a commit, or write it again."""
-        if isinstance(message, HooksAnswered):
-            self._outbox.worded(message, self)
-            return None
         if isinstance(message, StoreAgain):
             self._outbox.store_next(self)
             return None

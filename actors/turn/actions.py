@@ -25,7 +25,6 @@ from actors.messages.keys import account_of
 from actors.people import lookup as knowing
 from actors.people.lookup import ChangePerson
 from actors.rules.markers import actions
-from actors.rules.markers import parser as markers
 from actors.rules.markers.outcomes import ActionOutcome
 from actors.rules.markers.parser import in_earnest
 from actors.rules.text import languages
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from actors.messages.inbound import Inbound
     from actors.people.identity import Person
     from actors.rules.markers.actions import Action, Staffing
+    from actors.rules.markers.parser import ParsedAnswer
     from actors.services import Services
     from runtime.actor.actor import Actor
 
@@ -127,7 +127,7 @@ THE_REST = "the rest of it"
 
 
 async def carry_out(
-    text: str,
+    said: ParsedAnswer,
     inbound: Inbound,
     persona: Persona,
     services: Services,
@@ -137,14 +137,14 @@ async def carry_out(
     """Have the directives of an answer decided.
 
     Args:
-        text: all that the model said; directives in other people's words never count.
+        said: the answer; directives in other people's words never count.
         inbound: the message that is answered.
         persona: who answers.
         services: store, settings, memory.
         turn: the actor that asks.
         sending: the files that go out already, and whether more may.
     """
-    wants = in_earnest(markers.parse(text, "assistant", persona.egress).others)
+    wants = in_earnest(said.others)
     kit = services.memory
     is_own = inbound.occasion == "plan"
     if not (wants or is_own) and (kit is None or not kit.config.auto_save):
@@ -154,7 +154,7 @@ async def carry_out(
     with trio.move_on_after(WITHIN) as scope:
         await _gather(wants, parts, inbound, asker)
         if is_own:
-            parts.append(await _logged(text, inbound, asker))
+            parts.append(await _logged(said, inbound, asker))
         parts.append(await enclose(wants, sending, persona, services))
     if scope.cancelled_caught:
         LOG.warning("not all was carried out", correlation_id=inbound.correlation_id)
@@ -164,11 +164,10 @@ async def carry_out(
 
 
 async def _logged(
-    text: str, inbound: Inbound, asker: tuple[Persona, Services, Actor]
+    said: ParsedAnswer, inbound: Inbound, asker: tuple[Persona, Services, Actor]
 ) -> Carried:
     """Write into the day's log what an agent did by itself."""
-    persona, services, turn = asker
-    said = markers.parse(text, "assistant", persona.egress)
+    _, services, turn = asker
     words = "" if said.is_withheld else said.visible
     person = await knowing.person_of(turn, services, inbound)
     entry = decision.log_entry(inbound.text, words)

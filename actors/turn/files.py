@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.errors import ToolError
+from actors.hooks.incoming import worded_files
 from actors.journal.plan import NOTHING, Carried
 from actors.messages.inbound import Media, SentFile, ToolResult
 from actors.protocol import StartTurn
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from actors.rules.markers.actions import Action
     from actors.services import Services
     from actors.turn.steps import StepJournal
+    from runtime.actor.actor import Actor
 
 
 LOG = EventLog("files")
@@ -179,8 +181,16 @@ class ReadQuestion(msgspec.Struct, frozen=True):
     """The question as the history keeps it; None: as it was written."""
 
 
-async def read_attachments(start: StartTurn, services: Services) -> ReadQuestion:
-    """Read the attachments of a question; without any it stays as it is."""
+async def read_attachments(
+    start: StartTurn, services: Services, turn: Actor
+) -> ReadQuestion:
+    """Read the attachments of a question; without any it stays as it is.
+
+    Args:
+        start: the question.
+        services: has the port that reads, and the hooks.
+        turn: the actor that has hooks asked about what was read.
+    """
     inbound = start.inbound
     if not inbound.attachments:
         return ReadQuestion(start)
@@ -188,6 +198,7 @@ async def read_attachments(start: StartTurn, services: Services) -> ReadQuestion
         media = Media(text=NOBODY_READS, kept=NOBODY_READS)
     else:
         media = await services.media.read(inbound.attachments)
+        media = await worded_files(media, inbound, (services, turn))
     asked = msgspec.structs.replace(
         inbound, text=with_text(inbound.text, media.text), attachments=()
     )

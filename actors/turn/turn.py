@@ -15,6 +15,8 @@ from actors import names
 from actors.collaboration.colleagues import Colleagues
 from actors.collaboration.tools import tools_of
 from actors.delegation.rulings import kept_apart
+from actors.hooks.outgoing import asked_about
+from actors.journal.plan import Carried
 from actors.messages.usage import total
 from actors.models.classify import progress
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded
@@ -116,7 +118,7 @@ class Turn(Actor):
                 nursery.start_soon(reminded)
                 nursery.start_soon(overheard)
                 if start.inbound.attachments:
-                    question = await read_attachments(start, services)
+                    question = await read_attachments(start, services, self)
         start = question.start
         asking = ModelRounds(self, start, persona, services, words)
         asking.prompting.memories = memories
@@ -172,15 +174,25 @@ class Turn(Actor):
         persona: Persona,
         pictures: PictureWatch | None,
     ) -> Finished:
-        """Give the answer with its files and with the results of its markers."""
-        services, inbound = self._services, course.inbound
+        """Give the answer as hooks leave it, with what comes of its directives."""
+        services, inbound, sending = self._services, course.inbound, course.sending
         asker = (persona, services, self)
-        carried = await carry_out(outcome.text, inbound, *asker, course.sending)
-        carried = with_files(carried, course.sending)
-        return msgspec.structs.replace(
+        outcome = msgspec.structs.replace(
             outcome,
             resume=course.resume,
             consulted=course.consulted,
+            carried=Carried(files=sending.files),
+        )
+        outcome = await asked_about(
+            outcome, persona.egress, inbound, persona.name, (services, self)
+        )
+        if outcome.is_withheld:
+            return outcome
+        sending = msgspec.structs.replace(sending, files=outcome.carried.files)
+        said = outcome.parsed(persona.egress)
+        carried = with_files(await carry_out(said, inbound, *asker, sending), sending)
+        return msgspec.structs.replace(
+            outcome,
             kept_apart=await kept_apart(outcome, inbound, *asker),
             carried=await with_pictures(carried, pictures, course.steps),
         )

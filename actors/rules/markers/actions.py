@@ -7,11 +7,13 @@ before a conversation is closed, and a delegate finds everything done.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from actors.rules.markers.tags import Family
 
 
@@ -296,3 +298,41 @@ FAMILY: dict[type[Action], Family] = {
     Delegation: "delegation",
 }
 """Family of each action, as in `tags.py`."""
+
+TEXTS: dict[type[msgspec.Struct], tuple[str, ...]] = {
+    AgentFields: ("name", "description", "role", "prompt"),
+    SaveFact: ("text",),
+    SetAgentState: ("value",),
+    AddReward: ("text",),
+    AddLesson: ("rule",),
+    SetPersonality: ("style",),
+    CreateCron: ("prompt", "name"),
+    CreateHeartbeat: ("prompt",),
+    CreateClient: ("name", "email", "phone", "notes"),
+    Schedule: ("text",),
+    UpdateTask: ("text",),
+    AddHeartbeatItem: ("item",),
+    RemoveHeartbeatItem: ("item",),
+    ImproveSkill: ("lesson",),
+    ReportBug: ("text",),
+    SendFile: ("path", "caption"),
+    Delegation: ("task",),
+}
+"""The fields that hold free text. All others are names, keys, times and numbers."""
+
+_Texts = TypeVar("_Texts", bound=msgspec.Struct)
+
+
+def reworded(action: _Texts, word: Callable[[str], str]) -> _Texts:
+    """Replace each free text of an action.
+
+    Args:
+        action: of any kind.
+        word: gives the new text for one; a blank one is not asked for.
+    """
+    if isinstance(action, CreateAgent | UpdateAgent):
+        fields = reworded(action.fields, word)
+        return msgspec.structs.replace(action, fields=fields)
+    texts = {name: getattr(action, name) for name in TEXTS.get(type(action), ())}
+    changed = {name: word(text) for name, text in texts.items() if text}
+    return msgspec.structs.replace(action, **changed) if changed else action

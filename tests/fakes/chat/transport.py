@@ -9,7 +9,13 @@ import trio
 
 from actors.errors import ChatError, DeliveryBusyError, DeliveryRefusedError
 from actors.messages.deliveries import Abilities, Delivery, Draft, Typing
-from actors.messages.inbound import Address, Attachment, Inbound, Quoted
+from actors.messages.inbound import (
+    Address,
+    Attachment,
+    Inbound,
+    Quoted,
+    TranscriptLine,
+)
 from runtime.errors import KernelError
 
 if TYPE_CHECKING:
@@ -35,6 +41,8 @@ class FakeTransport:
 
         self.language = ""
         """What it says of whoever writes."""
+        self.history: tuple[TranscriptLine, ...] = ()
+        """What whoever writes sends along."""
 
         self.can = Abilities(is_idempotent=True)
         self.acknowledged: list[str] = []
@@ -96,6 +104,7 @@ class FakeTransport:
             agent=self.agent,
             attachments=attachments,
             quoted=quoted,
+            history=self.history,
             is_direct=self.is_direct,
             roles=self.roles,
         )

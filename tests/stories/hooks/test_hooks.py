@@ -336,6 +336,66 @@ async def test_what_was_consumed_before_a_process_ended_stays_so(
     assert cast.model.requests == []
 
 
+async def hangs_at_more(asked: AskHook) -> Verdict:
+    if asked.text == "more":
+        await trio.sleep(50.0)
+    return Verdict()
+
+
+async def test_an_answer_that_is_ready_does_not_wait_for_a_hook(
+    autojump_clock: Clock,
+) -> None:
+    cast = Cast(model=FakeModel(lambda _request: Says("ready", after=5.0)))
+    hooked(cast, hangs_at_more, "message_heard", timeout=60.0)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("hello")
+        await until(lambda: cast.model.requests)
+        cast.platform.write("more")
+        await until(cast.platform.said, within=10.0)
+        await at_rest(cast)
+    assert cast.platform.said() == ["anna: ready", "anna: ready"]
+
+
+async def test_a_stop_does_not_wait_for_a_hook_nor_do_those_behind_what_it_stops(
+    autojump_clock: Clock,
+) -> None:
+    cast = Cast(model=FakeModel(lambda _request: Says("late", after=600.0)))
+    hooked(cast, hangs_at_more, "message_heard", timeout=60.0)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("hello")
+        await until(lambda: cast.model.requests)
+        cast.platform.write("more")
+        cast.platform.write("/stop")
+        await at_rest(cast, within=5.0)
+    assert await cast.inbox() == {"cancelled": 2, "replied": 1}
+
+
+async def test_words_behind_a_hook_keep_their_order(autojump_clock: Clock) -> None:
+    cast = Cast()
+    hooked(cast, hangs_at_more, "message_heard", timeout=60.0)
+    async with open_company(autojump_clock, cast):
+        for text in ("more", "two", "/new", "three"):
+            cast.platform.write(text)
+        await at_rest(cast)
+    said = cast.platform.said()
+    assert said[:2] == ["anna: anna heard more", "anna: anna heard two"]
+    assert said[-1] == "anna: anna heard three"
+    assert len(cast.model.requests[-1].lines) == 1, "it begins anew"
+
+
+async def test_a_stop_does_not_wait_for_a_hook_about_an_answer(
+    autojump_clock: Clock,
+) -> None:
+    cast = Cast()
+    hook = hooked(cast, hangs, SENDING, timeout=60.0)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("hello")
+        await until(lambda: hook.asked)
+        cast.platform.write("/stop")
+        await at_rest(cast, within=5.0)
+    assert await cast.inbox() == {"cancelled": 1, "replied": 1}
+
+
 # --- what is told ----------------------------------------------------------------
 
 

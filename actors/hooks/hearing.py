@@ -1,0 +1,118 @@
+"""Hooks that are asked about a message before its conversation goes on with it.
+
+A message that one agent is about to hear, or a reminder that is about to be said. At
+most one is asked about at a time: those behind it wait, so that all keep their order.
+Nothing else waits, neither an answer that is ready nor a stop.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors import names
+from actors.hooks.book import AskHooks, HooksAnswered, about, patience
+from actors.hooks.chain import MOST_SENT, unasked
+from actors.hooks.outgoing import consumed, worded_reminder
+from actors.journal.answers import Answer, PendingMessage
+from runtime.actor.messages import Keyed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from actors.agents.persona import Persona
+    from actors.hooks.chain import Event, HookSpec
+    from actors.services import Services
+    from runtime.actor.actor import Actor
+
+
+class HookedMessage(msgspec.Struct, frozen=True):
+    """A message that hooks were asked about."""
+
+    pending: PendingMessage
+    answer: Answer | None
+    """What settles it; None: the agent is to hear it."""
+
+
+class SessionHooks:
+    """The message of one conversation that hooks are asked about, if any is.
+
+    Args:
+        services: the hooks, ids, counts.
+    """
+
+    __slots__ = ("_asked", "_key", "_services")
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._asked: PendingMessage | None = None
+        self._key = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a question is open."""
+        return self._asked is not None
+
+    def ask(self, pending: PendingMessage, persona: Persona, session: Actor) -> bool:
+        """Have hooks asked about a message; False if there are none to ask.
+
+        Args:
+            pending: the message.
+            persona: whose conversation it is.
+            session: gets `HooksAnswered`.
+        """
+        event, hooks = self._hooks_of(pending, persona.name)
+        if not hooks:
+            return False
+        inbound = pending.inbound
+        self._asked, self._key = pending, self._services.ids.new()
+        asked = AskHooks(
+            key=self._key,
+            event=event,
+            hooks=hooks,
+            about=about(inbound, persona.name),
+            text=inbound.text,
+            most=MOST_SENT,
+            back=session.actor_urn,
+        )
+        if event == "message_sending":
+            hooks_failed = unasked(hooks, inbound.text)
+        else:
+            hooks_failed = unasked((), inbound.text)  # there is nothing to hold back
+        lost = HooksAnswered(self._key, hooks_failed)
+        if session.tell(names.HOOK_QUESTIONS, Keyed(self._key, asked)):
+            session.after(patience(hooks), lost)
+        else:
+            session.note(lost)
+        return True
+
+    def _hooks_of(
+        self, pending: PendingMessage, agent: str
+    ) -> tuple[Event, tuple[HookSpec, ...]]:
+        inbound, past = pending.inbound, pending.state.past
+        if inbound.occasion == "said":
+            connector = inbound.address.connector
+            return "message_sending", self._services.hooks.sending(connector, agent)
+        is_known = past.attempts or past.was_running or pending.told
+        hooks = () if is_known else self._services.hooks.hearing(inbound, agent)
+        return "message_heard", hooks
+
+    def take(self, reply: HooksAnswered, persona: Persona) -> HookedMessage | None:
+        """Take the hooks' answer; None: nobody waits for it."""
+        pending = self._asked
+        if pending is None or reply.key != self._key:
+            return None
+        self._asked = None
+        inbound, passed = pending.inbound, reply.passed
+        if inbound.occasion == "said":
+            answer = worded_reminder(inbound, passed, persona, self._services)
+            return HookedMessage(pending, answer)
+        return HookedMessage(pending, consumed(inbound, passed, self._services))
+
+    def drop(self, ids: Collection[str]) -> bool:
+        """Take no answer about these messages; True if one was waited for."""
+        if self._asked is None or self._asked.inbound.id not in ids:
+            return False
+        self._asked = None
+        return True
