@@ -24,6 +24,7 @@ from actors.agents.messages import (
 from actors.agents.roster import is_alike, make_team
 from actors.agents.rows import AGENT, CLIENT, Conducted, StaffChange, StaffRows
 from actors.journal import notices as telling
+from actors.protocol import Route, StopDelegated
 from actors.schedule.messages import AppointmentsChanged
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
@@ -69,6 +70,10 @@ class EndBranch(msgspec.Struct, frozen=True):
     """Which leave it was: one who came back in between stays."""
 
 
+class HandOn(msgspec.Struct, frozen=True):
+    """A note to itself: agents that are new are known; go on with what is for them."""
+
+
 class ReservedName(msgspec.Struct, frozen=True):
     """A name that an answer which is being committed makes or changes."""
 
@@ -84,7 +89,7 @@ class Staff(Actor):
     """Decides what conductors may make, and tells everybody who works here.
 
     Takes: `Conduct`, `ListStaff`, `ReplaceConfiguredStaff` (asked); `Hired` from
-        sessions; `ReadStaff` from the store's keeper.
+        sessions; `StopDelegated` from the router; `ReadStaff` from the store's keeper.
     Sends: `StartChild` and `StopChild` to the supervisor of agents; `ReplaceTable`, and
         what came with `Hired`, to the router; `PersonaReplaced` to awake sessions;
         `AppointmentsChanged` to the scheduler if settings are taken over late.
@@ -111,6 +116,9 @@ class Staff(Actor):
         self._held: dict[str, ReservedName] = {}
         self._leaves: dict[str, int] = {}
         self._is_reading_again = False
+        self._handed: list[Route | StopDelegated] = []
+        """What waits for agents that nobody knows yet, and stops that came since."""
+
         self._is_resettled = False
         """Whether what agents work with is new, though it may look alike."""
 
@@ -136,6 +144,8 @@ class Staff(Actor):
                 return self._on_asked(message)
             case Hired():
                 return self._hired(message)
+            case StopDelegated() | HandOn():
+                return self._on_handed(message)
             case ReadStaff():
                 return self._read()
             case EndBranch():
@@ -233,18 +243,29 @@ class Staff(Actor):
     async def _read(self) -> None:
         self._is_reading_again = False
         is_late = self._is_resettled
-        if await self._renew() and is_late:
+        if not await self._renew():
+            return
+        self.tell(names.STAFF, HandOn())
+        if is_late:
             # Whoever changed the settings did not wait: heartbeats stand in them, too.
             self._pass_on(names.SCHEDULER, AppointmentsChanged())
 
     async def _hired(self, hired: Hired) -> None:
         """Have what is stored be so; then go on with what was handed on."""
-        if not await self._renew() and hired.routes:
-            # Whom it is for the router does not know yet, and would turn it down.
-            self.after(READ_AGAIN, hired)
-            return
-        for each in hired.routes:
-            self.tell(names.ROUTER, each)
+        self._handed += hired.routes
+        if await self._renew():
+            # Behind the stops that came meanwhile.
+            self.tell(names.STAFF, HandOn())
+
+    def _on_handed(self, message: StopDelegated | HandOn) -> object:
+        """Go on with what was handed on, and the stops behind it, in their order."""
+        if isinstance(message, StopDelegated):
+            self._handed += (message,) if self._handed else ()
+        elif not self._is_reading_again:  # else more came, for agents not known yet
+            handed, self._handed = self._handed, []
+            for each in handed:
+                self.tell(names.ROUTER, each)
+        return None
 
     async def _renew(self) -> bool:
         """Read all rows; start whoever is new, and tell everybody; False: not yet."""

@@ -49,6 +49,8 @@ class Stops:
             stop: what is to end.
             agents: whose conversations; None: all agents'.
         """
+        if agents is None:
+            self._router.tell(names.STAFF, stop)  # it has tasks for new agents
         scope = self._services.sessions.session_scope
         for agent in self._allotted.agents if agents is None else agents:
             is_meant = stop.agent in {"", agent}

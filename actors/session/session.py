@@ -464,7 +464,9 @@ class Session(Actor):
             is_stopped=is_stopped,
             is_late=is_late,
             is_busy=self._queue.current is not None,
-            may_hand_on=bool(self._persona.colleagues),
+            may_hand_on=bool(
+                self._persona.colleagues or self._persona.config.is_conductor
+            ),
             has_lanes=self._has_lanes,
         )
         self._say(inbound, told)

@@ -259,7 +259,7 @@ class UnreadableOnceStored(Unreadable):
 
     def submit(self, commit: Commit, done: Done) -> None:
         def stored(outcome: Committed | Exception) -> None:
-            self.is_unreadable = any(x.kind == AGENT for x in commit.entries)
+            self.is_unreadable |= any(x.kind == AGENT for x in commit.entries)
             done(outcome)
 
         super().submit(commit, stored)
@@ -278,3 +278,24 @@ async def test_work_for_who_cannot_be_read_yet_waits_for_that(
         await at_rest(cast)
     said = [each.text for each in cast.platform.deliveries]
     assert said[-1] == "carl heard count the chairs"
+
+
+async def test_a_stop_reaches_work_for_who_cannot_be_read_yet(
+    autojump_clock: Clock,
+) -> None:
+    both = f"{CARL}\n[DELEGATE:carl] count the chairs [/DELEGATE]"
+    store = UnreadableOnceStored()
+    cast = make_cast(model=FakeModel(saying(hire=both)), store=store)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("please hire", sender="zoe", chat="with-zoe")
+        await trio.sleep(5)
+        cast.platform.write("/stop", sender="zoe", chat="with-zoe")
+        await trio.sleep(1)
+        store.is_unreadable = False
+        await at_rest(cast)
+    said = [each.text for each in cast.platform.deliveries]
+    assert said[-2:] == [
+        "Nothing of yours runs here. If I handed something on for you, it is stopped.",
+        "(stopped)",
+    ]
+    assert [each.agent for each in cast.model.requests] == ["boss"]
