@@ -104,7 +104,6 @@ class StopDelegated(msgspec.Struct, frozen=True):
     person.
     """
 
-    is_scoped: bool = False  # only what has the same interruption scope
     is_all: bool = False  # what anybody asked in this conversation: an owner says so
 
 

@@ -54,7 +54,7 @@ class Stops:
         scope = self._services.sessions.session_scope
         for agent in self._allotted.agents if agents is None else agents:
             is_meant = stop.agent in {"", agent}
-            has_lanes = is_meant and not (stop.is_scoped or stop.correlation_id)
+            has_lanes = is_meant and not stop.correlation_id
             for lane in ("", *LANES) if has_lanes else ("",):
                 by = msgspec.structs.replace(stop.by, lane=lane)
                 key = session_key(by, agent, scope).text

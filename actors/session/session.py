@@ -336,16 +336,7 @@ class Session(Actor):
         heard = self._arrival_of(pending)
         if heard.is_owed and not pending.told:
             return self._recover_place(pending, heard)
-        is_interrupting = self._queue.buffering.manner.interrupts and heard.may_join
-        was_idle = self._queue.is_idle
-        effects = self._queue.on(heard)
-        ends = any(isinstance(each, queueing.CancelCurrent) for each in effects)
-        if is_interrupting and self._persona.colleagues and (was_idle or ends):
-            # Who interrupts a turn also ends what other agents do for them; who may not
-            # interrupt, because others wait, ends neither.
-            inbound, agent = pending.inbound, self._persona.name
-            self.tell(names.ROUTER, StopDelegated(inbound, agent, is_scoped=True))
-        self._carry_out(effects)
+        self._carry_out(self._queue.on(heard))
         return None
 
     async def _recover_place(

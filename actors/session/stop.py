@@ -46,11 +46,6 @@ def ids_of_asker(
     return frozenset(each.id for each in found if is_all or is_same_asker(each, by))
 
 
-def is_in_scope(inbound: Inbound, by: Inbound, *, is_scoped: bool) -> bool:
-    """Tell whether a message is in the interruption scope of a stop."""
-    return not is_scoped or inbound.interruption_scope == by.interruption_scope
-
-
 def stop_command(inbound: Inbound) -> Stop | None:
     """Give the `/stop` command of a person's message; None: it has none."""
     if inbound.chain.agents or inbound.occasion:
@@ -104,8 +99,7 @@ def is_caused(
 def is_meant(inbound: Inbound, stop: StopDelegated) -> bool:
     """Tell whether a `/stop` that was said elsewhere is to end a message here."""
     by, agent, origin = stop.by, stop.agent, stop.correlation_id
-    is_theirs = is_caused(inbound, by, agent, origin, is_all=stop.is_all)
-    return is_theirs and is_in_scope(inbound, by, is_scoped=stop.is_scoped)
+    return is_caused(inbound, by, agent, origin, is_all=stop.is_all)
 
 
 def stop_notice(

@@ -87,7 +87,7 @@ async def test_what_is_stopped_is_stopped_behind_what_waits(
             words(number=2), agent="ben", chain=chain, correlation_id="m1"
         )
         await come(crossing, store, handed_on)
-        crossing.router.tell(StopDelegated(asked, "anna", is_scoped=True))
+        crossing.router.tell(StopDelegated(asked, "anna"))
         await trio.sleep(2 * RECOVER_AFTER)
         await trio.testing.wait_all_tasks_blocked()
         told = of_kind(crossing.sessions["ben"], Keyed)

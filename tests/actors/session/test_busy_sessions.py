@@ -17,7 +17,6 @@ from actors.protocol import (
     Failed,
     Finished,
     StartTurn,
-    StopDelegated,
     TurnEnded,
 )
 from actors.transport import Account
@@ -217,31 +216,3 @@ async def test_all_are_told_of_and_the_newest_is_replied_to(
         ("silence", "m3"),
     ]
     assert said[0].reply_to == "p3"
-
-
-async def test_what_was_handed_on_is_stopped_by_an_interruption_of_that_scope(
-    autojump_clock: Clock,
-) -> None:
-    async with open_room(
-        autojump_clock, buffering=busy("interrupt"), delegates=("ben",)
-    ) as room:
-        await room.hear(words("one", interruption_scope="s"))
-        (stop,) = of_kind(room.router, StopDelegated)
-        assert (stop.agent, stop.is_scoped) == ("anna", True)
-        await room.grant()
-        await room.hear(words("two", 2, interruption_scope="s"))
-        assert len(of_kind(room.router, StopDelegated)) == 2
-
-
-async def test_who_may_not_interrupt_leaves_what_was_handed_on_alone(
-    autojump_clock: Clock,
-) -> None:
-    async with open_room(
-        autojump_clock, buffering=busy("interrupt"), delegates=("ben",)
-    ) as room:
-        await room.hear(words("one"))
-        await room.grant()
-        before = len(of_kind(room.router, StopDelegated))
-        await room.hear(words("mine", 2, sender_id="yan"))
-        await room.hear(words("more", 3, sender_id="yan"))
-        assert len(of_kind(room.router, StopDelegated)) == before
