@@ -142,7 +142,9 @@ class SessionLine:
             inbound.id,
             # The sender of a webhook was told that it will be handled; `max_open`
             # bounds their number.
-            is_owed=pending.state.past.was_read or inbound.occasion == "webhook",
+            is_owed=pending.state.past.was_read
+            or inbound.occasion == "webhook"
+            or self._is_only_end(pending),
             whose=(inbound.sender_id, inbound.interruption_scope),
             may_join=self._may_join(pending, persona),
             is_media=bool(inbound.attachments),
@@ -150,6 +152,14 @@ class SessionLine:
             size=len(inbound.text),
             now=self._services.clock.monotonic(),
         )
+
+    def _is_only_end(self, pending: PendingMessage) -> bool:
+        """Whether a command ends the conversation, and no other waits to do so.
+
+        It finds a place in a full line, where people need it most.
+        """
+        ends = [each.inbound.id for each in self.pending.values() if each.told]
+        return ends == [pending.inbound.id]
 
     def _may_join(self, pending: PendingMessage, persona: Persona) -> bool:
         """Whether a message is a person's plain words that may share a turn."""

@@ -34,7 +34,8 @@ class Arrival(msgspec.Struct, frozen=True):
     """The message's own id, unique in the session."""
 
     is_owed: bool = False
-    """Whether an earlier process accepted it: then it waits even in a full queue."""
+    """Whether it waits even in a full queue: an earlier process accepted it, or it ends
+    the conversation."""
 
     whose: tuple[str, ...] = ()
     """Its sender and interruption scope."""

@@ -10,6 +10,7 @@ import trio
 import trio.testing
 
 from actors.config.agents import AgentConfig
+from actors.config.limits import LimitsConfig
 from actors.config.sessions import CompactionConfig, SessionConfig
 from actors.journal.history import Flushed, Reset
 from tests.fakes.company.company import EPOCH, Cast, Says, at_rest, open_company
@@ -67,6 +68,26 @@ async def test_what_is_asked_before_the_command_is_answered_before_it(
     assert said[:2] == ["anna: 1", "anna: 3"]
     assert "new conversation" in said[2]
     assert said[3] == "anna: 1"
+
+
+async def test_a_command_that_ends_it_finds_a_place_in_a_full_line_once(
+    autojump_clock: Clock,
+) -> None:
+    cast = make_cast(Summer(talk=lambda request: Says(f"{len(request.lines)}", 5.0)))
+    cast.limits = LimitsConfig(max_waiting=1)
+    async with open_company(autojump_clock, cast):
+        for word in ("one", "two", "three", "/new", "/new", "/new"):
+            cast.platform.write(word)
+        await at_rest(cast)
+        await talk(cast, "four")
+    said = cast.platform.said()
+    assert [each for each in said if each.startswith("anna")] == [
+        "anna: 1",
+        "anna: 3",
+        "anna: 1",
+    ]
+    assert sum("new conversation" in each for each in said) == 1
+    assert await cast.inbox() == {"dropped": 3, "replied": 4}
 
 
 async def test_a_stuck_summary_holds_the_command_up_only_so_long(
