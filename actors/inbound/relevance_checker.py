@@ -127,7 +127,7 @@ class RelevanceQuestion:
         self._began_at = services.clock.monotonic()
         self._run = f"{records.CHECK}{check.key}#1"
         who = Spender(persona.name, account_of(check.inbound))
-        whose = CallOwner(self._run, who, persona.config.model)
+        whose = CallOwner(who, persona.config.model)
         self._calling = ModelCalls(checker, whose, services)
         self.within = persona.config.groups.check_timeout
         """Most seconds it may take."""

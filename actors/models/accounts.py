@@ -22,17 +22,16 @@ from actors.models.messages import (
     Reserve,
     Reserved,
     Ruling,
-    RunResumed,
     UselessAccounts,
 )
 from actors.models.pool import NEVER, Backend, BackendQuery, NoBackend, Pool
-from actors.models.spending import RunSpent, Spending, remember
+from actors.models.spending import PaidCall, Spending
 from actors.ports import Model
 from runtime.actor.actor import Actor
+from runtime.actor.committer import Committer
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Terminated
 from runtime.actor.ref import ActorRef
-from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -40,11 +39,15 @@ if TYPE_CHECKING:
 
     from actors.errors import ModelFault
     from actors.services import Services
+    from runtime.store.rows import Committed
 
 LOG = EventLog("models")
 
 # Chosen: seconds until the ledger is read again after the disk refused.
 READ_AGAIN = 2.0
+
+# Chosen: soft limits that are known to be told of; of more, the oldest are told again.
+MOST_WARNED = 4096
 
 # Chosen: seconds until a call is asked for again that would be over budget if all that
 # is under way cost what it may; most calls are over by then.
@@ -76,13 +79,14 @@ class AccountsHandover(msgspec.Struct, frozen=True):
     catalogue: Catalogue
     leaving: tuple[Model, ...]
     pool: Pool
-    held: dict[int, Reservation]
-    runs: OrderedDict[str, RunSpent]
-    number: int
+    held: dict[str, Reservation]
+    unstored: dict[str, PaidCall]
 
 
-class ReadLedger(msgspec.Struct, frozen=True):
-    """A note to itself: try again to read the ledger after a failed read."""
+class CallStored(msgspec.Struct, frozen=True):
+    """A note to itself: the store has a call's row."""
+
+    call: str
 
 
 class UpdateCoolDownMetrics(msgspec.Struct, frozen=True):
@@ -92,12 +96,12 @@ class UpdateCoolDownMetrics(msgspec.Struct, frozen=True):
 class Accounts(Actor):
     """Chooses the account for each model call, or says why none may be made.
 
-    Takes: `Reserve` (asked), `CancelReserve`, `CallEnded`, `RunResumed` from turns;
-        `Terminated` about them; `ReplaceCatalogue` (asked) when settings have changed.
-    Sends: nothing but answers.
+    Takes: `Reserve` (asked), `CancelReserve`, `CallEnded` from turns; `Terminated`
+        about them; `ReplaceCatalogue` (asked) when settings have changed.
+    Sends: nothing but answers. It stores a row for each call.
     Keeps: the clients of all accounts, cool-downs, reservations, and what was spent,
-        which it adds up from the ledger when it starts.
-    Fails: never by these messages; what does not stand in the ledger goes to its next
+        which it adds up from the rows of calls.
+    Fails: never by these messages; rows that are not stored yet go to its next
         incarnation.
     Ends: with the system; closes the clients.
     """
@@ -113,19 +117,18 @@ class Accounts(Actor):
         """Clients of earlier settings, which calls under way still have."""
 
         self._pool = Pool(catalogue.offers, catalogue.preferences)
-        self._purse = Spending(services, catalogue)
-        self._held: dict[int, Reservation] = {}
-        self._turns: dict[ActorRef, set[int]] = {}
-        self._number = 0
+        self._spending = Spending(services, catalogue, {})
+        self._committer = Committer(services.store)
+        self._held: dict[str, Reservation] = {}
+        self._turns: dict[ActorRef, set[str]] = {}
         self._warned: OrderedDict[str, None] = OrderedDict()
         self._is_to_look = False
         """Whether a `UpdateCoolDownMetrics` is on its way; none is while nothing
         cools."""
 
-    def on_start(self) -> object:
-        """Add up what was spent in the present day and month."""
+    def on_start(self) -> None:
+        """Show that nothing cools down; the ledger is read for the first call."""
         self._show_cool_downs()
-        return None if self._purse.is_ready else self._read_ledger()
 
     def on_failure(self, *_: object, **__: object) -> None:
         """Hand on what does not stand in the ledger."""
@@ -134,8 +137,7 @@ class Accounts(Actor):
             tuple(self._leaving),
             self._pool,
             self._held,
-            self._purse.runs,
-            self._number,
+            self._spending.unstored,
         )
         self.requeue(kept)
 
@@ -151,8 +153,8 @@ class Accounts(Actor):
             case CallEnded():
                 self._ended(message)
                 return self._close_unused()
-            case RunResumed(was_run=was_run, run=run, who=who, spent=spent):
-                self._purse.recall(was_run, run, who, spent)
+            case CallStored(call=call):
+                self._spending.unstored.pop(call, None)
             case Terminated(ref=ref):
                 return self._release_all(self._turns.pop(ref, set()))
             case CancelReserve(turn=turn):
@@ -173,9 +175,7 @@ class Accounts(Actor):
             case ReplaceCatalogue():
                 return self._replace(message)
             case AccountsHandover():
-                return self._take_over(message)
-            case ReadLedger():
-                return self._read_ledger()
+                self._take_over(message)
             case UpdateCoolDownMetrics():
                 self._is_to_look = False
                 self._show_cool_downs()
@@ -185,10 +185,10 @@ class Accounts(Actor):
 
     # --- a call begins ---------------------------------------------------------------
 
-    def _reserve(self, asked: Reserve) -> Ruling:
-        if not self._purse.is_ready:
+    async def _reserve(self, asked: Reserve) -> Ruling:
+        if not await self._spending.is_ready():
             return CallLater(READ_AGAIN)
-        verdict = self._purse.verdict(asked.who)
+        verdict = self._spending.verdict(asked.who)
         if verdict.stop is not None:
             return self._refuse(asked.who, verdict.stop, verdict.until)
         if verdict.is_held:
@@ -212,7 +212,9 @@ class Accounts(Actor):
         for each in softened:
             mark = f"{each.budget} {each.key} {each.period}"
             if mark not in self._warned:
-                remember(self._warned, mark, None)
+                self._warned[mark] = None
+                if len(self._warned) > MOST_WARNED:
+                    self._warned.popitem(last=False)
                 self._services.metrics.budgets.add(1, "soft")
                 LOG.warning(
                     "soft budget reached", scope=each.budget.scope, who=each.key
@@ -241,54 +243,52 @@ class Accounts(Actor):
             return CallLater(max(0.0, chosen.at - now))
         if chosen.model != wanted.model:
             metrics.fallbacks.add(1, wanted.model, chosen.model)
-        self._number += 1
         estimate = asked.estimate
         tokens = estimate.input_tokens + estimate.output_tokens
         amount = Amount(self._catalogue.cost(chosen.model, estimate), tokens)
         self._pool.begin(chosen, now)
         catalogue = self._catalogue
         client = catalogue.clients[chosen.account]
-        self._hold(
-            self._number, Reservation(asked.turn, chosen, asked.who, amount, client)
-        )
+        call = self._services.ids.new()
+        self._hold(call, Reservation(asked.turn, chosen, asked.who, amount, client))
         offer = catalogue.offers[chosen.model]
         prices = catalogue.prices.get(chosen.model, NO_PRICES)
-        return Reserved(self._number, chosen, client, offer, prices)
+        return Reserved(call, chosen, client, offer, prices)
 
-    def _hold(self, number: int, held: Reservation) -> None:
-        self._held[number] = held
-        self._purse.hold(number, held.who, held.estimate)
+    def _hold(self, call: str, held: Reservation) -> None:
+        self._held[call] = held
+        self._spending.hold(call, held.who, held.estimate)
         if held.turn not in self._turns:
             self._turns[held.turn] = set()
             self.watch(held.turn)
-        self._turns[held.turn].add(number)
+        self._turns[held.turn].add(call)
 
-    def _release_all(self, numbers: set[int]) -> object:
-        for number in tuple(numbers):
-            self._release(number)
+    def _release_all(self, calls: set[str]) -> object:
+        for call in tuple(calls):
+            self._release(call)
         return self._close_unused()
 
-    def _release(self, number: int) -> None:
+    def _release(self, call: str) -> None:
         """Give a reservation back; nothing happens the second time."""
-        held = self._held.pop(number, None)
+        held = self._held.pop(call, None)
         if held is None:
             return
-        self._purse.free(number)
+        self._spending.free(call)
         if not held.is_void:
             self._pool.end(held.backend)
         if held.turn in self._turns:
-            self._turns[held.turn].discard(number)
+            self._turns[held.turn].discard(call)
 
     # --- a call ended ----------------------------------------------------------------
 
     def _ended(self, ended: CallEnded) -> None:
-        held = self._held.get(ended.number)
-        self._release(ended.number)
+        held = self._held.get(ended.call)
+        self._release(ended.call)
         backend, outcome = ended.backend, ended.outcome
         metrics = self._services.metrics
         metrics.account_calls.add(1, backend.account, backend.model, outcome)
         if ended.spent is not None:
-            self._purse.enter(ended.run, ended.who, (ended.spent,))
+            self._store(self._spending.enter(ended.call, ended.who, ended.spent))
             metrics.cost(backend.model, ended.spent.cost)
         is_void = held.is_void if held else not self._catalogue.has(backend)
         if is_void:
@@ -298,6 +298,15 @@ class Accounts(Actor):
         elif outcome != "cancelled":
             self._failed(ended, outcome)
         self._show_cool_downs()
+
+    def _store(self, paid: PaidCall) -> None:
+        def done(outcome: Committed | Exception) -> None:
+            if isinstance(outcome, Exception):
+                LOG.warning("what a call took is not in the ledger", why=str(outcome))
+            else:
+                self.note(CallStored(paid.id))
+
+        self._committer.submit(self, paid.commit, done, "call")
 
     def _failed(self, ended: CallEnded, outcome: ModelFault) -> None:
         backend = ended.backend
@@ -329,15 +338,14 @@ class Accounts(Actor):
         self._catalogue = new
         self._leaving += old.clients.values()
         self._pool.reoffer(new.offers, new.preferences, message.renewed)
-        for number, held in self._held.items():
+        for call, held in self._held.items():
             is_other = held.backend.account in message.renewed
             if is_other or not new.has(held.backend):
-                self._held[number] = msgspec.structs.replace(held, is_void=True)
+                self._held[call] = msgspec.structs.replace(held, is_void=True)
         if (old.budgets, old.zone) != (new.budgets, new.zone):
-            self._purse = self._fresh_purse(self._purse)
-            self._hold_back()
-            if not self._purse.is_ready:
-                await self._read_ledger()
+            self._spending = Spending(self._services, new, self._spending.unstored)
+            for call, held in self._held.items():
+                self._spending.hold(call, held.who, held.estimate)
         self._show_cool_downs()
         await close(self._unused())
 
@@ -353,34 +361,17 @@ class Accounts(Actor):
 
     # --- what outlives it ------------------------------------------------------------
 
-    async def _read_ledger(self) -> None:
-        try:
-            await self._purse.read()
-        except (StoreError, msgspec.DecodeError) as error:
-            LOG.warning("ledger not read; no model is asked", why=str(error))
-            self._purse = self._fresh_purse(self._purse)
-            self.after(READ_AGAIN, ReadLedger())
-        self._hold_back()
-
-    def _fresh_purse(self, before: Spending) -> Spending:
-        return Spending(self._services, self._catalogue, before.runs)
-
-    def _hold_back(self) -> None:
-        for number, held in self._held.items():
-            self._purse.free(number)
-            self._purse.hold(number, held.who, held.estimate)
-
-    def _take_over(self, kept: AccountsHandover) -> object:
+    def _take_over(self, kept: AccountsHandover) -> None:
         """Go on where the last incarnation failed."""
         self._catalogue = kept.catalogue
         self._leaving = list(kept.leaving)
         self._pool = kept.pool
-        self._number = max(self._number, kept.number)
-        self._purse = Spending(self._services, kept.catalogue, kept.runs)
-        for number, held in kept.held.items():
-            self._hold(number, held)
+        self._spending = Spending(self._services, kept.catalogue, kept.unstored)
+        for paid in kept.unstored.values():
+            self._store(paid)
+        for call, held in kept.held.items():
+            self._hold(call, held)
         self._show_cool_downs()
-        return None if self._purse.is_ready else self._read_ledger()
 
     def _show_cool_downs(self) -> None:
         now = self._services.clock.monotonic()

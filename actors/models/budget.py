@@ -110,17 +110,35 @@ class BudgetCheck(msgspec.Struct, frozen=True):
 
 
 class BudgetUsage:
-    """What was spent under one budget in its present period."""
+    """What was spent under one budget, in the present period and in later ones.
 
-    __slots__ = ("budget", "held", "period", "spent")
+    Later ones have begun if the clock was ahead; they keep to their limits when they
+    come.
+    """
+
+    __slots__ = ("_sums", "budget", "held", "period")
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.period: tuple[int, ...] = ()
-        self.spent: dict[str, Amount] = {}
+        """The present one; of what was before nothing is known."""
+
+        self._sums: dict[tuple[int, ...], dict[str, Amount]] = {}
         self.held: dict[str, Amount] = {}
 
-    def key(self, who: Spender) -> str | None:
+    @property
+    def spent(self) -> dict[str, Amount]:
+        """What was spent in the present period, by whose sum it is."""
+        return self._sums.setdefault(self.period, {})
+
+    def enter(self, who: Spender, amount: Amount, period: tuple[int, ...]) -> None:
+        """Count what was spent in a period."""
+        spent = self._sums.setdefault(period, {})
+        key = self.key(who, spent)
+        if key is not None and period >= self.period:
+            spent[key] = spent.get(key, NOTHING) + amount
+
+    def key(self, who: Spender, spent: dict[str, Amount]) -> str | None:
         """Name the sum that this is part of; None: the budget does not concern it."""
         budget = self.budget
         if budget.scope == "all":
@@ -130,14 +148,19 @@ class BudgetUsage:
         name = names[budget.scope]
         if not fnmatchcase(name, budget.who):
             return None
-        is_full = len(self.spent) >= MOST_KEYS and name not in self.spent
+        is_full = len(spent) >= MOST_KEYS and name not in spent
         return OTHERS if is_full else name
 
     def turn_to(self, period: tuple[int, ...]) -> None:
-        """Begin anew in a new period; a clock that was set back changes nothing."""
+        """Go on to a later period, and forget what was before."""
         if period > self.period:
             self.period = period
-            self.spent.clear()
+            self._sums = {at: sums for at, sums in self._sums.items() if at >= period}
+
+    def begin(self, period: tuple[int, ...]) -> None:
+        """Begin with nothing spent, perhaps in an earlier period."""
+        self.period = period
+        self._sums.clear()
 
 
 class Budgets:
@@ -151,7 +174,24 @@ class Budgets:
     def __init__(self, budgets: tuple[Budget, ...], zone: tzinfo) -> None:
         self._zone = zone
         self._sums = [BudgetUsage(each) for each in budgets]
-        self._holds: dict[int, list[tuple[BudgetUsage, str, Amount]]] = {}
+        self._holds: dict[str, list[tuple[BudgetUsage, str, Amount]]] = {}
+
+    def begin(self, now: float) -> float:
+        """Begin with nothing spent; what is held back stays so.
+
+        Args:
+            now: Unix seconds.
+
+        Returns:
+            Since when all that was spent is to be entered.
+        """
+        for sums in self._sums:
+            sums.begin(self._period(sums.budget, now))
+        return self.since(now)
+
+    def knows(self, now: float) -> bool:
+        """Tell whether no period that is under way has been forgotten."""
+        return all(self._period(x.budget, now) >= x.period for x in self._sums)
 
     def enter(self, who: Spender, amount: Amount, at: float) -> None:
         """Count what was spent.
@@ -162,25 +202,21 @@ class Budgets:
             at: when, in Unix seconds; of an earlier period it is left out.
         """
         for sums in self._sums:
-            period = self._period(sums.budget, at)
-            sums.turn_to(period)
-            key = sums.key(who)
-            if key is not None and period == sums.period:
-                sums.spent[key] = sums.spent.get(key, NOTHING) + amount
+            sums.enter(who, amount, self._period(sums.budget, at))
 
-    def hold(self, number: int, who: Spender, amount: Amount) -> None:
+    def hold(self, call: str, who: Spender, amount: Amount) -> None:
         """Hold back what a call may cost, until `free`."""
         held: list[tuple[BudgetUsage, str, Amount]] = []
         for sums in self._sums:
-            key = sums.key(who)
+            key = sums.key(who, sums.spent)
             if key is not None:
                 sums.held[key] = sums.held.get(key, NOTHING) + amount
                 held.append((sums, key, amount))
-        self._holds[number] = held
+        self._holds[call] = held
 
-    def free(self, number: int) -> None:
+    def free(self, call: str) -> None:
         """Hold nothing back any more for a call; nothing happens the second time."""
-        for sums, key, amount in self._holds.pop(number, ()):
+        for sums, key, amount in self._holds.pop(call, ()):
             left = sums.held.get(key, NOTHING) - amount
             if left.tokens > 0 or left.usd > 1e-12:
                 sums.held[key] = left
@@ -199,7 +235,7 @@ class Budgets:
         for sums in self._sums:
             budget = sums.budget
             sums.turn_to(self._period(budget, now))
-            key = sums.key(who)
+            key = sums.key(who, sums.spent)
             if key is None:
                 continue
             spent = sums.spent.get(key, NOTHING)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.journal.records import USAGE, UsageRecord
-from actors.models.spending import remember
 from actors.rules.text.durations import shown
 from runtime.telemetry.logs import EventLog
 
@@ -62,8 +61,8 @@ class DailyTokens:
 
         self._after: tuple[float, int] = (0.0, 0)
         self._sums: Counter[str] = Counter()
-        self._seen: OrderedDict[str, None] = OrderedDict()
-        """Runs that are counted: a row may be written anew."""
+        self._seen: set[str] = set()
+        """Runs of the day that are counted: a row may be written anew."""
 
         self._runs: Counter[str] = Counter()
         """By agent, of today; of what they took, and of the mean of the days before."""
@@ -136,7 +135,7 @@ class DailyTokens:
             LOG.fault("a row of the ledger cannot be read", error, row=row.id)
             return
         if is_allotted(body):
-            remember(self._seen, row.id, None)
+            self._seen.add(row.id)
             tokens = body.input_tokens + body.output_tokens
             self._sums[body.agent] += tokens
             self._took[body.agent] += tokens

@@ -26,9 +26,6 @@ class Reserve(msgspec.Struct, frozen=True, kw_only=True):
     turn: ActorRef
     """Who makes it; with its end the reservation is void."""
 
-    run: str
-    """The ledger row in which the call will stand."""
-
     who: Spender
     model: str
     """Which of `[models.<name>]` is wanted."""
@@ -55,7 +52,9 @@ class CancelReserve(msgspec.Struct, frozen=True):
 class Reserved(msgspec.Struct, frozen=True):
     """The call may be made, with the settings of this moment."""
 
-    number: int
+    call: str
+    """Id of the call, and of its row in the ledger."""
+
     backend: Backend
     client: Model
     """Whom to ask; open until the call has ended or the turn is over."""
@@ -99,31 +98,15 @@ Ruling = Reserved | CallLater | OverBudget
 class CallEnded(msgspec.Struct, frozen=True, kw_only=True):
     """To the accounts: a reserved call has ended."""
 
-    number: int
+    call: str
     backend: Backend
     who: Spender
-    run: str
     outcome: Outcome
     spent: Spent | None = None
     """What it took, as far as the provider said."""
 
     retry_after: float | None = None
     """Seconds the provider asked to be left alone."""
-
-
-class RunResumed(msgspec.Struct, frozen=True):
-    """To the accounts: a turn continues after an earlier attempt was cut off.
-
-    That one's ledger row was never written; this one's will tell of both.
-    """
-
-    was_run: str
-    """The earlier attempt's row."""
-
-    run: str
-    who: Spender
-    spent: tuple[Spent, ...]
-    """What the earlier attempt had spent."""
 
 
 class ReplaceCatalogue(msgspec.Struct, frozen=True):

@@ -1,40 +1,67 @@
-"""The sums of all budgets, read from the ledger and kept up to date.
+"""The sums of all budgets: rows of calls by period, read from the ledger.
 
-Each run's calls are counted when they end, its ledger row is written moments later.
-So whoever adds up the ledger anew must know which runs it tells of already.
+`models` writes one row for each call that cost something, under the call's own id. So
+whatever is read again or written again, each call counts once. What a run of many calls
+took stands in `journal/records.py`, for people; no budget goes by it.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.journal.records import USAGE, UsageRecord
+from actors.messages.usage import Spent
 from actors.models.budget import Amount, BudgetCheck, Budgets, Spender
+from runtime.errors import StoreError
+from runtime.store.rows import Commit, Record
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from actors.messages.usage import Spent
     from actors.models.catalogue import Catalogue
     from actors.services import Services
+    from runtime.store.rows import StoredRecord
 
-T = TypeVar("T")
+LOG = EventLog("models")
+
+CALL = "call"
+"""Kind of the records; one for each call."""
 
 PAGE = 1000
 
-# Chosen: runs whose calls are remembered, to tell which of them the ledger does not
-# know yet. A run is in the ledger moments after its end.
-REMEMBERED = 4096
 
-
-class RunSpent(msgspec.Struct, frozen=True):
-    """What one run has spent so far."""
+class CallRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What one call has cost, and whom."""
 
     who: Spender
-    amount: Amount
+    spent: Spent
+
+    @property
+    def amount(self) -> Amount:
+        """What it counts for in budgets."""
+        usage = self.spent.usage
+        return Amount(self.spent.cost, usage.input_tokens + usage.output_tokens)
+
+
+class PaidCall(msgspec.Struct, frozen=True):
+    """A call that has ended; the store may not have its row yet."""
+
+    id: str
     at: float
-    """When it was last told of, in Unix seconds: perhaps in an earlier period."""
+    """When it ended, in Unix seconds."""
+
+    body: CallRecord
+
+    def commit(self) -> Commit:
+        """Make its row; stored again, it replaces itself."""
+        row = Record(
+            kind=CALL,
+            id=self.id,
+            owner=self.body.who.agent,
+            part=0,
+            body=msgspec.json.encode(self.body),
+        )
+        return Commit(at=self.at, records=(row,), may_wait=True)
 
 
 class Spending:
@@ -43,100 +70,68 @@ class Spending:
     Args:
         services: the store, the clock.
         catalogue: has the settings' budgets.
-        runs: what an earlier incarnation was told of; may be in the ledger, or not.
+        unstored: calls, by id, whose rows the store has not confirmed.
     """
 
     def __init__(
-        self,
-        services: Services,
-        catalogue: Catalogue,
-        runs: OrderedDict[str, RunSpent] | None = None,
+        self, services: Services, catalogue: Catalogue, unstored: dict[str, PaidCall]
     ) -> None:
         self._services = services
         self._budgets = Budgets(catalogue.budgets, catalogue.zone)
-        self._in_ledger: OrderedDict[str, None] = OrderedDict()
-        self.runs: OrderedDict[str, RunSpent] = OrderedDict() if runs is None else runs
-        self.is_ready = not catalogue.budgets
-        """Whether the ledger was added up."""
+        self._is_read = not catalogue.budgets
+        self.unstored = unstored
 
-    async def read(self) -> None:
-        """Add up the ledger, then what it does not know yet.
+    async def is_ready(self) -> bool:
+        """Whether the sums of the present periods are known; reads them if not.
 
-        Raises:
-            runtime.errors.StoreError: it cannot be read now.
-            msgspec.DecodeError: a row of it cannot be read.
+        They are not known at first, and when the clock was set back to a period before.
         """
-        store = self._services.store
         now = self._services.clock.wall()
-        after: tuple[float, int] = (self._budgets.since(now), 0)
-        while not self.is_ready:
-            rows = await store.records_since(USAGE, *after, PAGE)
+        if self._is_read and self._budgets.knows(now):
+            return True
+        try:
+            await self._read(now)
+        except StoreError as error:
+            LOG.warning("ledger not read; no model is asked", why=str(error))
+            return False
+        return True
+
+    async def _read(self, now: float) -> None:
+        self._is_read = False
+        after = (self._budgets.begin(now), 0)
+        while not self._is_read:
+            rows = await self._services.store.records_since(CALL, *after, PAGE)
             for row in rows:
-                body = msgspec.json.decode(row.body, type=UsageRecord)
-                self._budgets.enter(who_of(body), amount_of(body), row.at)
-                remember(self._in_ledger, row.id, None)
+                self._count(row)
                 after = (row.at, row.number)
-            self.is_ready = len(rows) < PAGE
-        for name, run in self.runs.items():
-            if name not in self._in_ledger:
-                self._budgets.enter(run.who, run.amount, run.at)
+            self._is_read = len(rows) < PAGE
+        for call in self.unstored.values():
+            self._budgets.enter(call.body.who, call.body.amount, call.at)
+
+    def _count(self, row: StoredRecord) -> None:
+        if row.id in self.unstored:
+            return
+        body = msgspec.json.decode(row.body, type=CallRecord)
+        self._budgets.enter(body.who, body.amount, row.at)
 
     def verdict(self, who: Spender) -> BudgetCheck:
         """Say whether a call may begin."""
         return self._budgets.verdict(who, self._services.clock.wall())
 
-    def hold(self, number: int, who: Spender, amount: Amount) -> None:
+    def hold(self, call: str, who: Spender, amount: Amount) -> None:
         """Hold back what a call may cost."""
-        self._budgets.hold(number, who, amount)
+        self._budgets.hold(call, who, amount)
 
-    def free(self, number: int) -> None:
+    def free(self, call: str) -> None:
         """Hold nothing back any more for a call."""
-        self._budgets.free(number)
+        self._budgets.free(call)
 
-    def enter(self, run: str, who: Spender, spent: tuple[Spent, ...]) -> None:
-        """Count what a run has spent; one that the ledger tells of is counted."""
-        if run in self._in_ledger:
-            return
-        amount = Amount()
-        for each in spent:
-            tokens = each.usage.input_tokens + each.usage.output_tokens
-            amount += Amount(each.cost, tokens)
+    def enter(self, call: str, who: Spender, spent: Spent) -> PaidCall:
+        """Count a call that has ended; give what is to be stored of it."""
+        body = CallRecord(who=who, spent=spent)
+        paid = PaidCall(call, self._services.clock.wall(), body)
         # Without budgets, too: the next settings may have some.
-        now = self._services.clock.wall()
-        known = self.runs.pop(run, RunSpent(who, Amount(), now))
-        remember(self.runs, run, RunSpent(who, known.amount + amount, now))
-        if self.is_ready:
-            self._budgets.enter(who, amount, now)
-
-    def recall(
-        self, was_run: str, run: str, who: Spender, spent: tuple[Spent, ...]
-    ) -> None:
-        """Count what an earlier attempt had spent, if that was in another process.
-
-        One of this process was counted as it went; from now on it is part of `run`.
-        """
-        known = self.runs.get(was_run)
-        if known is None:
-            self.enter(run, who, spent)
-            return
-        own = self.runs.get(run, RunSpent(who, Amount(), known.at))
-        both = own.amount + known.amount
-        remember(self.runs, run, RunSpent(who, both, own.at))
-        remember(self.runs, was_run, RunSpent(who, Amount(), known.at))
-
-
-def who_of(body: UsageRecord) -> Spender:
-    """Say on whose account a ledger row stands."""
-    return Spender(body.agent, f"{body.connector}/{body.sender_id}")
-
-
-def amount_of(body: UsageRecord) -> Amount:
-    """Say how much a ledger row is about."""
-    return Amount(body.cost, body.input_tokens + body.output_tokens)
-
-
-def remember(kept: OrderedDict[str, T], name: str, value: T) -> None:
-    """Keep one thing more, and the newest ones only."""
-    kept[name] = value
-    if len(kept) > REMEMBERED:
-        kept.popitem(last=False)
+        self.unstored[call] = paid
+        if self._is_read:
+            self._budgets.enter(who, body.amount, paid.at)
+        return paid

@@ -10,6 +10,7 @@ from actors import names
 from actors.agents.messages import ReadStaff
 from actors.agents.rows import CHANGE
 from actors.journal.records import AUDIT
+from actors.models.spending import CALL
 from actors.people.guests import ReadGuests
 from actors.people.lookup import ForgetPeople
 from actors.protocol import DrainOutbox, RouteUnanswered
@@ -30,6 +31,9 @@ LOG = EventLog("store")
 
 # Chosen: the longest redelivery of any platform is seven days; one more to be safe.
 KEEP_DEDUP = 8 * 86_400.0
+
+# Chosen: the longest period of a budget, twice; only budgets go by them.
+KEEP_CALLS = 62 * 86_400.0
 PRUNE_EVERY = 3600.0
 PRUNE_LIMIT = 1000
 LOOK_EVERY = 2.0
@@ -80,6 +84,7 @@ class Keeper(Actor):
         self._store = store
         self._clock = clock
         kinds = {AUDIT: audit_keep, CHANGE: audit_keep, SLOT: slots_keep}
+        kinds[CALL] = lambda: KEEP_CALLS
         self._keeps = {kind: keep for kind, keep in kinds.items() if keep is not None}
         """By kind, gives the seconds that records are kept; other kinds are kept for
         ever."""

@@ -130,7 +130,7 @@ class Condensation:
         self._services = services
         key = parse_key(order.conversation)
         who = Spender(persona.name, f"{key.connector}/{order.sender_id}")
-        whose = CallOwner(f"{order.id}#1", who, persona.config.model)
+        whose = CallOwner(who, persona.config.model)
         self._calling = ModelCalls(condenser, whose, services)
         self._began_at = services.clock.monotonic()
         self._answers = 0

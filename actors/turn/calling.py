@@ -110,9 +110,6 @@ NOBODY_HEARS = NoListener()
 class CallOwner(msgspec.Struct, frozen=True):
     """Who pays for calls."""
 
-    run: str
-    """Name of their ledger row, as `records.usage` gives it."""
-
     who: Spender
     model: str
     """The agent's own model, used if the wanted one is no longer in the settings."""
@@ -195,7 +192,6 @@ class ModelCalls:
             return CallLater(UNRULED)
         wanted = Reserve(
             turn=self._caller.actor_ref,
-            run=self._whose.run,
             who=self._whose.who,
             model=tries.model,
             otherwise=self._whose.model,
@@ -292,10 +288,9 @@ class ModelCalls:
             self.spent = add_up(self.spent, (spent,))
             self._services.metrics.tokens(backend.model, took.usage)
         ended = CallEnded(
-            number=reserved.number,
+            call=reserved.call,
             backend=backend,
             who=self._whose.who,
-            run=self._whose.run,
             outcome=outcome,
             spent=spent,
             retry_after=retry_after,

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from actors import names
 from actors.memory.notebook import PROJECT
 from actors.messages.inbound import ModelRequest, TranscriptLine, Usage
 from actors.messages.usage import Spent, add_up, total
 from actors.models import classify
 from actors.models.budget import Spender
-from actors.models.messages import RunResumed
 from actors.people.lookup import chosen_model
 from actors.protocol import TurnSpent
 from actors.rules.prompt.brief import BY_ITSELF
@@ -184,7 +182,7 @@ class ModelRounds:
         self.prompting = PromptBuilder(room, persona, services.clock.wall())
         """Writes the requests."""
 
-        whose = CallOwner(self._run, self._who, persona.config.model)
+        whose = CallOwner(self._who, persona.config.model)
         self._calling = ModelCalls(turn, whose, services)
 
     @property
@@ -208,9 +206,6 @@ class ModelRounds:
         self._is_planned = True
         if spent:
             self.model = spent[-1].provider
-            was_run = f"{self._start.inbound.id}#{reply.attempt}"
-            recalled = RunResumed(was_run, self._run, self._who, spent)
-            self._turn.tell(names.MODELS, recalled)
 
     async def ask(
         self, lines: tuple[TranscriptLine, ...], tools: tuple[ToolSpec, ...]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.journal import records
-from actors.journal.records import USAGE, UsageRecord
+from actors.journal.records import UsageRecord
 from actors.messages.inbound import Usage
 from actors.messages.usage import Spent
 from actors.models.budget import Amount, Budget, Budgets, Limit
-from actors.models.spending import amount_of, who_of
+from actors.models.spending import CALL, CallRecord
 from connectors.admin.display import read_record, when
 from connectors.config.checks import find_zone
 from runtime.errors import SettingsError
@@ -155,7 +155,7 @@ class BudgetStatus(msgspec.Struct, frozen=True, kw_only=True):
 def budget_statuses(
     rows: Inspection, config: AppConfig, now: float, complain: Complain
 ) -> list[BudgetStatus]:
-    """Add up the ledger for each budget of the settings.
+    """Add up the calls for each budget of the settings.
 
     Args:
         rows: the database.
@@ -165,10 +165,10 @@ def budget_statuses(
     """
     kept = tuple(map(as_budget, config.budgets))
     budgets = Budgets(kept, zone_of(config))
-    for row in rows.records(USAGE, budgets.since(now)):
-        body = read_record(row, UsageRecord, complain)
+    for row in rows.records(CALL, budgets.since(now)):
+        body = read_record(row, CallRecord, complain)
         if body is not None:
-            budgets.enter(who_of(body), amount_of(body), row.at)
+            budgets.enter(body.who, body.amount, row.at)
     found = [budget_status(*each) for each in budgets.spent(now)]
     seen = {(each.scope, each.period) for each in found}
     # A budget of which nothing is spent yet has no sum; it is shown all the same.

@@ -211,7 +211,7 @@ class Receipt(msgspec.Struct, frozen=True):
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """A row for people to read; replaces the one of the same kind and id.
 
-    Records follow from events and are stored with them, so they can be made anew.
+    Most follow from events and are stored with them, so they can be made anew.
     """
 
     kind: str

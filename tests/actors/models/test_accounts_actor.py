@@ -21,7 +21,6 @@ from actors.models.messages import (
     OverBudget,
     Reserve,
     Reserved,
-    RunResumed,
 )
 from actors.models.pool import Backend
 from runtime.supervision.child import ChildSpec
@@ -59,7 +58,6 @@ class Bench:
         assert accounts is not None
         asked = Reserve(
             turn=(turn or self.turn).actor_ref,
-            run="m1#1",
             who=SAM,
             model="smart",
             estimate=Usage(6, 6),
@@ -69,14 +67,13 @@ class Bench:
         return ruling
 
     def end(
-        self, number: int, outcome: Outcome = "ok", tokens: int = 0, run: str = "m1#1"
+        self, call: str = "other", outcome: Outcome = "ok", tokens: int = 0
     ) -> None:
         spent = spent_of(tokens) if tokens else None
         ended = CallEnded(
-            number=number,
+            call=call,
             backend=WORK,
             who=SAM,
-            run=run,
             outcome=outcome,
             spent=spent,
             retry_after=500.0 if outcome == "rate" else None,
@@ -101,10 +98,11 @@ def spent_of(tokens: int) -> Spent:
     )
 
 
-def place(ruling: Ruling) -> tuple[int, Backend]:
-    """Give a reservation's number, and where it is."""
+def granted(ruling: Ruling, backend: Backend = WORK) -> str:
+    """Give a reservation's call."""
     assert isinstance(ruling, Reserved)
-    return ruling.number, ruling.backend
+    assert ruling.backend == backend
+    return ruling.call
 
 
 @asynccontextmanager
@@ -123,33 +121,32 @@ async def test_a_ruling_that_nobody_waits_for_holds_nothing(
     autojump_clock: Clock,
 ) -> None:
     async with open_bench(autojump_clock, TEN_TOKENS) as bench:
-        place(await bench.reserve())
+        granted(await bench.reserve())
         assert isinstance(await bench.reserve(), CallLater)
         bench.tell(CancelReserve(bench.turn.actor_ref))
         bench.tell(CancelReserve(bench.turn.actor_ref))
-        place(await bench.reserve())
+        granted(await bench.reserve())
 
 
 async def test_the_second_call_waits_while_the_first_may_use_up_the_budget(
     autojump_clock: Clock,
 ) -> None:
     async with open_bench(autojump_clock, TEN_TOKENS) as bench:
-        assert place(await bench.reserve()) == (1, WORK)
+        first = granted(await bench.reserve())
         assert await bench.reserve() == CallLater(2.0, is_held=True)
-        bench.end(1, tokens=4)
-        assert place(await bench.reserve()) == (2, WORK)
-        bench.end(2, tokens=6)
+        bench.end(first, tokens=4)
+        bench.end(granted(await bench.reserve()), tokens=6)
         assert isinstance(await bench.reserve(), OverBudget)
 
 
 async def test_a_turn_that_dies_gives_back_what_it_held(autojump_clock: Clock) -> None:
     async with open_bench(autojump_clock, TEN_TOKENS) as bench:
         mortal = probe(bench.system, "mortal")
-        assert place(await bench.reserve(turn=mortal)) == (1, WORK)
+        first = granted(await bench.reserve(turn=mortal))
         mortal.actor_ref.kill()
         await wait_settled(bench.system)
-        assert place(await bench.reserve()) == (2, WORK)
-        bench.end(1, "cancelled")  # late, and for the second time
+        granted(await bench.reserve())
+        bench.end(first, "cancelled")  # late, and for the second time
         assert await bench.reserve() == CallLater(2.0, is_held=True)
 
 
@@ -157,13 +154,13 @@ async def test_what_is_held_and_what_cools_down_outlives_a_failure(
     autojump_clock: Clock,
 ) -> None:
     async with open_bench(autojump_clock, TEN_TOKENS) as bench:
-        bench.end(99, "rate")
+        bench.end(outcome="rate")
         home = Backend("home", "smart")
-        assert place(await bench.reserve()) == (1, home)
+        first = granted(await bench.reserve(), home)
         await bench.fail()
         assert await bench.reserve() == CallLater(2.0, is_held=True)
-        bench.end(1, tokens=1)
-        assert place(await bench.reserve()) == (2, home)
+        bench.end(first, tokens=1)
+        granted(await bench.reserve(), home)
 
 
 async def test_who_died_during_a_failure_holds_nothing(autojump_clock: Clock) -> None:
@@ -180,35 +177,17 @@ async def test_when_no_account_is_let_in_nobody_has_to_wait(
     autojump_clock: Clock,
 ) -> None:
     async with open_bench(autojump_clock) as bench:
-        bench.end(1, "auth")
+        bench.end(outcome="auth")
         ruling = await bench.reserve()
         assert isinstance(ruling, Reserved)
         assert ruling.backend.account == "home"
         assert await bench.reserve(frozenset({ruling.backend})) == CallLater(0.0)
         bench.tell(
             CallEnded(
-                number=2,
+                call="x",
                 backend=ruling.backend,
                 who=SAM,
-                run="m1#1",
                 outcome="auth",
             )
         )
         assert await bench.reserve() == CallLater(math.inf)
-
-
-async def test_an_earlier_attempt_s_calls_are_counted_once(
-    autojump_clock: Clock,
-) -> None:
-    async with open_bench(autojump_clock, TEN_TOKENS) as bench:
-        await bench.reserve()
-        bench.end(1, tokens=5)
-        # This process saw the first attempt itself; of the other's it hears now.
-        for _ in range(2):
-            bench.tell(RunResumed("m1#1", "m1#2", SAM, (spent_of(5),)))
-        assert isinstance(await bench.reserve(), Reserved)
-        bench.end(2)
-        bench.tell(RunResumed("m2#1", "m2#2", SAM, (spent_of(5),)))
-        assert isinstance(await bench.reserve(), OverBudget)
-        await bench.fail()
-        assert isinstance(await bench.reserve(), OverBudget)

@@ -44,12 +44,12 @@ def test_together_they_overshoot_by_no_more_than_what_is_under_way(
             verdict = budgets.verdict(ANNA, NOON)
             if verdict.stop is None and not verdict.is_held:
                 assert spent < 10.0
-                budgets.hold(number, ANNA, Amount(estimate))
+                budgets.hold(f"{number}", ANNA, Amount(estimate))
                 open_calls[number] = cost
                 worst = max(worst, sum(open_calls.values()))
         elif open_calls:
             oldest = min(open_calls)
-            budgets.free(oldest)
+            budgets.free(f"{oldest}")
             spent += open_calls[oldest]
             budgets.enter(ANNA, Amount(open_calls.pop(oldest)), NOON)
     assert spent + sum(open_calls.values()) <= 10.0 + worst
@@ -61,20 +61,20 @@ def test_what_was_held_back_is_free_again_however_often_it_is_said(
 ) -> None:
     budgets = make(HARD)
     for number, amount in enumerate(amounts):
-        budgets.hold(number, ANNA, Amount(amount))
+        budgets.hold(f"{number}", ANNA, Amount(amount))
     for number in [*range(len(amounts)), *[again] * 3]:
-        budgets.free(number)
+        budgets.free(f"{number}")
     assert not budgets.verdict(ANNA, NOON).is_held
-    budgets.hold(99, ANNA, Amount(9.99))
+    budgets.hold("99", ANNA, Amount(9.99))
     assert not budgets.verdict(ANNA, NOON).is_held
 
 
 def test_what_is_only_held_back_makes_others_wait_and_stops_nobody() -> None:
     budgets = make(HARD)
-    budgets.hold(1, ANNA, Amount(10.0))
+    budgets.hold("1", ANNA, Amount(10.0))
     verdict = budgets.verdict(BEN, NOON)
     assert (verdict.stop, verdict.is_held) == (None, True)
-    budgets.free(1)
+    budgets.free("1")
     budgets.enter(ANNA, Amount(0.5), NOON)
     assert not budgets.verdict(BEN, NOON).is_held
 

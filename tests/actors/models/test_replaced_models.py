@@ -86,7 +86,6 @@ class Bench:
     async def reserve(self, turn: Probe | None = None, model: str = "smart") -> Ruling:
         asked = Reserve(
             turn=(turn or self.turn).actor_ref,
-            run="m1#1",
             who=SAM,
             model=model,
             otherwise="smart",
@@ -107,10 +106,9 @@ class Bench:
         self, call: Reserved, outcome: Outcome = "ok", tokens: int = 0
     ) -> None:
         ended = CallEnded(
-            number=call.number,
+            call=call.call,
             backend=call.backend,
             who=SAM,
-            run="m1#1",
             outcome=outcome,
             spent=call.spent(Usage(tokens, 0)) if tokens else None,
         )
@@ -247,7 +245,7 @@ def test_what_a_call_took_is_priced_as_when_it_began() -> None:
     made, (client,) = stock("work")
     prices = Prices(1e6, 2e6, version="v1")
     offer = made.offers["smart"]
-    call = Reserved(1, Backend("work", "smart"), client, offer, prices)
+    call = Reserved("c1", Backend("work", "smart"), client, offer, prices)
     assert call.spent(Usage(2, 1)) == Spent(
         provider="smart",
         model="smart-1",

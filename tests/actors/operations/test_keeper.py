@@ -8,7 +8,13 @@ import trio.testing
 
 from actors import names
 from actors.journal.clock import SureClock
-from actors.operations.keeper import KEEP_DEDUP, LOOK_EVERY, PRUNE_EVERY, Keeper
+from actors.operations.keeper import (
+    KEEP_CALLS,
+    KEEP_DEDUP,
+    LOOK_EVERY,
+    PRUNE_EVERY,
+    Keeper,
+)
 from actors.protocol import DrainOutbox, RouteUnanswered
 from runtime.errors import StoreUnavailableError
 from runtime.store.memory import MemoryStore
@@ -79,6 +85,21 @@ async def test_what_became_of_slots_is_kept_as_long_as_was_asked(
         await trio.sleep(0.2 * PRUNE_EVERY)
         assert await store.records("slot") == ()
         assert len(await store.records("audit")) == 10
+
+
+async def test_calls_are_kept_for_as_long_as_a_budget_may_go_by_them(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore()
+    await note_many(store, "call", 1, EPOCH + PRUNE_EVERY - KEEP_CALLS)
+    await note_many(store, "usage", 1, 0.0)
+    async with virtual(autojump_clock) as system:
+        system.spawn(Keeper(store, SureClock(TrioClock())))
+        await trio.sleep(0.9 * PRUNE_EVERY)
+        assert len(await store.records("call")) == 1
+        await trio.sleep(1.2 * PRUNE_EVERY)
+        assert await store.records("call") == ()
+        assert len(await store.records("usage")) == 1
 
 
 async def test_audit_records_are_kept_for_ever_unless_asked(

@@ -6,10 +6,12 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
 
-from actors.journal.records import UsageRecord
+from actors.messages.inbound import Usage
+from actors.messages.usage import Spent
+from actors.models.budget import Spender
+from actors.models.spending import CallRecord, PaidCall
 from connectors.cli import run
 from connectors.commands.common.options import seconds_of
 from runtime.clock import SystemClock
@@ -24,7 +26,7 @@ from tests.support.desk import (
     commit_to,
     write_database,
 )
-from tests.support.store.rows import NOW, noting
+from tests.support.store.rows import NOW
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,22 +133,11 @@ def settings_with(folder: Path, path: Path, more: str) -> list[str]:
 
 
 def test_what_is_left_of_each_budget_is_told(path: Path, capsys: Output) -> None:
-    body = UsageRecord(
-        agent="anna",
-        connector="cli",
-        sender_id="mia",
-        provider="big",
-        model="big-1",
-        input_tokens=30,
-        output_tokens=10,
-        cost=0.25,
-        seconds=1.0,
-        rounds=1,
-        attempt=1,
-        status="ok",
+    spent = Spent(
+        provider="big", model="big-1", account="big", usage=Usage(30, 10), cost=0.25
     )
-    row = noting("new", kind="usage", body=msgspec.json.encode(body))
-    commit_to(path, Commit(at=SystemClock().wall(), records=(row,)))
+    body = CallRecord(who=Spender("anna", "cli/mia"), spent=spent)
+    commit_to(path, PaidCall("call", SystemClock().wall(), body).commit())
     budgets = (
         '[[budgets]]\nscope = "user"\nhard_usd = 1\n'
         '[[budgets]]\nscope = "all"\nsoft_tokens = 1\nperiod = "month"\n'

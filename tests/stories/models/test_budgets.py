@@ -15,6 +15,7 @@ from actors.errors import ModelBusyError
 from actors.journal.records import UsageRecord
 from actors.messages.state import RetryPolicy
 from actors.models.budget import Budget, Limit
+from actors.models.messages import ReplaceCatalogue
 from runtime.errors import StoreUnavailableError
 from runtime.store.memory import MemoryStore
 from tests.fakes.company.company import Says, at_rest, call, open_company, until
@@ -93,6 +94,40 @@ async def test_a_new_day_begins_with_nothing_spent(autojump_clock: Clock) -> Non
         await ask(cast, "three")
     said = cast.platform.said()
     assert [is_refused(each) for each in said] == [False, True, False]
+
+
+@pytest.mark.parametrize("ahead", [5 * 3_600.0, 40 * 86_400.0])
+@pytest.mark.parametrize("is_restarted", [False, True])
+async def test_after_a_clock_that_was_ahead_the_day_s_limit_still_holds(
+    ahead: float, *, is_restarted: bool, autojump_clock: Clock
+) -> None:
+    cast = make_cast(hard(2))
+    async with open_company(autojump_clock, cast):
+        cast.clock.ahead = ahead
+        await ask(cast, "zero")
+        cast.clock.ahead = 0.0
+        await ask(cast, "one", "two", "three")
+    if is_restarted:
+        cast.restart()
+    async with open_company(autojump_clock, cast):
+        await ask(cast, "four", "five")
+    said = cast.platform.said()
+    assert [is_refused(each) for each in said] == [False] * 3 + [True] * 3
+
+
+async def test_a_limit_that_is_raised_gives_what_it_was_raised_by(
+    autojump_clock: Clock,
+) -> None:
+    cast = make_cast(hard(4))
+    async with open_company(autojump_clock, cast) as system:
+        accounts = system.find(names.MODELS)
+        assert accounts is not None
+        await ask(cast, *map(str, range(10)))
+        cast.budgets = (hard(7),)
+        await accounts.ask(ReplaceCatalogue(cast.catalogue()))
+        await ask(cast, *map(str, range(10)))
+    assert cast.asked() == (7, 0, 0)
+    assert sum(map(is_refused, cast.platform.said())) == 6 + 7
 
 
 async def test_from_the_soft_limit_on_a_cheaper_model_answers(
@@ -176,8 +211,9 @@ async def test_many_at_once_overshoot_by_no_more_than_what_is_under_way(
     assert len({each.address.chat for each in cast.platform.deliveries}) == 30
 
 
+@pytest.mark.parametrize("how", ["dies", "ends"])
 async def test_a_turn_cut_off_by_the_process_s_end_is_counted_once(
-    autojump_clock: Clock,
+    how: str, autojump_clock: Clock
 ) -> None:
     anna = AgentConfig(model="smart", delegates=("ben",), max_tokens=1)
     agents = {"anna": anna, "ben": SMART["ben"]}
@@ -187,14 +223,20 @@ async def test_a_turn_cut_off_by_the_process_s_end_is_counted_once(
     async with open_company(autojump_clock, cast):
         cast.platform.write("one")
         await until(lambda: len(cast.work.requests) == 2)
-    cast.restart()
+        if how == "dies":
+            cast.restart()
+    if how == "ends":
+        cast.restart()
     async with open_company(autojump_clock, cast):
         await at_rest(cast)  # one round was before the end, one after it
         await ask(cast, "two", "three")
-    assert [is_refused(each) for each in cast.platform.said()] == [False, False, True]
+    # What a call took that was cut off is reckoned, by whoever is there to do it.
+    is_used_up = how == "ends"
+    said = [is_refused(each) for each in cast.platform.said()]
+    assert said == [is_used_up, is_used_up, True]
     rows = await cast.store.records("usage")
     spent = [msgspec.json.decode(row.body, type=UsageRecord) for row in rows]
-    assert sorted(each.cost for each in spent) == [0.0, EACH_CALL, 2 * EACH_CALL]
+    assert sum(each.cost for each in spent) == EACH_CALL * (1 if is_used_up else 3)
 
 
 async def test_a_call_that_failed_counts_as_far_as_its_tokens_are_known(
