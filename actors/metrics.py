@@ -120,7 +120,7 @@ class LineMetrics:
         )
         self.budgets = metrics.counter(
             "callboard_budget",
-            "What budgets did: soft, downgrade, held, stop.",
+            "What budgets did: soft, downgrade, held, stop; unread: a row is damaged.",
             ("action",),
         )
         self._cost = metrics.counter(

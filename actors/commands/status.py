@@ -215,7 +215,9 @@ async def add_up(
         rows = await asked.services.store.records_since(USAGE, at, number, PAGE)
         for row in rows:
             at, number = row.at, row.number
-            body = msgspec.json.decode(row.body, type=UsageRecord)
+            body = read(row, UsageRecord)
+            if body is None:
+                continue
             is_own = f"{body.connector}/{body.sender_id}" in accounts
             is_today = row.at >= today
             chosen = (

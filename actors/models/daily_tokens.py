@@ -12,11 +12,9 @@ from collections import Counter, OrderedDict
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from actors.journal.records import USAGE, UsageRecord
+from actors.models.spending import read
 from actors.rules.text.durations import shown
-from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from actors.messages.inbound import Inbound
     from actors.services import Services
     from runtime.store.rows import StoredRecord
-
-LOG = EventLog("schedule")
 
 PAGE = 1000
 
@@ -129,12 +125,8 @@ class DailyTokens:
     def _take(self, row: StoredRecord) -> None:
         if row.id in self._seen:
             return
-        try:
-            body = msgspec.json.decode(row.body, type=UsageRecord)
-        except msgspec.MsgspecError as error:
-            LOG.fault("a row of the ledger cannot be read", error, row=row.id)
-            return
-        if is_allotted(body):
+        body = read(row, UsageRecord)
+        if body is not None and is_allotted(body):
             self._seen.add(row.id)
             tokens = body.input_tokens + body.output_tokens
             self._sums[body.agent] += tokens

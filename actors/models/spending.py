@@ -7,7 +7,7 @@ took stands in `journal/records.py`, for people; no budget goes by it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from runtime.store.rows import StoredRecord
 
 LOG = EventLog("models")
+
+T = TypeVar("T")
 
 CALL = "call"
 """Kind of the records; one for each call."""
@@ -111,8 +113,11 @@ class Spending:
     def _count(self, row: StoredRecord) -> None:
         if row.id in self.unstored:
             return
-        body = msgspec.json.decode(row.body, type=CallRecord)
-        self._budgets.enter(body.who, body.amount, row.at)
+        body = read(row, CallRecord)
+        if body is not None:
+            self._budgets.enter(body.who, body.amount, row.at)
+        else:
+            self._services.metrics.budgets.add(1, "unread")
 
     def verdict(self, who: Spender) -> BudgetCheck:
         """Say whether a call may begin."""
@@ -135,3 +140,14 @@ class Spending:
         if self._is_read:
             self._budgets.enter(who, body.amount, paid.at)
         return paid
+
+
+def read(row: StoredRecord, kind: type[T]) -> T | None:
+    """Decode a row of the ledger; None, and an error in the log, if it cannot be."""
+    try:
+        return msgspec.json.decode(row.body, type=kind)
+    except ValueError as error:
+        LOG.fault(
+            "a row of the ledger cannot be read and is left out", error, row=row.id
+        )
+        return None

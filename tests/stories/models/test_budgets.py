@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,8 +17,10 @@ from actors.journal.records import UsageRecord
 from actors.messages.state import RetryPolicy
 from actors.models.budget import Budget, Limit
 from actors.models.messages import ReplaceCatalogue
+from actors.models.spending import CALL
 from runtime.errors import StoreUnavailableError
 from runtime.store.memory import MemoryStore
+from runtime.store.rows import Commit, Record
 from tests.fakes.company.company import Says, at_rest, call, open_company, until
 from tests.fakes.models.accounts import Pooled
 
@@ -272,6 +275,21 @@ async def test_a_stopped_turn_gives_back_what_was_held_for_it(
         await at_rest(cast)
         await ask(cast, "two")
     assert cast.platform.said()[-1] == "anna: smart-1@work: two"
+
+
+@pytest.mark.parametrize("body", [b'{"agent": 1}', b"", b"\xff"])
+async def test_a_damaged_row_of_the_ledger_is_left_out_and_told(
+    body: bytes, autojump_clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    cast = make_cast(hard(1))
+    row = Record(kind=CALL, id="odd", owner="anna", part=0, body=body)
+    await cast.store.commit(Commit(at=cast.clock.wall(), records=(row,)))
+    async with open_company(autojump_clock, cast):
+        await ask(cast, "one", "two")
+    assert [is_refused(each) for each in cast.platform.said()] == [False, True]
+    told = [each.message for each in caplog.records if each.levelno == logging.ERROR]
+    assert told == ["a row of the ledger cannot be read and is left out"]
+    assert b'callboard_budget_total{action="unread"} 1' in cast.metrics.render()
 
 
 async def test_while_the_ledger_cannot_be_read_nobody_is_asked(

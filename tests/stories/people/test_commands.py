@@ -15,7 +15,7 @@ from actors.models.catalogue import Catalogue
 from actors.models.pool import ModelOffer
 from runtime.store.facts import SaveFact
 from runtime.store.memory import MemoryStore
-from runtime.store.rows import Commit
+from runtime.store.rows import Commit, Record
 from tests.fakes.company.company import (
     FakeModel,
     Platform,
@@ -198,6 +198,8 @@ async def test_costs_are_shown_to_owners_and_by_setting_to_all(
     commands = CommandsConfig(who={"cost": "everyone"})
     cast = make_cast(commands=commands, approvers=("fake/eve",))
     await said(autojump_clock, cast, "hi", "hi")
+    odd = Record(kind="usage", id="odd", owner="anna", part=0, body=b"{}")
+    await cast.store.commit(Commit(at=cast.clock.wall(), records=(odd,)))
     [*_, own] = await said(autojump_clock, cast, "/cost")
     [*_, all_] = await said(autojump_clock, cast, "/cost", sender="eve")
     assert own.splitlines()[0] == "You, today: $0.0000 in 2 turns, 10 tokens"
