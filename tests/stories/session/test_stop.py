@@ -151,7 +151,7 @@ async def test_a_stop_while_the_answer_is_stored_stops_only_what_waits(
     autojump_clock: Clock,
 ) -> None:
     cast = Cast()
-    cast.store._fails_at = (5,)  # the answer to `one`, tried again a second later
+    cast.store._fails_at = (6,)  # the answer to `one`, tried again a second later
     async with open_company(autojump_clock, cast):
         cast.platform.write("one")
         cast.platform.write("two")
@@ -163,7 +163,7 @@ async def test_a_stop_while_the_answer_is_stored_stops_only_what_waits(
 
 async def test_a_stop_that_comes_too_late_says_so(autojump_clock: Clock) -> None:
     cast = Cast()
-    cast.store._fails_at = (4,)
+    cast.store._fails_at = (5,)
     async with open_company(autojump_clock, cast):
         cast.platform.write("one")
         await until(lambda: not cast.store.healthy)

@@ -199,7 +199,7 @@ async def test_what_is_handed_on_while_the_answer_is_stored_is_stopped_too(
     autojump_clock: Clock,
 ) -> None:
     cast = three_agents()
-    cast.store._fails_at = (4,)  # the answer of anna, tried again a second later
+    cast.store._fails_at = (5,)  # the answer of anna, tried again a second later
     async with open_company(autojump_clock, cast):
         asked = cast.platform.write("what time is it?")
         await until(lambda: not cast.store.healthy)
