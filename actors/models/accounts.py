@@ -294,7 +294,7 @@ class Accounts(Actor):
         if is_void:
             LOG.info("call of earlier settings ended", outcome=outcome)
         elif outcome == "ok":
-            self._pool.succeeded(backend)
+            self._pool.succeeded(backend, self._services.clock.monotonic())
         elif outcome != "cancelled":
             self._failed(ended, outcome)
         self._show_cool_downs()

@@ -137,16 +137,21 @@ class CoolDown(msgspec.Struct):
     """Failures that followed each other within a minute."""
 
     @property
+    def required_until(self) -> float:
+        """Until when it is left alone whatever happens."""
+        return max(self.asked_until, self.quota_until)
+
+    @property
     def free_at(self) -> float:
         """When it is one like any other again."""
-        return max(self.asked_until, self.quota_until, self.guessed_until)
+        return max(self.required_until, self.guessed_until)
 
     @property
     def last_resort_at(self) -> float:
         """When it may be asked if there is nothing else."""
         wait = min(QUICK * 2.0 ** min(max(self.quick - 1, 0), 30), LONGEST_QUICK)
         guessed = min(self.guessed_until, self.failed_at + wait)
-        return max(self.asked_until, self.quota_until, guessed)
+        return max(self.required_until, guessed)
 
 
 class ShutOut(msgspec.Struct):
@@ -272,12 +277,20 @@ class Pool:
         if use is not None and use.in_flight > 0:
             use.in_flight -= 1
 
-    def succeeded(self, backend: Backend) -> None:
-        """Forget its failures; what the provider asked for is still kept to."""
+    def succeeded(self, backend: Backend, now: float) -> None:
+        """Forget its failures.
+
+        While the provider asks for rest, or the quota is used up, that is kept: the
+        call had begun before.
+        """
         self._out.pop(backend.account, None)
         known = self._cooling.pop(backend, None)
-        if known is not None and known.asked_until > known.failed_at:
-            self._cooling[backend] = CoolDown(asked_until=known.asked_until)
+        if known is not None and known.required_until > now:
+            self._cooling[backend] = CoolDown(
+                asked_until=known.asked_until,
+                quota_until=known.quota_until,
+                quota_rung=known.quota_rung,
+            )
 
     def failed(
         self, backend: Backend, kind: ModelFault, retry_after: float | None, now: float

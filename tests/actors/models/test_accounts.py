@@ -125,8 +125,23 @@ def test_a_hint_is_never_garbage_and_never_longer_than_the_bound(
 def test_a_late_success_does_not_end_what_the_provider_asked_for() -> None:
     pool = make_pool()
     pool.failed(A, "rate", 30.0, 0)
-    pool.succeeded(A)
+    pool.succeeded(A, 29.0)
     assert pool.free_at(A) == 30.0
+
+
+def test_late_successes_free_no_quota_and_a_new_one_forgets_it() -> None:
+    pool, now = make_pool(), 0.0
+    waits: list[float] = []
+    for _ in QUOTA_LADDER:
+        for _ in range(3):  # calls that were under way together
+            pool.failed(A, "quota", None, now)
+            pool.succeeded(A, now + 1)
+        waits.append(pool.free_at(A) - now)
+        now = pool.free_at(A)
+    assert waits == [*QUOTA_LADDER]
+    pool.succeeded(A, now)
+    pool.failed(A, "quota", None, now)
+    assert pool.free_at(A) - now == QUOTA_LADDER[0]
 
 
 def test_without_a_hint_the_cool_down_climbs_and_a_success_resets_it() -> None:
@@ -137,7 +152,7 @@ def test_without_a_hint_the_cool_down_climbs_and_a_success_resets_it() -> None:
         waits.append(pool.free_at(A) - now)
         now = pool.free_at(A)
     assert waits == [*LADDER, LADDER[-1]]
-    pool.succeeded(A)
+    pool.succeeded(A, now)
     pool.failed(A, "overload", None, now)
     assert pool.free_at(A) - now == LADDER[0]
 
@@ -202,7 +217,7 @@ def test_an_account_that_is_not_let_in_is_asked_again_less_and_less() -> None:
         now = pool.free_at(A)
         assert isinstance(ask(pool, now), Backend)
     assert waits == [*AUTH_LADDER, AUTH_LADDER[-1]]
-    pool.succeeded(CHEAP)
+    pool.succeeded(CHEAP, now)
     assert (pool.out, pool.cooling(now)) == (frozenset(), [])
     pool.failed(A, "auth", None, now)
     assert pool.free_at(A) - now == AUTH_LADDER[0]
