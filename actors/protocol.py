@@ -462,7 +462,7 @@ class Condense(msgspec.Struct, frozen=True, kw_only=True):
     """The session's key."""
 
     sender_id: str
-    """The person whose budget it counts against."""
+    """The person whose budget it counts against; empty: no person's."""
 
     correlation_id: str
     is_group: bool = False

@@ -77,7 +77,7 @@ class Spender(msgspec.Struct, frozen=True):
 
     agent: str
     user: str
-    """`connector/sender id`."""
+    """`connector/sender id`; the id is empty if it is spent for a whole group."""
 
 
 class SoftLimitReached(msgspec.Struct, frozen=True):
@@ -143,10 +143,10 @@ class BudgetUsage:
         budget = self.budget
         if budget.scope == "all":
             return "all"
-        connector, _, _ = who.user.partition("/")
-        names = {"agent": who.agent, "connector": connector, "user": who.user}
-        name = names[budget.scope]
-        if not fnmatchcase(name, budget.who):
+        connector, _, sender = who.user.partition("/")
+        user = who.user if sender else ""  # what a group's upkeep costs is no person's
+        name = {"agent": who.agent, "connector": connector, "user": user}[budget.scope]
+        if not name or not fnmatchcase(name, budget.who):
             return None
         is_full = len(spent) >= MOST_KEYS and name not in spent
         return OTHERS if is_full else name

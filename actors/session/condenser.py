@@ -129,8 +129,8 @@ class Condensation:
         self._persona = persona
         self._services = services
         key = parse_key(order.conversation)
-        who = Spender(persona.name, f"{key.connector}/{order.sender_id}")
-        whose = CallOwner(who, persona.config.model)
+        payer = f"{key.connector}/{order.sender_id}"
+        whose = CallOwner(Spender(persona.name, payer), persona.config.model)
         self._calling = ModelCalls(condenser, whose, services)
         self._began_at = services.clock.monotonic()
         self._answers = 0

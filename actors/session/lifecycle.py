@@ -218,7 +218,7 @@ class Lifecycle:
         """Begin a flush of the newest lines, if there are enough; nobody waits for it.
 
         Args:
-            inbound: the message that was answered last; its sender pays.
+            inbound: the message that was answered last.
             session: the actor that sends and sets timers.
         """
         settings, unflushed = self._services.compaction, self._history.unflushed
@@ -270,6 +270,7 @@ class Lifecycle:
         work.what, work.reason = "reset", reason
         if by is not None:
             work.command, work.told = by.inbound, by.told
+            work.sender_id = by.inbound.sender_id
         is_new = counted.is_closed or not counted.message_count
         has_memory = self._services.remember is not None
         flushes = flushes and sessions.flush_before_reset

@@ -36,7 +36,7 @@ class Rewriting:
     """The id of its event."""
 
     sender_id: str
-    """Who pays for it."""
+    """Who pays for it; empty: no person does."""
 
     correlation_id: str
     """Of the message that caused it; empty: none did."""
@@ -162,13 +162,13 @@ def begin(
     Args:
         history: the conversation.
         rewriting_id: a new id, for its event.
-        inbound: the message that causes it, if one does; its sender pays.
+        inbound: the message that causes it, if one does.
         now: seconds on the monotonic clock.
     """
-    own = parse_key(history.stream).sender
     return Rewriting(
         id=rewriting_id,
-        sender_id=own if inbound is None else inbound.sender_id,
+        # Why not the message's: of what a group says it is only the last.
+        sender_id=parse_key(history.stream).sender,
         correlation_id="" if inbound is None else inbound.correlation_id,
         began_at=now,
         lines=history.lines,

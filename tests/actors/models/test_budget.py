@@ -115,6 +115,13 @@ def test_a_budget_concerns_only_whom_it_names() -> None:
     assert make(mine).verdict(Spender("anna", "discord/sam"), NOON).stop is None
 
 
+def test_what_is_spent_for_nobody_counts_in_no_person_s_budget() -> None:
+    mine = Budget(scope="user", period="day", hard=Limit(tokens=0))
+    nobody = Spender("anna", "")
+    assert make(mine).verdict(nobody, NOON).stop is None
+    assert make(HARD, mine).verdict(ANNA, NOON).stop == mine
+
+
 @pytest.mark.parametrize(("period", "days"), [("day", 1), ("month", 22)])
 def test_a_new_period_begins_with_nothing_spent(period: Period, days: int) -> None:
     budgets = make(Budget(scope="all", period=period, hard=Limit(usd=1.0)))

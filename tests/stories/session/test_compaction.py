@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 import trio
 import trio.testing
@@ -14,8 +15,16 @@ from actors.config.sessions import CompactionConfig
 from actors.errors import ModelBusyError, ModelRefusedError
 from actors.journal.history import Compacted, Flushed, Reset
 from actors.journal.rebuild import Fold, compare
+from actors.journal.records import UsageRecord
 from actors.rules.prompt import compaction
-from tests.fakes.company.company import Cast, FakeModel, Says, at_rest, open_company
+from tests.fakes.company.company import (
+    Cast,
+    FakeModel,
+    Platform,
+    Says,
+    at_rest,
+    open_company,
+)
 from tests.fakes.models.summing import Notebook, Summer, chapters, kept, talk, task_of
 
 if TYPE_CHECKING:
@@ -247,6 +256,25 @@ async def test_the_journal_alone_says_what_the_records_say(
     assert not rows
     told = {type(each) for each in await chapters(cast)}
     assert told == {Compacted, Flushed, Reset}
+
+
+@pytest.mark.parametrize(("is_direct", "whose"), [(True, "zoe"), (False, "")])
+async def test_what_keeps_a_conversation_short_is_paid_by_whose_it_is(
+    whose: str, autojump_clock: Clock, *, is_direct: bool
+) -> None:
+    cast = make_cast(Summer(), flush_after=8)
+    cast.approvers = ("group/zoe",)
+    cast.platform = Platform("group", is_direct=is_direct)
+    async with open_company(autojump_clock, cast):
+        await talk(cast, *(f"@anna {number} {LONG}" for number in range(6)))
+        cast.platform.write("@anna hi", sender="zoe" if is_direct else "bob")
+        await at_rest(cast)
+        await talk(cast, "@anna /new")
+    rows = await cast.store.records("usage")
+    runs = [msgspec.json.decode(row.body, type=UsageRecord) for row in rows]
+    paid = {each.status: each.sender_id for each in runs}
+    assert paid["compaction"] == paid["flush"] == whose
+    assert paid["reset"] == "zoe"  # who asked for it
 
 
 def remembering(name: str) -> FakeModel:
