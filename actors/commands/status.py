@@ -15,6 +15,7 @@ from actors.memory import scopes
 from actors.messages.commands import as_command
 from actors.messages.inbound import Inbound
 from actors.messages.keys import account_of
+from actors.models.spending import read_row
 from actors.rules.text.durations import spoken
 from actors.schedule.rows import listed
 
@@ -215,7 +216,7 @@ async def add_up(
         rows = await asked.services.store.records_since(USAGE, at, number, PAGE)
         for row in rows:
             at, number = row.at, row.number
-            body = read(row, UsageRecord)
+            body = read_row(row, UsageRecord)
             if body is None:
                 continue
             is_own = f"{body.connector}/{body.sender_id}" in accounts

@@ -185,9 +185,14 @@ class Accounts(Actor):
 
     # --- a call begins ---------------------------------------------------------------
 
-    async def _reserve(self, asked: Reserve) -> Ruling:
-        if not await self._spending.is_ready():
-            return CallLater(READ_AGAIN)
+    def _reserve(self, asked: Reserve) -> object:
+        return self._rule(asked) if self._spending.is_ready else self._read(asked)
+
+    async def _read(self, asked: Reserve) -> Ruling:
+        await self._spending.read()
+        return self._rule(asked) if self._spending.is_ready else CallLater(READ_AGAIN)
+
+    def _rule(self, asked: Reserve) -> Ruling:
         verdict = self._spending.verdict(asked.who)
         if verdict.stop is not None:
             return self._refuse(asked.who, verdict.stop, verdict.until)

@@ -13,7 +13,7 @@ from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
 
 from actors.journal.records import USAGE, UsageRecord
-from actors.models.spending import read
+from actors.models.spending import read_row
 from actors.rules.text.durations import shown
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class DailyTokens:
     def _take(self, row: StoredRecord) -> None:
         if row.id in self._seen:
             return
-        body = read(row, UsageRecord)
+        body = read_row(row, UsageRecord)
         if body is not None and is_allotted(body):
             self._seen.add(row.id)
             tokens = body.input_tokens + body.output_tokens

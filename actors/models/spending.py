@@ -83,20 +83,20 @@ class Spending:
         self._is_read = not catalogue.budgets
         self.unstored = unstored
 
-    async def is_ready(self) -> bool:
-        """Whether the sums of the present periods are known; reads them if not.
+    @property
+    def is_ready(self) -> bool:
+        """Whether the sums of the present periods are known.
 
-        They are not known at first, and when the clock was set back to a period before.
+        They are not at first, and when the clock was set back to a period before.
         """
-        now = self._services.clock.wall()
-        if self._is_read and self._budgets.knows(now):
-            return True
+        return self._is_read and self._budgets.knows(self._services.clock.wall())
+
+    async def read(self) -> None:
+        """Add up the ledger; without the disk they stay unknown."""
         try:
-            await self._read(now)
+            await self._read(self._services.clock.wall())
         except StoreError as error:
             LOG.warning("ledger not read; no model is asked", why=str(error))
-            return False
-        return True
 
     async def _read(self, now: float) -> None:
         self._is_read = False
@@ -113,7 +113,7 @@ class Spending:
     def _count(self, row: StoredRecord) -> None:
         if row.id in self.unstored:
             return
-        body = read(row, CallRecord)
+        body = read_row(row, CallRecord)
         if body is not None:
             self._budgets.enter(body.who, body.amount, row.at)
         else:
@@ -142,7 +142,7 @@ class Spending:
         return paid
 
 
-def read(row: StoredRecord, kind: type[T]) -> T | None:
+def read_row(row: StoredRecord, kind: type[T]) -> T | None:
     """Decode a row of the ledger; None, and an error in the log, if it cannot be."""
     try:
         return msgspec.json.decode(row.body, type=kind)

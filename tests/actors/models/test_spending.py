@@ -194,11 +194,11 @@ async def test_a_call_whose_row_is_just_being_stored_counts_once() -> None:
     paid = spending.enter("call", WHO[0], spent)
     await cast.store.commit(paid.commit())
     await cast.store.commit(paid.commit())  # nobody knew that it was stored
-    assert await spending.is_ready()
+    await spending.read()
     assert spending.verdict(WHO[0]).stop is None
     spending.unstored.clear()
     spending = Spending(cast.services, cast.catalogue(), {})
-    assert await spending.is_ready()
+    await spending.read()
     assert spending.verdict(WHO[0]).stop is None
     spending.enter("another", WHO[0], spent)
     assert spending.verdict(WHO[1]).stop is not None

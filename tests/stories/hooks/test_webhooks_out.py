@@ -152,8 +152,9 @@ async def test_nothing_is_told_of_what_was_not_stored(autojump_clock: Clock) -> 
                 together.append((len(commit.settles), len(told)))
             super().submit(commit, done)
 
-    # The first commit takes the message in; that of the answer fails twice.
-    ear, cast = Ear(), Cast(store=Watched(fails_at={3, 4}))
+    # The first commit takes the message in, a later one is of the model's call; that of
+    # the answer fails twice.
+    ear, cast = Ear(), Cast(store=Watched(fails_at={4, 5}))
     ear.of(cast)
     async with open_company(autojump_clock, cast):
         cast.platform.write("hello")
