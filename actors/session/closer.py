@@ -58,7 +58,7 @@ class Closer(Actor):
     def __init__(self, services: Services) -> None:
         super().__init__()
         self._services = services
-        self._seen: tuple[float, int] = (services.clock.wall() - LOOK_BACK, 0)
+        self._seen: tuple[float, int] = (services.sure_clock.wall() - LOOK_BACK, 0)
 
     def on_start(self) -> None:
         """Set the timer."""
@@ -74,7 +74,8 @@ class Closer(Actor):
         services = self._services
         if not services.sessions.close_sleeping:
             return
-        before = cutoff(services.clock.wall(), services.sessions.rule, services.zone)
+        now = services.sure_clock.wall()
+        before = cutoff(now, services.sessions.rule, services.zone)
         if before is None:
             return
         try:

@@ -242,7 +242,7 @@ class Lifecycle:
             return None
         if services.clock.monotonic() < self._no_end_before:
             return None
-        now, rule = services.clock.wall(), services.sessions.rule
+        now, rule = services.sure_clock.wall(), services.sessions.rule
         return expired(counted.last_at, now, rule, services.zone)
 
     def end(

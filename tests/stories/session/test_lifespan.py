@@ -255,3 +255,20 @@ async def test_what_comes_right_behind_the_command_is_answered(
         await at_rest(cast, within=100.0)
     answers = [each for each in cast.platform.said() if each.startswith("anna")]
     assert answers == [f"anna: to {each}" for each in ("one", "two", "three", "four")]
+
+
+@pytest.mark.parametrize("expiry", ["idle", "daily"])
+async def test_a_clock_that_is_days_ahead_ends_no_conversation(
+    expiry: str, autojump_clock: Clock
+) -> None:
+    cast = make_cast(expiry=expiry, idle_after=60.0, close_sleeping=True)
+    async with open_company(autojump_clock, cast):
+        await talk(cast, "one")
+        cast.clock.ahead = 2 * 86_400.0
+        await talk(cast, "two")
+        await trio.sleep(3_600)
+        await talk(cast, "three")
+        cast.clock.ahead = 0.0
+        await talk(cast, "four")
+    assert {"one", "two", "three", "four"} <= set(shown(cast))
+    assert await chapters(cast) == []
