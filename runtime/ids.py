@@ -27,6 +27,7 @@ SYSTEM_RANDOM: RandomBytes = os.urandom
 # text: an id costs 0.6 µs inside a millisecond, 3 µs when a new one begins.
 PAIRS = tuple(first + second for first in ALPHABET for second in ALPHABET)
 RANDOM_CHARACTERS = bytes(ALPHABET.encode()[byte & 31] for byte in range(256))
+LENGTH = 26
 TAIL_END = 1 << 20
 LAST_MILLISECOND = (1 << 48) - 1
 
@@ -37,19 +38,24 @@ class IdSource:
     Inside one millisecond the lowest 20 of the random bits are counted up; when
     they are used up (500,000 ids and more) the time in the ids runs ahead. When
     the clock goes back, the newest millisecond seen is kept. So the order always
-    holds. Not for use from two threads at once.
+    holds, and over a restart, if it begins after the greatest id of before. Not for
+    use from two threads at once.
 
     Args:
         clock: whose wall time goes into the ids.
         random_bytes: where the random part comes from; a test passes a seeded one.
+        after: an id that all ids are greater than; what is no id counts for nothing.
     """
 
-    __slots__ = ("_bytes", "_head", "_millisecond", "_tail", "_wall")
+    __slots__ = ("_bytes", "_clock", "_head", "_millisecond", "_tail", "_wall")
 
-    def __init__(self, clock: Clock, random_bytes: RandomBytes = os.urandom) -> None:
+    def __init__(
+        self, clock: Clock, random_bytes: RandomBytes = os.urandom, *, after: str = ""
+    ) -> None:
+        self._clock = clock
         self._wall = clock.wall
         self._bytes = random_bytes
-        self._millisecond = -1
+        self._millisecond = millisecond_of(after)
         self._head = ""
         self._tail = TAIL_END
 
@@ -64,6 +70,10 @@ class IdSource:
                 self._begin(self._millisecond + 1)
         tail = self._tail
         return self._head + PAIRS[tail >> 10] + PAIRS[tail & 1023]
+
+    def branch(self) -> IdSource:
+        """Make another source, for another thread, that goes on after this one."""
+        return IdSource(self._clock, self._bytes, after=self.new())
 
     def _begin(self, millisecond: int) -> None:
         """Start a millisecond at fresh random bits.
@@ -81,3 +91,13 @@ class IdSource:
             + random[:12].translate(RANDOM_CHARACTERS).decode("ascii")
         )
         self._tail = int.from_bytes(random[12:], "big") >> 5
+
+
+def millisecond_of(text: str) -> int:
+    """Give the Unix milliseconds in an id; -1 if it is none."""
+    if len(text) != LENGTH or not set(text) <= set(ALPHABET) or text[0] > "7":
+        return -1
+    found = 0
+    for character in text[:10]:
+        found = found * 32 + ALPHABET.index(character)
+    return found

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.journal.records import AUDIT
 from actors.messages.inbound import Inbound
 from actors.messages.state import AttemptHistory
 from runtime.errors import StoreError
+from runtime.ids import LENGTH, millisecond_of
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -87,6 +89,19 @@ async def read_open(store: Store) -> list[StoredMessage]:
         found.extend(rows)
         if len(rows) < PAGE:
             return found
+
+
+async def newest_id(store: Store) -> str:
+    """Give the greatest id of messages: new ones go on after it, whatever clocks say.
+
+    Ids are made in their order, so it is among what is open or was audited last.
+
+    Raises:
+        StoreError: the disk fails.
+    """
+    names = [row.id for row in await read_open(store)]
+    names += [row.id[:LENGTH] for row in await store.records(AUDIT, limit=PAGE)]
+    return max((each for each in names if millisecond_of(each) >= 0), default="")
 
 
 def read_back(row: StoredMessage) -> tuple[UnroutedMessage, ...]:

@@ -22,6 +22,7 @@ import trio
 
 from actors import names
 from actors.inbound.undeliverable import is_owed_an_answer
+from actors.journal.unsettled import newest_id
 from actors.metrics import LineMetrics
 from actors.models.limiter import StuckModels
 from actors.models.messages import UselessAccounts
@@ -262,7 +263,7 @@ async def open_app(
         services = Services(
             store=store,
             clock=clock,
-            ids=IdSource(clock),
+            ids=IdSource(clock, after=await newest_id(store)),
             metrics=line,
             in_force=InForce(furnished(None, config, Kit(), {})),
             hooks=hooking.book,

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from runtime.ids import ALPHABET, LAST_MILLISECOND, TAIL_END, IdSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from runtime.ids import RandomBytes
 
 
 class ListedClock:
@@ -31,12 +34,16 @@ class ListedClock:
 
 def seeded(clock: ListedClock, seed: int = 7) -> IdSource:
     """Make a source whose random bytes are the hashes of seed, seed + 1 and so on."""
+    return IdSource(clock, seeded_bytes(seed))
+
+
+def seeded_bytes(seed: int) -> RandomBytes:
     numbers = itertools.count(seed)
 
     def random_bytes(count: int) -> bytes:
         return hashlib.sha256(str(next(numbers)).encode()).digest()[:count]
 
-    return IdSource(clock, random_bytes)
+    return random_bytes
 
 
 def time_of(text: str) -> int:
@@ -44,6 +51,27 @@ def time_of(text: str) -> int:
     for character in text[:10]:
         milliseconds = milliseconds * 32 + ALPHABET.index(character)
     return milliseconds
+
+
+@given(ahead=st.floats(0, 2e9), now=st.floats(0, 2e9), seed=st.integers(0, 1000))
+def test_ids_go_on_in_their_order_over_a_restart_and_on_another_thread(
+    ahead: float, now: float, seed: int
+) -> None:
+    before = seeded(ListedClock([ahead]), seed)
+    made = [before.new() for _ in range(3)]
+    clock = ListedClock([now])
+    source = IdSource(clock, seeded_bytes(seed + 9), after=made[-1])
+    made.append(source.new())
+    branch = source.branch()
+    made += [branch.new() for _ in range(3)]
+    assert made == sorted(made)
+    assert len(set(made)) == len(made)
+
+
+@pytest.mark.parametrize("after", ["", "m1", "é" * 26, "Z" * 26, "01" * 12 + "1#"])
+def test_what_is_no_id_moves_no_time(after: str) -> None:
+    source = IdSource(ListedClock([1_000.0]), after=after)
+    assert time_of(source.new()) == 1_000_000
 
 
 @given(

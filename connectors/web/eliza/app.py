@@ -49,7 +49,6 @@ from connectors.web.eliza.waiting import AnswerWaiter
 from connectors.web.errors import ApiError
 from connectors.web.history import ConnectorStore
 from connectors.web.server import PATH_CODES, HttpSettings, make_app
-from runtime.ids import IdSource
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ class ElizaServices:
         self.runs = RunReader(place, channels, self.memories, company)
         self.agents = AgentService(place, company)
         self.answers = AnswerWaiter(
-            IdSource(parts.clock),
+            parts.ids.branch(),
             self._earlier,
             config.answer_timeout,
             self.settings.heartbeat,

@@ -38,7 +38,6 @@ from connectors.web.server import (
     serve,
 )
 from connectors.web.webhooks import WebhookEndpoint
-from runtime.ids import IdSource
 
 if TYPE_CHECKING:
     import socket
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     from connectors.web.operations import Operations
     from connectors.web.webhooks import IncomingWebhooks
     from runtime.clock import Clock
+    from runtime.ids import IdSource
 
 
 # Chosen: programs send it back with each further question, a third larger, and a
@@ -111,8 +111,8 @@ class HttpTransport(ServerTransport):
         agents: names of the agents that can be asked. Called on the edge's
             thread: must be quick, and give a tuple that nobody changes.
         operations: what `/readyz` and `/metrics` show.
-        clock: the time of messages and ids.
-        doors: the webhooks that come in; None: there are none.
+        clock: the time of messages.
+        ids: their ids go on after those of this one.
     """
 
     presence = None
@@ -126,23 +126,28 @@ class HttpTransport(ServerTransport):
         agents: Callable[[], tuple[str, ...]],
         operations: Operations,
         clock: Clock,
-        doors: IncomingWebhooks | None = None,
+        ids: IdSource,
     ) -> None:
         super().__init__(partial(open_socket, settings))
         self._settings = settings
-        self._doors = doors
+        self._doors: IncomingWebhooks | None = None
         self._gates = Gates()
         self._blobs: BlobFolder | None = None
         self._bridge = bridge
         self._agents = agents
         self._operations = operations
         self._clock = clock
+        self._ids = ids
         self._completions: CompletionsEndpoint | None = None
         """Only touched on the edge's thread."""
 
     def keep_files(self, blobs: BlobFolder | None) -> None:
         """Set the folder of files that agents send; before `listen`."""
         self._blobs = blobs
+
+    def open_doors(self, doors: IncomingWebhooks | None) -> None:
+        """Set the incoming webhooks, if there are any; before `listen`."""
+        self._doors = doors
 
     def open_gates(self, gates: Gates) -> None:
         """Set who takes calls of platforms, from the next `listen` on."""
@@ -204,7 +209,7 @@ class HttpTransport(ServerTransport):
             clock=self._clock,
             record_attempt=ingress.refuse,
             agents=self._agents,
-            ids=IdSource(self._clock),
+            ids=self._ids.branch(),
             accept=ingress.accept,
             earlier=earlier,
         )
@@ -303,8 +308,9 @@ def make_transport(
         agents=parts.agents,
         operations=parts.operations,
         clock=parts.clock,
-        doors=parts.doors,
+        ids=parts.ids,
     )
     transport.open_gates(parts.gates)
+    transport.open_doors(parts.doors)
     transport.keep_files(parts.blobs)
     return transport

@@ -34,7 +34,6 @@ from connectors.web.page.request import FOLDER, PageContext, PageRenderer
 from connectors.web.page.views import all_views
 from connectors.web.server import HttpSettings, open_socket, serve
 from runtime.errors import CorruptError, StoreError
-from runtime.ids import IdSource
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ class PageTransport(ServerTransport):
         self._settings = settings_of(name, config)
         super().__init__(partial(open_socket, self._settings))
         history = page_history(ConnectorStore(parts.store, parts.clock, name))
-        ids = IdSource(parts.clock)
+        ids = parts.ids.branch()
         self.talk = PageChats(name, history, parts.clock, ids, self._tell)
         self._presence = PagePresence(self.talk)
         self._hub: TabHub | None = None

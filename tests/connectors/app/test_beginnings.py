@@ -5,21 +5,31 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from connectors.admin import applied_settings as applied
 from connectors.app.app import open_app
 from connectors.files import receipt_key
+from runtime.clock import SystemClock
 from runtime.errors import StoreRefusedError
+from runtime.ids import IdSource
 from runtime.sqlite.backup import restore
 from runtime.sqlite.file import SqliteFile, SqliteOptions
 from runtime.sqlite.store import SqliteStore
 from runtime.telemetry.logs import FIELDS
 from tests.connectors.app.test_app import load
 from tests.support.store.engines import names_unsettled
-from tests.support.store.rows import accepting
+from tests.support.store.rows import accepting, noting
 
 Lines = pytest.LogCaptureFixture
+
+
+class Far(SystemClock):
+    """A clock that is forty days ahead."""
+
+    def wall(self) -> float:
+        return super().wall() + 40 * 86_400.0
 
 
 # Files are so small here that a test may wait for them.
@@ -161,3 +171,16 @@ async def test_a_restore_keeps_the_log_of_a_database_that_is_gone(
     kept = left_by(path)[Path(f"{path}.before-restore-wal")]
     assert kept == left[Path(f"{path}-wal")]
     await (await SqliteStore.open(SqliteFile(path))).aclose()
+
+
+async def test_ids_go_on_after_those_of_a_clock_that_was_ahead(path: Path) -> None:
+    ahead = Far()
+    ids = IdSource(ahead)
+    opened, audited = ids.new(), ids.new()
+    store = await SqliteStore.open(SqliteFile(path))
+    record = noting(f"{audited}#1", kind="audit")
+    accepted = accepting(opened)
+    await store.commit(msgspec.structs.replace(accepted, records=(record,)))
+    await store.aclose()
+    async with open_app(load(path.parent), {}) as app:
+        assert app.company.services.ids.new() > audited > opened

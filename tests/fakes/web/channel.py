@@ -14,6 +14,7 @@ from connectors.web.openai.transport import HttpTransport
 from connectors.web.operations import Operations
 from connectors.web.server import HttpSettings
 from runtime.clock import SystemClock
+from runtime.ids import IdSource
 from tests.fakes.chat.ingress import FakeIngress
 
 if TYPE_CHECKING:
@@ -118,8 +119,9 @@ async def open_channel(
         agents=lambda: AGENTS,
         operations=Operations(lambda: b"answer_total 42\n", "text/plain", readiness),
         clock=SystemClock(),
-        doors=doors,
+        ids=IdSource(SystemClock()),
     )
+    transport.open_doors(doors)
     if gates is not None:
         transport.open_gates(gates)
     channel = Channel(bridge, transport)

@@ -12,6 +12,8 @@ from actors.config.agents import AgentConfig
 from actors.config.markers import UNLESS_TOLD
 from actors.config.memory import MemoryConfig
 from actors.config.sessions import CompactionConfig
+from actors.journal.unsettled import newest_id
+from runtime.ids import IdSource
 from tests.fakes.company.company import (
     FakeModel,
     Platform,
@@ -92,6 +94,28 @@ async def test_a_later_reset_finds_only_what_was_said_since(
     async with open_company(autojump_clock, cast):
         await write(cast, "and tea", "/new")
     assert "nuts" not in " ".join(await cast.known(ZOE))
+
+
+@pytest.mark.parametrize("quiet", [0.0, 9 * 86_400.0])
+async def test_after_a_clock_that_was_ahead_what_is_said_is_remembered(
+    quiet: float, autojump_clock: Clock
+) -> None:
+    cast = make_cast()
+    async with open_company(autojump_clock, cast):
+        cast.clock.ahead = 40 * 86_400.0
+        await write(cast, "I may eat no nuts", "/forget facts")
+        cast.clock.ahead = 0.0
+    for words, known in (("I have cats", {"cats"}), ("and tea", {"cats", "tea"})):
+        await trio.sleep(quiet)  # by then the keeper has forgotten settled messages
+        await cast.store.prune(cast.clock.wall() - quiet)
+        cast.restart()
+        cast.ids = IdSource(cast.clock, after=await newest_id(cast.store))
+        cast.platform.new_id = cast.ids.new
+        async with open_company(autojump_clock, cast):
+            await write(cast, words, "/new")
+        found = {*await cast.known(ZOE)}
+        assert known <= found
+        assert "nuts" not in " ".join(found)
 
 
 async def test_what_was_never_noted_is_not_noted_after_it_was_to_be_forgotten(
