@@ -246,7 +246,8 @@ class Router(Actor):
             return False
         waiting = [x.inbound for x in line.behind if isinstance(x, UnroutedMessage)]
         is_theirs = any(is_same_asker(each, inbound) for each in (line.first, *waiting))
-        if stop_for_room(inbound) is not None and (is_theirs or command.is_all):
+        is_for_all = stop_for_room(inbound, self._allotted.table.agents) is not None
+        if is_for_all and (is_theirs or command.is_all):
             self._stops.in_room(inbound)
             return False
         outcome = self._hearing.decide(message)

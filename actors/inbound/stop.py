@@ -67,7 +67,7 @@ class Stops:
         Whoever wants an end to it need not know which agent is at it. Nobody says that
         there was nothing to stop: it may have been meant for another program.
         """
-        if stop_for_room(inbound) is not None:
+        if stop_for_room(inbound, self._allotted.table.agents) is not None:
             self.at_once(inbound)
 
     def at_once(self, inbound: Inbound, agents: Iterable[str] | None = None) -> None:

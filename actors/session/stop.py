@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors.messages.commands import Stop, parse_command
+from actors.rules.groups.mentions import mentioned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from actors.messages.inbound import Inbound
     from actors.protocol import StopDelegated
@@ -54,13 +55,17 @@ def stop_command(inbound: Inbound) -> Stop | None:
     return command if isinstance(command, Stop) else None
 
 
-def stop_for_room(inbound: Inbound) -> Stop | None:
+def stop_for_room(inbound: Inbound, agents: Mapping[str, str]) -> Stop | None:
     """Give the `/stop` in a group that is for all agents there.
 
     None: the message is no `/stop`, or it calls an agent, or replies to one.
+
+    Args:
+        inbound: the message.
+        agents: names of the agents by their case-folded names.
     """
-    is_called = bool(inbound.mentions or (inbound.quoted and inbound.quoted.agent))
-    if inbound.is_direct or is_called:
+    called = inbound.mentions or mentioned(inbound.text, agents)
+    if inbound.is_direct or called or (inbound.quoted and inbound.quoted.agent):
         return None
     command = stop_command(inbound)
     return command if command is not None and not command.agent else None
@@ -91,8 +96,9 @@ def is_caused(
     if inbound.lane:
         return is_theirs
     if not agent:
-        # A `/stop` that is handled again after a fault ends nothing asked since.
-        return is_theirs and inbound.received_at <= by.received_at
+        # A `/stop` that is handled again after a fault ends nothing asked since. Ids
+        # are in the order of what was said, whatever the clock does.
+        return is_theirs and inbound.correlation_id <= by.correlation_id
     return agent in inbound.chain.agents[:-1] and is_theirs
 
 

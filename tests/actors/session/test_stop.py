@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
 from actors.messages.inbound import Address, DelegationChain
-from actors.session.stop import is_caused, is_same_asker, stop_notice
+from actors.session.stop import is_caused, is_same_asker, stop_for_room, stop_notice
 from tests.fakes.actors.neighbours import words
 
 if TYPE_CHECKING:
@@ -67,6 +68,25 @@ def test_what_a_person_asked_is_not_what_an_agent_handed_on() -> None:
     task = words(chain=DelegationChain(("anna", "ben")))
     assert is_caused(task, words("/stop", 2), "anna")
     assert not is_caused(task, words("/stop", 2), "ben")
+
+
+def test_what_was_asked_before_a_stop_is_ended_whatever_the_clock_said() -> None:
+    before = structs.replace(words(), received_at=9.0)
+    stop = structs.replace(words("/stop", 2), received_at=4.0)
+    after = structs.replace(words(number=3), received_at=1.0)
+    assert is_caused(before, stop, "")
+    assert not is_caused(after, stop, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_for_all"),
+    [("/stop", True), ("/stop all", True), ("/stop @anna", False), ("stop", False)],
+)
+def test_a_stop_that_calls_an_agent_is_not_for_the_room(
+    text: str, *, is_for_all: bool
+) -> None:
+    said = structs.replace(words(text), is_direct=False)
+    assert (stop_for_room(said, {"anna": "anna"}) is not None) == is_for_all
 
 
 def test_people_are_told_what_came_of_it() -> None:

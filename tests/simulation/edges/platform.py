@@ -172,7 +172,7 @@ class SimulatedPlatform(Platform):
     def _inbound(self, event: Event) -> Inbound:
         act = event.act
         self._handed_in += 1
-        new_id = f"{self.name}-{act.number}.{self._handed_in}"
+        new_id = f"{self.name}-{act.number:06}.{self._handed_in:06}"
         inbound = Inbound(
             id=new_id,
             platform="simulated",

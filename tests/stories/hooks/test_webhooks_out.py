@@ -14,12 +14,12 @@ from actors.rules.markers.actions import Schedule
 from actors.webhooks.messages import Receiver
 from actors.webhooks.metrics import WebhookMetrics
 from actors.webhooks.retry import PostResult, WebhookRetryPolicy
-from runtime.store.memory import MemoryStore
 from tests.fakes.company.arranging import arrange
 from tests.fakes.company.company import Cast, FakeModel, Says, at_rest, open_company
 from tests.fakes.company.furnished import changed
 from tests.fakes.company.hirers import CARL, Hirers, saying
 from tests.fakes.company.hooked import hooked, refuses
+from tests.fakes.store.refused_answers import RefusedAnswers
 
 if TYPE_CHECKING:
     from runtime.store.port import Done
@@ -143,7 +143,7 @@ async def test_a_turn_that_fails_or_is_stopped_is_told_as_that(
 async def test_nothing_is_told_of_what_was_not_stored(autojump_clock: Clock) -> None:
     together: list[tuple[int, int]] = []
 
-    class Watched(MemoryStore):
+    class Watched(RefusedAnswers):
         """Keeps what each commit holds."""
 
         def submit(self, commit: Commit, done: Done) -> None:
@@ -152,9 +152,7 @@ async def test_nothing_is_told_of_what_was_not_stored(autojump_clock: Clock) -> 
                 together.append((len(commit.settles), len(told)))
             super().submit(commit, done)
 
-    # The first commit takes the message in, a later one is of the model's call; that of
-    # the answer fails twice.
-    ear, cast = Ear(), Cast(store=Watched(fails_at={4, 5}))
+    ear, cast = Ear(), Cast(store=Watched(times=2))
     ear.of(cast)
     async with open_company(autojump_clock, cast):
         cast.platform.write("hello")

@@ -22,6 +22,7 @@ from tests.fakes.company.company import (
     open_company,
     until,
 )
+from tests.fakes.store.refused_answers import RefusedAnswers
 
 if TYPE_CHECKING:
     from actors.messages.inbound import ModelRequest
@@ -150,23 +151,23 @@ async def test_a_stop_leaves_other_chats_alone(autojump_clock: Clock) -> None:
 async def test_a_stop_while_the_answer_is_stored_stops_only_what_waits(
     autojump_clock: Clock,
 ) -> None:
-    cast = Cast()
-    cast.store._fails_at = (6,)  # the answer to `one`, tried again a second later
+    store = RefusedAnswers()  # tried again a second later
+    cast = Cast(store=store)
     async with open_company(autojump_clock, cast):
         cast.platform.write("one")
         cast.platform.write("two")
-        await until(lambda: not cast.store.healthy)
+        await until(lambda: store.refused)
         cast.platform.write("/stop")
         await at_rest(cast)
     assert cast.platform.said() == ["anna: anna heard one", STOPPED, ": Stopped."]
 
 
 async def test_a_stop_that_comes_too_late_says_so(autojump_clock: Clock) -> None:
-    cast = Cast()
-    cast.store._fails_at = (5,)
+    store = RefusedAnswers()
+    cast = Cast(store=store)
     async with open_company(autojump_clock, cast):
         cast.platform.write("one")
-        await until(lambda: not cast.store.healthy)
+        await until(lambda: store.refused)
         cast.platform.write("/stop")
         await at_rest(cast)
     late = ": Too late: the answer is on its way."

@@ -23,6 +23,7 @@ from tests.fakes.company.company import (
     open_company,
     until,
 )
+from tests.fakes.store.refused_answers import RefusedAnswers
 from tests.support.tiers import examples
 
 if TYPE_CHECKING:
@@ -199,10 +200,10 @@ async def test_what_is_handed_on_while_the_answer_is_stored_is_stopped_too(
     autojump_clock: Clock,
 ) -> None:
     cast = three_agents()
-    cast.store._fails_at = (5,)  # the answer of anna, tried again a second later
+    cast.store = store = RefusedAnswers()  # tried again a second later
     async with open_company(autojump_clock, cast):
         asked = cast.platform.write("what time is it?")
-        await until(lambda: not cast.store.healthy)
+        await until(lambda: store.refused)
         cast.platform.write("/stop")
         await at_rest(cast)
     late = ": Too late: the answer is on its way."
