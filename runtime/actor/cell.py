@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -34,9 +34,6 @@ from runtime.errors import DeadlineError, InterruptedActorError, MisuseError
 if TYPE_CHECKING:
     from runtime.actor.actor import Actor
     from runtime.actor.reply import Reply
-
-MORE: Final = object()
-"""What `_drain` gives when its batch is over and messages remain."""
 
 WRAPPED = PROXY_MESSAGES | {Envelope, Notice, Stop, Passivate}
 """What a mailbox gives that is not the message itself."""
@@ -64,19 +61,16 @@ class Cell(Intake):
         if self.state != "running" or actor is None:  # it ended on the queue
             return 1
         before = self.handled
-        result = self._drain(actor, batch)
-        if result is MORE:
-            self.enqueue()
-        elif result is not None:
-            lifecycle.start_task(self, self._burst, actor, result)
+        coroutine = self._drain(actor, batch)
+        if coroutine is not None:
+            lifecycle.start_task(self, self._burst, actor, coroutine)
         return self.handled - before or 1
 
     def _drain(self, actor: Actor, batch: int) -> Any:
-        """Handle messages inline.
+        """Handle messages inline; after a whole batch ask for another turn.
 
         Returns:
-            None when the mailbox is empty or the actor has ended; `MORE` after a
-            whole batch; otherwise what an `async` handler has to do.
+            What an `async` handler has to do; None if there is no such for now.
         """
         mailbox = self.mailbox
         for _ in range(batch):
@@ -113,7 +107,8 @@ class Cell(Intake):
             if not mailbox.count and mailbox.rest is None and not mailbox.system:
                 self.scheduled = False
                 return None
-        return MORE
+        self.enqueue()
+        return None
 
     def _open(self, actor: Actor, item: Any) -> object:
         """Take the message out of its wrapping; `EMPTY` when there is none for now."""
@@ -204,7 +199,8 @@ class Cell(Intake):
 
     @trio.lowlevel.enable_ki_protection
     async def _burst(self, actor: Actor, coroutine: Any) -> None:
-        """Run an `async` handler, then handle what waits until nothing does."""
+        """Run an `async` handler, then what waits; after a whole batch give way."""
+        last = self.handled + self.failed + BATCH
         while coroutine is not None:
             item = self.current
             ended = await self._run(coroutine)
@@ -213,10 +209,7 @@ class Cell(Intake):
                 return
             if not self._settle(actor, item, *ended):
                 return
-            while (coroutine := self._drain(actor, BATCH)) is MORE:
-                await trio.lowlevel.checkpoint()
-                if self.actor is not actor or self.state != "running":
-                    return
+            coroutine = self._drain(actor, last - self.handled - self.failed)
 
     async def _run(self, coroutine: Any) -> tuple[BaseException | None, object] | None:
         """Run one `async` handler in its own cancel scope, under its deadline.

@@ -10,6 +10,7 @@ import pykka
 import pytest
 import trio
 
+from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
 from runtime.errors import KernelError, MisuseError, StartError
 from runtime.supervision.child import ChildSpec
@@ -129,6 +130,16 @@ async def test_p23_a_flooded_actor_lets_others_have_their_turn(
         for number in range(1000):
             flood.tell(number)
         assert await ref.ask("how many?") == 64
+
+        async def count(_me: Actor) -> None:
+            counted.append(len(counted))
+
+        counted: list[int] = []
+        flood = system.spawn(Puppet(), mailbox=MailboxConfig(capacity=1000))
+        ref = system.spawn(Probe(lambda _message: len(counted)))
+        for _ in range(1000):
+            flood.tell(count)
+        assert await ref.ask("how many?") <= 64
 
 
 async def test_p24_threads_may_send() -> None:
