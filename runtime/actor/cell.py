@@ -122,6 +122,9 @@ class Cell(Intake):
             if item.generation is None or item.generation == self.generation:
                 return item.message
         elif kind is Stop:
+            if item.ended is not None:
+                self.is_final = True
+                self.tell_end(item.ended)
             lifecycle.end(self, item.exit)
         elif self._may_sleep(actor):
             lifecycle.end(self, PASSIVATED)
@@ -359,13 +362,14 @@ class Cell(Intake):
         if self.is_dead:
             reply.offer(value=False)
             return
+        if drain:
+            self.mailbox.put(Stop(exit_, reply))
+            self.wake()
+            return
         self.is_final = True
         self.tell_end(reply)
         if self.state == "down":
             lifecycle.bury(self, exit_)
-        elif drain:
-            self.mailbox.put(Stop(exit_))
-            self.wake()
         else:
             self.post_system(Stop(exit_))
 

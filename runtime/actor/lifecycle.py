@@ -16,7 +16,7 @@ import trio
 from runtime.actor.actor import Actor
 from runtime.actor.envelope import Notice
 from runtime.actor.mailbox import EMPTY
-from runtime.actor.messages import KILLED, ChildEnded, Exit, Passivate, Stop, Terminated
+from runtime.actor.messages import KILLED, ChildEnded, Exit, Stop, Terminated
 from runtime.actor.reply import Reply
 from runtime.errors import DeadlineError, DeclineStart, MisuseError, StartError
 
@@ -351,8 +351,10 @@ def _give_up_all(cell: Cell, exit_: Exit) -> None:
         reason = "failed" if exit_.how == "failed" else "killed"
     cell.mailbox.unstash()
     while (item := cell.mailbox.get()) is not EMPTY:
-        if not isinstance(item, Stop | Passivate | Notice):
+        if not isinstance(item, Stop):
             cell.give_up(item, reason)
+        elif item.ended is not None:
+            cell.tell_end(item.ended)
     while cell.senders:
         item, reply = cell.senders.popleft()
         cell.give_up(item, reason)

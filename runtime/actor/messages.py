@@ -7,9 +7,12 @@ failure, killed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import msgspec
+
+if TYPE_CHECKING:
+    from runtime.actor.reply import Reply
 
 How = Literal["normal", "shutdown", "failed", "killed", "passivated"]
 
@@ -41,12 +44,15 @@ class Stop:
 
     Args:
         exit_: how it will have ended.
+        ended: of a stop that waits behind messages, over restarts if need be: it ends
+            the actor for good, and this is answered.
     """
 
-    __slots__ = ("exit",)
+    __slots__ = ("ended", "exit")
 
-    def __init__(self, exit_: Exit) -> None:
+    def __init__(self, exit_: Exit, ended: Reply | None = None) -> None:
         self.exit = exit_
+        self.ended = ended
 
 
 class Passivate:
