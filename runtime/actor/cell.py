@@ -85,8 +85,6 @@ class Cell(Intake):
                 if message is EMPTY:
                     return None
                 receive = actor._handle_receive  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-            if self.senders:
-                self.admit()
             self.current = item
             try:
                 result = receive(message)

@@ -355,8 +355,8 @@ def _give_up_all(cell: Cell, exit_: Exit) -> None:
             cell.give_up(item, reason)
         elif item.ended is not None:
             cell.tell_end(item.ended)
-    while cell.senders:
-        item, reply = cell.senders.popleft()
+    while cell.mailbox.senders:
+        item, reply = cell.mailbox.senders.popleft()
         cell.give_up(item, reason)
         reply.offer(None)
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import chain
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
 from runtime.actor.envelope import Envelope
 from runtime.actor.messages import weight_of
+
+if TYPE_CHECKING:
+    from runtime.actor.reply import Reply
 
 Overflow = Literal["wait", "reject", "drop_oldest"]
 
@@ -68,6 +71,7 @@ class Mailbox:
         "config",
         "count",
         "rest",
+        "senders",
         "system",
         "weight",
     )
@@ -87,6 +91,9 @@ class Mailbox:
         self.system: deque[object] | None = None
         """System messages, oldest first; None when none waits."""
 
+        self.senders: deque[tuple[object, Reply]] | None = None
+        """Who waits in `send` for room, with a message and what wakes him."""
+
         self._stash: deque[object] | None = None
 
     def adopt(self, config: MailboxConfig) -> None:
@@ -99,6 +106,7 @@ class Mailbox:
             first = () if self._first is EMPTY else (self._first,)
             for item in chain(first, self.rest or (), self._stash or ()):
                 self.weight += weight_of(_bare(item))
+        self.admit()
 
     @property
     def stashed(self) -> int:
@@ -125,13 +133,14 @@ class Mailbox:
         return self.weight + weight_of(_bare(message)) <= self._max_bytes
 
     def offer(self, item: object) -> bool:
-        """Append a user message if there is room.
+        """Append a user message if there is room, which there is not while others wait.
 
         Returns:
             False if it is full; nothing was changed.
         """
         if self._max_bytes is not None:
-            if not self.has_room(item):
+            # Why only here: unless messages are weighed, who waits waits for a place.
+            if self.senders or not self.has_room(item):
                 return False
             self.put(item)
             return True
@@ -197,9 +206,10 @@ class Mailbox:
         else:
             self.rest = None
             return EMPTY
-        self.count -= 1
-        if self._max_bytes is not None:
-            self._lighten(item)
+        if self._max_bytes is None and not self.senders:
+            self.count -= 1  # as `_make_room` does: these lines are hot, too
+        else:
+            self._make_room(item)
         return item
 
     def get_system(self) -> object:
@@ -230,9 +240,7 @@ class Mailbox:
         if not self._stash or self._stash[-1] is not item:
             return False
         self._stash.pop()
-        self.count -= 1
-        if self._max_bytes is not None:
-            self._lighten(item)
+        self._make_room(item)
         return True
 
     def unstash(self) -> int:
@@ -252,9 +260,24 @@ class Mailbox:
         self.rest = stash
         return count
 
-    def _lighten(self, item: object) -> None:
-        # Why not below 0: a message may have grown while it waited.
-        self.weight = max(0, self.weight - weight_of(_bare(item)))
+    def admit(self) -> None:
+        """Let waiting senders in while there is room."""
+        senders = self.senders
+        while senders and self.has_room(senders[0][0]):
+            item, admitted = senders.popleft()
+            self.put(item)
+            admitted.offer(None)
+
+    def _make_room(self, item: object) -> None:
+        """Give up the room of a message; the one place where room is made."""
+        self.count -= 1
+        if self._max_bytes is not None:
+            # Why: a message may weigh less, or more, than when it came.
+            self.weight = max(0, self.weight - weight_of(_bare(item)))
+            if not self.count:
+                self.weight = 0
+        if self.senders:
+            self.admit()
 
 
 def _bare(item: object) -> object:

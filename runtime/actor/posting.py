@@ -69,7 +69,6 @@ class Intake:
         "restarts",
         "scheduled",
         "scope",
-        "senders",
         "started_at",
         "state",
         "stop_replies",
@@ -108,7 +107,6 @@ class Intake:
         self.restarts: int = 0
         self.started_at = 0.0
         self.busy_since = 0.0
-        self.senders: deque[tuple[object, Reply]] | None = None
         self.stop_replies: list[Reply] | None = None
         self.watchers: set[Intake] | None = None
         self.timers: set[Timer] | None = None
@@ -150,7 +148,7 @@ class Intake:
         Who waits in `send` is not overtaken: while somebody does, there is no room.
         Nor is there any for the dead, whose mailbox is closed.
         """
-        if not self.senders and self.mailbox.offer(item):
+        if self.mailbox.offer(item):
             if not self.scheduled:
                 # Why not `enqueue`: every hop between actors comes through here.
                 self.scheduled = True
@@ -211,31 +209,24 @@ class Intake:
 
     async def send(self, item: object) -> None:
         """Take a user message in; wait for room if the policy is `wait`."""
-        full = self.senders or not self.mailbox.has_room(item)
-        if self.state == "dead" or self.mailbox.config.overflow != "wait" or not full:
+        mailbox = self.mailbox
+        full = mailbox.senders or not mailbox.has_room(item)
+        if self.state == "dead" or mailbox.config.overflow != "wait" or not full:
             self.post(item)
             await trio.lowlevel.checkpoint()
             return
-        if self.senders is None:
-            self.senders = deque()
+        if mailbox.senders is None:
+            mailbox.senders = deque()
         waiting = (item, Reply())
-        self.senders.append(waiting)
+        mailbox.senders.append(waiting)
         try:
             await waiting[1]
         finally:
             if not waiting[1].is_set:  # cancelled; it keeps its message
-                rest = (other for other in self.senders if other is not waiting)
-                self.senders = deque(rest)
-                self.admit()  # it may have been the only one too large
+                rest = (other for other in mailbox.senders if other is not waiting)
+                mailbox.senders = deque(rest)
+                mailbox.admit()  # it may have been the only one too large
                 self.wake()
-
-    def admit(self) -> None:
-        """Let waiting senders in while there is room."""
-        senders = self.senders
-        while senders and self.mailbox.has_room(senders[0][0]):
-            item, reply = senders.popleft()
-            self.mailbox.put(item)
-            reply.offer(None)
 
     def post_system(self, message: object) -> None:
         """Take a system message in; it overtakes user messages.

@@ -9,7 +9,7 @@ from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
 from runtime.testing import CrashError, wait_settled
-from tests.support.puppet import Puppet, crash, virtual
+from tests.support.puppet import Puppet, crash, do, virtual
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
@@ -57,7 +57,7 @@ async def test_who_waits_for_its_restart_drains_then(
     async with virtual(autojump_clock) as system:
         log: list[Any] = []
         ref = await child_of(system, log)
-        ref.tell(lambda _me: crash(_me) if "failure" not in log else None)
+        ref.tell(do(lambda me: None if "failure" in log else crash(me)))
         ref.tell("good")
         await wait_settled(system)
         assert ref.is_down()
