@@ -7,6 +7,7 @@
     ├── DeadlineError           a handler ran past its deadline and was cancelled
     ├── DeclineStart            raised in `on_start`: this child does not want to run
     ├── StartError              a child failed, or took too long, while starting
+    ├── ProgramEndError         a handler or hook ends the program (`SystemExit`)
     ├── RestartLimitError       a supervisor's children failed too often (OTP: shutdown)
     ├── SettingsError           a settings file is wrong; carries file, line, column
     │   └── SettingsListError       several things are; carries each
@@ -49,6 +50,10 @@ class MailboxFullError(KernelError):
 
 class InterruptedActorError(KernelError):
     """The handler that owed this answer was interrupted before it could answer."""
+
+
+class ProgramEndError(KernelError):
+    """A handler or hook raised `SystemExit` or `KeyboardInterrupt`; it is the cause."""
 
 
 class DeadlineError(KernelError):

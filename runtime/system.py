@@ -138,7 +138,7 @@ class ActorSystem:
             reply = lifecycle.start_actor(cell, supervisor)
             if reply is not None:
                 await reply
-        except (Exception, KeyboardInterrupt, SystemExit):
+        except Exception:
             lifecycle.bury(cell, SHUTDOWN)
             raise
         self.root = cell.ref

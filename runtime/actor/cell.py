@@ -29,7 +29,12 @@ from runtime.actor.messages import (
 )
 from runtime.actor.posting import STASHED, Intake
 from runtime.actor.ref import ActorRef, cell_of
-from runtime.errors import DeadlineError, InterruptedActorError, MisuseError
+from runtime.errors import (
+    DeadlineError,
+    InterruptedActorError,
+    MisuseError,
+    ProgramEndError,
+)
 
 if TYPE_CHECKING:
     from runtime.actor.actor import Actor
@@ -88,8 +93,8 @@ class Cell(Intake):
             self.current = item
             try:
                 result = receive(message)
-            except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001
-                if not self._fail(item, error):
+            except BaseException as raised:  # noqa: BLE001  `judge` decides
+                if not self._fail(item, self.kernel.judge(raised)):
                     return None
                 continue
             if type(result) is CoroutineType:
@@ -136,9 +141,9 @@ class Cell(Intake):
             return False
         try:
             return actor.may_passivate()
-        except Exception as error:  # noqa: BLE001  the one border: see errors.py
+        except BaseException as raised:  # noqa: BLE001  `judge` decides
             self.failed += 1
-            lifecycle.end(self, Exit("failed", error))
+            lifecycle.end(self, lifecycle.failed(self.kernel.judge(raised)))
             return False
 
     def _begin(self) -> trio.CancelScope:
@@ -157,7 +162,7 @@ class Cell(Intake):
                 self.kernel.dead_letters.add(self.name, "late_reply", item.message)
         self.current = EMPTY
 
-    def _fail(self, item: object, error: BaseException) -> bool:
+    def _fail(self, item: object, error: Exception) -> bool:
         """Deal with what a handler raised.
 
         Returns:
@@ -168,13 +173,10 @@ class Cell(Intake):
         # mailbox again is left there.
         is_ours = self.current is not STASHED or self.mailbox.take_back(item)
         self.current = EMPTY
-        if not isinstance(error, Exception):
+        if isinstance(error, ProgramEndError):
             if is_ours:
                 self.give_up(item, "killed")
-            self.kernel.crash(error)
-            lifecycle.end(self, KILLED)
-            return False
-        if is_ours and isinstance(item, Envelope) and item.is_ask:
+        elif is_ours and isinstance(item, Envelope) and item.is_ask:
             asker = item.reply
             if asker is not None:
                 asker.offer_error(error)
@@ -185,7 +187,7 @@ class Cell(Intake):
                 return True
         elif is_ours:
             self._count_kill(item)
-        lifecycle.end(self, Exit("failed", error))
+        lifecycle.end(self, lifecycle.failed(error))
         return False
 
     def _count_kill(self, item: object) -> None:
@@ -212,7 +214,7 @@ class Cell(Intake):
                 return
             coroutine = self._drain(actor, last - self.handled - self.failed)
 
-    async def _run(self, coroutine: Any) -> tuple[BaseException | None, object] | None:
+    async def _run(self, coroutine: Any) -> tuple[Exception | None, object] | None:
         """Run one `async` handler in its own cancel scope, under its deadline.
 
         Returns:
@@ -225,13 +227,13 @@ class Cell(Intake):
         if seconds is not None:
             overrun = partial(lifecycle.overrun, self, scope, seconds)
             timer = kernel.timers.call_in(seconds, overrun)
-        error: BaseException | None = None
+        error: Exception | None = None
         result: object = None
         try:
             with scope:
                 result = await coroutine
-        except (Exception, KeyboardInterrupt, SystemExit) as caught:  # noqa: BLE001
-            error = caught
+        except BaseException as raised:  # noqa: BLE001  `judge` decides
+            error = kernel.judge(raised)
         finally:
             if timer is not None:
                 timer.cancel()
@@ -243,8 +245,8 @@ class Cell(Intake):
         return error, result
 
     def _why_cancelled(
-        self, error: BaseException | None, seconds: float | None
-    ) -> BaseException:
+        self, error: Exception | None, seconds: float | None
+    ) -> Exception:
         """Name what ended a handler; what it raised itself counts for less."""
         if self.cancel_reason == "deadline":
             text = f"{self.name} ran longer than {seconds} s"
@@ -254,13 +256,13 @@ class Cell(Intake):
         return error or InterruptedActorError(f"{self.name} was interrupted")
 
     def _settle(
-        self, actor: Actor, item: object, error: BaseException | None, result: object
+        self, actor: Actor, item: object, error: Exception | None, result: object
     ) -> bool:
         """Deal with how an `async` handler ended; False when its actor ends too."""
         is_killed = self.cancel_reason == "killed"
         if error is None:
             self._answer(item, result)
-        elif is_killed and isinstance(error, Exception):
+        elif is_killed:
             self.give_up(self.current, "killed")
         elif isinstance(error, InterruptedActorError) and self.cancel_reason:
             return self._interrupted(actor, item)
@@ -278,9 +280,9 @@ class Cell(Intake):
         message = item.message if isinstance(item, Envelope | Notice) else item
         try:
             actor.on_interrupt(message)
-        except Exception as raised:  # noqa: BLE001  the one border: see errors.py
+        except BaseException as raised:  # noqa: BLE001  `judge` decides
             self.failed += 1
-            lifecycle.end(self, Exit("failed", raised))
+            lifecycle.end(self, lifecycle.failed(self.kernel.judge(raised)))
             return False
         return True
 

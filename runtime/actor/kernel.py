@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from threading import get_ident
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import trio
 
@@ -17,6 +17,7 @@ from runtime.actor.dead_letters import DeadLetters
 from runtime.actor.dispatcher import Dispatcher
 from runtime.actor.messages import weight_of
 from runtime.actor.timers import Timers
+from runtime.errors import KernelError, ProgramEndError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,6 +95,30 @@ class Kernel:
         self.handled += handled
         self.handled_by[kind] += handled
 
+    def judge(self, raised: BaseException) -> Exception:
+        """Say what became of an actor's code that raised; see to the program's end.
+
+        The one place that decides about what is no `Exception`, alone or in a group.
+
+        Returns:
+            What the actor failed with; `ProgramEndError` if the program ends.
+
+        Raises:
+            trio.Cancelled: it is one, which is trio's matter.
+        """
+        if isinstance(raised, Exception):
+            return raised
+        if _found(raised, trio.Cancelled) is not None:
+            raise raised
+        end = _found(raised, (KeyboardInterrupt, SystemExit))
+        if end is None:
+            error: Exception = KernelError(f"raised what is no Exception: {raised!r}")
+        else:
+            self.crash(end)
+            error = ProgramEndError(f"ends the program: {end!r}")
+        error.__cause__ = raised
+        return error
+
     def crash(self, error: BaseException) -> None:
         """End the program because a handler wants it: it pressed Ctrl-C, or exits.
 
@@ -108,3 +133,14 @@ class Kernel:
         """Make up a name for an actor that was given none."""
         self._serial += 1
         return f"{kind}-{self._serial}"
+
+
+def _found(
+    raised: BaseException, kind: type[BaseException] | tuple[type[BaseException], ...]
+) -> BaseException | None:
+    """Give the first error of a kind, in a group or alone."""
+    if isinstance(raised, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", raised)
+        found = (_found(each, kind) for each in group.exceptions)
+        return next((each for each in found if each is not None), None)
+    return raised if isinstance(raised, kind) else None

@@ -18,7 +18,13 @@ from runtime.actor.envelope import Notice
 from runtime.actor.mailbox import EMPTY
 from runtime.actor.messages import KILLED, ChildEnded, Exit, Stop, Terminated
 from runtime.actor.reply import Reply
-from runtime.errors import DeadlineError, DeclineStart, MisuseError, StartError
+from runtime.errors import (
+    DeadlineError,
+    DeclineStart,
+    MisuseError,
+    ProgramEndError,
+    StartError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -78,9 +84,10 @@ def start(cell: Cell) -> Reply | None:
     try:
         actor = cell.make()
         refuse_other(actor)
-    except (Exception, KeyboardInterrupt, SystemExit) as error:
-        _start_failed(cell, _as_error(cell, error))
-        raise
+    except BaseException as raised:  # noqa: BLE001  `judge` decides
+        error = cell.kernel.judge(raised)
+        _start_failed(cell, error)
+        raise error from error.__cause__
     return start_actor(cell, actor)
 
 
@@ -95,9 +102,10 @@ def start_actor(cell: Cell, actor: Actor) -> Reply | None:
         cell.mailbox.adopt(cell.bounds or type(actor).mailbox)
     try:
         result: object = actor.on_start()
-    except (Exception, KeyboardInterrupt, SystemExit) as error:
-        _start_failed(cell, _as_error(cell, error))
-        raise
+    except BaseException as raised:  # noqa: BLE001  `judge` decides
+        error = cell.kernel.judge(raised)
+        _start_failed(cell, error)
+        raise error from error.__cause__
     if type(result) is CoroutineType:
         reply = Reply()
         # Why already here: whoever kills the actor before its task has begun must
@@ -117,8 +125,8 @@ async def _finish_start(
     try:
         with scope:
             await coroutine
-    except (Exception, KeyboardInterrupt, SystemExit) as caught:  # noqa: BLE001
-        error = _as_failure(cell, caught)  # given to the supervisor
+    except BaseException as raised:  # noqa: BLE001  `judge` decides
+        error = cell.kernel.judge(raised)  # given to the supervisor
     if cell.generation != generation:  # left behind; its supervisor knows
         reply.offer_error(StartError(f"{cell.name} came up too late"))
         return
@@ -135,20 +143,6 @@ async def _finish_start(
         await _end_children(cell, actor, brutally=is_killed)
     _start_failed(cell, error)
     reply.offer_error(error)
-
-
-def _as_error(cell: Cell, raised: BaseException) -> Exception:
-    """Give what a hook raised as an error, also where it is to end the program."""
-    if isinstance(raised, Exception):
-        return raised
-    return StartError(f"{cell.name} ends the program: {raised!r}")
-
-
-def _as_failure(cell: Cell, raised: BaseException) -> Exception:
-    """Do the same where nobody else sees to the program's end."""
-    if not isinstance(raised, Exception):
-        cell.kernel.crash(raised)
-    return _as_error(cell, raised)
 
 
 def _start_failed(cell: Cell, error: Exception) -> None:
@@ -228,8 +222,8 @@ def _call_hook(cell: Cell, exit_: Exit) -> tuple[Exit, Any]:
             result = actor.on_failure(type(error), error, error.__traceback__)
         else:
             result = actor.on_stop()
-    except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001
-        return _worse(cell, exit_, error), None  # the end itself must go on
+    except BaseException as raised:  # noqa: BLE001  `judge` decides
+        return _worse(cell, exit_, raised), None  # the end itself must go on
     return exit_, result if _is_waiting(result) else None
 
 
@@ -239,7 +233,7 @@ def _is_waiting(result: object) -> bool:
 
 def _worse(cell: Cell, exit_: Exit, raised: BaseException) -> Exit:
     """A hook that raises makes a failure of an orderly end."""
-    error = _as_failure(cell, raised)
+    error = cell.kernel.judge(raised)
     report_failure(cell, error)
     cell.failed += 1
     return exit_ if exit_.error is not None else Exit("failed", error)
@@ -272,8 +266,8 @@ async def _end_children(cell: Cell, actor: Actor, *, brutally: bool) -> bool:
         if scope.cancel_called:
             cell.scope = trio.CancelScope()
             await actor.end_children(brutally=True)
-    except Exception as error:  # noqa: BLE001  the end itself must go on
-        report_failure(cell, error)
+    except BaseException as raised:  # noqa: BLE001  the end itself must go on
+        report_failure(cell, cell.kernel.judge(raised))
     return scope.cancel_called
 
 
@@ -287,8 +281,8 @@ async def _await_hook(cell: Cell, exit_: Exit, waiting: Any) -> Exit:
     try:
         with scope:
             await waiting
-    except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001
-        return _worse(cell, exit_, error)  # the end itself must go on
+    except BaseException as raised:  # noqa: BLE001  `judge` decides
+        return _worse(cell, exit_, raised)  # the end itself must go on
     finally:
         if timer is not None:
             timer.cancel()
@@ -300,6 +294,11 @@ def _cut(cell: Cell, scope: trio.CancelScope) -> None:
         cell.kernel.watchdog[cell.actor_class.__name__, "cancelled"] += 1
         cell.kernel.report("hook past its deadline, cancelled", {"actor": cell.name})
         cell.kill()
+
+
+def failed(error: Exception) -> Exit:
+    """How an actor ended whose code raised this."""
+    return KILLED if isinstance(error, ProgramEndError) else Exit("failed", error)
 
 
 def _killed(exit_: Exit) -> Exit:

@@ -16,7 +16,13 @@ from runtime.actor.cell import Cell
 from runtime.actor.kernel import Kernel
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.ref import cell_of
-from runtime.errors import DeclineStart, KernelError, MisuseError, StartError
+from runtime.errors import (
+    DeclineStart,
+    KernelError,
+    MisuseError,
+    ProgramEndError,
+    StartError,
+)
 from runtime.signals import STOP_SIGNALS, wait_for_stop_signal
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import Supervisor
@@ -72,20 +78,39 @@ async def test_what_is_no_actor_is_refused_in_words(
         assert not system.actors()
 
 
-@pytest.mark.parametrize("error", [CrashError("x"), KeyboardInterrupt()])
-async def test_a_start_that_fails_at_once_is_raised(
-    error: BaseException, autojump_clock: MockClock
-) -> None:
-    class Broken(Puppet):
-        def on_start(self) -> Any:
-            raise error
+class Broken(Puppet):
+    """Does not start.
 
+    Args:
+        error: what it raises instead.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+    def on_start(self) -> Any:
+        raise self.error
+
+
+async def test_a_start_that_fails_at_once_is_raised(
+    autojump_clock: MockClock,
+) -> None:
+    error = CrashError("x")
     async with virtual(autojump_clock) as system:
-        with pytest.raises(type(error)):
-            system.spawn(Broken(), name="broken")
+        with pytest.raises(CrashError):
+            system.spawn(Broken(error), name="broken")
         assert system.find("broken") is None
-        with pytest.raises(type(error)):
-            await system.start_root(as_supervisor(Broken()))
+        with pytest.raises(CrashError):
+            await system.start_root(as_supervisor(Broken(error)))
+
+
+async def test_a_start_may_end_the_program(autojump_clock: MockClock) -> None:
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012  the block is what raises
+        async with virtual(autojump_clock) as system:
+            with pytest.raises(ProgramEndError):
+                system.spawn(Broken(KeyboardInterrupt()), name="broken")
+            assert system.find("broken") is None
 
 
 def as_supervisor(actor: Any) -> Any:
