@@ -56,9 +56,14 @@ class Runnable(Protocol):
 
 
 class Dispatcher:
-    """Lets actors handle their messages, fairly, on the kernel thread."""
+    """Lets actors handle their messages, fairly, on the kernel thread.
 
-    def __init__(self) -> None:
+    Args:
+        failed: told what a foreign thread's call raised.
+    """
+
+    def __init__(self, failed: Callable[[BaseException], object]) -> None:
+        self._failed = failed
         self.thread_id = 0
         self.queue: deque[Runnable] = deque()
         self._foreign: deque[Callable[[], object]] = deque()
@@ -78,7 +83,7 @@ class Dispatcher:
         """Make what other threads left, then refuse them from now on."""
         self._has_ended = True
         while self._foreign:
-            self._foreign.popleft()()
+            self._make_calls()
 
     @property
     def waiting(self) -> int:
@@ -190,9 +195,16 @@ class Dispatcher:
     def _make_foreign_calls(self) -> None:
         self._foreign_is_awake = False
         foreign = self._foreign
-        # Why counted: threads that never stop sending must not keep the loop here.
-        for _ in range(len(foreign)):
-            foreign.popleft()()
+        self._make_calls()
         if foreign and not self._foreign_is_awake and self._token is not None:
             self._foreign_is_awake = True
             self._token.run_sync_soon(self._make_foreign_calls)
+
+    def _make_calls(self) -> None:
+        foreign = self._foreign
+        # Why counted: threads that never stop sending must not keep the loop here.
+        for _ in range(len(foreign)):
+            try:
+                foreign.popleft()()
+            except BaseException as raised:  # noqa: BLE001  `Kernel.judge` decides
+                self._failed(raised)

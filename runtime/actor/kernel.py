@@ -42,7 +42,7 @@ class Kernel:
     ) -> None:
         self.ask_timeout = ask_timeout
         self.report = report
-        self.dispatcher = Dispatcher()
+        self.dispatcher = Dispatcher(self._call_failed)
         self.timers = Timers()
         self.dead_letters = DeadLetters(weight_of)
         self.names: dict[str, Cell] = {}
@@ -118,6 +118,10 @@ class Kernel:
             error = ProgramEndError(f"ends the program: {end!r}")
         error.__cause__ = raised
         return error
+
+    def _call_failed(self, raised: BaseException) -> None:
+        event = "a call from another thread failed"
+        self.report(event, {"error": self.judge(raised)})
 
     def crash(self, error: BaseException) -> None:
         """End the program because a handler wants it: it pressed Ctrl-C, or exits.

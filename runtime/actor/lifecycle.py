@@ -11,6 +11,7 @@ from functools import partial
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
+import pykka
 import trio
 
 from runtime.actor.actor import Actor
@@ -355,9 +356,9 @@ def _give_up_all(cell: Cell, exit_: Exit) -> None:
         elif item.ended is not None:
             cell.tell_end(item.ended)
     while cell.mailbox.senders:
-        item, reply = cell.mailbox.senders.popleft()
-        cell.give_up(item, reason)
-        reply.offer(None)
+        _message, admitted = cell.mailbox.senders.popleft()
+        text = f"{cell.name} ended before it had room"
+        admitted.offer_error(pykka.ActorDeadError(text))
 
 
 def cancel_timers(cell: Cell, *, surviving: bool) -> None:

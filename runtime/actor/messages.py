@@ -100,10 +100,17 @@ class Weighed(Protocol):
 
 
 def weight_of(message: object) -> int:
-    """Tell the bytes a message counts for: its `weight`, or its length, or 0."""
+    """Tell the bytes a message counts for: its `weight`, or its length, or 0.
+
+    A `weight` that raises, or is no number, counts as 0: the kernel weighs messages
+    where nobody could be given an error.
+    """
     if isinstance(message, bytes | bytearray | str):
         return len(message)
-    return message.weight if isinstance(message, Weighed) else 0
+    try:
+        return int(message.weight) if isinstance(message, Weighed) else 0
+    except Exception:  # noqa: BLE001  a stranger's property
+        return 0
 
 
 class Keyed(msgspec.Struct, frozen=True):

@@ -208,12 +208,16 @@ class Intake:
             self._limit(item.reply, seconds)
 
     async def send(self, item: object) -> None:
-        """Take a user message in; wait for room if the policy is `wait`."""
+        """Take a user message in; wait for room if the policy is `wait`.
+
+        Who is cancelled here, or finds the actor gone, has sent nothing.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
         mailbox = self.mailbox
         full = mailbox.senders or not mailbox.has_room(item)
         if self.state == "dead" or mailbox.config.overflow != "wait" or not full:
             self.post(item)
-            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.cancel_shielded_checkpoint()
             return
         if mailbox.senders is None:
             mailbox.senders = deque()

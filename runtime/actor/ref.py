@@ -8,6 +8,7 @@ pykka's do, unless told `block=False`.
 from __future__ import annotations
 
 from functools import partial
+from math import isnan
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
@@ -130,9 +131,14 @@ class ActorRef(pykka.ActorRef[Any]):
         Returns:
             A `Reply` to await or `get`; on a foreign thread that blocks, the answer.
             A dead actor or full mailbox is the reply's error, as in pykka.
+
+        Raises:
+            MisuseError: `timeout` is not a number; nothing was sent.
         """
         cell = self._cell
         seconds = cell.kernel.ask_timeout if timeout is None else timeout
+        if not isinstance(seconds, (int, float)) or isnan(seconds):  # type: ignore[redundant-expr]
+            raise MisuseError(f"an ask needs a number of seconds, not {timeout!r}")
         reply = Reply(seconds)
         envelope = Envelope(message, reply)
         if get_ident() == cell.kernel.dispatcher.thread_id:
@@ -195,7 +201,12 @@ class ActorRef(pykka.ActorRef[Any]):
 
         Returns:
             Whether there was somebody to end; from a foreign thread, as it looked then.
+
+        Raises:
+            MisuseError: `error` is no exception.
         """
+        if not isinstance(error, Exception):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise MisuseError(f"an actor ends by an exception, not by {error!r}")
         was_there = not self.is_down()
         self._on_kernel(partial(self._cell.crash, error))
         return was_there

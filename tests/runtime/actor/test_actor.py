@@ -18,7 +18,7 @@ from runtime.actor.ref import cell_of
 from runtime.actor.reply import Reply
 from runtime.errors import MailboxFullError, MisuseError
 from runtime.testing import CrashError, Probe, wait_settled
-from tests.support.puppet import Puppet, crash, do, hang, supervise, virtual, wait
+from tests.support.puppet import Puppet, crash, do, supervise, virtual, wait
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
@@ -248,20 +248,6 @@ async def test_an_ask_without_a_reply_is_refused(autojump_clock: MockClock) -> N
         with pytest.raises(pykka.ActorDeadError):
             await cell.ref.send("nor this")
         cell.ref.kill()
-
-
-async def test_senders_wait_until_the_actor_is_gone(autojump_clock: MockClock) -> None:
-    async with virtual(autojump_clock) as system:
-        config = MailboxConfig(capacity=1, overflow="wait")
-        ref = system.spawn(Puppet(), mailbox=config)
-        ref.tell(hang)
-        await blocked()
-        await ref.send("fills it")
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(ref.send, "waits")
-            await blocked()
-            ref.kill()
-        assert system.dead_letters.counts == {"killed": 3}
 
 
 async def test_the_dead_make_no_room_either(autojump_clock: MockClock) -> None:

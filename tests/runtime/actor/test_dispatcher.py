@@ -42,7 +42,7 @@ class Endless:
 
 
 async def test_a_flood_leaves_trio_its_turns() -> None:
-    pump = Dispatcher()
+    pump = Dispatcher(print)
     pump.open()
     endless = Endless(pump)
     pump.schedule(endless)
@@ -56,7 +56,7 @@ async def test_a_flood_leaves_trio_its_turns() -> None:
 
 
 async def test_a_cancelled_pump_is_not_woken() -> None:
-    pump = Dispatcher()
+    pump = Dispatcher(print)
     pump.open()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(pump.run)

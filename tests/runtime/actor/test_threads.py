@@ -173,7 +173,7 @@ class Named:
 
 
 def test_a_system_that_is_not_open_refuses_threads() -> None:
-    pump = dispatcher.Dispatcher()
+    pump = dispatcher.Dispatcher(print)
     with pytest.raises(MisuseError, match="not open"):
         pump.call_soon(Named(), print)
 
@@ -244,7 +244,7 @@ async def test_spawning_is_for_the_kernel_thread() -> None:
 
 
 def test_what_threads_left_is_made_when_the_kernel_closes() -> None:
-    pump = dispatcher.Dispatcher()
+    pump = dispatcher.Dispatcher(print)
     made: list[int] = []
     pump._foreign.append(partial(made.append, 1))
     pump.close()
