@@ -40,17 +40,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-UNSTORABLE = (
-    apsw.ConstraintError,
-    apsw.TooBigError,
-    OverflowError,
-    TypeError,
-    ValueError,
-)
-"""What SQLite says of a job that is itself to blame."""
+UNSTORABLE = (apsw.Error, OverflowError, TypeError, ValueError)
+"""What SQLite says of a job that is itself to blame, unless the disk is."""
 
 BLAMED = (StoreError, MisuseError, *UNSTORABLE)
-"""All that one job alone is to blame for."""
+"""All that one job alone is to blame for, unless the disk is."""
 
 
 def transact(db: apsw.Connection, jobs: Sequence[Job]) -> bool:
@@ -71,6 +65,8 @@ def transact(db: apsw.Connection, jobs: Sequence[Job]) -> bool:
     try:
         for job in jobs:
             job.run(db)
+    except (*DAMAGED, *DISK):
+        raise
     except BLAMED:
         db.execute("ROLLBACK")
         db.execute("BEGIN IMMEDIATE")
@@ -90,6 +86,8 @@ def attempt(db: apsw.Connection, job: Job) -> None:
     db.execute("SAVEPOINT job")
     try:
         job.run(db)
+    except (*DAMAGED, *DISK):
+        raise
     except (StoreError, MisuseError) as error:
         job.error = error
     except UNSTORABLE as error:

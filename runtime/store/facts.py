@@ -280,6 +280,20 @@ def refuse_fact_misuse(changes: Iterable[FactChange]) -> None:
             refuse_vector(change.space, change.vector)
         else:
             refuse_nameless(change.agent, change.scopes)
+            if isinstance(change, ForgetFacts):
+                refuse_filters(change)
+
+
+def refuse_filters(filters: ForgetFacts | FactListing) -> None:
+    """Refuse more filters than an engine takes, and texts that it cannot store.
+
+    Raises:
+        MisuseError: they are more than `MAX_FACT_ROWS`, or hold half a character.
+    """
+    named = (*filters.ids, *filters.kinds, *filters.categories, *filters.keys)
+    if len(named) > MAX_FACT_ROWS:
+        raise MisuseError(f"{len(named)} filters are more than {MAX_FACT_ROWS}")
+    refuse_half_character("".join((filters.agent, *filters.scopes, *named)))
 
 
 def refuse_nameless(agent: str, scopes: tuple[str, ...]) -> None:
@@ -346,10 +360,7 @@ def refuse_listing(listing: FactListing) -> None:
     """
     refuse_nameless(listing.agent, listing.scopes)
     refuse_fact_limit(listing.limit)
-    named = (*listing.kinds, *listing.categories, *listing.keys, *listing.ids)
-    if len(named) > MAX_FACT_ROWS:
-        raise MisuseError(f"{len(named)} filters are more than {MAX_FACT_ROWS}")
-    refuse_half_character("".join((listing.agent, *listing.scopes, *named)))
+    refuse_filters(listing)
 
 
 def refuse_listings(listings: tuple[FactListing, ...]) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import apsw
 import pytest
 import trio
 
-from runtime.errors import StoreUnavailableError
-from runtime.sqlite.jobs import LINGER, Job, JobQueue
+from runtime.errors import MisuseError, StoreUnavailableError
+from runtime.sqlite.jobs import LINGER, Call, Job, JobQueue
+from runtime.sqlite.threads import transact
+from runtime.store.facts import MAX_FACT_ROWS, ForgetFacts, refuse_fact_misuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,3 +83,28 @@ async def test_a_caller_that_was_refused_is_not_woken_where_it_waits_next() -> N
     trio.lowlevel.current_trio_token().run_sync_soon(later.set)
     await later.wait()
     assert later.is_set()
+
+
+def test_what_sqlite_says_of_one_job_is_that_jobs_alone() -> None:
+    db: Any = apsw.Connection(":memory:")
+    db.execute("CREATE TABLE row (id)")
+
+    def told(words: str) -> Call[object]:
+        def work(db: Any) -> object:
+            return db.execute(words)
+
+        return Call(work)
+
+    right = "INSERT INTO row VALUES (1)"
+    jobs = [told(right), told("INSERT INTO nowhere VALUES (2)"), told(right)]
+    assert transact(db, jobs)
+    assert [type(job.error) for job in jobs] == [type(None), MisuseError, type(None)]
+    assert list(db.execute("SELECT id FROM row")) == [(1,), (1,)]
+    db.close()
+
+
+def test_no_more_is_forgotten_at_once_than_can_be_listed() -> None:
+    ids = tuple(str(number) for number in range(MAX_FACT_ROWS + 1))
+    refuse_fact_misuse([ForgetFacts(agent="anna", scopes=("ben",), ids=ids[1:])])
+    with pytest.raises(MisuseError, match="filters are more"):
+        refuse_fact_misuse([ForgetFacts(agent="anna", scopes=("ben",), ids=ids)])
