@@ -83,6 +83,9 @@ class Actor(PykkaActor):
 
     _cell: Cell
 
+    _is_left_behind = False
+    """Whether a handler of this incarnation runs on, though its actor has ended."""
+
     def __init__(self) -> None:
         # Why not super().__init__(): it makes a uuid and a threading.Event, the
         # largest part of what an actor costs; the cell has a name and a state.
@@ -182,18 +185,25 @@ class Actor(PykkaActor):
         Returns:
             False if it became a dead letter.
         """
-        return self._bound().tell(recipient, message)
+        cell = self._bound()
+        if self._is_left_behind:
+            cell.kernel.dead_letters.add(str(recipient), "left_behind", message)
+            return False
+        return cell.tell(recipient, message)
 
     def note(self, message: Any) -> None:
         """Tell itself something in the system lane, where there is always room.
 
-        For what comes back to the actor from a callback on the kernel thread.
+        For what comes back to the actor from a callback on the kernel thread, also
+        after a restart: then the next incarnation is told. A handler that was left
+        behind tells it nothing.
         """
-        self._bound().post_system(message)
+        if not self._is_left_behind:
+            self._bound().post_system(message)
 
     def requeue(self, message: Any) -> None:
         """Put a message before all that wait, for this or the next incarnation."""
-        self._bound().requeue(message)
+        self._present().requeue(message)
 
     def stop(self) -> None:
         """End normally after the present message."""

@@ -24,6 +24,7 @@ Reason = Literal[
     "late_reply",
     "no_such_actor",
     "not_understood",
+    "left_behind",
 ]
 
 # Chosen: enough to see what happened a moment ago; a page shows no more.

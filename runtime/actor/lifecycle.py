@@ -395,6 +395,8 @@ def abandon(cell: Cell, scope: trio.CancelScope, exit_: Exit) -> None:
         return
     cell.kernel.watchdog[cell.actor_class.__name__, "abandoned"] += 1
     cell.kernel.report("handler left behind", {"actor": cell.name})
+    if cell.actor is not None:
+        cell.actor._is_left_behind = True  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     if cell.current is not EMPTY:
         cell.give_up(cell.current, "killed" if exit_.how == "killed" else "failed")
         cell.current = EMPTY

@@ -211,6 +211,45 @@ async def test_who_was_left_behind_may_not_act(autojump_clock: MockClock) -> Non
         assert await ref.ask("alive") == "alive"
 
 
+async def test_who_was_left_behind_may_say_nothing(
+    autojump_clock: MockClock,
+) -> None:
+    async def come_back(me: Puppet) -> None:
+        await be_deaf(me)
+        me.note("from the dead")
+        me.log.append(me.tell("other", "from the dead"))
+        with pytest.raises(MisuseError, match="has ended"):
+            me.requeue("from the dead")
+
+    async with virtual(autojump_clock) as system:
+        log: list[Any] = []
+        other = Probe()
+        system.spawn(other, name="other")
+        (ref,) = await supervise(system, partial(Puppet, log))
+        ref.tell(come_back)
+        await trio.sleep(200)
+        assert log == ["start", "start", "deaf no more", False]
+        assert other.received == []
+        assert system.dead_letters.counts == {"failed": 1, "left_behind": 1}
+
+
+async def test_what_comes_back_to_an_older_incarnation_is_the_next_ones(
+    autojump_clock: MockClock,
+) -> None:
+    """A commit, say, whose result is told to who submitted it."""
+    async with virtual(autojump_clock) as system:
+        log: list[Any] = []
+        older: list[Puppet] = []
+        (ref,) = await supervise(system, partial(Puppet, log))
+        ref.tell(do(older.append))
+        ref.tell(crash)
+        await trio.sleep(5)
+        older[0].note("stored")
+        assert older[0].tell(ref, "stored, too")
+        await wait_settled(system)
+        assert log[-2:] == ["stored", "stored, too"]
+
+
 async def test_who_was_left_behind_does_not_end_its_actor_twice(
     autojump_clock: MockClock,
 ) -> None:
