@@ -212,10 +212,12 @@ class Actor(PykkaActor):
     def defer_reply(self) -> Reply | None:
         """Take the present ask's reply, to answer it later than this handler.
 
+        If this incarnation ends before, the asker gets an error.
+
         Returns:
             None if the present message was told, not asked.
         """
-        return self._present().take_reply()
+        return self._present().defer_reply()
 
     def stash(self) -> None:
         """Set the present message aside until `unstash`; it keeps its room."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import trio
 
@@ -306,11 +307,20 @@ class Cell(Intake):
         return True
 
     def take_reply(self) -> Reply | None:
-        """Take the present ask's reply away, so that the handler answers later."""
+        """Take the present ask's reply away, for whoever is to answer it."""
         item = self.current
         if not isinstance(item, Envelope):
             return None
         reply, item.reply = item.reply, None
+        return reply
+
+    def defer_reply(self) -> Reply | None:
+        """Do the same, and answer it with an error if this incarnation does not."""
+        reply = self.take_reply()
+        if reply is not None:
+            if self.deferred is None:
+                self.deferred = WeakSet()
+            self.deferred.add(reply)
         return reply
 
     def stash(self) -> None:

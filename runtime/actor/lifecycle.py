@@ -173,6 +173,10 @@ def _fold_up(cell: Cell) -> None:
     cell.scope = None
     cell.state = "down"
     cancel_timers(cell, surviving=False)
+    deferred, cell.deferred = cell.deferred or (), None
+    for reply in deferred:
+        text = f"{cell.name} ended before it answered"
+        reply.offer_error(pykka.ActorDeadError(text))
     system = cell.mailbox.system
     if system:
         # Why: a stop that came too late must not end the next incarnation, and

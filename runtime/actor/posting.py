@@ -21,6 +21,7 @@ from runtime.errors import MailboxFullError, MisuseError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from weakref import WeakSet
 
     from runtime.actor.actor import Actor
     from runtime.actor.dead_letters import Reason
@@ -55,6 +56,7 @@ class Intake:
         "busy_since",
         "cancel_reason",
         "current",
+        "deferred",
         "failed",
         "generation",
         "handled",
@@ -110,6 +112,7 @@ class Intake:
         self.stop_replies: list[Reply] | None = None
         self.watchers: set[Intake] | None = None
         self.timers: set[Timer] | None = None
+        self.deferred: WeakSet[Reply] | None = None
         self._ref: ActorRef | None = None
 
     def remake(self, make: Callable[[], Actor]) -> None:

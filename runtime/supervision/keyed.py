@@ -223,7 +223,7 @@ class KeyedSupervisor(Actor):
 
     def _hand_on(self, keyed: Keyed) -> None:
         """Give a message, and the answer that may be owed, to the child."""
-        reply, key, message = self.defer_reply(), keyed.key, keyed.message
+        reply, key, message = self._cell.take_reply(), keyed.key, keyed.message
         item: object = Envelope(message, reply) if reply is not None else message
         child = self._children.get(key)
         if child is None or child.cell.is_dead:
@@ -281,7 +281,7 @@ class KeyedSupervisor(Actor):
             child.cell.interrupt()
 
     def _stop_key(self, key: str) -> None:
-        reply = self.defer_reply() or Reply()
+        reply = self._cell.take_reply() or Reply()
         child = self._children.get(key)
         if child is None:
             reply.offer(value=False)

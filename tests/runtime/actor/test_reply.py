@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from functools import partial
 from operator import add, mul
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pykka
 import pytest
@@ -14,6 +14,11 @@ import trio.testing
 
 from runtime.actor.reply import Reply
 from runtime.errors import MisuseError
+from runtime.testing import wait_settled
+from tests.support.puppet import Puppet, crash, do, virtual
+
+if TYPE_CHECKING:
+    from trio.testing import MockClock
 
 
 def test_only_the_first_answer_counts() -> None:
@@ -227,3 +232,22 @@ async def test_a_wake_on_its_way_is_not_cancelled() -> None:
                 await trio.testing.wait_all_tasks_blocked()
             token.run_sync_soon(trio.lowlevel.reschedule, task)
     assert listener.heard == ["in time"]
+
+
+@pytest.mark.parametrize("end", ["fail", "stop", "kill"])
+async def test_who_waits_for_a_deferred_reply_learns_of_the_end(
+    end: str, autojump_clock: MockClock
+) -> None:
+    async with virtual(autojump_clock) as system:
+        kept: list[Any] = []
+        ref = system.spawn(Puppet())
+        asked = ref.ask(do(lambda me: kept.append(me.defer_reply())))
+        answered = ref.ask(do(lambda me: kept.append(me.defer_reply())))
+        await wait_settled(system)
+        kept[1].offer("answered")
+        ends = {"fail": lambda: ref.tell(crash), "stop": ref.stop, "kill": ref.kill}
+        ends[end]()
+        with pytest.raises(pykka.ActorDeadError, match="before it answered"):
+            await asked
+        assert await answered == "answered"
+        assert trio.current_time() < 1
