@@ -392,8 +392,7 @@ class Cell(Intake):
         if self.state in {"dead", "down"} or self.cancel_reason == "killed":
             return
         if self.scope is not None:
-            self.cancel_reason = "killed"
-            self.scope.cancel()
+            self.cancel("killed")
             give_up = partial(lifecycle.abandon, self, self.scope, KILLED)
             self.kernel.timers.call_in(lifecycle.PATIENCE, give_up)
         elif self.state == "running" and self.current is EMPTY:

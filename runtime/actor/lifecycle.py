@@ -376,7 +376,7 @@ def cancel_timers(cell: Cell, *, surviving: bool) -> None:
 
 def overrun(cell: Cell, scope: trio.CancelScope, seconds: float) -> None:
     """Cancel a handler that ran past its deadline; leave it behind if it stays."""
-    if cell.scope is not scope:
+    if cell.scope is not scope or cell.cancel_reason == "killed":
         return
     kind = cell.actor_class.__name__
     cell.kernel.watchdog[kind, "cancelled"] += 1
@@ -384,8 +384,7 @@ def overrun(cell: Cell, scope: trio.CancelScope, seconds: float) -> None:
         "handler past its deadline, cancelled",
         {"actor": cell.name, "deadline": seconds},
     )
-    cell.cancel_reason = "deadline"
-    scope.cancel()
+    cell.cancel("deadline")
     text = f"{cell.name} ignored its cancellation after {seconds} s"
     error = DeadlineError(text, actor=cell.name)
     leave = partial(abandon, cell, scope, Exit("failed", error))
@@ -397,6 +396,8 @@ def abandon(cell: Cell, scope: trio.CancelScope, exit_: Exit) -> None:
     """Leave a handler behind that does not end; its actor ends without it."""
     if cell.scope is not scope or cell.is_dead:
         return
+    if cell.cancel_reason == "killed":  # also when its deadline came first
+        exit_ = KILLED
     cell.kernel.watchdog[cell.actor_class.__name__, "abandoned"] += 1
     cell.kernel.report("handler left behind", {"actor": cell.name})
     if cell.actor is not None:

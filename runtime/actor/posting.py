@@ -8,7 +8,7 @@ state. Not seen by domain code; everything but reading `is_dead` and
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
 import pykka
 import trio
@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     from runtime.actor.ref import ActorRef
     from runtime.actor.statistics import State
     from runtime.actor.timers import Timer
+
+CancelReason = Literal["", "interrupted", "deadline", "killed"]
+"""Why what an actor does has been cancelled; empty: it has not."""
+
+GRAVITY: Final[tuple[CancelReason, ...]] = ("", "interrupted", "deadline", "killed")
+"""The same, the gravest last."""
 
 STASHED: Final = object()
 """Stands for the present message when its handler has set it aside."""
@@ -100,7 +106,7 @@ class Intake:
         self.scheduled = True  # nothing is handled until the actor has started
         self.scope: trio.CancelScope | None = None
         self.current: object = EMPTY
-        self.cancel_reason = ""
+        self.cancel_reason: CancelReason = ""
         self.is_final = False
         self.is_queued = False
         self.last_exit: Exit | None = None
@@ -261,7 +267,13 @@ class Intake:
         """
         has_children = self.actor is not None and self.actor.has_children
         if self.scope is not None and self.state == "running" and not has_children:
-            self.cancel_reason = self.cancel_reason or "interrupted"
+            self.cancel("interrupted")
+
+    def cancel(self, reason: CancelReason) -> None:
+        """Cancel what the actor is doing; of several reasons the gravest counts."""
+        if self.scope is not None:
+            reasons: tuple[CancelReason, ...] = (self.cancel_reason, reason)
+            self.cancel_reason = max(reasons, key=GRAVITY.index)
             self.scope.cancel()
 
     def step(self, batch: int) -> int:

@@ -7,16 +7,26 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
+from runtime.actor.ref import cell_of
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
 from runtime.testing import Reports
-from tests.support.puppet import Puppet, hang, virtual
+from tests.support.puppet import Puppet, be_deaf, hang, virtual
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from runtime.actor.actor import Actor
+
+
+async def clean_up(_me: Actor) -> None:
+    """Take half a second to end when it is cancelled."""
+    try:
+        await trio.sleep_forever()
+    finally:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(0.5)
 
 
 def swallow_for(seconds: float) -> Any:
@@ -53,3 +63,23 @@ async def test_the_recovery_from_an_overrun_is_verified(
         assert system.statistics().watchdog["Puppet", action] == 1
         told = reports.of("actor did not recover")
         assert bool(told) is (action == "not_recovered")
+
+
+@pytest.mark.parametrize(
+    ("order", "killed_at"),
+    [(clean_up, 9.8), (be_deaf, 9.8), (clean_up, 10.2), (be_deaf, 10.2)],
+)
+async def test_a_kill_stays_one_whatever_the_deadline_says(
+    order: Any, killed_at: float, autojump_clock: MockClock
+) -> None:
+    async with virtual(autojump_clock) as system:
+        puppet = Puppet()
+        ref = system.spawn(puppet)
+        ref.tell(order)
+        await trio.sleep(killed_at)
+        ref.kill()
+        await trio.sleep(10)
+        exit_ = cell_of(ref).last_exit
+        assert exit_ is not None
+        assert exit_.how == "killed"
+        assert puppet.log == ["start"]
