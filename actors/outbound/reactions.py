@@ -60,11 +60,6 @@ class ReactionSender(Actor):
         self._transport = transport
         self._services = services
         self._shown: str | None = None  # unknown
-        self._is_waiting = False
-
-    def may_passivate(self) -> bool:
-        """Whether no retry is due."""
-        return not self._is_waiting
 
     def on_receive(self, message: object) -> object:
         """Set the reaction, in place of the one before."""
@@ -72,7 +67,6 @@ class ReactionSender(Actor):
             case ShowReaction():
                 return self._show(message, is_again=False)
             case ReactAgain(wanted=wanted):
-                self._is_waiting = False
                 return self._show(wanted, is_again=True)
             case _:
                 return super().on_receive(message)
@@ -123,7 +117,6 @@ class ReactionSender(Actor):
         wait = AGAIN_AFTER if retry_after is None else retry_after
         if wanted.stage == "received" or is_again or wait > MOST_WAIT:
             return
-        self._is_waiting = True
         self.after(wait, ReactAgain(wanted))
 
 

@@ -158,8 +158,12 @@ class Actor(PykkaActor):
         """Run after the handler of `message` was interrupted; must not wait."""
 
     def may_passivate(self) -> bool:
-        """Whether the actor, which has no message, may be put to sleep."""
-        return True
+        """Whether the actor, which has no message, may be put to sleep.
+
+        The default says no while a timer of its own has still to come: sleep would
+        void it.
+        """
+        return not self._bound().timers
 
     async def end_children(self, *, brutally: bool) -> None:
         """End what this actor supervises; only where `has_children`."""

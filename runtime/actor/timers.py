@@ -207,9 +207,9 @@ def after(
     if not delay >= 0:
         raise MisuseError(f"a timer needs 0 seconds or more, not {delay}")
     notice = Notice(message, None if survives_restart else owner.generation)
-    return _arm(
-        owner, delay, partial(owner.post_system, notice), survives=survives_restart
-    )
+    due = owner.kernel.now() + delay
+    tell = partial(owner.post_system, notice)
+    return _arm(owner, due, tell, survives=survives_restart)
 
 
 def every(
@@ -228,12 +228,16 @@ def every(
 
     def fire() -> None:
         nonlocal timer
-        timer = _arm(owner, period, fire, survives=survives_restart)
+        # Why not `period` from now: a loop that is late would be later each time.
+        slept = (owner.kernel.now() - timer.due) // period
+        due = timer.due + period * (slept + 1)
+        timer = _arm(owner, due, fire, survives=survives_restart)
         if not notice.is_waiting:
             notice.is_waiting = True
             owner.post_system(notice)
 
-    timer = _arm(owner, period, fire, survives=survives_restart)
+    due = owner.kernel.now() + period
+    timer = _arm(owner, due, fire, survives=survives_restart)
 
     def cancel() -> bool:
         return timer.cancel()
@@ -242,9 +246,9 @@ def every(
 
 
 def _arm(
-    owner: Owner, delay: float, fire: Callable[[], None], *, survives: bool
+    owner: Owner, due: float, fire: Callable[[], None], *, survives: bool
 ) -> Timer:
-    timer = owner.kernel.timers.call_in(delay, fire)
+    timer = owner.kernel.timers.call_at(due, fire)
     timer.survives = survives
     if owner.timers is None:
         owner.timers = set()

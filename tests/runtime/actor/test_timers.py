@@ -167,3 +167,31 @@ async def test_an_answered_ask_leaves_no_timer(autojump_clock: MockClock) -> Non
         puppet.log[-1].set("later")
         assert await deferred == "later"
         assert system.statistics().timers == 0
+
+
+async def ticks(clock: MockClock, late: dict[int, float], until: float) -> list[float]:
+    """Have a tick each second; give when, if the loop is late at some of them."""
+    told: list[float] = []
+    async with virtual(clock) as system:
+        for second, lateness in late.items():
+            system.kernel.timers.call_in(second, partial(clock.jump, lateness))
+        ref = system.spawn(Puppet())
+        tick = do(lambda _me: told.append(round(trio.current_time(), 2)))
+        await ref.ask(do(lambda me: me.every(1.0, tick)))
+        await trio.sleep_until(until)
+    return told
+
+
+async def test_a_late_loop_does_not_shift_later_ticks(
+    autojump_clock: MockClock,
+) -> None:
+    late = dict.fromkeys(range(1, 6), 0.15)
+    told = await ticks(autojump_clock, late, 7.5)
+    assert told == [1.15, 2.15, 3.15, 4.15, 5.15, 6.0, 7.0]
+
+
+async def test_ticks_that_were_missed_are_not_made_up_for(
+    autojump_clock: MockClock,
+) -> None:
+    told = await ticks(autojump_clock, {2: 100.3}, 105.5)
+    assert told == [1.0, 102.3, 103.0, 104.0, 105.0]

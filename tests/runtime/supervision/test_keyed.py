@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -10,8 +10,15 @@ import trio.testing
 
 from runtime.actor.messages import Keyed
 from runtime.errors import InterruptedActorError, MailboxFullError
-from runtime.supervision.keyed import InterruptKey, KeyedConfig, StopKey, ToAwake
+from runtime.supervision.keyed import (
+    InterruptKey,
+    KeyedConfig,
+    KeyedSupervisor,
+    StopKey,
+    ToAwake,
+)
 from tests.support.keyed_bed import STEADY, BrokenError, Ways, open_bed
+from tests.support.puppet import Puppet, do, virtual
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
@@ -321,3 +328,18 @@ async def test_all_who_are_awake_are_told_and_nobody_is_woken(
         assert await bed.ask("ann", "z") == "z, of course"
         assert [each for each in bed.log if "y" in each] == ["ann y"]
         assert bed.awake() == "ann"
+
+
+async def test_who_waits_for_a_timer_is_not_put_to_sleep(
+    autojump_clock: MockClock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        log: list[Any] = []
+        config = KeyedConfig(idle_after=0.1)
+        keyed = system.spawn(KeyedSupervisor(lambda _key: Puppet(log), config))
+        set_timer = do(lambda me: me.after(0.3, "rang"))
+        keyed.tell(Keyed("a", set_timer))
+        await trio.sleep(0.29)
+        assert log == ["start"]
+        await trio.sleep(1)
+        assert log == ["start", "rang", "stop"]
