@@ -165,6 +165,13 @@ class Actor(PykkaActor):
         """
         return not self._bound().timers
 
+    def on_stop_due(self) -> None:
+        """Run when the actor is asked to end, whatever it is doing; must not wait.
+
+        Only where `has_children`: such an actor is not interrupted, and may cut short
+        itself what would keep its end waiting.
+        """
+
     async def end_children(self, *, brutally: bool) -> None:
         """End what this actor supervises; only where `has_children`."""
 

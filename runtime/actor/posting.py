@@ -257,6 +257,8 @@ class Intake:
             self.interrupt()
         else:
             self.mailbox.put_system(message)
+            if type(message) is Stop and self.actor is not None:
+                self.actor.on_stop_due()
         self.wake()
 
     def interrupt(self) -> None:

@@ -129,6 +129,8 @@ class Supervisor(Actor):
         self._window = RestartWindow(self._config.intensity, self._config.period)
         self._children: dict[str, Child] = {}
         self._plans = 0
+        self._is_to_end = False
+        self._starting: trio.CancelScope | None = None
 
     def on_start(self) -> Any:
         """Start the children in order; if one fails, stop the others and fail."""
@@ -148,6 +150,12 @@ class Supervisor(Actor):
             case _:
                 turn_down(self._cell, message)
                 return None
+
+    def on_stop_due(self) -> None:
+        """Give up a start that is under way, and those that would follow."""
+        self._is_to_end = True
+        if self._starting is not None:
+            self._starting.cancel()
 
     async def end_children(self, *, brutally: bool) -> None:
         """End all children, the one started last first; brutally: all at once."""
@@ -233,12 +241,15 @@ class Supervisor(Actor):
         return cell.ref
 
     async def _wait_started(self, child: Child, reply: Reply) -> None:
-        seconds = child.spec.start_timeout
-        with trio.move_on_after(in_trio(seconds)):
+        seconds = 0.0 if self._is_to_end else child.spec.start_timeout
+        with trio.move_on_after(in_trio(seconds)) as self._starting:
             await reply
             return
         await kill(child.cell)
-        raise StartError(f"{child.cell.name} did not start within {seconds} s")
+        why = f"did not start within {seconds} s"
+        if self._is_to_end:
+            why = f"was not started: {self.actor_urn} is asked to end"
+        raise StartError(f"{child.cell.name} {why}")
 
     # --- ends -----------------------------------------------------------------
 

@@ -165,7 +165,7 @@ async def test_a_start_that_is_cancelled_leaves_nobody_behind(
             stage = Stage(system, case)
             log = stage.log
             await stage.play()
-    assert log == ["a up"]
+    assert log == ["a up", "a down 3"]
 
 
 async def test_a_ref_that_was_stopped_stays_dead_though_its_group_restarts(
