@@ -349,7 +349,9 @@ class Cell(Intake):
         """Have `Terminated` told to this actor when that one ends for good."""
         other = cell_of(ref)
         if other.is_dead:
-            self.post_system(Terminated(ref, other.last_exit or NORMAL))
+            # Why a look: an earlier incarnation may have left the news behind.
+            if not any(_tells_of(item, ref) for item in self.mailbox.system or ()):
+                self.post_system(Terminated(ref, other.last_exit or NORMAL))
             return
         watchers = other.watchers
         if watchers is None:
@@ -406,3 +408,9 @@ class Cell(Intake):
             lifecycle.end(self, Exit("failed", error))
         else:
             self.kill()
+
+
+def _tells_of(item: object, ref: ActorRef) -> bool:
+    """Whether a message of the system lane says that this actor has ended."""
+    message = item.message if isinstance(item, Notice) else None
+    return isinstance(message, Terminated) and message.ref is ref

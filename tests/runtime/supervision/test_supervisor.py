@@ -19,6 +19,7 @@ from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff, Strategy
 from runtime.supervision.supervisor import StartChild, Supervisor, SupervisorConfig
 from runtime.testing import Probe, Reports, open_test_system, seeded_order, wait_settled
+from tests.support.puppet import Puppet, supervise, virtual
 from tests.support.supervisor.cases import ENDS, STARTS, STOPS, A, B, C, Case, Kid, kid
 from tests.support.supervisor.restart_cases import RESTARTS
 from tests.support.supervisor.stage import Crash, CrashError, Stage, sleep_deaf
@@ -299,3 +300,45 @@ def test_after_any_storm_everybody_is_up_once(
     # Why once more: Hypothesis seeds trio's dice itself, the same for each example.
     with seeded_order(order):
         trio.run(survive, strategy, blows, slow, clock=MockClock(autojump_threshold=0))
+
+
+class Restless(Puppet):
+    """Watches anew in each incarnation; whatever is asked may end one.
+
+    Args:
+        ref: whom to watch.
+        log: what all incarnations were told.
+    """
+
+    fail_on_ask_error = True
+
+    def __init__(self, ref: ActorRef, log: list[Any]) -> None:
+        super().__init__(log)
+        self._ref = ref
+
+    def on_start(self) -> None:
+        self.log.append("start")
+        self.watch(self._ref)
+
+
+async def fail_late(_me: Actor) -> None:
+    await trio.sleep(1)
+    raise CrashError
+
+
+@pytest.mark.parametrize("ends_at", [0.5, 5])
+async def test_a_watcher_that_was_restarted_is_told_once(
+    ends_at: float, autojump_clock: MockClock
+) -> None:
+    async with virtual(autojump_clock) as system:
+        log: list[Any] = []
+        watched = system.spawn(Puppet())
+        (ref,) = await supervise(system, lambda: Restless(watched, log))
+        asked = ref.ask(fail_late)
+        await trio.sleep(ends_at)
+        await watched.stop()
+        with pytest.raises(CrashError):
+            await asked
+        await trio.sleep(10)
+        kinds = [word if isinstance(word, str) else type(word) for word in log]
+        assert kinds == ["start", "failure", "start", Terminated]
