@@ -16,7 +16,7 @@ import trio
 
 from runtime.actor import lifecycle
 from runtime.actor.actor import PROXY_MESSAGES
-from runtime.actor.dispatcher import BATCH
+from runtime.actor.dispatcher import BATCH, STEP
 from runtime.actor.envelope import Envelope, Notice
 from runtime.actor.mailbox import EMPTY
 from runtime.actor.messages import (
@@ -65,12 +65,12 @@ class Cell(Intake):
         self.is_queued = False
         actor = self.actor
         if self.state != "running" or actor is None:  # it ended on the queue
-            return 1
+            return STEP
         before = self.handled
         coroutine = self._drain(actor, batch)
         if coroutine is not None:
             lifecycle.start_task(self, self._burst, actor, coroutine)
-        return self.handled - before or 1
+        return self.handled - before + STEP
 
     def _drain(self, actor: Actor, batch: int) -> Any:
         """Handle messages inline; after a whole batch ask for another turn.
@@ -111,7 +111,10 @@ class Cell(Intake):
             if not mailbox.count and mailbox.rest is None and not mailbox.system:
                 self.scheduled = False
                 return None
-        self.enqueue()
+        if mailbox.empty():
+            self.scheduled = False
+        else:
+            self.enqueue()
         return None
 
     def _open(self, actor: Actor, item: Any) -> object:
@@ -203,8 +206,9 @@ class Cell(Intake):
 
     @trio.lowlevel.enable_ki_protection
     async def _burst(self, actor: Actor, coroutine: Any) -> None:
-        """Run an `async` handler, then what waits; after a whole batch give way."""
+        """Run an `async` handler, then what waits; then give way as plain ones do."""
         last = self.handled + self.failed + BATCH
+        dispatcher = self.kernel.dispatcher
         while coroutine is not None:
             item = self.current
             ended = await self._run(coroutine)
@@ -213,7 +217,9 @@ class Cell(Intake):
                 return
             if not self._settle(actor, item, *ended):
                 return
-            coroutine = self._drain(actor, last - self.handled - self.failed)
+            goes_on = dispatcher.spend(1 + STEP)
+            left = last - self.handled - self.failed if goes_on else 0
+            coroutine = self._drain(actor, left)
 
     async def _run(self, coroutine: Any) -> tuple[Exception | None, object] | None:
         """Run one `async` handler in its own cancel scope, under its deadline.

@@ -11,6 +11,7 @@ that switches tasks per message stays below 0.2 M messages/s; this does not.
 from __future__ import annotations
 
 from collections import deque
+from contextvars import Context
 from threading import get_ident
 from typing import TYPE_CHECKING, Protocol
 
@@ -25,16 +26,14 @@ if TYPE_CHECKING:
 # Chosen: how many messages one actor may handle before the next gets its turn.
 BATCH = 64
 
-# Chosen: how many messages are handled before trio sees to its other tasks. About
-# 2 ms, so a flooded actor delays I/O by no more than that.
+# Chosen: how many messages are handled before trio sees to its other tasks, and for
+# how long, so that a flood delays I/O by little more. Pump, `async` handlers, lent
+# turns and foreign threads spend the same turn.
 MESSAGES_PER_TURN = 2048
+SECONDS_PER_TURN = 0.002
 
-# Chosen: and after how many actors at the latest, for a message of the domain may
-# take 100 µs where one of a benchmark takes 1.
-STEPS_PER_TURN = 256
-
-# Chosen: how many asks in a row are answered without a turn for trio; see `lend`.
-LENDS_PER_TURN = 16
+# Chosen: what it counts for, in messages, to let an actor have its turn at all.
+STEP = 3
 
 # Chosen: messages from foreign threads on their way; far above what the pump leaves
 # waiting in a turn, and a bound on memory when the kernel is blocked.
@@ -50,7 +49,7 @@ class Runnable(Protocol):
         """Handle up to `batch` messages; ask for another turn if some remain.
 
         Returns:
-            How many were handled, and at least 1.
+            How many were handled, and `STEP` more.
         """
         ...
 
@@ -68,7 +67,11 @@ class Dispatcher:
         self.queue: deque[Runnable] = deque()
         self._foreign: deque[Callable[[], object]] = deque()
         self._foreign_is_awake = False
-        self._lent = 0
+        self._turns = 0
+        self._left = 0
+        self._ends: float | None = None
+        self._now: Callable[[], float] = lambda: 0.0
+        self._context = Context()
         self._token: trio.lowlevel.TrioToken | None = None
         self._has_ended = False
         self.parked: trio.lowlevel.Task | None = None
@@ -78,6 +81,7 @@ class Dispatcher:
         """Take the present trio thread as the kernel's."""
         self.thread_id = get_ident()
         self._token = trio.lowlevel.current_trio_token()
+        self._now = trio.lowlevel.current_clock().current_time
 
     def close(self) -> None:
         """Make what other threads left, then refuse them from now on."""
@@ -148,6 +152,7 @@ class Dispatcher:
     @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
         """Pump until cancelled."""
+        self._context = trio.lowlevel.current_task().context
         while True:
             self._turn()
             if self.queue:
@@ -156,32 +161,57 @@ class Dispatcher:
                 await self._park()
 
     @trio.lowlevel.enable_ki_protection
-    def lend(self) -> bool:
-        """Let actors handle messages in the turn of a task that awaits an answer.
+    def lend(self, asked: Runnable) -> bool:
+        """Let an actor that was just asked answer in the turn of who awaits it.
 
         Saves the two task switches that most of an ask's time went into. It cannot
-        nest: what runs in a lent turn is plain functions, which await nothing.
+        nest: what runs in a lent turn is plain functions, which await nothing. Who is
+        not the last on the queue is left to the pump, as are all others.
 
         Returns:
-            Whether the task must give trio a turn all the same: one that always
-            gets its answers like this would keep everybody else waiting.
+            Whether the task must `rest` all the same: one that always gets its
+            answers like this would keep everybody else waiting.
         """
         if get_ident() != self.thread_id:  # the reply was handed to another loop
             return False
-        self._turn()
-        self._lent += 1
-        if self._lent < LENDS_PER_TURN:
+        queue = self.queue
+        if not queue or queue[-1] is not asked:
             return False
-        self._lent = 0
-        return True
+        queue.pop()
+        self._context.run(asked.step, 1)  # the asker's own is no affair of theirs
+        return not self.spend(1 + STEP)
+
+    async def rest(self) -> None:
+        """Give trio a turn; then begin a new one unless others have."""
+        turns = self._turns
+        await trio.lowlevel.checkpoint()
+        if turns == self._turns:
+            self._begin()
+
+    def spend(self, messages: int) -> bool:
+        """Count what was handled; tell whether the turn goes on."""
+        self._left -= messages
+        now = self._now()
+        if self._ends is None:  # from here on: most turns end before the first look
+            self._ends = now + SECONDS_PER_TURN
+        return self._left > 0 and now < self._ends
+
+    def _begin(self) -> None:
+        self._turns += 1
+        self._left = MESSAGES_PER_TURN
+        self._ends = None
 
     def _turn(self) -> None:
-        queue = self.queue
-        left = MESSAGES_PER_TURN
-        for _ in range(STEPS_PER_TURN):
-            if not queue or left <= 0:
-                return
-            left -= queue.popleft().step(BATCH)
+        self._begin()
+        queue, popleft = self.queue, self.queue.popleft
+        spent = 0
+        while queue:
+            spent += popleft().step(BATCH)
+            if spent >= BATCH:
+                if not self.spend(spent):
+                    return
+                spent = 0
+        self._left -= spent
 
     async def _park(self) -> None:
         def abort(_raise_cancel: object) -> trio.lowlevel.Abort:
@@ -201,10 +231,13 @@ class Dispatcher:
             self._token.run_sync_soon(self._make_foreign_calls)
 
     def _make_calls(self) -> None:
+        self._begin()
         foreign = self._foreign
-        # Why counted: threads that never stop sending must not keep the loop here.
-        for _ in range(len(foreign)):
-            try:
-                foreign.popleft()()
-            except BaseException as raised:  # noqa: BLE001  `Kernel.judge` decides
-                self._failed(raised)
+        while foreign:
+            for _ in range(min(BATCH, len(foreign))):
+                try:
+                    foreign.popleft()()
+                except BaseException as raised:  # noqa: BLE001  `Kernel.judge` decides
+                    self._failed(raised)
+            if not self.spend(BATCH):
+                return

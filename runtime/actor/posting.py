@@ -221,12 +221,11 @@ class Intake:
 
         Who is cancelled here, or finds the actor gone, has sent nothing.
         """
-        await trio.lowlevel.checkpoint_if_cancelled()
+        await trio.lowlevel.checkpoint()  # before: from here on it is sent
         mailbox = self.mailbox
         full = mailbox.senders or not mailbox.has_room(item)
         if self.state == "dead" or mailbox.config.overflow != "wait" or not full:
             self.post(item)
-            await trio.lowlevel.cancel_shielded_checkpoint()
             return
         if mailbox.senders is None:
             mailbox.senders = deque()

@@ -142,7 +142,7 @@ class ActorRef(pykka.ActorRef[Any]):
         reply = Reply(seconds)
         envelope = Envelope(message, reply)
         if get_ident() == cell.kernel.dispatcher.thread_id:
-            reply.lend = cell.kernel.dispatcher.lend
+            reply.asked = cell
             cell.post_ask(envelope, seconds)
             return reply
         try:

@@ -18,6 +18,7 @@ from runtime.errors import MisuseError
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from runtime.actor.cell import Cell
     from runtime.actor.timers import Timer
 
 Waiter = tuple[trio.lowlevel.Task, trio.lowlevel.TrioToken]
@@ -39,8 +40,8 @@ class Reply(pykka.Future[Any]):
     _event: threading.Event | None = None
     _sources: tuple[pykka.Future[Any], ...] = ()
 
-    lend: Callable[[], bool] | None = None
-    """Lets actors run in the turn of the task that awaits this."""
+    asked: Cell | None = None
+    """Who may answer in the turn of the task that awaits this; see `lend`."""
 
     timer: Timer | None = None
     """The ask's deadline; void as soon as there is an answer."""
@@ -116,15 +117,20 @@ class Reply(pykka.Future[Any]):
     def __await__(self) -> Generator[Any, Any, Any]:
         """Wait in a trio task for the answer.
 
-        An answer that has come already, or comes while this task's turn is lent to
-        the actors, is given back without a checkpoint; see `Dispatcher.lend`.
+        An answer that comes while this task's turn is lent to the actor is given back
+        without a checkpoint; see `Dispatcher.lend`.
         """
         if self._get_hook is not None:
             for source in self._sources:
                 yield from source.__await__()
             return self.get()
-        if self._outcome is None and self.lend is not None and self.lend():
+        asked, self.asked = self.asked, None
+        if self._outcome is not None:
             yield from trio.lowlevel.checkpoint().__await__()  # noqa: ASYNC105
+        elif asked is not None:
+            dispatcher = asked.kernel.dispatcher
+            if dispatcher.lend(asked):
+                yield from dispatcher.rest().__await__()
         if self._outcome is None:
             yield from self._park().__await__()
         return self._result()

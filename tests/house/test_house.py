@@ -73,6 +73,8 @@ BROAD_CATCHES: dict[str, str] = {
         "one event's must not keep the others untold"
     ),
     "runtime/actor/cell.py": "whatever a handler raises is its supervisor's business",
+    "runtime/actor/dispatcher.py": "a foreign thread's mistake must end nobody else",
+    "runtime/actor/messages.py": "a stranger's message may weigh itself wrongly",
     "runtime/supervision/keyed.py": "whatever a child raises counts as its failure",
     "runtime/actor/lifecycle.py": "an actor's end must go on whatever its hooks raise",
     "runtime/supervision/supervisor.py": (

@@ -81,7 +81,9 @@ async def test_an_interrupt_reaches_a_handler_before_its_task_has_begun(
         for end in ("interrupt", "kill"):
             ref = system.spawn(Puppet())
             asked = ref.ask(hang)
-            system.kernel.dispatcher.lend()  # the handler is due, not yet running
+            system.kernel.dispatcher.lend(
+                cell_of(ref)
+            )  # the handler is due, not yet running
             getattr(ref, end)()
             with pytest.raises((InterruptedActorError, pykka.ActorDeadError)):
                 await asked

@@ -340,5 +340,7 @@ async def test_a_watcher_that_was_restarted_is_told_once(
         with pytest.raises(CrashError):
             await asked
         await trio.sleep(10)
-        kinds = [word if isinstance(word, str) else type(word) for word in log]
+        kinds: list[Any] = [
+            word if isinstance(word, str) else type(word) for word in log
+        ]
         assert kinds == ["start", "failure", "start", Terminated]
