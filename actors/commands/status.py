@@ -163,9 +163,6 @@ def shortened(text: str) -> str:
     return line if len(line) <= SHOWN else f"{line[: SHOWN - 1]}…"
 
 
-PAGE = 1000
-
-
 class CostSum(msgspec.Struct):
     """Turns, tokens and dollars of several turns."""
 

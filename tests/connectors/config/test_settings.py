@@ -103,10 +103,10 @@ SETTABLE = sorted(word for word, each in COMMANDS.items() if not each.is_fixed)
             'for example: base_url = "http://127.0.0.1:8888"',
         ),
         (
-            "[people]\nlanguage = 'fr'",
+            "[people]\nlanguage = 'it'",
             (2, 12),
-            "people.language: there is no translation into 'fr'",
-            "known: de, en, es, ko",
+            "people.language: there is no translation into 'it'",
+            "known: de, en, es, fr, ko, pt",
         ),
         (
             "[commands]\nmodels = ['*', 'scriptd']",
