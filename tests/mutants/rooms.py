@@ -66,7 +66,7 @@ ROOMS = (
     Mutant(
         "strangers let in",
         "actors/people/access.py",
-        '    return RefuseSender("unknown_sender", waits, tuple(verdicts))\n',
+        '    return RefuseSender("unknown_sender", waits, tuple(verdicts), may_hint)\n',
         '    return Admit("listed", tuple(verdicts))\n',
         (
             "tests/actors/people/test_admission.py",
