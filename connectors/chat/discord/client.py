@@ -26,6 +26,7 @@ from connectors.chat.discord.events import (
     GatewayReady,
     Invoked,
     Parted,
+    Removed,
     Resumed,
     number,
 )
@@ -107,7 +108,9 @@ def shapes(commands: Iterable[object]) -> list[tuple[str, str, tuple[str, ...]]]
     return sorted(found)
 
 
-OURS = frozenset({"MESSAGE_CREATE", "MESSAGE_UPDATE", "INTERACTION_CREATE"})
+OURS = frozenset(
+    {"MESSAGE_CREATE", "MESSAGE_UPDATE", "MESSAGE_DELETE", "INTERACTION_CREATE"}
+)
 
 NOBODY = discord.AllowedMentions.none()
 READY_AFTER = 2.0
@@ -224,6 +227,9 @@ class DiscordClient(discord.Client):
             return  # discord.py ends over it, and is begun anew
         if envelope.t == "MESSAGE_UPDATE":
             self._hear(Changed())
+        elif envelope.t == "MESSAGE_DELETE":
+            channel, said = text(payload.get("channel_id")), text(payload.get("id"))
+            self._hear(Removed(channel, said))
         elif envelope.t == "MESSAGE_CREATE":
             self._hear(Came(payload, self.scene(payload)))
         else:

@@ -179,6 +179,13 @@ class Changed(msgspec.Struct, frozen=True):
     """A message was edited, or Discord has shown where a link in it leads."""
 
 
+class Removed(msgspec.Struct, frozen=True):
+    """A message was deleted."""
+
+    channel: str
+    said: str
+
+
 class Invoked(msgspec.Struct, frozen=True):
     """Somebody chose one of the bot's commands."""
 
@@ -186,7 +193,7 @@ class Invoked(msgspec.Struct, frozen=True):
     scene: DiscordScene
 
 
-Event = Connected | GatewayReady | Resumed | Parted | Came | Changed | Invoked
+Event = Connected | GatewayReady | Resumed | Parted | Came | Changed | Removed | Invoked
 
 
 Reason = Literal["own", "malformed", "system", "empty"]

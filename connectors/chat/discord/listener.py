@@ -28,6 +28,7 @@ from connectors.chat.discord.events import (
     GatewayReady,
     Invoked,
     Parted,
+    Removed,
     Resumed,
     at,
     number,
@@ -39,6 +40,7 @@ from connectors.chat.errors import BusyError, LostError, PlatformError, ShutOutE
 from connectors.chat.inbound import Lanes
 from connectors.chat.lenient_json import text
 from connectors.chat.requests import Waits
+from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -129,6 +131,10 @@ class DiscordArrivals:
                 self._health.lost("its connection is gone; a new one is being made")
             case Invoked():
                 nursery.start_soon(self._choosing.take, event, self._ingress)
+            case Removed(channel=channel, said=said):
+                self._shared.metrics.event(self._account.agent, "deleted")
+                # Behind the message itself, which may still be on its way.
+                await lanes.put(channel, partial(self._withdraw, said))
             case Came() | Changed():
                 await self._take_message(event, lanes)
 
@@ -263,6 +269,13 @@ class DiscordArrivals:
         await lanes.put(
             said.channel, partial(self._submit, MessageInScene(said, came.scene))
         )
+
+    async def _withdraw(self, said: str) -> None:
+        """Have nobody work any longer on a message that was deleted."""
+        try:
+            await self._ingress.withdraw(self._shared.connector, said)
+        except StoreError as error:
+            LOG.warning("message not withdrawn", message=said, why=str(error))
 
     async def _submit(self, heard: MessageInScene) -> None:
         shared, known = self._shared, heard.said.id

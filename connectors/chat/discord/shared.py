@@ -28,6 +28,7 @@ Outcome = (
     Reason
     | Literal[
         "edit",
+        "deleted",
         "handed_in",
         "seen",
         "refused",
@@ -40,8 +41,8 @@ Outcome = (
 )
 """The outcomes of events, beside the reasons to skip a payload. A message was stored
 (`handed_in`), refused by the company for good (`refused`), or not storable (`lost`).
-`edit`: it changed an earlier message. `seen`: another bot submitted it. `overrun`: too
-many came at once, so that it is fetched later. The rest is about commands and files."""
+`edit`, `deleted`: of an earlier message. `seen`: another bot submitted it. `overrun`:
+too many came at once, so that it is fetched later. The rest: commands, files."""
 
 METRICS = partial(
     PlatformCounters,

@@ -195,6 +195,20 @@ async def test_what_discord_says_by_itself_and_edits_are_counted_not_heard() -> 
         assert bed.heard() == ["first", "second"]
 
 
+async def test_a_message_that_is_deleted_is_withdrawn() -> None:
+    async with open_bed("anna") as bed, bed.listening() as server:
+        await bed.say("my mistake")
+        said = (await bed.ingress.next()).platform_id
+        session = server.gateway.of(bed.bots["anna"])
+        deleted = {"id": said, "channel_id": CHANNEL}
+        await bed.bridge.call(session.tell, "MESSAGE_DELETE", deleted)
+        await bed.say("second")
+        await bed.ingress.next()
+        labels = {"connector": "discord", "account": "anna"}
+        assert bed.counted("events_total", outcome="deleted", **labels) == 1
+    assert bed.ingress.withdrawn == [("discord", said)]
+
+
 async def test_without_the_intent_only_what_is_for_a_bot_is_heard() -> None:
     async with open_bed("anna", message_content=False) as bed, bed.listening():
         await bed.say("not for you")
