@@ -100,9 +100,9 @@ if TYPE_CHECKING:
     from actors.webhooks.messages import Receiver
 
 
-# Chosen: with the back-off below a child that always fails is started ten times in
+# Chosen: with its back-off a child that always fails is started ten times in
 # its first minute and then once a minute, so it never takes its siblings along.
-PATIENT = SupervisorConfig(intensity=12, period=60.0, backoff=Backoff())
+PATIENT = SupervisorConfig()
 LISTENING = SupervisorConfig(
     intensity=30, period=60.0, backoff=Backoff(first=0.5, then=1.0)
 )

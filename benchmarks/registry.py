@@ -26,6 +26,7 @@ from benchmarks.kernel import (
     bench_ring,
     bench_spawn,
     bench_tell,
+    bench_waits,
 )
 from benchmarks.server import (
     bench_broadcast,
@@ -51,6 +52,7 @@ BENCHMARKS = {
         bench_ring,
         bench_ask,
         bench_ask_thread,
+        bench_waits,
         bench_restart,
         bench_commit,
         bench_memory_write,

@@ -43,10 +43,11 @@ class SupervisorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who is restarted together, and how often."""
 
     strategy: Strategy = "one_for_one"
-    intensity: int = 3
-    """Restarts allowed inside one period before the supervisor itself fails."""
+    intensity: int = 12
+    """Restarts allowed inside one period before the supervisor itself fails. Enough
+    for one child to be restarted with ever longer back-off, and not for several."""
 
-    period: float = 5.0
+    period: float = 60.0
     """Seconds."""
 
     backoff: Backoff = Backoff()

@@ -101,7 +101,10 @@ class Stage:
     async def play(self) -> None:
         case = self.case
         config = SupervisorConfig(
-            strategy=case.strategy, intensity=case.intensity, backoff=case.backoff
+            strategy=case.strategy,
+            intensity=case.intensity,
+            period=5.0,
+            backoff=case.backoff,
         )
         top = Supervisor([self.spec(each) for each in case.kids], config)
         try:
