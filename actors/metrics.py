@@ -43,6 +43,10 @@ class LineMetrics:
             "callboard_store_damaged",
             "1 from when the database is found to be damaged, else 0.",
         )
+        self._wal = metrics.gauge(
+            "callboard_store_wal_bytes",
+            "Size of the database's -wal; another program that reads lets it grow.",
+        )
         self.messages = metrics.counter(
             "callboard_messages",
             "Messages by connector and what became of them.",
@@ -246,7 +250,8 @@ class LineMetrics:
         """Count what was spent."""
         self._cost.add(max(dollars, 0.0), model)
 
-    def commit(self, seconds: float, count: int) -> None:
-        """Observe one group commit."""
+    def commit(self, seconds: float, count: int, wal_bytes: int) -> None:
+        """Observe one group commit, and how large the WAL is now."""
+        self._wal.set(wal_bytes)
         self._commits.observe(seconds)
         self._commit_size.add(count)

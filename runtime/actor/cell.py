@@ -181,7 +181,7 @@ class Cell(Intake):
             if is_ours:
                 self.give_up(item, "killed")
         elif is_ours and isinstance(item, Envelope) and item.is_ask:
-            asker = item.reply
+            asker, item.reply = item.reply, None  # the error holds the item
             if asker is not None:
                 asker.offer_error(error)
             # Another's deadline, which it heard of by asking, is an error like any.
@@ -249,7 +249,10 @@ class Cell(Intake):
         self.scope = None
         if scope.cancelled_caught or error:
             error = self._why_cancelled(error, seconds)
-        return error, result
+        try:
+            return error, result
+        finally:  # its traceback holds this frame
+            del error
 
     def _why_cancelled(
         self, error: Exception | None, seconds: float | None

@@ -237,11 +237,15 @@ def _is_waiting(result: object) -> bool:
 
 
 def _worse(cell: Cell, exit_: Exit, raised: BaseException) -> Exit:
-    """A hook that raises makes a failure of an orderly end."""
+    """A hook that raises makes a failure of an orderly end, but not of sleep.
+
+    Why: to be started again, who was idle has nothing to do.
+    """
     error = cell.kernel.judge(raised)
     report_failure(cell, error)
     cell.failed += 1
-    return exit_ if exit_.error is not None else Exit("failed", error)
+    is_kept = exit_.error is not None or exit_.how == "passivated"
+    return exit_ if is_kept else Exit("failed", error)
 
 
 async def _end_slowly(cell: Cell, actor: Actor, exit_: Exit, waiting: Any) -> None:

@@ -133,7 +133,10 @@ class Reply(pykka.Future[Any]):
                 yield from dispatcher.rest().__await__()
         if self._outcome is None:
             yield from self._park().__await__()
-        return self._result()
+        try:
+            return self._result()
+        finally:
+            del self
 
     __iter__ = __await__
 
@@ -178,7 +181,10 @@ class Reply(pykka.Future[Any]):
     def _result(self) -> Any:
         value, error = self._outcome or (None, None)
         if error is not None:
-            raise error
+            try:
+                raise error
+            finally:  # its traceback holds this frame: no circle, as in trio
+                del error, self
         return value
 
     def _block(self, timeout: float | None) -> None:

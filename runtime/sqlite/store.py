@@ -54,7 +54,8 @@ class SqliteStore:
         file: which file, and how it is used.
         epoch: written on every row.
         on_commit: told on the trio thread, after each durable group, how many
-            seconds it took and how many commits shared it; must not raise.
+            seconds it took, how many commits shared it, and how many bytes the WAL
+            has; must not raise.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class SqliteStore:
         file: SqliteFile,
         *,
         epoch: int = 0,
-        on_commit: Callable[[float, int], None] | None = None,
+        on_commit: Callable[[float, int, int], None] | None = None,
     ) -> None:
         self._file = file
         self._epoch = epoch
@@ -84,7 +85,7 @@ class SqliteStore:
         file: SqliteFile,
         *,
         epoch: int = 0,
-        on_commit: Callable[[float, int], None] | None = None,
+        on_commit: Callable[[float, int, int], None] | None = None,
     ) -> SqliteStore:
         """Claim the file, make it or bring it up to date, and start both threads.
 
@@ -389,4 +390,4 @@ class SqliteStore:
         # The first one stays: it is what `probe` tries again.
         self._failed_read = self._failed_read or ended.failed_read
         if ended.commits and self._on_commit is not None:
-            self._on_commit(ended.seconds, ended.commits)
+            self._on_commit(ended.seconds, ended.commits, ended.wal_bytes)

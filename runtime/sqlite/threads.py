@@ -102,8 +102,11 @@ def attempt(db: apsw.Connection, job: Job) -> None:
 
 LOG = EventLog("store")
 
+PAGE = 4096
+"""Bytes."""
+
 MOST_WAL_PAGES = 4000
-"""Pages (of 4 KiB) after which the WAL is copied even if the writer is busy."""
+"""Pages after which the WAL is copied even if the writer is busy."""
 
 MOST_READS = 16
 """Reads answered together; a long one holds up the others by as much."""
@@ -125,6 +128,9 @@ class GroupEnded(msgspec.Struct, frozen=True):
 
     failed_read: Job | None = None
     """What the disk did not give, for the reader to try again."""
+
+    wal_bytes: int = 0
+    """How large the WAL is; it grows while somebody reads an old state."""
 
     damage: str = ""
     """What was found to be damaged in the file; empty: nothing."""
@@ -287,7 +293,8 @@ class WriterThread(DatabaseThread):
         self._identity: tuple[int, int] | None = None
         self._wal_path = file.path
         self._wal: tuple[int, int] | None = None
-        self._wal_pages = 0
+        self._wal_pages = 0  # since it was copied last
+        self._wal_bytes = 0
 
     @property
     def most(self) -> int:
@@ -333,6 +340,7 @@ class WriterThread(DatabaseThread):
                 True if has_written else None,
                 time.perf_counter() - started,
                 len(jobs),
+                wal_bytes=self._wal_bytes,
             )
             if has_written:
                 self._note(is_behind=True)
@@ -420,6 +428,7 @@ class WriterThread(DatabaseThread):
 
     def _count_pages(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self._wal_pages = pages
+        self._wal_bytes = pages * PAGE
         return apsw.SQLITE_OK
 
     def _checkpoint(self, db: apsw.Connection, mode: int) -> None:

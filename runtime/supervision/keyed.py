@@ -231,6 +231,9 @@ class KeyedSupervisor(Actor):
                 if reply is not None:
                     reply.offer(value=False)
                 return
+            if self._is_anothers(key):
+                self._cell.give_up(item, "no_such_actor")
+                return
             child = self._wake(key, child)
             if child is None:
                 self._cell.give_up(item, "mailbox_full")
@@ -244,6 +247,14 @@ class KeyedSupervisor(Actor):
         for child in tuple(self._children.values()):
             if not child.cell.is_dead and not child.cell.offer(message):
                 child.cell.give_up(message, "mailbox_full")
+
+    def _is_anothers(self, key: str) -> bool:
+        """Whether the name that a key's actor would have is somebody else's."""
+        name = f"{self.actor_urn}/{key}"
+        is_taken = name in self._cell.kernel.names
+        if is_taken:
+            self._cell.kernel.report("name of a key is taken", {"actor": name})
+        return is_taken
 
     def _wake(self, key: str, before: KeyedChild | None) -> KeyedChild | None:
         """Start the child of a key; None if there are too many."""

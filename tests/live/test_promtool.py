@@ -24,7 +24,7 @@ async def test_promtool_finds_nothing_to_say(autojump_clock: MockClock) -> None:
     metrics = Metrics()
     line = LineMetrics(metrics)
     line.messages.add(1, "terminal", "replied")
-    line.commit(0.01, 2)
+    line.commit(0.01, 2, 4096)
     async with virtual(autojump_clock) as system:
         metrics.watch(system)
         (ref,) = await supervise(system, Puppet)

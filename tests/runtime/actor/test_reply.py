@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import threading
 from functools import partial
 from operator import add, mul
@@ -14,11 +16,13 @@ import trio.testing
 
 from runtime.actor.reply import Reply
 from runtime.errors import MisuseError
-from runtime.testing import wait_settled
+from runtime.testing import CrashError, wait_settled
 from tests.support.puppet import Puppet, crash, do, virtual
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
+
+    from runtime.actor.actor import Actor
 
 
 def test_only_the_first_answer_counts() -> None:
@@ -251,3 +255,25 @@ async def test_who_waits_for_a_deferred_reply_learns_of_the_end(
             await asked
         assert await answered == "answered"
         assert trio.current_time() < 1
+
+
+async def crash_late(_me: Actor) -> None:
+    await trio.lowlevel.checkpoint()
+    raise CrashError("to order")
+
+
+@pytest.mark.parametrize("act", [crash, crash_late])
+async def test_an_error_leaves_no_circle_behind(
+    act: Any, autojump_clock: MockClock
+) -> None:
+    async with virtual(autojump_clock) as system:
+        ref = system.spawn(Puppet())
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(10):
+                with contextlib.suppress(CrashError):
+                    await ref.ask(act)
+            assert gc.collect() == 0
+        finally:
+            gc.enable()

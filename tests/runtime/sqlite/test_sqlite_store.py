@@ -62,9 +62,9 @@ async def wait_queued(store: SqliteStore, count: int) -> None:
 
 
 async def test_what_waits_together_is_committed_together(file: SqliteFile) -> None:
-    groups: list[tuple[float, int]] = []
+    groups: list[tuple[float, int, int]] = []
     store = await SqliteStore.open(
-        file, on_commit=lambda seconds, count: groups.append((seconds, count))
+        file, on_commit=lambda time, count, wal: groups.append((time, count, wal))
     )
     gate = Gate()
     async with trio.open_nursery() as nursery:
@@ -75,8 +75,9 @@ async def test_what_waits_together_is_committed_together(file: SqliteFile) -> No
             nursery.start_soon(store.commit, accepting(f"m{number}"))
         await wait_queued(store, 20)
         gate.open()
-    assert [count for _, count in groups] == [1, 20]
-    assert all(seconds > 0 for seconds, _ in groups)
+    assert [count for _, count, _ in groups] == [1, 20]
+    assert all(seconds > 0 for seconds, _, _ in groups)
+    assert groups[-1][2] > 0
     assert len(await names_unsettled(store)) == 20
     await store.aclose()
 
@@ -86,7 +87,7 @@ async def test_a_group_is_one_also_when_some_of_it_are_to_blame(
 ) -> None:
     groups: list[int] = []
     store = await SqliteStore.open(
-        file, on_commit=lambda _, count: groups.append(count)
+        file, on_commit=lambda _, count, _wal: groups.append(count)
     )
     told: list[object] = []
     gate = Gate()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 import trio.testing
+from pykka import ActorDeadError
 
 from runtime.actor.messages import Keyed
 from runtime.errors import InterruptedActorError, MailboxFullError
@@ -17,6 +18,7 @@ from runtime.supervision.keyed import (
     StopKey,
     ToAwake,
 )
+from runtime.testing import CrashError, Reports
 from tests.support.keyed_bed import STEADY, BrokenError, Ways, open_bed
 from tests.support.puppet import Puppet, do, virtual
 
@@ -343,3 +345,41 @@ async def test_who_waits_for_a_timer_is_not_put_to_sleep(
         assert log == ["start"]
         await trio.sleep(1)
         assert log == ["start", "rang", "stop"]
+
+
+class Restless(Puppet):
+    """Fails while it is put to sleep."""
+
+    def on_stop(self) -> None:
+        super().on_stop()
+        raise CrashError("to order")
+
+
+async def test_who_fails_to_fall_asleep_sleeps_all_the_same(
+    autojump_clock: MockClock,
+) -> None:
+    reports, log = Reports(), list[Any]()
+    async with virtual(autojump_clock, reports) as system:
+        config = KeyedConfig(idle_after=0.1)
+        keyed = system.spawn(KeyedSupervisor(lambda _key: Restless(log), config))
+        for _ in range(5):
+            keyed.tell(Keyed("a", "word"))
+            await trio.sleep(1)
+        assert log == ["start", "word", "stop"] * 5
+        assert len(reports.of("actor failed")) == 5
+        assert reports.of("key given up") == []
+
+
+async def test_a_key_does_not_take_anothers_name(autojump_clock: MockClock) -> None:
+    async with virtual(autojump_clock) as system:
+        log: list[Any] = []
+        keyed = system.spawn(
+            KeyedSupervisor(lambda _key: Puppet(log), KeyedConfig()), name="k"
+        )
+        other = system.spawn(Puppet(), name="k/x")
+        with pytest.raises(ActorDeadError, match="no_such_actor"):
+            await keyed.ask(Keyed("x", "word"))
+        assert log == []
+        assert system.find("k/x") is other
+        await other.stop()
+        assert await keyed.ask(Keyed("x", "word")) == "word"
