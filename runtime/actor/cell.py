@@ -336,6 +336,8 @@ class Cell(Intake):
         """Set the present message aside."""
         if self.current is EMPTY or self.current is STASHED:
             raise MisuseError("stash can be called once, while handling a message")
+        if isinstance(self.current, Notice):  # a periodic one must not wait twice
+            self.current.is_waiting = True
         self.mailbox.stash(self.current)
         self.current = STASHED
 

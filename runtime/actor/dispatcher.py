@@ -10,6 +10,7 @@ that switches tasks per message stays below 0.2 M messages/s; this does not.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from contextvars import Context
 from threading import get_ident
@@ -137,14 +138,17 @@ class Dispatcher:
             self._foreign.append(call)
             # Order matters: append first, then look; `_make_foreign_calls` lowers
             # the flag first, then empties the queue. Relies on the GIL.
-            if self._foreign_is_awake:
+            if self._foreign_is_awake and not self._has_ended:
                 return
             self._foreign_is_awake = True
             try:
                 token.run_sync_soon(self._make_foreign_calls)
             except trio.RunFinishedError:
-                self._has_ended = True
-                self._foreign.clear()
+                # Another thread may have found the flag and gone: its call finds
+                # everybody dead, and whoever waits for it is answered.
+                with contextlib.suppress(ValueError):
+                    self._foreign.remove(call)
+                self.close()
             else:
                 return
         raise pykka.ActorDeadError(f"{runnable.name} is gone: its system has ended")
@@ -236,7 +240,11 @@ class Dispatcher:
         while foreign:
             for _ in range(min(BATCH, len(foreign))):
                 try:
-                    foreign.popleft()()
+                    call = foreign.popleft()
+                except IndexError:  # at the end several threads may be here
+                    return
+                try:
+                    call()
                 except BaseException as raised:  # noqa: BLE001  `Kernel.judge` decides
                     self._failed(raised)
             if not self.spend(BATCH):

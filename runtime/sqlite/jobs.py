@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import trio
 
 from runtime.errors import MisuseError, StoreUnavailableError
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     import apsw
 
 T = TypeVar("T")
+
+LOG = EventLog("store")
 
 # Chosen: within it a quick model answers, and a person's program writes again; what
 # the end of the process may take of what nobody waits for is as little.
@@ -340,7 +343,9 @@ class JobQueue:
 
     @staticmethod
     def _arrive(jobs: Sequence[Job], note: Callable[[], object] | None) -> None:
-        if note is not None:
-            note()
-        for job in jobs:
-            job.wake()
+        calls = [job.wake for job in jobs]
+        for call in calls if note is None else (note, *calls):
+            try:
+                call()
+            except Exception as error:  # noqa: BLE001  a mistake of one caller's
+                LOG.fault("what a job's end was told to failed", error)

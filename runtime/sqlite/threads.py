@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 UNSTORABLE = (apsw.Error, OverflowError, TypeError, ValueError)
 """What SQLite says of a job that is itself to blame, unless the disk is."""
 
+PASSING = (apsw.BusyError, apsw.LockedError)
+"""What another program does to one read; it says nothing of the disk."""
+
 BLAMED = (StoreError, MisuseError, *UNSTORABLE)
 """All that one job alone is to blame for, unless the disk is."""
 
@@ -252,6 +255,9 @@ class DatabaseThread(pykka.ThreadingActor, abc.ABC):
 class ReaderThread(DatabaseThread):
     """The thread that runs reading jobs, one after the other."""
 
+    # Not done: SQLite's interrupt for a search that nobody waits for any more. It
+    # might hit the next job, and what is searched is bounded.
+
     @property
     def most(self) -> int:
         """How many jobs to take together."""
@@ -270,7 +276,8 @@ class ReaderThread(DatabaseThread):
                     job.run(db)
                 except (*DAMAGED, *DISK) as error:
                     job.error = translate(error, self.file.path)
-                    failed = job
+                    if not isinstance(error, PASSING):
+                        failed = job
                 except UNSTORABLE as error:
                     job.error = MisuseError(f"this can never be read: {error}")
         if failed is None:

@@ -6,6 +6,7 @@ Knows the kernel only by what it tells of itself, see `Watched`. Safe on any thr
 from __future__ import annotations
 
 from collections import Counter as Count
+from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -102,6 +103,7 @@ class SystemCollector(Collector):
     def __init__(self, system: Watched) -> None:
         self._system = system
         self._handled: Count[str] = Count()
+        self._lock = Lock()
 
     def describe(self) -> Iterable[Metric]:
         """Name the metrics when this is registered, without reading any."""
@@ -120,14 +122,14 @@ class SystemCollector(Collector):
             handled[actor.kind] += actor.handled
         # Why: an actor that ends while this reads would make the count fall for a
         # moment, which looks like a restart of the process.
-        self._handled |= handled
+        with self._lock:  # two may read at the same time
+            self._handled |= handled
+            handled = Count(self._handled)
         yield _gauge("callboard_actors", "Living actors.", _one(living))
         yield _gauge(
             "callboard_mailbox_depth", "Messages waiting in mailboxes.", _one(depth)
         )
-        yield _counter(
-            "callboard_actor_messages", "Messages handled.", _one(self._handled)
-        )
+        yield _counter("callboard_actor_messages", "Messages handled.", _one(handled))
         yield from _totals(system)
         yield from _levels(system)
 

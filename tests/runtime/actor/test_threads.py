@@ -249,3 +249,34 @@ def test_what_threads_left_is_made_when_the_kernel_closes() -> None:
     pump._foreign.append(partial(made.append, 1))
     pump.close()
     assert made == [1]
+
+
+class EndedToken:
+    """A loop that ends just now: another thread's call is still taken for good."""
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        self.meanwhile = meanwhile
+
+    def run_sync_soon(self, *_: object) -> None:
+        self.meanwhile()
+        raise trio.RunFinishedError
+
+
+class Nobody:
+    name = "nobody"
+
+    def step(self, batch: int) -> int:
+        return batch
+
+
+def test_a_call_that_was_accepted_while_the_loop_ended_is_made() -> None:
+    pump = dispatcher.Dispatcher(print)
+    made: list[str] = []
+    another = partial(pump.call_soon, Nobody(), partial(made.append, "accepted"))
+    token: Any = EndedToken(another)
+    pump._token = token
+    with pytest.raises(pykka.ActorDeadError):
+        pump.call_soon(Nobody(), partial(made.append, "refused"))
+    assert made == ["accepted"]
+    with pytest.raises(pykka.ActorDeadError):
+        another()

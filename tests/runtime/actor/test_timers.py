@@ -195,3 +195,23 @@ async def test_ticks_that_were_missed_are_not_made_up_for(
 ) -> None:
     told = await ticks(autojump_clock, {2: 100.3}, 105.5)
     assert told == [1.0, 102.3, 103.0, 104.0, 105.0]
+
+
+async def test_a_tick_that_is_set_aside_is_not_told_again(
+    autojump_clock: MockClock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        puppet = Puppet()
+        ref = system.spawn(puppet)
+        tick = do(
+            lambda me: me.log.append("tick") if me.log.count("go") else me.stash()
+        )
+        await ref.ask(do(lambda me: me.every(1.0, tick)))
+        await trio.sleep(5.5)
+        assert ref.actor_inbox.stashed == 1
+        ref.tell("go")
+        ref.tell(Puppet.unstash)
+        await wait_settled(system)
+        assert puppet.log == ["start", "go", "tick"]
+        await trio.sleep(1)
+        assert puppet.log == ["start", "go", "tick", "tick"]

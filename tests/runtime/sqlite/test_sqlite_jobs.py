@@ -11,12 +11,16 @@ import pytest
 import trio
 
 from runtime.errors import MisuseError, StoreUnavailableError
-from runtime.sqlite.jobs import LINGER, Call, Job, JobQueue
+from runtime.sqlite.file import SqliteFile
+from runtime.sqlite.jobs import LINGER, Call, Job, JobQueue, Told
+from runtime.sqlite.store import SqliteStore
 from runtime.sqlite.threads import transact
 from runtime.store.facts import MAX_FACT_ROWS, ForgetFacts, refuse_fact_misuse
+from runtime.store.rows import Commit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 
 def do_nothing(_: object) -> None:
@@ -108,3 +112,26 @@ def test_no_more_is_forgotten_at_once_than_can_be_listed() -> None:
     refuse_fact_misuse([ForgetFacts(agent="anna", scopes=("ben",), ids=ids[1:])])
     with pytest.raises(MisuseError, match="filters are more"):
         refuse_fact_misuse([ForgetFacts(agent="anna", scopes=("ben",), ids=ids)])
+
+
+def test_one_callers_mistake_does_not_leave_the_others_waiting() -> None:
+    told: list[object] = []
+    told_wrong = Told(do_nothing, lambda _: divmod(1, 0), 0)
+    told_right = Told(do_nothing, told.append, 0)
+    for job in (told_wrong, told_right):
+        job.error = StoreUnavailableError("closed")
+    JobQueue._arrive((told_wrong, told_right), lambda: divmod(1, 0))
+    assert told == [told_right.error]
+
+
+async def test_a_read_that_met_a_lock_refuses_no_commits(tmp_path: Path) -> None:
+    def meet_a_lock(_: object) -> None:
+        raise apsw.BusyError
+
+    store = await SqliteStore.open(SqliteFile(tmp_path / "x.db"))
+    try:
+        with pytest.raises(StoreUnavailableError):
+            await store._reader.jobs.call(meet_a_lock)
+        await store.commit(Commit(at=1.0))
+    finally:
+        await store.aclose()
