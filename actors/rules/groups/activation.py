@@ -261,7 +261,8 @@ class GroupListener:
         length = self.group.config.reply_window
         if at is None or length == 0:
             return False
-        return self.scene.situation.now - at <= length * MINUTE
+        # Also not longer ago by a clock that was ahead then.
+        return abs(self.scene.situation.now - at) <= length * MINUTE
 
     def gate(self) -> Silence | None:
         """Return why the agent must stay silent; None if it may answer."""

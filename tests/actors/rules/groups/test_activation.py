@@ -101,7 +101,14 @@ def test_the_first_reason_that_holds_is_the_reason(
 
 @pytest.mark.parametrize(
     ("minutes", "now", "answers"),
-    [(5.0, 400.0, True), (5.0, 400.1, False), (0.0, 100.0, False), (1e5, 6e6, True)],
+    [
+        (5.0, 400.0, True),
+        (5.0, 400.1, False),
+        (0.0, 100.0, False),
+        (1e5, 6e6, True),
+        (5.0, 99.0, True),  # the clock was set right by a second
+        (5.0, -200.1, False),  # by more than the window: who knows when that was
+    ],
 )
 def test_a_window_is_open_for_as_long_as_the_settings_say(
     minutes: float, now: float, *, answers: bool
