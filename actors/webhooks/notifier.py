@@ -14,7 +14,7 @@ import trio
 
 from actors.journal.notices import DEAD, DUE, NewNotices, Notice, as_entry, read
 from actors.webhooks.messages import SendNotices
-from actors.webhooks.retry import NoticeDecision, PostResult, judge, wait_after
+from actors.webhooks.retry import SPREAD, NoticeDecision, PostResult, judge, wait_after
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.errors import SequenceConflictError, StoreError
@@ -93,13 +93,13 @@ class Notifier(Actor):
         self._services = services
         self._metrics = receiver.metrics
         self._due: dict[str, float] = {}
-        """By id, so the oldest first: Unix seconds of the earliest try."""
+        """By id, so the oldest first: the earliest try, in monotonic seconds."""
 
         self._failures = 0
         """Rounds in a row in which the receiver was failing."""
 
         self._rests_until = 0.0
-        """Unix seconds before which nothing is tried."""
+        """Monotonic seconds before which nothing is tried."""
 
         self._timer: Timer | None = None
 
@@ -129,7 +129,7 @@ class Notifier(Actor):
                     return super().on_receive(message)
         except StoreError as error:
             LOG.warning("events not sent yet", webhook=self._name, why=str(error))
-            self._rests_until = self._services.clock.wall() + RETRY
+            self._rests_until = self._services.clock.monotonic() + RETRY
         self._metrics.waiting(self._name, len(self._due))
         self._arm()
         return None
@@ -145,9 +145,8 @@ class Notifier(Actor):
             self._timer = None
         if self._due:
             at = max(min(self._due.values()), self._rests_until)
-            wait = max(0.0, at - self._services.clock.wall())
-            # Never longer: the wall clock may be changed.
-            self._timer = self.after(min(wait, SWEEP_EVERY), SendDue())
+            wait = max(0.0, at - self._services.clock.monotonic())
+            self._timer = self.after(wait, SendDue())
 
     # --- waiting events ---------------------------------------------------------------
 
@@ -160,11 +159,19 @@ class Notifier(Actor):
             for row in rows:
                 after = row.id
                 if (notice := read(row)) is not None:
-                    due[row.id] = notice.due_at
+                    # Never later than is known: the wall clock may be changed.
+                    at = self._soon(notice.due_at)
+                    due[row.id] = min(at, self._due.get(row.id, at))
             if len(rows) < PAGE:
                 break
         self._due = due
         await self._give_up_overflow()
+
+    def _soon(self, at: float) -> float:
+        """Give a time in Unix seconds as monotonic seconds, but none too far off."""
+        clock = self._services.sure_clock
+        longest = self._receiver.policy.longest_wait * (1.0 + SPREAD)
+        return clock.monotonic() + min(at - clock.wall(), longest)
 
     async def _give_up_overflow(self) -> None:
         """Give up the oldest events above the limit."""
@@ -200,7 +207,7 @@ class Notifier(Actor):
 
     async def _send_due(self) -> None:
         """Send some of the events that are due, and store the results."""
-        now = self._services.clock.wall()
+        now = self._services.clock.monotonic()
         if now < self._rests_until:
             return
         names = [name for name, at in self._due.items() if at <= now]
@@ -245,7 +252,7 @@ class Notifier(Actor):
             tried.notice.attempts + 1,
             tried.notice.made_at,
             self._receiver.policy,
-            now=services.clock.wall(),
+            now=services.sure_clock.wall(),
             chance=services.random_bytes(1)[0] / PARTS_OF_CHANCE,
         )
 
@@ -261,7 +268,7 @@ class Notifier(Actor):
         asked = max(each.posted.retry_after for each in troubled)
         wait = min(wait_after(self._failures, policy, 0.0), LONGEST_REST)
         wait = max(wait, min(asked, policy.longest_wait))
-        self._rests_until = self._services.clock.wall() + wait
+        self._rests_until = self._services.clock.monotonic() + wait
         why = troubled[0].posted.why or f"HTTP {troubled[0].posted.status}"
         LOG.warning(
             "webhook not taken; its receiver is left alone for a while",
@@ -276,7 +283,7 @@ class Notifier(Actor):
         if not await self._commit(self._entries(tried, verdict)):
             return  # another program changed it; it is read again
         if verdict.kind == "later":
-            self._due[row.id] = verdict.due_at
+            self._due[row.id] = self._soon(verdict.due_at)
         else:
             self._due.pop(row.id, None)
 

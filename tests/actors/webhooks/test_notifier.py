@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pytest
 import trio
 import trio.testing
 
@@ -31,7 +32,7 @@ from runtime.store.memory import MemoryStore
 from runtime.store.rows import Commit, Entry
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services
-from tests.fakes.company.company import EPOCH
+from tests.fakes.company.company import EPOCH, TrioClock
 from tests.fakes.company.furnished import changed
 from tests.support.puppet import virtual
 
@@ -53,7 +54,10 @@ class Bench:
         self.store = store or MemoryStore()
         self.metrics = Metrics()
         announcer = Announcer((Subscription(name="ops"),))
-        self.services = changed(make_services(self.store), announcer=announcer)
+        self.clock = TrioClock()
+        self.services = changed(
+            make_services(self.store), announcer=announcer, clock=self.clock
+        )
         self.answers: dict[int, PostResult] = {}
         """By the event's number: what it is answered, each time; else 204."""
 
@@ -196,6 +200,26 @@ async def test_a_receiver_in_trouble_is_asked_seldom_until_it_is_well(
         assert len(left) < 30
         await trio.sleep(DAY)
     assert await bench.rows(DUE) == await bench.rows(DEAD) == []
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+async def test_after_a_clock_that_was_ahead_no_event_waits_for_that_day(
+    *, is_restarted: bool, autojump_clock: Clock
+) -> None:
+    bench = Bench()
+    bench.all = PostResult(503)
+    async with running(autojump_clock, bench):
+        bench.clock.ahead = 40 * DAY
+        await bench.happen(1)
+        await trio.sleep(1)
+        assert bench.tried == [1]
+        bench.clock.ahead, bench.all = 0.0, None
+        if not is_restarted:
+            await trio.sleep(600)
+    async with running(autojump_clock, bench):
+        await trio.sleep(1.3 * bench.receiver.policy.longest_wait)
+    assert bench.tried == [1, 1]
+    assert await bench.rows(DUE) == []
 
 
 async def test_what_cannot_be_sent_for_days_is_given_up(autojump_clock: Clock) -> None:
