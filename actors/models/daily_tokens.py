@@ -13,6 +13,7 @@ from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
 
 from actors.journal.records import USAGE, UsageRecord
+from actors.journal.unsettled import read_open
 from actors.models.spending import read_row
 from actors.rules.text.durations import shown
 
@@ -103,15 +104,21 @@ class DailyTokens:
         """
         now, store = self._services.clock.monotonic(), self._services.store
         mine = [(known, at) for known, (x, at) in self._begun.items() if x == agent]
+        rows = await read_open(store) if mine else ()
+        still_open = {(row.connector, row.platform_id) for row in rows}
         for known, begun_at in mine:
-            found = await store.answered(*known)
-            is_being_stored = found is None and now - begun_at < STORED_WITHIN
-            is_open = found is not None and found.message.state in OPEN
-            if not (is_open or is_being_stored):
+            if known not in still_open and not (
+                now - begun_at < STORED_WITHIN and await self._may_begin(known)
+            ):
                 del self._begun[known]
         count = sum(whose == agent for whose, _ in self._begun.values())
         runs = self._runs[agent]
         return count * (self._took[agent] // runs if runs else GUESS)
+
+    async def _may_begin(self, known: tuple[str, str]) -> bool:
+        """Tell whether a message is being stored, or was a moment ago."""
+        found = await self._services.store.answered(*known)
+        return found is None or found.message.state in OPEN
 
     async def _read_on(self) -> None:
         while True:

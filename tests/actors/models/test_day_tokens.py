@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.config.schedule import SchedulerConfig
+from actors.journal.commits import as_accept
 from actors.journal.records import USAGE, UsageRecord
-from actors.models.daily_tokens import DailyTokens
+from actors.models.daily_tokens import GUESS, STORED_WITHIN, DailyTokens
 from connectors.config.checks import find_zone
-from runtime.store.rows import Commit, Record
-from tests.fakes.actors.neighbours import make_services
+from runtime.store.memory import MemoryStore
+from runtime.store.rows import Answered, Commit, Record, Settle
+from tests.fakes.actors.neighbours import make_services, words
 from tests.fakes.company.furnished import changed
 
 if TYPE_CHECKING:
@@ -58,3 +60,33 @@ async def test_another_zone_is_another_day_though_its_date_is_the_same(
         config = SchedulerConfig(time_zone=zone)
         place.current = replace(place.current, scheduler=config)
         assert await tokens.of("anna") == used
+
+
+class Counting(MemoryStore):
+    """Counts how often somebody asks for one message."""
+
+    asked = 0
+
+    async def answered(self, connector: str, platform_id: str) -> Answered | None:
+        self.asked += 1
+        return await super().answered(connector, platform_id)
+
+
+async def test_turns_that_have_begun_are_reckoned_with_by_one_read(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    store = Counting()
+    begun = [words("look", number) for number in range(300)]
+    tokens = DailyTokens(make_services(store))
+    tokens.begin(each for each in begun[:-1])
+    for each in begun[:-2]:
+        await store.commit(Commit(at=1.0, accepts=(as_accept(each, 1.0),)))
+    assert await tokens.expected("") == 299 * GUESS  # the last is still being stored
+    settled = tuple(Settle(each.id, "replied") for each in begun[:100])
+    await store.commit(Commit(at=2.0, settles=settled))
+    for _ in range(3):
+        assert await tokens.expected("") == 199 * GUESS
+    assert store.asked <= 100 + 4
+    autojump_clock.jump(STORED_WITHIN)
+    assert await tokens.expected("") == 198 * GUESS
+    assert await tokens.expected("anna") == 0
