@@ -141,7 +141,7 @@ async def test_a_turn_that_is_stopped_remembers_nothing(
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("number", range(2, 7))
+@pytest.mark.parametrize("number", range(2, 8))
 async def test_whenever_the_process_dies_it_remembers_once(
     number: int, moment: Any, autojump_clock: Clock
 ) -> None:

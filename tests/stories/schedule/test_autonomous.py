@@ -243,7 +243,7 @@ async def test_a_plan_that_nobody_has_begun_in_time_is_let_go(
     autojump_clock: Clock,
 ) -> None:
     slow = planned(lambda _: Says(acts("water"), after=9), "Watered.")
-    cast = ByItself(model=slow, store=MortalStore((5, "after")))
+    cast = ByItself(model=slow, store=MortalStore((6, "after")))
     store = cast.store
     assert isinstance(store, MortalStore)
     with trio.CancelScope() as life:
