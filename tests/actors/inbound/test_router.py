@@ -31,6 +31,7 @@ from runtime.errors import CorruptError
 from runtime.store.memory import MemoryStore
 from runtime.store.rows import Commit, Settle
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
+from tests.fakes.company.company import EPOCH
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ async def open_crossing(
 
 
 async def stored(store: MemoryStore, *inbounds: Inbound) -> None:
-    rows = tuple(as_accept(each, 1.0) for each in inbounds)
-    await store.commit(Commit(at=1.0, accepts=rows))
+    rows = tuple(as_accept(each, EPOCH) for each in inbounds)
+    await store.commit(Commit(at=EPOCH, accepts=rows))
 
 
 async def test_a_message_is_heard_by_the_session_of_its_sender(
