@@ -1,6 +1,7 @@
 """Plays many seeds on all processors: `python -m tests.simulation --seeds 1000`.
 
 Every third seed plays rooms (`rooms.py`); all others mean what they meant before those.
+Every seventh plays its people twice more, with a model that hangs (`hangs.py`).
 Prints a line for each seed that failed, with the command that plays it again, and the
 minimal trace of the first few. Ends with status 1 if any failed.
 """

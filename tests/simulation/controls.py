@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.config.schedule import SchedulerConfig
+from actors.models.limiter import Limiter
+from actors.protocol import AcquirePermit
 from actors.rules.groups.routes import Binding, routing_table
 from runtime.store.rows import Committed
 from tests.fakes.company.furnished import changed
 from tests.simulation.edges.disk import SimulatedStore
 from tests.simulation.edges.edges import SimulatedModel
 from tests.simulation.faults import FaultClass
+from tests.simulation.hangs import with_hang
+from tests.simulation.run import Outcome, run_seed
 from tests.simulation.world import Parts
 
 if TYPE_CHECKING:
@@ -84,6 +88,15 @@ class UnreceiptedStore(SimulatedStore):
             super()._flush(commit, done)
 
 
+class OneQueueLimiter(Limiter):
+    """Has one queue and one lot of permits for all models."""
+
+    def on_receive(self, message: object) -> object:
+        if isinstance(message, AcquirePermit):
+            message = msgspec.structs.replace(message, model="")
+        return super().on_receive(message)
+
+
 class BackwardStore(SimulatedStore):
     """Gives what was left unanswered, or unsaid, newest first."""
 
@@ -141,6 +154,15 @@ class Control(msgspec.Struct, frozen=True):
     parts: Parts
     faults: frozenset[FaultClass]
     found_by: str
+    is_beside_a_hang: bool = False
+    """Whether it shows beside a model that hangs (`hangs.py`)."""
+
+    def play(self, seed: int, *, is_right: bool = False) -> Outcome:
+        """Play a seed with the mistake; right: without it."""
+        parts = None if is_right else self.parts
+        if self.is_beside_a_hang:
+            return with_hang(seed, parts)
+        return run_seed(seed, parts, self.faults)
 
 
 CONTROLS: dict[str, Control] = {
@@ -174,6 +196,12 @@ CONTROLS: dict[str, Control] = {
     ),
     "lets the time of appointments pass": Control(
         Parts(tamper=idle, liveness=SOON), frozenset[FaultClass](), "I10"
+    ),
+    "lets a model that hangs keep others waiting": Control(
+        Parts(limiter=OneQueueLimiter),
+        frozenset({"model_hang"}),
+        "I8",
+        is_beside_a_hang=True,
     ),
     "repeats words elsewhere": Control(
         Parts(model=IndiscreetModel), frozenset[FaultClass](), "I4"

@@ -8,6 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tests.simulation.hangs import has_hang, with_hang
 from tests.simulation.run import Outcome, run_seed
 
 if TYPE_CHECKING:
@@ -49,12 +50,12 @@ def play(seed: int, traces: Path | None = None) -> Outcome:
     """
     be_quiet()
     try:
-        if traces is None:
-            return run_seed(seed)
-        look = partial(write_trace, folder=traces, seed=seed)
-        return run_seed(seed, look=look)
+        look = partial(write_trace, folder=traces, seed=seed) if traces else None
+        outcome = run_seed(seed, look=look)
+        beside = with_hang(seed) if has_hang(seed) else outcome
     except Exception as error:
         raise RuntimeError(f"the harness broke; again: {again(seed)}") from error
+    return outcome if outcome.violations or not beside.violations else beside
 
 
 def outcomes(

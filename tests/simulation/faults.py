@@ -25,6 +25,7 @@ FaultClass = Literal[
     "model_slow",
     "model_bug",
     "model_odd",
+    "model_hang",
     "tool_error",
     "tool_bug",
     "send_error",
@@ -41,7 +42,10 @@ FaultClass = Literal[
     "operator",
 ]
 
-CLASSES: tuple[FaultClass, ...] = get_args(FaultClass)
+CLASSES: tuple[FaultClass, ...] = tuple(
+    kind for kind in get_args(FaultClass) if kind != "model_hang"
+)
+"""Those that a seed may throw; a model hangs in runs of its own (`hangs.py`)."""
 
 # Classes that strike at moments planned beforehand: fewest and most times.
 STRIKES: dict[FaultClass, tuple[int, int]] = {

@@ -11,6 +11,7 @@ from actors import names
 from actors.inbound.listener import Listener
 from actors.tree import tree
 from runtime.actor.kernel import ASK_TIMEOUT, Kernel
+from runtime.supervision.supervisor import RenewChild
 from runtime.system import ActorSystem
 from tests.fakes.company.company import bounce
 from tests.simulation.checks.verdicts import sizes
@@ -19,10 +20,11 @@ from tests.simulation.edges.edges import ToolBugError
 
 if TYPE_CHECKING:
     import random  # noqa: TID251  only dice that a seed made are used
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from runtime.actor.cell import Cell
     from runtime.actor.dead_letters import DeadLetter
+    from runtime.supervision.child import ChildSpec
     from tests.fakes.company.company import Cast
     from tests.simulation.checks.verdicts import Sizes
     from tests.simulation.faults import Strike
@@ -72,6 +74,7 @@ class Life:
         trace: told of everything.
         dice: seeded.
         died: called when an actor has died.
+        renewed: what takes the place of actors of the tree before anybody writes.
     """
 
     def __init__(
@@ -80,7 +83,9 @@ class Life:
         trace: Trace,
         dice: random.Random,
         died: Callable[[], object],
+        renewed: Sequence[ChildSpec] = (),
     ) -> None:
+        self._renewed = renewed
         self._died = died
         self._cast = cast
         self._trace = trace
@@ -130,7 +135,9 @@ class Life:
 
     async def _start(self, nursery: trio.Nursery) -> None:
         try:
-            await self.system.start_root(tree(self._cast.company()), names.ROOT)
+            root = await self.system.start_root(tree(self._cast.company()), names.ROOT)
+            for spec in self._renewed:
+                await root.ask(RenewChild(spec))
         except Exception as error:  # noqa: BLE001  a process that does not start ends
             self._trace.note("life", "", f"does not start: {error}")
             self._finish("ended")

@@ -18,6 +18,7 @@ from trio.testing import MockClock
 from actors.schedule.rows import SLOT, SlotRecord
 from tests.simulation.appointments import has_appointments
 from tests.simulation.controls import CONTROLS
+from tests.simulation.hangs import has_hang, play, with_hang
 from tests.simulation.rooms import CHATS, EVERY, FIRST, HABITS, plan_for
 from tests.simulation.run import Outcome, run_seed
 from tests.simulation.world import FORGOTTEN
@@ -42,6 +43,10 @@ PATIENT_SEEDS = (61, 217)
 
 # Chosen: all kinds of appointments are there, and all that may become of them.
 APPOINTED_SEEDS = [seed for seed in range(120) if has_appointments(seed)][:14]
+
+# Chosen: about a second each; CI plays a hundred and more.
+HANGING_SEEDS = [seed for seed in range(120) if has_hang(seed)]
+HANGING_SEEDS_OF_THE_FIRST_TIER = 3
 
 # Chosen: the tests above play the company without a mistake far more often.
 RIGHT_SEEDS = 3
@@ -184,13 +189,38 @@ def test_a_run_is_the_same_in_every_process() -> None:
     assert printed == {f"{[run_seed(seed).digest for seed in (3, 11, 42)]}\n"}
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *HANGING_SEEDS[:HANGING_SEEDS_OF_THE_FIRST_TIER],
+        *(
+            pytest.param(seed, marks=pytest.mark.deep)
+            for seed in HANGING_SEEDS[HANGING_SEEDS_OF_THE_FIRST_TIER:]
+        ),
+    ],
+)
+def test_a_model_that_hangs_keeps_nobody_waiting_who_asks_another(seed: int) -> None:
+    outcome = with_hang(seed)
+    assert not outcome.violations, explain(outcome)
+
+
+def test_beside_a_hang_many_wait_for_it_and_many_for_others() -> None:
+    hits: Counter[str] = Counter()
+    for seed in HANGING_SEEDS[:HANGING_SEEDS_OF_THE_FIRST_TIER]:
+        outcome, waits = play(seed, frozenset({"model_hang"}))
+        hits.update(outcome.faults)
+        hits["others"] += len(waits)
+    assert hits["model_hang"] == HANGING_SEEDS_OF_THE_FIRST_TIER
+    assert hits["others"] > 5 * HANGING_SEEDS_OF_THE_FIRST_TIER
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("mistake", CONTROLS)
 def test_a_deliberate_mistake_is_found(mistake: str) -> None:
     control = CONTROLS[mistake]
     found: set[str] = set()
     for seed in range(CONTROL_SEEDS):
-        outcome = run_seed(seed, control.parts, control.faults)
+        outcome = control.play(seed)
         found |= {violation.invariant for violation in outcome.violations}
         if control.found_by in found:
             break
@@ -202,5 +232,5 @@ def test_a_deliberate_mistake_is_found(mistake: str) -> None:
 def test_the_same_runs_without_the_mistake_are_right(mistake: str) -> None:
     control = CONTROLS[mistake]
     for seed in range(RIGHT_SEEDS):
-        outcome = run_seed(seed, None, control.faults)
+        outcome = control.play(seed, is_right=True)
         assert not outcome.violations, explain(outcome)

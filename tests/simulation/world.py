@@ -5,15 +5,20 @@ from __future__ import annotations
 import random  # noqa: TID251  the one place where a seed becomes dice
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 import trio
 
 from actors.metrics import LineMetrics
+from actors.models.catalogue import Catalogue
+from actors.models.limiter import Limiter
+from actors.models.pool import ModelOffer
 from actors.rules.groups.routes import routing_table
 from actors.tree import Company
 from runtime.ids import IdSource
+from runtime.supervision.child import ChildSpec
 from tests.fakes.company.company import Cast, TrioClock
 from tests.fakes.models.summing import Notebook
 from tests.simulation.appointments import Appointments, has_appointments
@@ -29,7 +34,7 @@ from tests.simulation.life import Life, SlipError
 from tests.simulation.operator import Operator
 from tests.simulation.rooms import plan_for
 from tests.simulation.trace import Trace
-from tests.simulation.workload import PLATFORMS
+from tests.simulation.workload import PLATFORMS, Plan
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -66,6 +71,11 @@ def as_it_is(company: Company) -> Company:
     return company
 
 
+def as_planned(plan: Plan) -> Plan:
+    """Change nothing."""
+    return plan
+
+
 class Parts(msgspec.Struct, frozen=True):
     """What a run is made of; `controls.py` replaces one by a broken one."""
 
@@ -73,6 +83,11 @@ class Parts(msgspec.Struct, frozen=True):
     model: type[SimulatedModel] = SimulatedModel
     tamper: Callable[[Company], Company] = as_it_is
     """Given the company before it starts."""
+
+    replan: Callable[[Plan], Plan] = as_planned
+    """Given the plan of the seed."""
+
+    limiter: type[Limiter] = Limiter
 
     liveness: float = LIVENESS
     """Seconds after the faults in which all must come to rest."""
@@ -83,9 +98,25 @@ class SimulatedCast(Cast):
     """A cast whose company may be tampered with."""
 
     tamper: Callable[[Company], Company] = as_it_is
+    limiter: type[Limiter] = Limiter
 
     def company(self) -> Company:
         return self.tamper(super().company())
+
+    def renewed(self) -> tuple[ChildSpec, ...]:
+        """Say what takes the place of actors of the tree, before anybody writes."""
+        if self.limiter is Limiter:
+            return ()
+        make = partial(self.limiter, self.limits.max_in_flight)
+        return (ChildSpec(name="limiter", start=make),)
+
+    def catalogue(self) -> Catalogue:
+        """Say which models there are: each with an account of its own."""
+        models = {each.model: self.model for each in self.agents.values()}
+        offers = {
+            name: ModelOffer(name=name, model=name, accounts=(name,)) for name in models
+        }
+        return Catalogue(offers=offers, clients=models)
 
 
 class JumpingClock(TrioClock):
@@ -114,7 +145,7 @@ class World:
         only: frozenset[FaultClass] | None = None,
     ) -> None:
         self._parts = parts = parts or Parts()
-        self.plan = plan = plan_for(seed, _dice(seed, "people"))
+        self.plan = plan = parts.replan(plan_for(seed, _dice(seed, "people")))
         self.dice = _dice(seed, "world")
         self.trace = trace = Trace(trio.current_time)
         self.faults = faults = Faults(_dice(seed, "faults"), plan.span, only)
@@ -140,6 +171,7 @@ class World:
         self.cast = SimulatedCast(
             agents=plan.agents,
             tamper=parts.tamper,
+            limiter=parts.limiter,
             collaboration=plan.collaboration,
             model=model,
             tools=(LookupTool(faults, checkers, trace),),
@@ -195,7 +227,9 @@ class World:
         """Be one process after the other."""
         while True:
             self._begin()
-            life = self.life = Life(self.cast, self.trace, self.dice, self._died)
+            life = self.life = Life(
+                self.cast, self.trace, self.dice, self._died, self.cast.renewed()
+            )
             await life.run()
             self._end(life)
             await trio.sleep(self.dice.choice((0.05, 0.3, 3.0)))

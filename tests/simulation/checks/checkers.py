@@ -8,6 +8,7 @@ I4   a word that belongs to one conversation appears in no other
 I5   no queue is longer than its bound, and every refusal is said
 I6   at rest nothing is kept: no session, no courier, no entry of a map, no timer
 I7   a poisonous message is given up, and its neighbours go on
+I8   is about models that hang: `hangs.py`
 R1 to R3 are about rooms: `room_checkers.py`
 I10  is about appointments: `appointments.py`
 I11  what the operator dropped is not said, but for what was on its way already
@@ -103,7 +104,9 @@ class Checkers:
         self._last_settled: dict[tuple[str, ...], tuple[int, str]] = {}
         self._last_shown: dict[tuple[str, str], tuple[int, str]] = {}
         self._excused: set[tuple[str, str, int]] = set()
-        self._all = Limit(plan.limits.max_in_flight)
+        self._by_model: defaultdict[str, Limit] = defaultdict(
+            lambda: Limit(plan.limits.max_in_flight)
+        )
         self._by_session: defaultdict[tuple[str, str], Limit] = defaultdict(
             lambda: Limit(1)
         )
@@ -248,7 +251,7 @@ class Checkers:
         fields = request.conversation.split("/")[LANE_FIELD:]
         lane = next((each for each in fields if each in LANES), "")
         session = self._by_session[f"{request.agent} {lane} {beside}", owner]
-        limits = (self._all, session)
+        limits = (self._by_model[request.model], session)
         for limit in limits:
             limit.begin(trio.current_time())
         try:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 # Chosen: far longer than any turn may take.
 HANGS = 10_000.0
 
+HUNG = "hung"
+"""Name of the model that hangs, in runs that have such a model."""
+
 # Chosen: characters of what was heard that an answer repeats.
 ECHOED = 160
 
@@ -79,6 +82,8 @@ class SimulatedModel(FakeModel):
 
     def _talk(self, request: ModelRequest) -> Says:
         faults, dice = self._faults, self._faults.dice
+        if request.model == HUNG and faults.hit("model_hang", 1.0):
+            return Says("never", after=HANGS)
         if faults.hit("model_bug", 0.12):
             return Says("half", after=0.1, error=ModelBugError("a mistake"))
         if faults.hit("model_error", 0.25):
