@@ -62,10 +62,15 @@ class DeadLetters:
         keep_bytes: int = KEEP_BYTES,
     ) -> None:
         self._weigh = weigh
-        self._keep = keep
         self._keep_bytes = keep_bytes
-        self._weight = 0
+        self._least = -(-keep_bytes // keep)
+        """Bytes that each counts for at least, so that there are no more than `keep`.
+        """
+
         self._last: deque[tuple[DeadLetter, int]] = deque()
+        self._weights: Counter[str] = Counter()
+        """By recipient: bytes of those of `_last`."""
+
         self._observers: list[Callable[[DeadLetter], None]] = []
         self.counts: Counter[str] = Counter()
 
@@ -82,10 +87,20 @@ class DeadLetters:
             text = f"{type(letter.message).__name__} of {weight} bytes, not kept"
             letter = DeadLetter(letter.recipient, letter.reason, text)
             weight = len(text)
+        weight = max(weight, self._least)
         self._last.append((letter, weight))
-        self._weight += weight
-        while len(self._last) > self._keep or self._weight > self._keep_bytes:
-            self._weight -= self._last.popleft()[1]
+        self._weights[letter.recipient] += weight
+        while self._weights.total() > self._keep_bytes:
+            self._forget_one()
+
+    def _forget_one(self) -> None:
+        """Forget the oldest of whom has the most: a flood at one hides no other."""
+        [(name, _)] = self._weights.most_common(1)
+        names = (letter.recipient for letter, _ in self._last)
+        at = next(at for at, each in enumerate(names) if each == name)
+        self._weights[name] -= self._last[at][1]
+        self._weights += Counter()  # without those that have none
+        del self._last[at]
 
     def observe(self, observer: Callable[[DeadLetter], None]) -> None:
         """Call `observer` with every dead letter from now on; it must not raise.

@@ -21,11 +21,22 @@ def test_dead_letters_are_bounded_by_number_and_weight() -> None:
     assert seen[-1].message == b"x" * 99
     for _ in range(4):
         letters.add("anna", "killed", "x" * 25)
-    assert letters._weight == 100
+    assert letters._weights.total() == 100
     letters.add("anna", "killed", "x" * 25)
     assert len(letters.last()) == 4
     assert letters.counts == {"stopped": 11, "killed": 5}
     assert len(seen) == 16
+
+
+def test_a_flood_at_one_actor_hides_no_other() -> None:
+    letters = DeadLetters(weight_of, keep=4, keep_bytes=100)
+    letters.add("ben", "failed", "first")
+    for number in range(10):
+        letters.add("anna", "mailbox_full", number)
+    letters.add("carl", "failed", "last")
+    kept = [(letter.recipient, letter.message) for letter in letters.last()]
+    assert kept == [("ben", "first"), ("anna", 8), ("anna", 9), ("carl", "last")]
+    assert letters.counts == {"failed": 2, "mailbox_full": 10}
 
 
 def test_dead_letters_are_told_on_any_thread_while_others_come() -> None:
