@@ -94,10 +94,14 @@ class MediaReader(Protocol):
     `tests/contracts/test_media_reader.py`.
     """
 
-    async def read(self, attachments: Sequence[Attachment]) -> Media:
+    async def read(self, attachments: Sequence[Attachment], owner: str = "") -> Media:
         """Read attachments, each within its own time limit; never fails.
 
         The text names each file that cannot be read, with the reason and what to do.
+
+        Args:
+            attachments: of one message.
+            owner: the person who sent it: whose share of what all use it takes.
         """
         ...
 

@@ -199,7 +199,7 @@ class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     max_open: Count = 5_000
     """Most accepted and unanswered messages of one connector; one more is refused and
-    may be sent again.
+    may be sent again. One person may have three quarters of them.
     """
 
     drain_timeout: Annotated[float, Meta(ge=0, le=3_600)] = 10.0

@@ -308,7 +308,7 @@ class Connector(Actor):
     def _store(self, inbound: Inbound) -> None:
         services = self._services
         began_at = services.clock.monotonic()
-        if self._storing >= MOST_STORING or self._open.is_full:
+        if self._storing >= MOST_STORING or not self._open.may_add(inbound.sender_id):
             services.metrics.messages.add(1, self._name, "overloaded")
             raise OverloadedError("too many messages at once; try again in a moment")
         if len(inbound.text) > services.limits.max_message_chars:
@@ -357,7 +357,7 @@ class Connector(Actor):
 
     def _note_accepted(self, accepting: Accepting) -> None:
         inbound = accepting.inbound
-        self._open.add(inbound.correlation_id)
+        self._open.add(inbound.correlation_id, inbound.sender_id)
         services = self._services
         knowing.introduce(self, services, inbound)
         note_owner(self, services, inbound)

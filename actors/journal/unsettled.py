@@ -7,6 +7,7 @@ then anew from the store: at the start, and to forget what was answered in other
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,12 +16,12 @@ from actors.journal.records import AUDIT
 from actors.messages.inbound import Inbound
 from actors.messages.state import AttemptHistory
 from runtime.errors import StoreError
+from runtime.fairness import most_of_one
 from runtime.ids import LENGTH, millisecond_of
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Callable, Collection, Container, Iterable
+    from collections.abc import Callable, Container, Iterable, Mapping
 
     from runtime.store.port import Store
     from runtime.store.rows import StoredMessage
@@ -57,6 +58,7 @@ class MessagePlace(msgspec.Struct, frozen=True):
     """
 
     correlation_id: str = ""
+    sender_id: str = ""
     copy_of: int = 0
 
 
@@ -160,31 +162,43 @@ class OpenMessages:
 
     def __init__(self, most: int | Callable[[], int]) -> None:
         self._most = most if callable(most) else lambda: most
-        self._ids: set[str] = set()
+        self._senders: dict[str, str] = {}
+        """By correlation id: the sender's id."""
+
+        self._counts: Counter[str] = Counter()
+        """By sender."""
 
     def __len__(self) -> int:
         """Count them; after a restart there may be more than `most`."""
-        return len(self._ids)
+        return len(self._senders)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether one more is too many."""
-        return len(self._ids) >= self._most()
+    def may_add(self, sender_id: str) -> bool:
+        """Tell whether there is room for one more; no person takes up all of it."""
+        most = self._most()
+        own = self._counts[sender_id]
+        return len(self._senders) < most and own < most_of_one(most)
 
-    def add(self, correlation_id: str) -> None:
+    def add(self, correlation_id: str, sender_id: str) -> None:
         """Add a message."""
-        self._ids.add(correlation_id)
+        self.discard(correlation_id)
+        self._senders[correlation_id] = sender_id
+        self._counts[sender_id] += 1
 
     def discard(self, correlation_id: str) -> None:
         """Remove a message that was answered, or never will be."""
-        self._ids.discard(correlation_id)
+        sender_id = self._senders.pop(correlation_id, None)
+        if sender_id is not None:
+            self._counts[sender_id] -= 1
+            if not self._counts[sender_id]:
+                del self._counts[sender_id]
 
-    def count_anew(self, correlation_ids: Collection[str]) -> None:
-        """Replace them by those that the store has."""
-        self._ids = set(correlation_ids)
+    def count_anew(self, senders: Mapping[str, str]) -> None:
+        """Replace them by those that the store has: sender by correlation id."""
+        self._senders = dict(senders)
+        self._counts = Counter(senders.values())
 
 
-async def unanswered(store: Store, connector: str) -> set[str]:
+async def unanswered(store: Store, connector: str) -> dict[str, str]:
     """Read which messages of a connector wait for their own answer.
 
     Args:
@@ -192,20 +206,22 @@ async def unanswered(store: Store, connector: str) -> set[str]:
         connector: name of the account.
 
     Returns:
-        Their correlation ids, without copies for further agents and delegated messages:
-        an exchange makes room when the person's own message is answered.
+        Their senders by correlation id, without copies for further agents and
+        delegated messages: an exchange makes room when the person's own message is
+        answered.
 
     Raises:
         StoreError: the disk fails.
     """
     after = 0
-    found: set[str] = set()
+    found: dict[str, str] = {}
     while True:
         rows = await store.unsettled(after, PAGE)
         for row in rows:
             after = row.number
-            if row.connector == connector and _is_own(row):
-                found.add(row.id)
+            its = read_place(row) if row.connector == connector else None
+            if its is not None and its.correlation_id in {"", row.id}:
+                found[row.id] = its.sender_id
         if len(rows) < PAGE:
             return found
 
@@ -223,9 +239,3 @@ async def is_settled(store: Store, inbound: Inbound) -> bool:
 async def settled_among(store: Store, asked: Iterable[Inbound]) -> frozenset[str]:
     """Tell which of some messages somebody has settled, as far as the disk says."""
     return frozenset([each.id for each in asked if await is_settled(store, each)])
-
-
-def _is_own(row: StoredMessage) -> bool:
-    """Whether a person wrote it, and it can be read."""
-    found = read_place(row)
-    return found is not None and found.correlation_id in {"", row.id}

@@ -430,6 +430,12 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     member.
     """
 
+    @property
+    def person(self) -> str:
+        """The sender's first account, as `connector/sender_id`."""
+        own = f"{self.address.connector}/{self.sender_id}"
+        return self.accounts[0] if self.accounts else own
+
 
 class ToolResult(msgspec.Struct, frozen=True):
     """The result of a tool call; untrusted text."""

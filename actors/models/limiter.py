@@ -19,6 +19,7 @@ from actors.protocol import AcquirePermit, PermitGranted, ReleasePermit
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.ref import ActorRef
+from runtime.fairness import most_of_one
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
 # Chosen: sessions give their permits back themselves; this is for those that were
 # killed with their whole branch of the tree, or ended while their turn still ran.
 LOOK_EVERY = 5.0
-
-# Chosen: of four permits one is left to others; of less than four, none.
-MOST_OF_ONE = 0.75
-"""Share of a model's permits that one person may hold."""
 
 # Chosen: longer than a model needs for its first words, and than most turns take.
 STUCK_AFTER = 120.0
@@ -296,7 +293,7 @@ class Limiter(Actor):
         if not any(asked.sender):
             return True
         own = sum(each.sender == asked.sender for each in held)
-        return own < max(self._most() * MOST_OF_ONE, 1)
+        return own < most_of_one(self._most())
 
     def _look_later(self) -> None:
         if self._holders and not self._is_to_look:

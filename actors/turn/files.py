@@ -15,6 +15,7 @@ from actors.errors import ToolError
 from actors.hooks.incoming import worded_files
 from actors.journal.plan import NOTHING, Carried
 from actors.messages.inbound import Media, SentFile, ToolResult
+from actors.messages.keys import account_of
 from actors.protocol import StartTurn
 from actors.rules.markers.actions import SendFile
 from actors.rules.markers.outcomes import ActionOutcome
@@ -197,7 +198,8 @@ async def read_attachments(
     if services.media is None:
         media = Media(text=NOBODY_READS, kept=NOBODY_READS)
     else:
-        media = await services.media.read(inbound.attachments)
+        whose = account_of(inbound)
+        media = await services.media.read(inbound.attachments, whose)
         media = await worded_files(media, inbound, (services, turn))
     asked = msgspec.structs.replace(
         inbound, text=with_text(inbound.text, media.text), attachments=()

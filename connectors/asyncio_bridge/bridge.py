@@ -17,6 +17,7 @@ import asyncio
 import contextlib
 import logging
 import threading
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple
 
@@ -30,6 +31,7 @@ from connectors.asyncio_bridge.crossing import (
     Step,
 )
 from runtime.errors import MisuseError
+from runtime.fairness import most_of_one
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -69,9 +71,12 @@ class KernelCall(Generic[T]):
 class EdgeAsk(Generic[T]):
     """One `ask_kernel`: an asyncio task that waits for a trio task."""
 
-    def __init__(self, run: Callable[[], Awaitable[T]], future: Future[T]) -> None:
+    def __init__(
+        self, run: Callable[[], Awaitable[T]], future: Future[T], owner: str
+    ) -> None:
         self.run = run
         self.future = future
+        self.owner = owner
         self.scope = trio.CancelScope()
 
     def succeed(self, value: T) -> None:
@@ -109,8 +114,8 @@ class Life:
         self.asks: set[EdgeAsk[Any]] = set()
         """Unfinished asks; only touched on the kernel's thread."""
 
-        self.asks_open = 0
-        """Asks begun and not yet ended; only touched on the edge's thread."""
+        self.asks_open: Counter[str] = Counter()
+        """Asks begun and not yet ended, by owner; only touched on the edge's thread."""
 
         self.stop = asyncio.Event()
         """Set it to end the loop; only on the edge's thread."""
@@ -293,26 +298,37 @@ class Bridge:
             raise call.error
         return call.values[0]
 
-    async def ask_kernel(self, fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+    async def ask_kernel(
+        self, fn: Callable[[*Ts], Awaitable[T]], *args: *Ts, owner: str = ""
+    ) -> T:
         """Run an async function in a trio task and wait for it; from asyncio.
 
         Cancelling the caller cancels the trio task without waiting for its end;
         until then it goes on counting as under way.
 
+        Args:
+            fn: called in the kernel.
+            args: its arguments.
+            owner: the server that asks: one has three quarters of `max_asks` at most;
+                empty: nobody in particular.
+
         Raises:
-            BridgeBusyError: `max_asks` are under way; nothing was started.
+            BridgeBusyError: `max_asks` are under way, or as many of this owner as may
+                be; nothing was started.
             BridgeClosedError: the kernel or the bridge is ending.
             BaseException: whatever `fn` raised, carried over.
         """
         life = self._current()
-        if life.asks_open >= self._max_asks:
+        is_full = life.asks_open.total() >= self._max_asks
+        if is_full or (owner and life.asks_open[owner] >= most_of_one(self._max_asks)):
             raise BridgeBusyError(
-                f"{self._max_asks} questions to the kernel are open; try again later"
+                f"{life.asks_open.total()} questions to the kernel are open; try again"
+                " later"
             )
         future: Future[T] = life.loop.create_future()
-        ask = EdgeAsk(partial(fn, *args), future)
+        ask = EdgeAsk(partial(fn, *args), future, owner)
         life.to_kernel.post(partial(begin_ask, life, ask), must=True)
-        life.asks_open += 1
+        life.asks_open[owner] += 1
         try:
             return await future
         finally:
@@ -396,10 +412,10 @@ async def serve_ask(life: Life, ask: EdgeAsk[Any]) -> None:
     finally:
         life.asks.discard(ask)
         with contextlib.suppress(BridgeClosedError):
-            life.to_edge.post(partial(end_ask, life, answer), must=True)
+            life.to_edge.post(partial(end_ask, life, ask.owner, answer), must=True)
 
 
-def end_ask(life: Life, answer: Step) -> None:
+def end_ask(life: Life, owner: str, answer: Step) -> None:
     """Give an ask its answer. Only on the edge's thread."""
-    life.asks_open -= 1
+    life.asks_open[owner] -= 1
     answer()

@@ -49,7 +49,7 @@ class HookConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     max_calls: Annotated[int, Meta(ge=1, le=64)] = 8
     """Questions at once; up to a hundred times as many wait, the rest counts as
-    failed."""
+    failed. Three quarters may be about one person's messages."""
 
     folder: Path | None = None
     """Current folder of the program, which it may read; unset: one of its own in the

@@ -45,7 +45,8 @@ class FetchConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Redirects that are followed; each is checked like the first address."""
 
     max_at_once: Annotated[int, Meta(ge=1, le=1_000)] = 8
-    """Answers fetched at once; more wait, within their `timeout`."""
+    """Answers fetched at once, three quarters of them for one person; more wait, within
+    their `timeout`."""
 
     page_chars: Annotated[int, Meta(ge=100, le=1_000_000)] = 3_000
     """Most characters of a page that the tool `http_fetch` gives at once."""

@@ -26,6 +26,7 @@ from connectors.fetch.messages import (
 from connectors.fetch.network import resolve
 from connectors.fetch.transport import GuardedTransport, abandon
 from connectors.fetch.urls import Target, follow, read_url
+from runtime.fairness import FairLimiter
 
 if TYPE_CHECKING:
     import ssl
@@ -72,7 +73,7 @@ class Fetcher:
         self._ssl_context = ssl_context
         # Why: loading the certificates takes 30 ms, which a start can spare.
         self._transport: GuardedTransport | None = None
-        self._at_once = trio.CapacityLimiter(config.max_at_once)
+        self._at_once = FairLimiter(config.max_at_once)
 
     async def fetch(self, request: FetchRequest) -> Fetched:
         """Fetch one answer; an error status is an answer too.
@@ -87,7 +88,7 @@ class Fetcher:
         target = read_url(request.url)
         try:
             with trio.fail_after(seconds):
-                async with self._at_once:
+                async with self._at_once.place(request.owner):
                     return await self._follow(request, target)
         except trio.TooSlowError as error:
             raise FetchTimeoutError(

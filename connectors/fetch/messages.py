@@ -40,6 +40,9 @@ class FetchRequest(msgspec.Struct, frozen=True, kw_only=True):
     wants_body: bool = True
     """Whether the answer's body is used; else one that is too large is no error."""
 
+    owner: str = ""
+    """Whose share of the places it takes: a person; empty: nobody's in particular."""
+
     timeout: float = 0.0
     """Seconds for all of it; 0, or more than `[fetch] timeout`: that one."""
 

@@ -20,7 +20,7 @@ from connectors.hooks.messages import (
     Told,
     Unanswered,
 )
-from connectors.hooks.pending import PendingQuestion
+from connectors.hooks.pending import PendingQuestion, owner_of
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.store.rows import Commit, Record
@@ -154,7 +154,7 @@ class Hook(Actor):
 
     def _ask(self, asked: AskHook) -> None:
         now = trio.current_time()
-        if not self._link.has_room:
+        if not self._link.may_add(owner_of(asked)):
             self._refuse("busy", "too many questions wait for it")
         if not self._health.may_ask(now):
             times = self._health.failures
@@ -164,7 +164,7 @@ class Hook(Actor):
             # Why also while it is being started: words that come in right after a
             # start are to be asked about, too.
             pending = PendingQuestion(asked, reply, now + self._settings.timeout)
-            self._link.submit(pending)
+            self._link.add(pending)
             self.after(self._settings.timeout, Expired(pending))
 
     def _expire(self, pending: PendingQuestion) -> None:

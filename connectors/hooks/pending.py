@@ -7,13 +7,13 @@ they wait here, bounded, and none longer than its time.
 from __future__ import annotations
 
 import contextlib
-from collections import deque
 from typing import TYPE_CHECKING
 
 import trio
 
 from actors.hooks.book import TellHook
 from connectors.hooks.errors import HookError
+from runtime.fairness import FairQueue
 
 if TYPE_CHECKING:
     from actors.hooks.book import AskHook
@@ -55,31 +55,20 @@ class PendingQuestion:
             self.reply.offer(outcome)
 
 
-class QuestionQueue:
-    """Questions that wait or run, in the order in which they came.
+class QuestionQueue(FairQueue[PendingQuestion]):
+    """Questions that wait or run; the people whose messages they are about take turns.
 
     Args:
         most: how many may run at once.
     """
 
     def __init__(self, most: int) -> None:
-        self._most = most
-        self._waiting: deque[PendingQuestion] = deque()
+        super().__init__(
+            most, most * WAITING_PER_CALL, lambda pending: owner_of(pending.asked)
+        )
         self._to_tell, self._told = trio.open_memory_channel[TellHook](MOST_TOLD)
-        self._running: set[PendingQuestion] = set()
-        self._news = trio.Event()
         self.is_open = False
         """Whether there is somebody who takes them."""
-
-    @property
-    def has_room(self) -> bool:
-        """Whether one more question may wait."""
-        return len(self._waiting) < self._most * WAITING_PER_CALL
-
-    def submit(self, pending: PendingQuestion) -> None:
-        """Have a question answered."""
-        self._waiting.append(pending)
-        self._news.set()
 
     def tell(self, told: TellHook) -> bool:
         """Have a finished turn told; False if too many wait for that."""
@@ -95,27 +84,6 @@ class QuestionQueue:
         """Wait for a finished turn to tell."""
         return await self._told.receive()
 
-    async def take(self) -> PendingQuestion:
-        """Wait for a question, and for room to run it; then call `done`."""
-        while not self._waiting or len(self._running) >= self._most:
-            self._news = trio.Event()
-            await self._news.wait()
-        pending = self._waiting.popleft()
-        self._running.add(pending)
-        return pending
-
-    def done(self, pending: PendingQuestion) -> None:
-        """Make room."""
-        self._running.discard(pending)
-        self._news.set()
-
-    def withdraw(self, pending: PendingQuestion) -> bool:
-        """Take a question back; False if it is not waiting any more."""
-        if pending not in self._waiting:
-            return False
-        self._waiting.remove(pending)
-        return True
-
     def close(self, reason: str) -> tuple[int, int]:
         """Tell those whose questions run that no answer will come; others wait on.
 
@@ -126,8 +94,7 @@ class QuestionQueue:
             How many questions that were, and how many finished turns nobody is told.
         """
         self.is_open = False
-        running = tuple(self._running)
-        self._running.clear()
+        running = self.abandon()
         for pending in running:
             pending.end(HookError(reason, "down"))
         missed = 0
@@ -140,5 +107,11 @@ class QuestionQueue:
     def fail_all(self, reason: str) -> None:
         """Tell all who wait that there is nobody to answer."""
         self.close(reason)
-        while self._waiting:
-            self._waiting.popleft().end(HookError(reason, "down"))
+        for pending in self.waiting:
+            self.withdraw(pending)
+            pending.end(HookError(reason, "down"))
+
+
+def owner_of(asked: AskHook) -> str:
+    """Name the person whose share of the places a question takes."""
+    return f"{asked.about.connector}/{asked.about.sender_id}"

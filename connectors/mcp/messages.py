@@ -67,6 +67,9 @@ class CallTool(msgspec.Struct, frozen=True):
     arguments: bytes
     """JSON text."""
 
+    owner: str = ""
+    """The person for whom it runs: whose share of the places it takes."""
+
 
 class CancelCall(msgspec.Struct, frozen=True):
     """Tell a server that nobody waits for a call any more."""

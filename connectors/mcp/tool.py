@@ -72,7 +72,6 @@ class McpTool:
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Ask the server; one that is away, hangs or fails is a `ToolError`."""
-        del context  # a server is not told who asks
         problem = check_arguments(call.arguments)
         if problem:
             return ToolResult(problem, is_error=True)
@@ -80,7 +79,7 @@ class McpTool:
         if server is None:
             raise ToolError("the server of this tool is not running")
         arguments = call.arguments.strip() or b"{}"
-        asked = CallTool(next(NUMBERS), self._name, arguments)
+        asked = CallTool(next(NUMBERS), self._name, arguments, context.person)
         reply: Reply = server.ask(asked, timeout=self._timeout)
         try:
             result: object = await reply

@@ -60,13 +60,16 @@ class DocumentReader:
         self._sandbox = sandbox
         self._seconds = seconds
 
-    async def read(self, document: bytes, media_type: str, most: int) -> str:
+    async def read(
+        self, document: bytes, media_type: str, most: int, owner: str = ""
+    ) -> str:
         """Give a document's text.
 
         Args:
             document: the file's content.
             media_type: what it is, by its bytes.
             most: characters of text; one more comes back where there is more.
+            owner: see `Sandbox.run`.
 
         Raises:
             DocumentError: it cannot be read.
@@ -79,6 +82,7 @@ class DocumentReader:
                 stdin=document,
                 timeout=self._seconds,
                 max_output=(most + 1) * BYTES_PER_CHARACTER,
+                owner=owner,
             )
         except SandboxError as error:
             raise DocumentError(f"it cannot be read safely here: {error}") from error
@@ -106,7 +110,9 @@ RECORDINGS = {"video/webm": "audio/webm", "video/mp4": "audio/mp4"}
 class Documents(Protocol):
     """Gives the words of documents, as `DocumentReader` does."""
 
-    async def read(self, document: bytes, media_type: str, most: int) -> str:
+    async def read(
+        self, document: bytes, media_type: str, most: int, owner: str = ""
+    ) -> str:
         """Give a document's text, or one character more than `most` of it."""
         ...
 
@@ -137,13 +143,13 @@ class Reader:
         self._documents = documents
         self._transcriber = transcriber
 
-    async def read(self, attachments: Sequence[Attachment]) -> Media:
+    async def read(self, attachments: Sequence[Attachment], owner: str = "") -> Media:
         """Read them side by side; never fails."""
         config = self._config
         found = [Media() for _ in attachments]
 
         async def read(place: int, attachment: Attachment) -> None:
-            found[place] = await self._read_one(attachment)
+            found[place] = await self._read_one(attachment, owner)
 
         async with trio.open_nursery() as nursery:
             for place, attachment in enumerate(attachments[: config.max_attachments]):
@@ -158,21 +164,23 @@ class Reader:
             kept="\n\n".join(each.kept for each in found if each.kept),
         )
 
-    async def _read_one(self, attachment: Attachment) -> Media:
+    async def _read_one(self, attachment: Attachment, owner: str) -> Media:
         late = left_out(attachment, f"it took longer than {self._config.timeout:g} s")
         with trio.move_on_after(self._config.timeout):
             try:
-                content = await self._content(attachment)
-                return await self._understand(attachment, content)
+                content = await self._content(attachment, owner)
+                return await self._understand(attachment, content, owner)
             except (DocumentError, FetchError, ModelError, UnreadError) as error:
                 return left_out(attachment, str(error))
         return late
 
-    async def _content(self, attachment: Attachment) -> bytes:
+    async def _content(self, attachment: Attachment, owner: str) -> bytes:
         """Get the bytes, from where they are."""
         content = attachment.content
         if not content and attachment.url:
-            wanted = FetchRequest(url=attachment.url, max_bytes=self._config.max_bytes)
+            wanted = FetchRequest(
+                url=attachment.url, max_bytes=self._config.max_bytes, owner=owner
+            )
             fetched = await self._fetch(wanted)
             if not fetched.is_success:
                 raise UnreadError(f"its address answered HTTP {fetched.status}")
@@ -183,14 +191,16 @@ class Reader:
             raise UnreadError(f"it is above {self._config.max_bytes} bytes")
         return content
 
-    async def _understand(self, attachment: Attachment, content: bytes) -> Media:
+    async def _understand(
+        self, attachment: Attachment, content: bytes, owner: str
+    ) -> Media:
         kind = media_type(content, attachment.media_type)
         kind = RECORDINGS.get(kind, kind) if attachment.kind == "audio" else kind
         if kind.startswith("image/"):
             return self._picture(attachment, content, kind)
         if kind.startswith("audio/"):
             return await self._recording(content, kind)
-        return await self._document(attachment, content, kind)
+        return await self._document(attachment, content, kind, owner)
 
     def _picture(self, attachment: Attachment, content: bytes, kind: str) -> Media:
         if kind not in PICTURES:
@@ -211,10 +221,10 @@ class Reader:
         return Media(text=line, kept=line)
 
     async def _document(
-        self, attachment: Attachment, content: bytes, kind: str
+        self, attachment: Attachment, content: bytes, kind: str, owner: str
     ) -> Media:
         most = self._config.max_document_chars
-        text = await self._documents.read(content, kind, most)
+        text = await self._documents.read(content, kind, most, owner)
         if not text.strip():
             raise UnreadError("there is no text in it")
         shown = cut(text, most)

@@ -90,6 +90,7 @@ class LateSandbox:
         stdin: bytes = b"",
         timeout: float,  # noqa: ASYNC109  as `Sandbox` has it
         max_output: int,
+        owner: str = "",
     ) -> Finished:
         """Run a program to its end; see `Sandbox.run`."""
         sandbox = await self.open()
@@ -101,6 +102,7 @@ class LateSandbox:
             stdin=stdin,
             timeout=timeout,
             max_output=max_output,
+            owner=owner,
         )
 
     @asynccontextmanager

@@ -27,6 +27,7 @@ import trio
 from connectors.sandbox.linux.landlock import PORTS_SINCE
 from connectors.sandbox.orders import Job, Means, orders
 from connectors.sandbox.plan import KILLED, Finished, SandboxError
+from runtime.fairness import FairLimiter
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -267,13 +268,20 @@ class LaunchingSandbox:
         standing: what is in force, as tried out.
         means: what is used.
         territory: what no program may reach.
+        most: programs that `run` has running at once; more wait.
     """
 
-    def __init__(self, standing: Standing, means: Means, territory: Territory) -> None:
+    def __init__(
+        self,
+        standing: Standing,
+        means: Means,
+        territory: Territory,
+        most: int = MOST_RUNNING,
+    ) -> None:
         self.standing = standing
         self._means = means
         self._territory = territory
-        self._running = trio.CapacityLimiter(MOST_RUNNING)
+        self._running = FairLimiter(most)
 
     @property
     def narrowest_tcp(self) -> Network:
@@ -290,6 +298,7 @@ class LaunchingSandbox:
         max_output: int,
         env: Mapping[str, str] | None = None,
         stdin: bytes = b"",
+        owner: str = "",
     ) -> Finished:
         """Run a program to its end.
 
@@ -301,12 +310,13 @@ class LaunchingSandbox:
             max_output: most bytes kept of each of stdout and stderr.
             env: added to the few variables it is given (`PATH`, `LANG`, ...).
             stdin: what it reads.
+            owner: see `Sandbox.run`.
 
         Raises:
             SandboxError: it cannot be confined so, or not be started; it has not run.
         """
         async with (
-            self._running,
+            self._running.place(owner),
             self.open_process(
                 command, confinement=confinement, cwd=cwd, env=env
             ) as confined,

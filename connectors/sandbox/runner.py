@@ -61,6 +61,7 @@ class Sandbox(Protocol):
         stdin: bytes = b"",
         timeout: float,  # noqa: ASYNC109  part of the result, not only of the wait
         max_output: int,
+        owner: str = "",
     ) -> Finished:
         """Run a program to its end.
 
@@ -72,6 +73,8 @@ class Sandbox(Protocol):
             stdin: what it reads.
             timeout: seconds until it is killed with everything it has started.
             max_output: most bytes kept of each of stdout and stderr.
+            owner: whose share of the places it takes: a person, or a model; empty:
+                nobody's in particular.
 
         Raises:
             SandboxError: it cannot be confined so, or not be started; it has not run.

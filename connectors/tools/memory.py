@@ -202,8 +202,7 @@ SAVE = ToolSpec(
 
 def accounts_of(context: ToolContext) -> tuple[str, ...]:
     """Say who asks, by all accounts that are known; the first names the person."""
-    own = f"{context.address.connector}/{context.sender_id}"
-    return context.accounts or (own,)
+    return context.accounts or (context.person,)
 
 
 def readable(context: ToolContext) -> tuple[str, ...]:

@@ -110,7 +110,7 @@ class RunShellTool:
         desk = self._desks.of(context.agent)
         try:
             room = await beside(desk.room)
-            finished = await self._watched(arguments, desk, room)
+            finished = await self._watched(arguments, desk, room, context.person)
             fault = (await beside(desk.room)).fault
         except (SandboxError, OSError) as error:
             raise ToolError(f"the command was not run: {error}") from error
@@ -122,7 +122,11 @@ class RunShellTool:
         return ToolResult(text, is_error=finished.returncode != 0)
 
     async def _watched(
-        self, arguments: ShellArguments, desk: Workspace, room: SpaceLeft
+        self,
+        arguments: ShellArguments,
+        desk: Workspace,
+        room: SpaceLeft,
+        owner: str,
     ) -> Finished | None:
         """Run it; None if it was ended because it made the folder too full.
 
@@ -141,6 +145,7 @@ class RunShellTool:
                     cwd=desk.path,
                     timeout=arguments.timeout,
                     max_output=MOST_OUTPUT,
+                    owner=owner,
                 )
             except (SandboxError, OSError) as error:
                 found = error

@@ -111,15 +111,15 @@ class PlatformEndpoint:
 
     async def _asked(self, gate: AnyGate, call: PlatformCall) -> PlatformAnswer:
         """Have a gate check a request, and store what it lets in."""
-        bridge = self._context.bridge
+        bridge, owner = self._context.bridge, self._context.settings.name
         try:
             if not isinstance(gate, SignedGate):
-                is_stored = await bridge.ask_kernel(gate.take, call.body)
+                is_stored = await bridge.ask_kernel(gate.take, call.body, owner=owner)
                 return OK if is_stored else LATER
             refusal = await checked(gate, call)
             if refusal is not None:
                 return refusal
-            return await bridge.ask_kernel(gate.answer, call)
+            return await bridge.ask_kernel(gate.answer, call, owner=owner)
         except BridgeError:
             return LATER  # the server is stopping
 

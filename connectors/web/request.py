@@ -107,7 +107,7 @@ class RequestContext:
             ApiError: it was refused, or failed.
         """
         try:
-            return await self.bridge.ask_kernel(fn, *args)
+            return await self.bridge.ask_kernel(fn, *args, owner=self.settings.name)
         except EXPECTED_ERRORS as error:
             raise translate(error) from error
 

@@ -49,6 +49,13 @@ async def read(*attachments: Attachment) -> Media:
     return await reader().read(attachments)
 
 
+async def test_what_is_read_takes_the_share_of_its_sender() -> None:
+    fetches, documents = FakeFetches(PAGES), FakeDocuments()
+    both = (image(b"", "https://pictures/1"), file("a.txt", b"words"))
+    await Reader(CONFIG, fetches.fetch, documents, None).read(both, "web/sam")
+    assert fetches.owners == documents.owners == ["web/sam"]
+
+
 @pytest.mark.parametrize("shown", [image(), image(b"", "https://pictures/1")])
 async def test_a_picture_is_shown_whether_sent_or_fetched(shown: Attachment) -> None:
     media = await read(shown)

@@ -63,7 +63,8 @@ async def fetch(request: FetchRequest) -> Fetched:
 class Engine:
     """A search engine that finds one page."""
 
-    async def search(self, query: str, count: int) -> tuple[Hit, ...]:
+    async def search(self, query: str, count: int, owner: str = "") -> tuple[Hit, ...]:
+        assert owner
         await trio.lowlevel.checkpoint()
         return (Hit(query, "https://site.example/"),)[:count]
 

@@ -56,9 +56,11 @@ class FakeFetches:
         self._pages = pages
         self._status = status
         self.asked: list[str] = []
+        self.owners: list[str] = []
 
     async def fetch(self, request: FetchRequest) -> Fetched:
         self.asked.append(request.url)
+        self.owners.append(request.owner)
         await trio.lowlevel.checkpoint()
         if request.url not in self._pages:
             raise FetchRefusedError("that address is not public")
@@ -80,8 +82,12 @@ class FakeDocuments:
 
     def __init__(self, seconds: float = 0.0) -> None:
         self._seconds = seconds
+        self.owners: list[str] = []
 
-    async def read(self, document: bytes, media_type: str, most: int) -> str:
+    async def read(
+        self, document: bytes, media_type: str, most: int, owner: str = ""
+    ) -> str:
+        self.owners.append(owner)
         await trio.sleep(self._seconds)
         try:
             return extract(media_type, document, most)

@@ -198,6 +198,7 @@ class CliModel:
                 stdin=prompt,
                 timeout=config.timeout,
                 max_output=MAX_OUTPUT,
+                owner=self._name,
             )
         except SandboxError as error:
             raise ModelRefusedError(f"{self._name}: {error}") from error

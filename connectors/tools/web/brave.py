@@ -57,7 +57,7 @@ class BraveSearch:
         self._key = key
         self._fetch = fetch
 
-    async def search(self, query: str, count: int) -> tuple[Hit, ...]:
+    async def search(self, query: str, count: int, owner: str = "") -> tuple[Hit, ...]:
         """Search; see the port."""
         asked = urlencode(
             {"q": query, "count": min(count, MOST), "text_decorations": "false"}
@@ -68,6 +68,7 @@ class BraveSearch:
                 ("Accept", "application/json"),
                 ("X-Subscription-Token", self._key),
             ),
+            owner=owner,
         )
         try:
             fetched = await self._fetch(request)

@@ -30,12 +30,13 @@ class Hit(msgspec.Struct, frozen=True):
 class WebSearch(Protocol):
     """A search engine."""
 
-    async def search(self, query: str, count: int) -> tuple[Hit, ...]:
+    async def search(self, query: str, count: int, owner: str = "") -> tuple[Hit, ...]:
         """Search the web.
 
         Args:
             query: what to look for, not empty.
             count: most hits wanted, at least 1.
+            owner: see `FetchRequest`.
 
         Returns:
             At most `count` hits, best first; each with an http or https address.

@@ -78,11 +78,14 @@ class HttpFetchTool:
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Fetch and read; whatever went wrong is a result with `is_error`."""
-        del context  # everybody sees the same web
         await trio.lowlevel.checkpoint()
         try:
             arguments = decode_arguments(call.arguments, HttpFetchArguments)
-            request = FetchRequest(url=arguments.url, headers=(("Accept", ACCEPT),))
+            request = FetchRequest(
+                url=arguments.url,
+                headers=(("Accept", ACCEPT),),
+                owner=context.person,
+            )
             fetched = await self._fetch(request)
         except (ArgumentsError, FetchError) as error:
             return ToolResult(str(error), is_error=True)

@@ -43,11 +43,13 @@ class SearxngSearch:
         self._url = base_url.rstrip("/") + "/search"
         self._fetch = fetch
 
-    async def search(self, query: str, count: int) -> tuple[Hit, ...]:
+    async def search(self, query: str, count: int, owner: str = "") -> tuple[Hit, ...]:
         """Search; see the port."""
         asked = urlencode({"q": query, "format": "json"})
         request = FetchRequest(
-            url=f"{self._url}?{asked}", headers=(("Accept", "application/json"),)
+            url=f"{self._url}?{asked}",
+            headers=(("Accept", "application/json"),),
+            owner=owner,
         )
         try:
             fetched = await self._fetch(request)

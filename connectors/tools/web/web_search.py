@@ -68,14 +68,13 @@ class WebSearchTool:
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Search; whatever went wrong is a result with `is_error`."""
-        del context  # everybody sees the same web
         await trio.lowlevel.checkpoint()
         try:
             arguments = decode_arguments(call.arguments, WebSearchArguments)
             query = one_line(arguments.query)
             if not query:
                 return ToolResult("the query is empty", is_error=True)
-            hits = await self._engine.search(query, self._count)
+            hits = await self._engine.search(query, self._count, context.person)
         except (ArgumentsError, SearchError) as error:
             return ToolResult(str(error), is_error=True)
         if not hits:

@@ -16,6 +16,7 @@ from hypothesis.stateful import (
 from actors.journal.commits import as_accept
 from actors.journal.unsettled import PAGE, OpenMessages, unanswered
 from actors.messages.inbound import Address, DelegationChain
+from runtime.fairness import most_of_one
 from runtime.store.memory import MemoryStore
 from runtime.store.rows import Commit, Settle
 from tests.fakes.actors.neighbours import words
@@ -26,12 +27,23 @@ if TYPE_CHECKING:
 
 def test_it_is_full_at_its_most_and_not_before() -> None:
     opened = OpenMessages(2)
-    opened.add("a")
-    assert not opened.is_full
-    opened.add("b")
-    assert opened.is_full
+    opened.add("a", "sam")
+    assert opened.may_add("kim")
+    opened.add("b", "sam")
+    assert not opened.may_add("kim")
     opened.discard("a")
-    assert not opened.is_full
+    assert opened.may_add("kim")
+
+
+def test_one_person_leaves_room_for_others() -> None:
+    opened = OpenMessages(4)
+    for name in "abc":
+        assert opened.may_add("sam")
+        opened.add(name, "sam")
+    assert not opened.may_add("sam")
+    assert opened.may_add("kim")
+    opened.count_anew({"d": "sam", "e": "kim"})
+    assert opened.may_add("sam")
 
 
 class AgainstASet(RuleBasedStateMachine):
@@ -41,26 +53,30 @@ class AgainstASet(RuleBasedStateMachine):
     def open(self, most: int) -> None:
         self.most = most
         self.opened = OpenMessages(most)
-        self.known: set[str] = set()
+        self.known: dict[str, str] = {}
 
-    @rule(name=st.sampled_from("abcdef"))
-    def add(self, name: str) -> None:
-        self.opened.add(name)
-        self.known.add(name)
+    @rule(name=st.sampled_from("abcdef"), sender=st.sampled_from("xyz"))
+    def add(self, name: str, sender: str) -> None:
+        self.opened.add(name, sender)
+        self.known[name] = sender
 
     @rule(name=st.sampled_from("abcdef"))
     def discard(self, name: str) -> None:
         self.opened.discard(name)
-        self.known.discard(name)
+        self.known.pop(name, None)
 
-    @rule(names=st.sets(st.sampled_from("abcdef")))
-    def count_anew(self, names: set[str]) -> None:
+    @rule(names=st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("xyz")))
+    def count_anew(self, names: dict[str, str]) -> None:
         self.opened.count_anew(names)
-        self.known = set(names)
+        self.known = dict(names)
 
     @invariant()
     def counts_all(self) -> None:
-        assert self.opened.is_full == (len(self.known) >= self.most)
+        is_full = len(self.known) >= self.most
+        for sender in "xyz":
+            own = sum(each == sender for each in self.known.values())
+            may = not is_full and own < most_of_one(self.most)
+            assert self.opened.may_add(sender) == may
         assert len(self.opened) == len(self.known)
 
 
@@ -78,7 +94,7 @@ async def test_what_is_not_settled_waits_page_after_page() -> None:
     store = await stored(*(words(number=number) for number in range(PAGE + 2)))
     await store.commit(Commit(at=2.0, settles=(Settle("m0", "replied", "ok"),)))
     expected = {f"m{number}" for number in range(1, PAGE + 2)}
-    assert await unanswered(store, "fake") == expected
+    assert (await unanswered(store, "fake")).keys() == expected
 
 
 async def test_copies_and_delegations_wait_for_no_answer_of_their_own() -> None:
@@ -87,7 +103,7 @@ async def test_copies_and_delegations_wait_for_no_answer_of_their_own() -> None:
     task = words(number=3, correlation_id="m1", chain=chain)
     alone = words(number=4, correlation_id="m0", chain=chain)
     store = await stored(words(), copy, task, alone)
-    assert await unanswered(store, "fake") == {"m1"}
+    assert await unanswered(store, "fake") == {"m1": words().sender_id}
 
 
 async def test_other_connectors_and_what_cannot_be_read_are_left_out() -> None:
@@ -95,4 +111,4 @@ async def test_other_connectors_and_what_cannot_be_read_are_left_out() -> None:
     whole = as_accept(words(number=3), 1.0)
     garbled = msgspec.structs.replace(whole, body=b"\xff{")
     await store.commit(Commit(at=1.0, accepts=(garbled,)))
-    assert await unanswered(store, "fake") == {"m1"}
+    assert await unanswered(store, "fake") == {"m1": words().sender_id}

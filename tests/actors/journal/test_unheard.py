@@ -35,7 +35,9 @@ def test_it_stands_where_its_original_does(inbound: Inbound, number: int) -> Non
     row = as_row(inbound, number)
     (unheard,) = read_back(row)
     whole = unheard.inbound
-    assert read_place(row) == MessagePlace(whole.correlation_id, whole.copy_of)
+    assert read_place(row) == MessagePlace(
+        whole.correlation_id, whole.sender_id, whole.copy_of
+    )
     assert place(row) == (whole.copy_of or number, number)
 
 

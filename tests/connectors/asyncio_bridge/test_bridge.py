@@ -178,6 +178,27 @@ async def test_too_many_questions_to_the_kernel_are_refused() -> None:
         assert "2 questions" in str(third)
 
 
+async def test_one_server_leaves_questions_to_others() -> None:
+    gate = trio.Event()
+
+    async with open_bridge(max_asks=4) as bridge:
+
+        async def ask_all() -> list[object]:
+            tasks = [
+                asyncio.ensure_future(bridge.ask_kernel(gate.wait, owner=owner))
+                for owner in ("web", "web", "web", "web", "page")
+            ]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            bridge.post_kernel(gate.set)
+            return [*await asyncio.gather(*tasks, return_exceptions=True)]
+
+        for _ in range(2):
+            *first, fourth, other = await bridge.call(ask_all)
+            assert first == [None] * 3
+            assert isinstance(fourth, BridgeBusyError)
+            assert other is None
+
+
 async def test_posts_arrive_in_order_both_ways() -> None:
     back: list[int] = []
     done = trio.Event()

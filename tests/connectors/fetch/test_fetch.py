@@ -292,6 +292,24 @@ async def test_only_so_many_are_fetched_at_once() -> None:
             nursery.cancel_scope.cancel()
 
 
+async def test_one_person_leaves_a_place_to_others() -> None:
+    async with (
+        open_site(lambda _: b"") as hangs,
+        open_site(lambda _: response(b"page")) as site,
+        trio.open_nursery() as nursery,
+    ):
+        dns = FakeDns({"site.example": HERE})
+        fetcher = Fetcher(settings(max_at_once=4), resolve=dns.resolve)
+        slow = FetchRequest(url=f"http://site.example:{hangs.port}/", owner="web/sam")
+        for _ in range(6):
+            nursery.start_soon(fetcher.fetch, slow)
+        await until(lambda: hangs.open == 3)
+        quick = FetchRequest(url=f"http://site.example:{site.port}/", owner="web/kim")
+        assert (await fetcher.fetch(quick)).body == b"page"
+        assert hangs.open == 3
+        nursery.cancel_scope.cancel()
+
+
 async def test_the_environment_sends_nobody_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

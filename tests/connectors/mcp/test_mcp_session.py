@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 import trio
+import trio.testing
 
 from actors.errors import ToolError
 from actors.messages.inbound import ToolCall, ToolResult
@@ -40,10 +41,13 @@ class Stand:
     async def offer(self) -> Offer:
         return await self.source.offer(CONTEXT, "")
 
-    async def call(self, name: str = "files__a", **arguments: Any) -> ToolResult:
+    async def call(
+        self, name: str = "files__a", person: str = "sam", **arguments: Any
+    ) -> ToolResult:
         tools = {tool.spec.name: tool for tool in (await self.offer()).tools}
         asked = ToolCall("id", name, msgspec.json.encode(arguments))
-        return await tools[name].run(asked, CONTEXT)
+        context = msgspec.structs.replace(CONTEXT, sender_id=person)
+        return await tools[name].run(asked, context)
 
 
 @asynccontextmanager
@@ -135,9 +139,31 @@ async def test_calls_run_side_by_side_up_to_a_bound(autojump_clock: MockClock) -
         await stand.offer()
         began = trio.current_time()
         async with trio.open_nursery() as nursery:
-            for _ in range(8):
-                nursery.start_soon(stand.call)
+            for number in range(8):
+                nursery.start_soon(stand.call, "files__a", f"p{number % 2}")
         assert trio.current_time() - began == pytest.approx(2.0, abs=0.1)
+
+
+async def test_one_person_leaves_room_for_another(autojump_clock: MockClock) -> None:
+    connection = FakeConnection("a", delay=1.0)
+    refused: list[ToolError] = []
+    async with standing(autojump_clock, connection, max_calls=4) as stand:
+        await stand.offer()
+        began = trio.current_time()
+
+        async def call() -> None:
+            try:
+                await stand.call(person="sam")
+            except ToolError as error:
+                refused.append(error)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(8):
+                nursery.start_soon(call)
+            await trio.testing.wait_all_tasks_blocked()
+            await stand.call(person="kim")
+            assert trio.current_time() - began == pytest.approx(1.0, abs=0.1)
+    assert len(refused) == 2
 
 
 @pytest.mark.parametrize("arguments", [b"[]", b"3", b"{", b"\xff", b'"x"'])

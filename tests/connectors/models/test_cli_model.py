@@ -102,6 +102,7 @@ async def test_its_result_is_the_answer_and_its_session_comes_back(
     assert answer.usage.input_tokens == 12
     assert answer.usage.cached_tokens == 7
     assert program.spoken == ["hello there"]
+    assert set(program.sandbox.owners) == {program.model._name}
 
 
 async def test_a_session_that_goes_on_is_told_only_the_newest_words(

@@ -25,7 +25,7 @@ from connectors.sandbox.plan import (
     SandboxLimits,
     Standing,
 )
-from connectors.sandbox.process import LaunchingSandbox
+from connectors.sandbox.process import MOST_RUNNING, LaunchingSandbox
 from connectors.sandbox.territory import Territory
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def confining(kind: Kind, stage: Stage, needs: str = "") -> LaunchingSandbox:
     return LaunchingSandbox(standing, means, stage.territory)
 
 
-def unconfined(stage: Stage) -> LaunchingSandbox:
+def unconfined(stage: Stage, most: int = MOST_RUNNING) -> LaunchingSandbox:
     """Give no sandbox, but its launcher."""
     standing = Standing(kind="none", features={})
-    return LaunchingSandbox(standing, Means(), stage.territory)
+    return LaunchingSandbox(standing, Means(), stage.territory, most)

@@ -326,6 +326,29 @@ async def test_many_at_once_do_not_mix(sandbox: LaunchingSandbox, stage: Stage) 
     assert said == {number: f"{number}\n".encode() for number in range(12)}
 
 
+async def test_one_person_leaves_a_place_to_others(stage: Stage) -> None:
+    sandbox = unconfined(stage, most=4)
+    mark = "7301.5"
+
+    async def run(owner: str, command: str) -> Finished:
+        return await sandbox.run(
+            ["sh", "-c", command],
+            confinement=stage.confinement(),
+            cwd=stage.work,
+            timeout=60,
+            max_output=100,
+            owner=owner,
+        )
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(6):
+            nursery.start_soon(run, "web/sam", f"exec sleep {mark}")
+        await wait_alive(mark, 3)
+        assert (await run("web/kim", "echo on")).stdout == b"on\n"
+        assert len(alive(mark)) == 3
+        nursery.cancel_scope.cancel()
+
+
 VICTIM = """
 import sys, trio
 from pathlib import Path

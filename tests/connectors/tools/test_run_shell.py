@@ -15,6 +15,7 @@ from connectors.sandbox.plan import SandboxError
 from connectors.sandbox.territory import Territory
 from connectors.tools.run_shell import MOST_OUTPUT, RunShellTool
 from connectors.tools.workspace.files import Desks
+from tests.fakes.tools.sandbox import FakeSandbox
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,6 +94,14 @@ async def test_a_command_that_takes_too_long_is_ended(tool: RunShellTool) -> Non
     result = await tool.run(ToolCall("id1", "run_shell", arguments), context)
     assert result.text == "ended after 1 s, unfinished\nstdout:\nbegun"
     assert result.is_error
+
+
+async def test_a_command_takes_the_share_of_the_person_who_asked(
+    tmp_path: Path,
+) -> None:
+    sandbox = FakeSandbox()
+    await run(RunShellTool(sandbox, tmp_path), "true")
+    assert sandbox.owners == ["http/sam"]
 
 
 async def test_a_name_that_leads_out_of_the_workspace_is_refused(

@@ -144,6 +144,12 @@ async def test_why_it_was_not_fetched_is_told() -> None:
     assert issubclass(FetchRefusedError, FetchError)
 
 
+async def test_a_page_takes_the_share_of_the_person_who_asked() -> None:
+    web = Web(PAGE)
+    await fetched(web)
+    assert [each.owner for each in web.requests] == ["terminal/sam"]
+
+
 class Engine:
     """Finds given pages."""
 
@@ -151,8 +157,9 @@ class Engine:
         self._hits = hits
         self._error = error
 
-    async def search(self, query: str, count: int) -> tuple[Hit, ...]:
+    async def search(self, query: str, count: int, owner: str = "") -> tuple[Hit, ...]:
         assert query == query.strip()
+        assert owner == "terminal/sam"
         await trio.lowlevel.checkpoint()
         if self._error:
             raise SearchError(self._error)

@@ -49,6 +49,7 @@ class FakeSandbox:
     def __init__(self, *, is_missing: bool = False) -> None:
         self._is_missing = is_missing
         self.confinements: list[Confinement] = []
+        self.owners: list[str] = []
         self.programs: list[OpenProgram] = []
 
     async def run(  # noqa: PLR0913  the port's
@@ -61,8 +62,10 @@ class FakeSandbox:
         stdin: bytes = b"",
         timeout: float,  # noqa: ASYNC109  the port's
         max_output: int,
+        owner: str = "",
     ) -> Finished:
         self.confinements.append(confinement)
+        self.owners.append(owner)
         if self._is_missing:
             raise SandboxError("there is no sandbox on this machine")
         given = {"PATH": os.environ["PATH"], "HOME": str(cwd), **(env or {})}

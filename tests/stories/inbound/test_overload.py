@@ -89,6 +89,21 @@ async def test_more_than_may_be_open_is_refused_counted_and_not_stored(
     assert len(cast.platform.deliveries) == 3
 
 
+async def test_one_person_in_many_chats_leaves_room_for_others(
+    autojump_clock: Clock,
+) -> None:
+    cast = small(4)
+    async with open_company(autojump_clock, cast):
+        write(cast, *"abcde")
+        await until(lambda: cast.platform.is_heard)
+        assert errors(cast) == [OverloadedError] * 2
+        cast.platform.write("hello", chat="f", sender="kim")
+        await until(lambda: cast.platform.is_heard)
+        assert errors(cast) == [OverloadedError] * 2
+        await at_rest(cast)
+    assert await cast.inbox() == {"replied": 4}
+
+
 async def test_an_answer_makes_room_for_one_more(autojump_clock: Clock) -> None:
     cast = small(2)
     async with open_company(autojump_clock, cast):
@@ -301,7 +316,7 @@ async def test_a_drain_looks_behind_a_page_of_what_is_put_off(
     accepts = tuple(as_accept(each, 1.0) for each in messages)
     await cast.store.commit(Commit(at=1.0, accepts=accepts))
     await cast.store.commit(Commit(at=1.0, defers=defers))
-    cast.limits = LimitsConfig(max_open=PAGE + 9, max_waiting=1_000)
+    cast.limits = LimitsConfig(max_open=2 * PAGE, max_waiting=1_000)
     async with open_company(autojump_clock, cast) as system:
         write(cast, "b")
         await until(lambda: cast.model.running)

@@ -105,9 +105,9 @@ async def test_an_attachment_is_read_again_after_a_restart(
 class SlowReader:
     """Reads nothing, for a while."""
 
-    async def read(self, attachments: Sequence[Attachment]) -> Media:
+    async def read(self, attachments: Sequence[Attachment], owner: str = "") -> Media:
         await trio.sleep(50)
-        return Media(f"{len(attachments)} read")
+        return Media(f"{len(attachments)} read for {owner}")
 
 
 @pytest.mark.parametrize("seconds", [10.0, 60.0])

@@ -1,0 +1,193 @@
+"""Places that several share, so that nobody can take them all.
+
+Whoever waits for a place takes turns with the others who wait, however much each asks
+for, and nobody holds more than three quarters of the places: so a newcomer need not
+wait until somebody else is done. An owner of places is named by a text; the empty one
+is nobody in particular and may hold all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, OrderedDict, deque
+from contextlib import asynccontextmanager
+from itertools import chain
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterator
+
+T = TypeVar("T")
+
+# Chosen: of four places one is left to others; of less than four, none.
+MOST_OF_ONE = 0.75
+
+
+def most_of_one(most: int) -> int:
+    """Say how many of `most` places one owner may hold."""
+    return math.ceil(most * MOST_OF_ONE)
+
+
+class WaitingTurns(Generic[T]):
+    """What waits, by owner: owners take turns, and each has theirs in order. Pure."""
+
+    def __init__(self) -> None:
+        self._lines: OrderedDict[str, deque[T]] = OrderedDict()
+        """The owner whose turn is next stands first; no line is empty."""
+
+    def __len__(self) -> int:
+        """Count all that wait."""
+        return sum(map(len, self._lines.values()))
+
+    def __iter__(self) -> Iterator[T]:
+        """Give all that waits, one owner's after the other's."""
+        return chain.from_iterable(self._lines.values())
+
+    def waiting(self, owner: str) -> int:
+        """Count what waits of one owner."""
+        return len(self._lines.get(owner, ()))
+
+    def add(self, owner: str, item: T) -> None:
+        """Have an item wait behind the others of its owner."""
+        self._lines.setdefault(owner, deque()).append(item)
+
+    def remove(self, owner: str, item: T) -> bool:
+        """Take out an item that need not wait any more; False if it does not wait."""
+        line = self._lines.get(owner, ())
+        if item not in line:
+            return False
+        self._lines[owner].remove(item)
+        if not line:
+            del self._lines[owner]
+        return True
+
+    def take(self, may: Callable[[str], bool]) -> tuple[str, T] | None:
+        """Take the next item of an owner who may have their turn; None: there is none.
+
+        The owner comes last then.
+        """
+        owner = next((each for each in self._lines if may(each)), None)
+        if owner is None:
+            return None
+        line = self._lines.pop(owner)
+        item = line.popleft()
+        if line:
+            self._lines[owner] = line
+        return owner, item
+
+
+class FairQueue(Generic[T]):
+    """What waits for one task that takes it, and what it is at work on.
+
+    Args:
+        most: how many it may be at work on.
+        waiting: how many more may wait.
+        owner_of: names the owner of an item.
+    """
+
+    def __init__(self, most: int, waiting: int, owner_of: Callable[[T], str]) -> None:
+        self._most = most
+        self._room = most + waiting
+        self._owner_of = owner_of
+        self._turns: WaitingTurns[T] = WaitingTurns()
+        self._running: set[T] = set()
+        self._news = trio.Event()
+
+    @property
+    def waiting(self) -> tuple[T, ...]:
+        """What waits."""
+        return tuple(self._turns)
+
+    @property
+    def running(self) -> tuple[T, ...]:
+        """What was taken and is not done."""
+        return tuple(self._running)
+
+    def may_add(self, owner: str) -> bool:
+        """Tell whether one more of an owner may wait."""
+        own = self._turns.waiting(owner) + self._runs_of(owner)
+        is_full = len(self._turns) + len(self._running) >= self._room
+        return not is_full and (not owner or own < most_of_one(self._room))
+
+    def add(self, item: T) -> None:
+        """Have an item wait."""
+        self._turns.add(self._owner_of(item), item)
+        self._news.set()
+
+    def withdraw(self, item: T) -> bool:
+        """Take an item back; False if it does not wait any more."""
+        return self._turns.remove(self._owner_of(item), item)
+
+    async def take(self) -> T:
+        """Wait for the next item, and for room to begin it; call `done` at its end."""
+        while (item := self._next()) is None:
+            self._news = trio.Event()
+            await self._news.wait()
+        self._running.add(item)
+        return item
+
+    def done(self, item: T) -> None:
+        """Make room."""
+        self._running.discard(item)
+        self._news.set()
+
+    def abandon(self) -> tuple[T, ...]:
+        """Give what was taken and is not done, and forget it; nobody is woken."""
+        running = self.running
+        self._running.clear()
+        return running
+
+    def _next(self) -> T | None:
+        if len(self._running) >= self._most:
+            return None
+        taken = self._turns.take(self._may_run)
+        return None if taken is None else taken[1]
+
+    def _may_run(self, owner: str) -> bool:
+        return not owner or self._runs_of(owner) < most_of_one(self._most)
+
+    def _runs_of(self, owner: str) -> int:
+        return sum(self._owner_of(each) == owner for each in self._running)
+
+
+class FairLimiter:
+    """Places for tasks, given out in turns.
+
+    Args:
+        most: how many there are; at least 1.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: Counter[str] = Counter()
+        self._turns: WaitingTurns[trio.Event] = WaitingTurns()
+
+    @asynccontextmanager
+    async def place(self, owner: str) -> AsyncGenerator[None]:
+        """Wait for a place, and hold it for as long as the block."""
+        given = trio.Event()
+        self._turns.add(owner, given)
+        self._give()
+        try:
+            await given.wait()
+            yield
+        finally:
+            if given.is_set():
+                self._held[owner] -= 1
+                self._held += Counter()  # forgets who holds none
+                self._give()
+            else:
+                self._turns.remove(owner, given)
+
+    def _give(self) -> None:
+        while self._held.total() < self._most and (
+            taken := self._turns.take(self._may)
+        ):
+            owner, given = taken
+            self._held[owner] += 1
+            given.set()
+
+    def _may(self, owner: str) -> bool:
+        return not owner or self._held[owner] < most_of_one(self._most)

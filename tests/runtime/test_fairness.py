@@ -1,0 +1,180 @@
+"""Proves that places are shared: nobody takes all, and whoever waits has their turn."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+
+import pytest
+import trio
+import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.fairness import FairLimiter, FairQueue, WaitingTurns, most_of_one
+
+
+def test_of_four_places_one_is_left_to_others() -> None:
+    assert [most_of_one(most) for most in (1, 2, 3, 4, 8, 32)] == [1, 2, 3, 3, 6, 24]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 2)), max_size=30))
+def test_each_item_is_taken_once_and_owners_take_turns(
+    asked: list[tuple[str, int]],
+) -> None:
+    turns: WaitingTurns[int] = WaitingTurns()
+    lines: defaultdict[str, deque[int]] = defaultdict(deque)
+    for number, (owner, _) in enumerate(asked):
+        turns.add(owner, number)
+        lines[owner].append(number)
+    assert len(turns) == len(asked)
+    served: Counter[str] = Counter()
+    while (taken := turns.take(lambda _: True)) is not None:
+        owner, number = taken
+        assert number == lines[owner].popleft()
+        served[owner] += 1
+        behind = [each for each in lines if lines[each] and each != owner]
+        assert all(served[owner] <= served[each] + 1 for each in behind)
+    assert served.total() == len(asked)
+    assert not len(turns)
+
+
+def test_whoever_may_not_have_a_turn_is_passed_over() -> None:
+    turns: WaitingTurns[int] = WaitingTurns()
+    turns.add("a", 1)
+    turns.add("b", 2)
+    assert turns.take(lambda owner: owner != "a") == ("b", 2)
+    assert turns.take(lambda owner: owner != "a") is None
+    assert turns.remove("a", 1)
+    assert not turns.remove("a", 1)
+    assert not turns.waiting("a")
+
+
+async def test_a_queue_leaves_room_and_turns_to_others() -> None:
+    queue: FairQueue[str] = FairQueue(4, 4, lambda item: item[0])
+    for number in range(6):
+        assert queue.may_add("a")
+        queue.add(f"a{number}")
+    assert not queue.may_add("a")
+    queue.add("b0")
+    assert queue.withdraw("a5")
+    assert not queue.withdraw("a5")
+    taken = [await queue.take() for _ in range(4)]
+    assert taken == ["a0", "b0", "a1", "a2"]
+    assert queue.waiting == ("a3", "a4")
+    for item in taken:
+        assert item in queue.running
+        queue.done(item)
+    assert [await queue.take(), await queue.take()] == ["a3", "a4"]
+    assert {*queue.abandon()} == {"a3", "a4"}
+    assert not queue.running
+
+
+async def test_whoever_takes_waits_until_there_is_something_to_do() -> None:
+    queue: FairQueue[str] = FairQueue(1, 1, lambda item: item[0])
+    taken: list[str] = []
+
+    async def take() -> None:
+        taken.append(await queue.take())
+        taken.append(await queue.take())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(take)
+        await trio.testing.wait_all_tasks_blocked()
+        queue.add("a0")
+        queue.add("b0")
+        assert not queue.may_add("c")
+        await trio.testing.wait_all_tasks_blocked()
+        assert taken == ["a0"]
+        queue.done("a0")
+    assert taken == ["a0", "b0"]
+
+
+class Crowd:
+    """Tasks that hold a place until they are let go."""
+
+    def __init__(self, nursery: trio.Nursery, most: int) -> None:
+        self._nursery = nursery
+        self._limiter = FairLimiter(most)
+        self.inside: list[str] = []
+        self.scopes: dict[str, trio.CancelScope] = {}
+
+    async def enter(self, *names: str) -> None:
+        """Have tasks ask for a place, in order; a name is an owner and a number."""
+        for name in names:
+            self.scopes[name] = trio.CancelScope()
+            self._nursery.start_soon(self._hold, name)
+            await trio.testing.wait_all_tasks_blocked()
+
+    async def leave(self, name: str) -> None:
+        self.scopes[name].cancel()
+        await trio.testing.wait_all_tasks_blocked()
+
+    async def _hold(self, name: str) -> None:
+        with self.scopes[name]:
+            async with self._limiter.place(name.rstrip("0123456789")):
+                self.inside.append(name)
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    self.inside.remove(name)
+
+
+async def test_one_owner_leaves_a_place_to_others() -> None:
+    async with trio.open_nursery() as nursery:
+        crowd = Crowd(nursery, 4)
+        await crowd.enter("a1", "a2", "a3", "a4", "b1")
+        assert crowd.inside == ["a1", "a2", "a3", "b1"]
+        await crowd.leave("b1")
+        assert crowd.inside == ["a1", "a2", "a3"]
+        await crowd.leave("a1")
+        assert crowd.inside == ["a2", "a3", "a4"]
+        nursery.cancel_scope.cancel()
+
+
+async def test_whoever_waits_has_the_next_place_however_much_another_asks() -> None:
+    async with trio.open_nursery() as nursery:
+        crowd = Crowd(nursery, 1)
+        await crowd.enter("a1", "a2", "a3", "b1", "b2")
+        for held in ("a1", "a2", "b1", "a3"):
+            assert crowd.inside == [held]
+            await crowd.leave(held)
+        assert crowd.inside == ["b2"]
+        nursery.cancel_scope.cancel()
+
+
+async def test_whoever_gives_up_waiting_holds_no_place() -> None:
+    async with trio.open_nursery() as nursery:
+        crowd = Crowd(nursery, 1)
+        await crowd.enter("a1", "b1", "c1")
+        await crowd.leave("b1")
+        await crowd.leave("a1")
+        assert crowd.inside == ["c1"]
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_place_given_in_the_moment_of_giving_up_is_given_on() -> None:
+    async with trio.open_nursery() as nursery:
+        crowd = Crowd(nursery, 1)
+        await crowd.enter("a1", "b1", "c1")
+        crowd.scopes["a1"].cancel()
+        crowd.scopes["b1"].cancel()
+        await trio.testing.wait_all_tasks_blocked()
+        assert crowd.inside == ["c1"]
+        nursery.cancel_scope.cancel()
+
+
+async def test_nobody_in_particular_may_hold_all() -> None:
+    async with trio.open_nursery() as nursery:
+        crowd = Crowd(nursery, 4)
+        await crowd.enter("1", "2", "3", "4", "5")
+        assert crowd.inside == ["1", "2", "3", "4"]
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("most", [1, 3])
+async def test_a_place_is_free_again_when_its_block_fails(most: int) -> None:
+    limiter = FairLimiter(most)
+    for _ in range(2 * most):
+        with pytest.raises(ZeroDivisionError):
+            async with limiter.place("a"):
+                raise ZeroDivisionError
