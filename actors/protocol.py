@@ -111,7 +111,7 @@ class AcquirePermit(msgspec.Struct, frozen=True):
     """To the limiter: a session requests a permit for a turn."""
 
     holder: str
-    """Name of the session, which holds at most one permit."""
+    """Name of the session, which holds a permit for each of its turns."""
 
     turn_id: str
     session: ActorRef
@@ -130,6 +130,11 @@ class AcquirePermit(msgspec.Struct, frozen=True):
     is_suspect: bool = False
     """Whether the message may have ended the process; one such turn runs at a time."""
 
+    @property
+    def permit(self) -> tuple[str, str]:
+        """Names the permit: who holds it, and for which turn."""
+        return self.holder, self.turn_id
+
 
 class PermitGranted(msgspec.Struct, frozen=True):
     """To a session: its turn may run."""
@@ -138,9 +143,11 @@ class PermitGranted(msgspec.Struct, frozen=True):
 
 
 class ReleasePermit(msgspec.Struct, frozen=True):
-    """To the limiter: the session neither runs nor awaits a turn."""
+    """To the limiter: the session neither runs nor awaits this turn."""
 
     holder: str
+    turn_id: str = ""
+    """Empty: it runs and awaits none."""
 
 
 class StartTurn(msgspec.Struct, frozen=True, kw_only=True):

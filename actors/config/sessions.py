@@ -181,7 +181,12 @@ class BusyPolicyConfig(
 
 
 class WatchdogConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """When a turn counts as long, stalled, or stuck."""
+    """When a turn counts as quiet, long, stalled, or stuck."""
+
+    quiet_after: Annotated[float, Meta(ge=0, le=86_400)] = 20.0
+    """Seconds without progress after which other people of the chat are answered beside
+    the turn; 0: never.
+    """
 
     long_after: Annotated[float, Meta(ge=0, le=86_400)] = 120.0
     """Seconds after which a turn counts as `long-running`; 0: never."""
@@ -204,7 +209,9 @@ class WatchdogConfig(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def patience(self) -> ProgressLimits:
         """Return the limits for the rules."""
-        return ProgressLimits(self.long_after, self.stalled_after, self.stuck_after)
+        return ProgressLimits(
+            self.long_after, self.stalled_after, self.stuck_after, self.quiet_after
+        )
 
 
 OVERRIDES = BusyPolicyConfig.__struct_fields__[3:]

@@ -40,6 +40,9 @@ class ProgressLimits(msgspec.Struct, frozen=True):
     stuck_after: float = 0.0
     """Since it moved last."""
 
+    quiet_after: float = 0.0
+    """Since it moved last; then other people are answered beside it."""
+
 
 def pace_of(patience: ProgressLimits, lasted: float, silent: float) -> Pace:
     """Say how a turn gets on.
@@ -63,6 +66,7 @@ def look_after(patience: ProgressLimits, lasted: float, silent: float) -> float:
         Infinity: never.
     """
     times = (
+        (patience.quiet_after, silent),
         (patience.long_after, lasted),
         (patience.stalled_after, silent),
         (patience.stuck_after, silent),

@@ -51,7 +51,7 @@ class HeldPermit(msgspec.Struct, frozen=True):
 class PermitHandover(msgspec.Struct, frozen=True):
     """What a restarted limiter takes over: who holds a permit."""
 
-    holders: dict[str, HeldPermit]
+    holders: dict[Permit, HeldPermit]
 
 
 class IsWorking(msgspec.Struct, frozen=True):
@@ -68,8 +68,11 @@ class CheckPermitHolders(msgspec.Struct, frozen=True):
     """A note to itself: free the permits of sessions that no longer live."""
 
 
-Waiting = OrderedDict[str, AcquirePermit]
-"""By holder, in the order asked."""
+Permit = tuple[str, str]
+"""Whose it is, and for which turn."""
+
+Waiting = OrderedDict[Permit, AcquirePermit]
+"""In the order asked."""
 
 
 class PermitQueue:
@@ -81,7 +84,7 @@ class PermitQueue:
     """
 
     def __init__(self) -> None:
-        self._asked: dict[str, AcquirePermit] = {}
+        self._asked: dict[Permit, AcquirePermit] = {}
         self._under_way: dict[int, Waiting] = {}
         self._lines: dict[int, OrderedDict[str, OrderedDict[str, Waiting]]] = {}
 
@@ -94,33 +97,32 @@ class PermitQueue:
         return list(self._asked.values())
 
     def add(self, asked: AcquirePermit) -> None:
-        """Take a request in; its holder has no other."""
-        self._asked[asked.holder] = asked
+        """Take a request in; its turn has no other."""
+        permit = asked.permit
+        self._asked[permit] = asked
         if asked.is_under_way:
-            self._under_way.setdefault(asked.priority, OrderedDict())[asked.holder] = (
-                asked
-            )
+            self._under_way.setdefault(asked.priority, OrderedDict())[permit] = asked
             return
         connector, person = asked.sender
         connectors = self._lines.setdefault(asked.priority, OrderedDict())
         people = connectors.setdefault(connector, OrderedDict())
-        people.setdefault(person, OrderedDict())[asked.holder] = asked
+        people.setdefault(person, OrderedDict())[permit] = asked
 
-    def remove(self, holder: str) -> None:
+    def remove(self, permit: Permit) -> None:
         """Forget a request; without one, nothing happens."""
-        asked = self._asked.pop(holder, None)
+        asked = self._asked.pop(permit, None)
         if asked is None:
             return
         if asked.is_under_way:
             queue = self._under_way[asked.priority]
-            del queue[holder]
+            del queue[permit]
             if not queue:
                 del self._under_way[asked.priority]
             return
         connector, person = asked.sender
         connectors = self._lines[asked.priority]
         people = connectors[connector]
-        del people[person][holder]
+        del people[person][permit]
         if not people[person]:
             del people[person]
         if not people:
@@ -136,7 +138,7 @@ class PermitQueue:
         for priority in sorted({*self._under_way, *self._lines}):
             asked = self._next(priority, may)
             if asked is not None:
-                self.remove(asked.holder)
+                self.remove(asked.permit)
                 self._move_back(asked)
                 return asked
         return None
@@ -189,9 +191,12 @@ class Limiter(Actor):
         super().__init__()
         self._most = most if callable(most) else lambda: most
         self._shown = waiting
-        self._holders: dict[str, HeldPermit] = {}
-        self._held: dict[str, dict[str, HeldPermit]] = {}
+        self._holders: dict[Permit, HeldPermit] = {}
+        self._held: dict[str, dict[Permit, HeldPermit]] = {}
         """The same by model."""
+
+        self._turns: dict[str, set[str]] = {}
+        """By session: the turns for which it holds or awaits a permit."""
 
         self._queues: dict[str, PermitQueue] = {}
         self._moved_at: dict[str, float] = {}
@@ -219,15 +224,16 @@ class Limiter(Actor):
                 stuck = self._stuck()
                 return stuck if {*stuck} >= {*self._held} else ()
             case AcquirePermit():
-                self._leave(message.holder)
+                self._leave(message.permit)
+                self._know(message.permit)
                 self._queues.setdefault(message.model, PermitQueue()).add(message)
                 self._moved_at.setdefault(message.model, trio.current_time())
                 self._grant(message.model)
-            case ReleasePermit(holder=holder):
-                self._leave(holder)
+            case ReleasePermit():
+                self._release(message)
             case PermitHandover(holders=holders):
-                for holder, held in holders.items():
-                    self._hold(holder, held)
+                for permit, held in holders.items():
+                    self._hold(permit, held)
             case CheckPermitHolders():
                 self._is_to_look = False
                 self._take_back()
@@ -238,8 +244,7 @@ class Limiter(Actor):
         return None
 
     def _is_at_work(self, prefix: str) -> bool:
-        waiting = (each.holder for q in self._queues.values() for each in q.asked())
-        return any(name.startswith(prefix) for name in (*self._holders, *waiting))
+        return any(name.startswith(prefix) for name in self._turns)
 
     def _stuck(self) -> tuple[str, ...]:
         # Why all: a person who waits for turns of their own keeps nobody else waiting.
@@ -265,9 +270,21 @@ class Limiter(Actor):
                 )
         self._known_stuck = frozenset(stuck)
 
-    def _hold(self, holder: str, held: HeldPermit) -> None:
-        self._holders[holder] = held
-        self._held.setdefault(held.model, {})[holder] = held
+    def _know(self, permit: Permit) -> None:
+        holder, turn_id = permit
+        self._turns.setdefault(holder, set()).add(turn_id)
+
+    def _forget(self, permit: Permit) -> None:
+        holder, turn_id = permit
+        turns = self._turns.get(holder, set[str]())
+        turns.discard(turn_id)
+        if not turns:
+            self._turns.pop(holder, None)
+
+    def _hold(self, permit: Permit, held: HeldPermit) -> None:
+        self._know(permit)
+        self._holders[permit] = held
+        self._held.setdefault(held.model, {})[permit] = held
 
     def _grant(self, model: str) -> None:
         queue = self._queues.get(model)
@@ -276,9 +293,9 @@ class Limiter(Actor):
             if asked is None:
                 break  # whoever waits holds their share already
             held = HeldPermit(asked.session, model, asked.sender, asked.is_suspect)
-            self._hold(asked.holder, held)
+            self._hold(asked.permit, held)
             if not self.tell(asked.session, PermitGranted(asked.turn_id)):
-                self._drop(asked.holder)
+                self._drop(asked.permit)
         if not queue:
             self._queues.pop(model, None)
             self._moved_at.pop(model, None)
@@ -302,19 +319,24 @@ class Limiter(Actor):
 
     def _take_back(self) -> None:
         """Take back the permits of sessions that were killed and could not say so."""
-        for holder, held in tuple(self._holders.items()):
+        for permit, held in tuple(self._holders.items()):
             if not held.session.is_alive():
-                self._leave(holder)
+                self._leave(permit)
         for model in tuple(self._queues):
             self._grant(model)  # the settings may allow more now
 
-    def _leave(self, holder: str) -> None:
-        """Take back what a session holds or waits for, and grant what is free then."""
+    def _release(self, back: ReleasePermit) -> None:
+        turns = {back.turn_id} if back.turn_id else self._turns.get(back.holder, ())
+        for turn_id in tuple(turns):
+            self._leave((back.holder, turn_id))
+
+    def _leave(self, permit: Permit) -> None:
+        """Take back a permit or the request for it, and grant what is free then."""
         for model, queue in tuple(self._queues.items()):
-            queue.remove(holder)
+            queue.remove(permit)
             if not queue:
                 self._grant(model)
-        held = self._drop(holder)
+        held = self._drop(permit)
         if held is not None:
             if held.model in self._moved_at:
                 self._moved_at[held.model] = trio.current_time()
@@ -323,11 +345,12 @@ class Limiter(Actor):
                 for model in tuple(self._queues):
                     self._grant(model)
 
-    def _drop(self, holder: str) -> HeldPermit | None:
-        held = self._holders.pop(holder, None)
+    def _drop(self, permit: Permit) -> HeldPermit | None:
+        self._forget(permit)
+        held = self._holders.pop(permit, None)
         if held is not None:
             of_model = self._held[held.model]
-            del of_model[holder]
+            del of_model[permit]
             if not of_model:
                 del self._held[held.model]
         return held

@@ -384,6 +384,11 @@ class Attempt:
             spent=self._spent,
         )
 
+    @property
+    def keeps_waiting(self) -> bool:
+        """Whether it only waits: for people, or for a model that says nothing."""
+        return self._permit.is_resting or self._watchdog.is_quiet
+
     def rest(self) -> None:
         """Let other turns run while this one only waits for people."""
         self._watchdog.pause()

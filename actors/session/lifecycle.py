@@ -190,6 +190,7 @@ class Lifecycle:
         settings = self._services.compaction
         work = self._new(current.inbound)
         work.trigger, work.must = wanted.trigger, wanted.must
+        work.turn_id = wanted.turn_id
         work.kept_from = kept_from(work.lines, settings.keep_lines)
         work.waiting.append(reply)
         old = (*self._oldest_summary(), *work.lines[: work.kept_from])
@@ -202,9 +203,9 @@ class Lifecycle:
             return ()
         return (TranscriptLine("user", SUMMED_UP.format(text=summaries[0].text)),)
 
-    def call_off_compaction(self, session: Actor) -> None:
-        """Drop a compaction: its turn, by whose permit it runs, has ended."""
-        if self.under_way is not None and self.under_way.what == "compaction":
+    def call_off_compaction(self, turn_id: str, session: Actor) -> None:
+        """Drop a compaction if the turn by whose permit it runs has ended."""
+        if self.under_way is not None and self.under_way.turn_id == turn_id:
             self.call_off(session)
 
     def _shortened(self, outcome: Outcome) -> PromptShortened:

@@ -84,7 +84,7 @@ class SessionLine:
             self._history.stream,
             Conversation() if counted.is_closed else counted,
             len(queue.waiting),
-            is_busy=queue.current is not None,
+            is_busy=bool(queue.begun),
             policy=queue.buffering.policy,
             usual=self.settings_by("").policy,
             chosen=counted.policy,
@@ -135,7 +135,7 @@ class SessionLine:
         Args:
             pending: the message.
             persona: who answers it.
-            is_late: whether the running turn has its answer already.
+            is_late: whether the turn of its sender has its answer already.
         """
         inbound = pending.inbound
         return queueing.Arrival(

@@ -2,8 +2,8 @@
 
 The lease is taken by the id of the turn. While the turn does nothing but wait for
 people it rests, and another turn may run in its place; before it goes on, it takes the
-permit again. The limiter knows the holder by its name: to release a permit twice does
-no harm.
+permit again. The limiter knows the permit by session and turn: to release one twice
+does no harm.
 """
 
 from __future__ import annotations
@@ -59,6 +59,11 @@ class PermitLease:
         self._state: State = "none"
         self._replies: list[Reply] = []
 
+    @property
+    def is_resting(self) -> bool:
+        """Whether the turn waits for people, and another may run in its place."""
+        return self._state == "resting"
+
     def acquire(self) -> bool:
         """Ask for the permit; give whether there is a limiter to ask."""
         self._state = "requested"
@@ -81,7 +86,7 @@ class PermitLease:
         """Give the permit back while the turn only waits for people."""
         if self._state == "held":
             self._state = "resting"
-            self._session.tell(names.LIMITER, ReleasePermit(self._session.actor_urn))
+            self._give_back()
 
     def resume(self, reply: Reply) -> None:
         """Answer True as soon as the permit is held, False if it never will be."""
@@ -110,7 +115,11 @@ class PermitLease:
         self._state = self._state if is_kept else "none"
         self._answer(may=False)
         if not is_kept:
-            self._session.tell(names.LIMITER, ReleasePermit(self._session.actor_urn))
+            self._give_back()
+
+    def _give_back(self) -> None:
+        back = ReleasePermit(self._session.actor_urn, self._turn_id)
+        self._session.tell(names.LIMITER, back)
 
     def _ask(self, *, is_under_way: bool) -> bool:
         session = self._session

@@ -7,6 +7,10 @@ it. The overflow policy says what happens when too many wait. A stop ends the tu
 drops what waits, but only what it is meant for. Only messages of one sender join each
 other, interrupt each other, or push each other out: nobody loses a message by what
 somebody else writes.
+
+A turn that waits itself, for another attempt, for people, or for a model that says
+nothing, is set aside: other people are answered meanwhile. What its own sender writes
+waits behind it. It goes on beside the turns of the others, and has its place no more.
 """
 
 from __future__ import annotations
@@ -87,8 +91,14 @@ class StopRequested(msgspec.Struct, frozen=True):
     """The messages it is meant for. All others stay, and keep their order."""
 
 
+class TurnWaits(msgspec.Struct, frozen=True):
+    """A turn waits for something: other people need not wait for it."""
+
+    id: str
+
+
 class RoundStarting(msgspec.Struct, frozen=True):
-    """The running turn is about to call its model again; messages may be put in."""
+    """A turn is about to call its model again; messages may be put in."""
 
     generation: int
 
@@ -100,7 +110,7 @@ class DebounceElapsed(msgspec.Struct, frozen=True):
 
 
 class MembersSettled(msgspec.Struct, frozen=True):
-    """Somebody else settled messages that share the running turn, but not its first."""
+    """Somebody else settled messages that share a turn, but not its first."""
 
     ids: frozenset[str]
 
@@ -109,6 +119,7 @@ Event = (
     Arrival
     | TurnSettled
     | StopRequested
+    | TurnWaits
     | RoundStarting
     | DebounceElapsed
     | MembersSettled
@@ -154,7 +165,7 @@ class Debounce(msgspec.Struct, frozen=True):
 
 
 class InjectMessages(msgspec.Struct, frozen=True):
-    """Put these messages into the running turn."""
+    """Put these messages into the turn."""
 
     ids: tuple[str, ...]
 
@@ -167,7 +178,7 @@ class RefuseMessage(msgspec.Struct, frozen=True):
 
 
 class CancelCurrent(msgspec.Struct, frozen=True):
-    """Cancel the running turn, and ignore whatever it still reports."""
+    """Cancel a turn, and ignore whatever it still reports."""
 
     id: str
     generation: int
@@ -201,8 +212,28 @@ class DebounceWindow(msgspec.Struct, frozen=True):
     """Latest end, in seconds on the caller's clock."""
 
 
+class BegunTurn(msgspec.Struct, frozen=True):
+    """A turn that was begun and is not settled."""
+
+    first: Arrival
+    generation: int
+    injected: tuple[str, ...] = ()
+    """Ids of the messages that were put into it."""
+
+    is_ending: bool = False
+    """Whether it was interrupted, and its end is not stored yet."""
+
+    is_aside: bool = False
+    """Whether other people need not wait for it."""
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Ids of all messages that it answers."""
+        return (self.first.id, *self.first.also, *self.injected)
+
+
 class SessionQueue:
-    """At most one running turn, and a bounded number of new messages behind it.
+    """At most one turn that others wait for, and a bounded number of new messages.
 
     Args:
         queue_cap: most messages that wait; 0 refuses everything during a turn. As many
@@ -216,14 +247,12 @@ class SessionQueue:
 
     __slots__ = (
         "_buffering",
-        "_current",
         "_gathered",
         "_gathering",
         "_generation",
         "_in_a_row",
-        "_injected",
-        "_is_ending",
         "_queue_cap",
+        "_turns",
         "_waiting",
     )
 
@@ -233,14 +262,12 @@ class SessionQueue:
         self._queue_cap = queue_cap
         self._buffering = buffering
         self._generation = 0
-        self._current: Arrival | None = None
-        self._injected: tuple[str, ...] = ()  # into the running turn
-        self._is_ending = False
+        # Why no dicts and deques: an empty one is hundreds of bytes, an empty tuple
+        # none, and most conversations need none.
+        self._turns: tuple[BegunTurn, ...] = ()
         self._in_a_row = 0
         self._gathering: DebounceWindow | None = None
         self._gathered = 0
-        # Why no deque: an empty one is 600 bytes, an empty tuple none, and most
-        # conversations wait for none.
         self._waiting: tuple[Arrival, ...] = ()
 
     def adopt(self, queue_cap: int, buffering: BusySettings) -> None:
@@ -249,8 +276,17 @@ class SessionQueue:
 
     @property
     def current(self) -> str | None:
-        """Id of the message whose turn is running, the first of those it answers."""
-        return None if self._current is None else self._current.id
+        """Id of the message whose turn others wait for, the first of those it answers.
+
+        None: no turn runs, or each is set aside.
+        """
+        turn = self._current
+        return None if turn is None else turn.first.id
+
+    @property
+    def begun(self) -> tuple[str, ...]:
+        """Ids of the messages whose turns are begun and not settled."""
+        return tuple(each.first.id for each in self._turns)
 
     @property
     def buffering(self) -> BusySettings:
@@ -259,15 +295,8 @@ class SessionQueue:
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Ids of all messages that the running turn answers."""
-        if self._current is None:
-            return ()
-        return (self._current.id, *self._current.also, *self._injected)
-
-    @property
-    def generation(self) -> int:
-        """As in the last `BeginTurn`."""
-        return self._generation
+        """Ids of all messages that the turns answer."""
+        return tuple(name for each in self._turns for name in each.members)
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -277,12 +306,11 @@ class SessionQueue:
     @property
     def is_idle(self) -> bool:
         """Whether nothing runs and nothing waits."""
-        return self._current is None and not self._waiting
+        return not (self._turns or self._waiting)
 
-    @property
-    def is_ending(self) -> bool:
-        """Whether the running turn was interrupted and its end is not stored yet."""
-        return self._is_ending
+    def turn(self, inbound_id: str) -> BegunTurn | None:
+        """Give the turn that answers this message; None: it has none."""
+        return next((x for x in self._turns if inbound_id in x.members), None)
 
     @property
     def most_waiting(self) -> int:
@@ -303,10 +331,19 @@ class SessionQueue:
                 return self._ended(event)
             case StopRequested(ids=ids):
                 return self._stop(ids)
-            case RoundStarting(generation=generation):
-                return self._inject() if generation == self._generation else []
             case DebounceElapsed(number=number):
                 return self._gathered_enough(number)
+            case _:
+                return self._on_turn(event)
+
+    def _on_turn(
+        self, event: TurnWaits | RoundStarting | MembersSettled
+    ) -> list[Effect]:
+        match event:
+            case TurnWaits(id=waiting):
+                return self._set_aside(waiting)
+            case RoundStarting(generation=generation):
+                return self._inject(generation)
             case MembersSettled(ids=ids):
                 self._forget(ids)
                 return []
@@ -317,6 +354,29 @@ class SessionQueue:
     def _joins(self) -> bool:
         return self._buffering.manner.joins
 
+    # --- turns that are begun -------------------------------------------------------
+
+    @property
+    def _current(self) -> BegunTurn | None:
+        return next((each for each in self._turns if not each.is_aside), None)
+
+    def _before(self, arrival: Arrival) -> BegunTurn | None:
+        """Give the turn that a message waits for: its sender's own, or that of all."""
+        own = (x for x in self._turns if is_of_same_sender(x.first, arrival))
+        return next(own, self._current)
+
+    @property
+    def _free(self) -> Line:
+        """What waits and need not wait for a turn of its sender, oldest first."""
+        if not self._turns:
+            return self._waiting
+        begun = {each.first.whose[:1] for each in self._turns}
+        return tuple(each for each in self._waiting if each.whose[:1] not in begun)
+
+    def _replace(self, old: BegunTurn, **changes: object) -> None:
+        new = msgspec.structs.replace(old, **changes)
+        self._turns = tuple(new if each is old else each for each in self._turns)
+
     # --- hearing ------------------------------------------------------------------
 
     def _arrived(self, arrival: Arrival) -> list[Effect]:
@@ -325,10 +385,11 @@ class SessionQueue:
         if arrival.also:  # they may have arrived before, alone
             also = frozenset(arrival.also)
             self._waiting = tuple(x for x in self._waiting if x.id not in also)
-        if self._current is None:
+        turn = self._before(arrival)
+        if turn is None:
             return self._arrived_idle(arrival)
-        if self._may_interrupt(arrival):
-            return self._interrupt(arrival, self._current)
+        if self._may_interrupt(arrival, turn):
+            return self._interrupt(arrival, turn)
         return self._line_up(arrival)
 
     def _has(self, message: str) -> bool:
@@ -337,10 +398,10 @@ class SessionQueue:
 
     def _arrived_idle(self, arrival: Arrival) -> list[Effect]:
         """Begin at once, or wait for more words."""
-        first = self._waiting[0] if self._waiting else arrival
+        first = next(iter(self._free), None) or arrival
         has_room = len(self._waiting) < self._queue_cap
         if not (self._gathers(arrival) and has_room):
-            if self._waiting and not (has_room and belongs(arrival, first)):
+            if first is not arrival and not (has_room and belongs(arrival, first)):
                 return [*self._next(), *self._line_up(arrival)]
             self._waiting = (*self._waiting, arrival)
             return self._next()
@@ -395,68 +456,81 @@ class SessionQueue:
 
     # --- interrupting ---------------------------------------------------------------
 
-    def _may_interrupt(self, arrival: Arrival) -> bool:
-        current = self._current
-        if current is None or not self._buffering.manner.interrupts:
+    def _may_interrupt(self, arrival: Arrival, turn: BegunTurn) -> bool:
+        if not self._buffering.manner.interrupts:
             return False
-        is_ours = arrival.may_join and belongs(arrival, current)
-        is_open = current.may_join and not (self._is_ending or arrival.is_late)
+        is_ours = arrival.may_join and belongs(arrival, turn.first)
+        is_open = turn.first.may_join and not (turn.is_ending or arrival.is_late)
         others = any(not belongs(arrival, each) for each in self._waiting)
         is_fair = not others or self._in_a_row < MOST_IN_A_ROW
         has_room = not is_full(self._waiting, arrival, self._queue_cap)
         return is_ours and is_open and is_fair and (has_room or arrival.is_owed)
 
-    def _interrupt(self, arrival: Arrival, current: Arrival) -> list[Effect]:
-        """End the running turn; the newer words of its sender come next."""
-        self._is_ending = True
+    def _interrupt(self, arrival: Arrival, turn: BegunTurn) -> list[Effect]:
+        """End a turn; the newer words of its sender come next."""
+        self._replace(turn, is_ending=True)
         self._in_a_row += 1
         mine = [each for each in self._waiting if belongs(arrival, each)]
         rest = [each for each in self._waiting if not belongs(arrival, each)]
         self._waiting = (*mine, arrival, *rest)
         return [
-            CancelCurrent(current.id, self._generation, "interrupted"),
+            CancelCurrent(turn.first.id, turn.generation, "interrupted"),
             KeepWaiting(arrival.id, ahead=len(mine) + 1),
         ]
 
     # --- steering -------------------------------------------------------------------
 
-    def _inject(self) -> list[Effect]:
-        current = self._current
-        if current is None or self._is_ending or not current.may_join:
+    def _inject(self, generation: int) -> list[Effect]:
+        turn = next((x for x in self._turns if x.generation == generation), None)
+        if turn is None or turn.is_ending or not turn.first.may_join:
             return []
         if not self._buffering.manner.injects:
             return []
-        room = self._buffering.injections - len(self._injected)
-        taken = leading(self._waiting, current, room)
+        room = self._buffering.injections - len(turn.injected)
+        taken = leading(self._waiting, turn.first, room)
         self._take_out(taken)
         ids = tuple(each.id for each in taken)
-        self._injected = (*self._injected, *ids)
+        self._replace(turn, injected=(*turn.injected, *ids))
         return [InjectMessages(ids)] if ids else []
 
     # --- turns ----------------------------------------------------------------------
 
+    def _set_aside(self, inbound_id: str) -> list[Effect]:
+        turn = self._current
+        if turn is None or turn.first.id != inbound_id or turn.is_ending:
+            return []
+        self._replace(turn, is_aside=True)
+        return self._next()
+
     def _ended(self, ended: TurnSettled) -> list[Effect]:
         # Why: after a stop the cancelled turn still reports. By then another turn may
         # run, even for the same message.
-        if (ended.id, ended.generation) != (self.current, self._generation):
+        named = (ended.id, ended.generation)
+        turn = next(
+            (x for x in self._turns if (x.first.id, x.generation) == named), None
+        )
+        if turn is None:
             return []
+        self._turns = tuple(each for each in self._turns if each is not turn)
         self._waiting = (*ended.again, *self._waiting)
-        if not self._is_ending:
+        if not turn.is_ending:
             self._in_a_row = 0
-        return self._next()
+        is_free = self._current is None and self._gathering is None
+        return self._next() if is_free else []
 
     def _next(self) -> list[Effect]:
         """Begin the turn of the first message that waits, and of those that join it."""
         was_gathering, self._gathering = self._gathering is not None, None
-        self._current, self._injected, self._is_ending = None, (), False
-        # Invariant: no message waits while no turn runs, but during a debounce.
-        if not self._waiting:
+        # Invariant: nobody waits while no turn runs, but during a debounce and behind
+        # a turn of their own that is set aside.
+        free = self._free
+        if not free:
             return []
-        first = self._waiting[0]
+        first = free[0]
         taken: Sequence[Arrival] = (first,)
         style: Style = first.style
         if self._joins and first.may_join and not first.is_begun:
-            taken = joining(self._waiting, self._buffering.most_chars)
+            taken = joining(free, self._buffering.most_chars)
             style = "lines" if was_gathering else self._buffering.manner.style
         self._take_out(taken)
         also, short = first.also, first.short
@@ -466,7 +540,8 @@ class SessionQueue:
         elif not also:
             style = "alone"
         self._generation += 1
-        self._current = msgspec.structs.replace(first, also=also, style=style)
+        begun = msgspec.structs.replace(first, also=also, style=style)
+        self._turns = (*self._turns, BegunTurn(begun, self._generation))
         return [BeginTurn(first.id, self._generation, also, style, short)]
 
     def _take_out(self, taken: Sequence[Arrival]) -> None:
@@ -474,27 +549,28 @@ class SessionQueue:
         self._waiting = tuple(each for each in self._waiting if each.id not in ids)
 
     def _stop(self, ids: frozenset[str]) -> list[Effect]:
-        effects: list[Effect] = []
-        is_current = self._current is not None and self._current.id in ids
-        is_cancelled = is_current and not self._is_ending
-        if self._current is not None and is_cancelled:
-            effects.append(CancelCurrent(self._current.id, self._generation))
+        ended = [x for x in self._turns if x.first.id in ids and not x.is_ending]
+        effects: list[Effect] = [CancelCurrent(x.first.id, x.generation) for x in ended]
         dropped = tuple(each.id for each in self._waiting if each.id in ids)
-        first = self.waiting[:1]
+        first = self._free[:1]
         if dropped:
             effects.append(DropWaiting(dropped))
             self._waiting = tuple(x for x in self._waiting if x.id not in ids)
-        lost_its_first = self._gathering is not None and self.waiting[:1] != first
-        if is_cancelled or lost_its_first:
+        is_gathering = self._gathering is not None
+        lost_its_first = is_gathering and self._free[:1] != first
+        self._turns = tuple(each for each in self._turns if each not in ended)
+        is_free = self._current is None and not is_gathering
+        if lost_its_first or (ended and is_free):
             effects += self._next()
         return effects
 
     def _forget(self, ids: frozenset[str]) -> None:
         """Leave out messages that somebody else has settled."""
-        self._injected = tuple(x for x in self._injected if x not in ids)
-        if self._current is not None:
-            also = tuple(x for x in self._current.also if x not in ids)
-            self._current = msgspec.structs.replace(self._current, also=also)
+        for turn in self._turns:
+            also = tuple(x for x in turn.first.also if x not in ids)
+            first = msgspec.structs.replace(turn.first, also=also)
+            injected = tuple(x for x in turn.injected if x not in ids)
+            self._replace(turn, first=first, injected=injected)
 
 
 # --- what waits: which messages join, and which make room -------------------------
@@ -505,6 +581,11 @@ Line = tuple[Arrival, ...]
 def belongs(one: Arrival, other: Arrival) -> bool:
     """Whether two messages are of one sender, in one scope."""
     return one.whose == other.whose
+
+
+def is_of_same_sender(one: Arrival, other: Arrival) -> bool:
+    """Whether two messages are of one sender, in whatever scope."""
+    return one.whose[:1] == other.whose[:1]
 
 
 def is_full(line: Line, arrival: Arrival, cap: int) -> bool:

@@ -53,6 +53,9 @@ class Rewriting:
     resets: int
     """How many conversations had ended by then."""
     what: Literal["compaction", "flush", "reset"] = "compaction"
+    turn_id: str = ""
+    """The turn that waits for a compaction, which runs by its permit."""
+
     trigger: Trigger = "tokens"
     must: bool = False
     """Whether lines are cut if there is no summary: the model takes no more."""

@@ -1,9 +1,12 @@
-"""One conversation of one agent: its history, and at most one turn at a time.
+"""One conversation of one agent: its history, and one turn at a time.
+
+A turn that only waits is set aside, and others run beside it.
 
 The session takes messages and carries out what its parts decide:
 
 - `queue.py` says whose turn it is; `line.py` keeps the messages that are not settled;
-- `attempt.py` is the turn that runs; `outcomes.py` makes the answer that settles it;
+- `running_turns.py` holds the turns that run; `attempt.py` is one of them;
+- `outcomes.py` makes the answer that settles a turn;
 - `outbox.py` stores each answer, one after the other, and then sends it;
 - `lifecycle.py` shortens the conversation and ends it;
 - `consent.py` asks people whether a tool may run;
@@ -39,7 +42,9 @@ from actors.protocol import (
     Hear,
     ReleasePermit,
     RouteUnanswered,
+    ShortenPrompt,
     StopDelegated,
+    TurnPaused,
 )
 from actors.schedule.occasions import LANES
 from actors.session import consent, outcomes
@@ -47,7 +52,6 @@ from actors.session import queue as queueing
 from actors.session import stop as stopping
 from actors.session.attempt import Superseded, TurnMessage
 from actors.session.consent import Beside
-from actors.session.current_turn import CurrentTurn, RetryAt
 from actors.session.initiative import OWN_WORDS
 from actors.session.lifecycle import BeginWaiting, Lifecycle, PastMessage
 from actors.session.line import SessionLine
@@ -60,7 +64,8 @@ from actors.session.outbox import (
     StoreAgain,
 )
 from actors.session.outcomes import Outcomes
-from actors.session.watchdog import CheckTurnEnded, check_turn_ended
+from actors.session.running_turns import RetryAt, RunningTurns
+from actors.session.watchdog import CheckTurn, CheckTurnEnded, check_turn_ended
 from actors.turn.steering import FetchSteering
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
@@ -74,9 +79,10 @@ if TYPE_CHECKING:
     from actors.messages.inbound import Inbound
     from actors.messages.usage import Run
     from actors.services import Services
-    from actors.session.current_turn import TurnStep
+    from actors.session.attempt import Attempt
     from actors.session.lifecycle import Step
     from actors.session.outbox import OutboxItem
+    from actors.session.running_turns import TurnStep
 
 NEXT = "Got it, I'll get to this next."
 
@@ -101,7 +107,7 @@ class PlaceAgain(msgspec.Struct, frozen=True):
 
 
 class Session(Actor):
-    """One conversation: its history, and at most one turn at a time.
+    """One conversation: its history, and one turn at a time but for those that wait.
 
     Takes: `Hear` and `StopDelegated` from the router; `PermitGranted` from the limiter;
         `TurnStreamed`, `TurnReported`, `RequestApproval`, `FetchSteering` and
@@ -130,7 +136,7 @@ class Session(Actor):
         self._history = history = History(key, persona.config.max_history)
         self._line = SessionLine(history, services)
         self._queue = self._line.queue
-        self._turn = CurrentTurn(history, services)
+        self._turns = RunningTurns(history, services)
         self._outbox = SessionOutbox(history, persona.name, services)
         self._lifecycle = Lifecycle(history, persona.name, services)
         self._hooks = SessionHooks(services)
@@ -150,18 +156,18 @@ class Session(Actor):
     def on_stop(self) -> None:
         """End the turn; unanswered messages stay in the store."""
         self._lifecycle.call_off(self)
-        if self._turn.attempt is not None:
-            self._turn.attempt.call_off()
-        self._cancel_turn()
+        for current in self._turns.attempts:
+            current.call_off()
+            self._cancel_turn(current)
 
     def on_failure(self, *_: object, **__: object) -> None:
         """Put the unsettled messages back into the mailbox, in their order."""
         self._lifecycle.call_off(self)
-        current = self._turn.attempt
-        if current is not None and not (current.is_started or current.is_over):
-            # The agent was not told to start it: the attempt does not count.
-            current.pending.state.on(message_state.TurnCancelled())
-        self._cancel_turn()
+        for current in self._turns.attempts:
+            if not (current.is_started or current.is_over):
+                # The agent was not told to start it: the attempt does not count.
+                current.pending.state.on(message_state.TurnCancelled())
+            self._cancel_turn(current)
         for hear in self._line.hear_again():
             self.requeue(hear)
         # The session may have failed between storing an answer and sending it.
@@ -188,7 +194,10 @@ class Session(Actor):
             case CommitDecided() | StoreAgain():
                 return self._on_commit(message)
             case _ if isinstance(message, TurnMessage):
-                return self._on_turn_step(self._turn.on(message, self._persona))
+                step = self._turns.on(message, self._persona)
+                if isinstance(message, CheckTurn):
+                    self._let_others_pass(message.turn_id)
+                return self._on_turn_step(step)
             case _:
                 return self._on_the_side(message)
         return None
@@ -197,8 +206,7 @@ class Session(Actor):
         """Take a timer, or a request of the turn."""
         match message:
             case RetryTurn(inbound_id=waited):
-                if self._may_begin(waited):
-                    self._begin(self._line.pending[waited], self._queue.generation)
+                self._begin_if_free(waited)
             case HooksAnswered():
                 return self._hooked(message)
             case PlaceAgain():
@@ -215,10 +223,14 @@ class Session(Actor):
 
     def _on_asked(self, message: object) -> object:
         if isinstance(message, Beside):
-            for said in self._turn.on_side_message(message, self, self._persona):
+            for said in self._turns.on_side_message(message, self, self._persona):
                 self._put(said)
+            if isinstance(message, TurnPaused):
+                self._let_others_pass(message.turn_id)
         elif isinstance(message, PastMessage):
-            current, is_busy = self._turn.attempt, self._is_busy()
+            wanted = message.turn_id if isinstance(message, ShortenPrompt) else ""
+            current = self._turns.by_id(wanted)
+            is_busy = self._is_busy()
             self._step(self._lifecycle.on(message, self, current, is_busy=is_busy))
         else:
             return super().on_receive(message)
@@ -282,7 +294,8 @@ class Session(Actor):
 
     async def _answer_command(self, inbound: Inbound, asked: commands.Asked) -> None:
         """Answer a command that is not about the running turn."""
-        current = self._turn.attempt
+        turns = self._turns
+        current = turns.of(self._queue.current) or next(iter(turns.attempts), None)
         standing = self._line.standing("running" if current is None else current.pace)
         asker = (self._persona, self._services, self)
         told = await desk.answer(asked, inbound, standing, asker)
@@ -302,29 +315,29 @@ class Session(Actor):
 
         The message may share the turn of an earlier one.
         """
-        waiting = self._line.pending.get(self._queue.current or "", pending)
-        turn = (waiting.inbound, *waiting.others)
-        may = any(x.id == pending.inbound.id for x in turn)
-        if may and self._may_begin(waiting.inbound.id) and waiting.state.hurry(past):
-            self._begin(waiting, self._queue.generation)
+        turn = self._queue.turn(pending.inbound.id)
+        first = "" if turn is None else turn.first.id
+        if self._may_begin(first) and self._line.pending[first].state.hurry(past):
+            self._begin_if_free(first)
 
     def _check_waiting(self) -> Awaitable[None] | None:
-        current = self._queue.current
         waits = self._queue.waiting and self._lifecycle.under_way is None
-        may = waits and self._may_begin(current)
-        return self._check_settled() if may else None
+        return self._check_settled() if waits and self._to_begin else None
 
     async def _check_settled(self) -> None:
-        """Go on at once if the message that waits for a retry was dropped by hand."""
-        inbound = self._line.pending[self._queue.current or ""].inbound
-        is_gone = await is_settled(self._services.store, inbound)
-        if is_gone and self._may_begin(inbound.id):
-            self._superseded(inbound)
+        """Go on at once if a message that waits for a retry was dropped by hand."""
+        for inbound_id in self._to_begin:
+            if not self._may_begin(inbound_id):
+                continue
+            inbound = self._line.pending[inbound_id].inbound
+            is_gone = await is_settled(self._services.store, inbound)
+            if is_gone and self._may_begin(inbound_id):
+                self._superseded(inbound)
 
     # --- places in the queue ------------------------------------------------------
 
     def _arrival_of(self, pending: PendingMessage) -> queueing.Arrival:
-        is_late = self._turn.attempt is not None and self._turn.attempt.is_over
+        is_late = self._turns.is_late_for(pending.inbound)
         return self._line.arrival_of(pending, self._persona, is_late=is_late)
 
     def _place(self, pending: PendingMessage) -> Awaitable[None] | None:
@@ -424,13 +437,13 @@ class Session(Actor):
 
     def _inject(self, asked: FetchSteering) -> None:
         """Put messages that came meanwhile into the running turn."""
-        reply, current = self.defer_reply(), self._turn.attempt
+        reply, current = self.defer_reply(), self._turns.by_id(asked.turn_id)
         if reply is None:
             return
-        if current is None or current.id != asked.turn_id or current.is_over:
+        if current is None or current.is_over:
             reply.offer(())
             return
-        effects = self._queue.on(queueing.RoundStarting(self._queue.generation))
+        effects = self._queue.on(queueing.RoundStarting(current.generation))
         self._carry_out(effects)
         new = tuple(
             self._line.pending[inbound_id].inbound
@@ -454,7 +467,7 @@ class Session(Actor):
         told = stopping.stop_notice(
             is_stopped=is_stopped,
             is_late=is_late,
-            is_busy=self._queue.current is not None,
+            is_busy=bool(self._queue.begun),
             may_hand_on=bool(
                 self._persona.colleagues or self._persona.config.is_conductor
             ),
@@ -485,14 +498,20 @@ class Session(Actor):
         Returns:
             Whether any was stopped, and whether the answer to one is being stored.
         """
-        current = self._turn.attempt
-        is_late = current is not None and current.is_over and current.inbound.id in ids
+        meant = [x for x in self._turns.attempts if x.inbound.id in ids]
         effects: list[queueing.Effect] = self._queue.on(queueing.StopRequested(ids))
-        if current is not None and is_late:
-            # Its answer is being stored, and goes out before anything said here.
-            self._drop_turn()
-            effects = [e for e in effects if not isinstance(e, queueing.CancelCurrent)]
-            self._outbox.stop_after(current.inbound, stop)
+        late: set[str] = set()
+        for current in meant:
+            if current.is_over:
+                # Its answer is being stored, and goes out before anything said here.
+                late.add(current.inbound.id)
+                self._drop_turn(current)
+                self._outbox.stop_after(current.inbound, stop)
+        effects = [
+            each
+            for each in effects
+            if not (isinstance(each, queueing.CancelCurrent) and each.id in late)
+        ]
         self._carry_out(effects)
         unplaced = self._line.stop_unplaced(ids)
         for pending in unplaced:
@@ -501,11 +520,12 @@ class Session(Actor):
             self.note(PlaceAgain())  # those behind it need not wait for the hook
         ended = queueing.CancelCurrent | queueing.DropWaiting
         is_stopped = any(isinstance(each, ended) for each in effects)
-        return bool(unplaced) or is_stopped, is_late
+        return bool(unplaced) or is_stopped, bool(late)
 
     def _cancel_current(self, cancel: queueing.CancelCurrent) -> None:
         self._services.metrics.turns.add(1, self._persona.name, "cancelled")
-        run = self._cancel_turn()
+        current = self._turns.of(cancel.id)
+        run = None if current is None else self._cancel_turn(current)
         pending = self._line.pending[cancel.id]
         if cancel.reason == "stopped":
             self._settle_stopped(pending, run)
@@ -529,11 +549,28 @@ class Session(Actor):
 
     # --- one turn ---------------------------------------------------------------
 
-    def _may_begin(self, inbound_id: str | None) -> bool:
-        """Whether it is this message's turn, and no attempt runs."""
-        queue = self._queue
-        is_free = self._turn.attempt is None and not queue.is_ending
-        return is_free and inbound_id is not None and queue.current == inbound_id
+    def _may_begin(self, inbound_id: str) -> bool:
+        """Whether this message has its turn, and no attempt runs."""
+        turn = self._queue.turn(inbound_id)
+        if turn is None or turn.first.id != inbound_id:
+            return False
+        return not turn.is_ending and self._turns.of(inbound_id) is None
+
+    @property
+    def _to_begin(self) -> tuple[str, ...]:
+        """Ids of messages that have their turn, and wait for an attempt."""
+        return tuple(filter(self._may_begin, self._queue.begun))
+
+    def _begin_if_free(self, inbound_id: str) -> None:
+        turn = self._queue.turn(inbound_id)
+        if turn is not None and self._may_begin(inbound_id):
+            self._begin(self._line.pending[inbound_id], turn.generation)
+
+    def _let_others_pass(self, turn_id: str) -> None:
+        """Set a turn aside that only waits: it keeps no other people waiting."""
+        current = self._turns.by_id(turn_id)
+        if current is not None and not current.is_over and current.keeps_waiting:
+            self._carry_out(self._queue.on(queueing.TurnWaits(current.inbound.id)))
 
     def _begin(self, pending: PendingMessage, generation: int) -> None:
         """Begin a turn, or first end the conversation before it."""
@@ -550,16 +587,17 @@ class Session(Actor):
             if notice is not None:
                 self._put(notice)
             is_steered = self._queue.buffering.manner.injects
-            step = self._turn.begin(
+            step = self._turns.begin(
                 pending, generation, self, self._persona, is_steered=is_steered
             )
             self._on_turn_step(step)
 
     def _begin_waiting(self) -> None:
-        """Begin the turn that waited, for a reset or for its time."""
-        current = self._queue.current
-        if current in self._line.pending and self._may_begin(current):
-            self._begin(self._line.pending[current], self._queue.generation)
+        """Begin the turns that waited for a reset."""
+        now = self._services.clock.wall()
+        for inbound_id in self._to_begin:
+            if self._line.pending[inbound_id].state.past.due_at <= now:
+                self._begin_if_free(inbound_id)
 
     def _on_turn_step(self, step: TurnStep | None) -> Awaitable[None] | None:
         """Carry out what follows from a message of the turn."""
@@ -573,8 +611,9 @@ class Session(Actor):
             case RetryAt(inbound_id=inbound_id, due_at=due_at, answer=answer):
                 if answer is not None:
                     self._put(answer)
-                    self._drop_turn()
+                    self._drop_turn_of(inbound_id)
                 self._retry_later(inbound_id, due_at)
+                self._carry_out(self._queue.on(queueing.TurnWaits(inbound_id)))
             case _:
                 self._put(step)
         return None
@@ -587,7 +626,7 @@ class Session(Actor):
             self._superseded(inbound)  # the others have turns of their own
             return
         pending.state.on(message_state.TurnCancelled())
-        self._drop_turn()
+        self._drop_turn_of(inbound.id)
         self._leave_out(gone)
         self._line.pending[inbound.id] = pending.without(gone)
         self._queue.on(queueing.MembersSettled(gone))
@@ -598,19 +637,22 @@ class Session(Actor):
         wait = max(0.0, due_at - self._services.clock.wall())
         self.after(wait, RetryTurn(inbound_id))
 
-    def _drop_turn(self) -> None:
-        """Drop the attempt, and the compaction that runs by its permit."""
-        if self._turn.attempt is not None:
-            self._lifecycle.call_off_compaction(self)
-        pending = self._turn.drop()
-        if pending is not None and pending.inbound.id in self._line.pending:
+    def _drop_turn_of(self, inbound_id: str) -> None:
+        current = self._turns.of(inbound_id)
+        if current is not None:
+            self._drop_turn(current)
+
+    def _drop_turn(self, current: Attempt) -> None:
+        """Drop an attempt, and the compaction that runs by its permit."""
+        self._lifecycle.call_off_compaction(current.id, self)
+        pending = self._turns.drop(current)
+        if pending.inbound.id in self._line.pending:
             self._line.pending[pending.inbound.id] = pending
 
-    def _cancel_turn(self) -> Run | None:
-        """Cancel and drop the attempt; give what its turn took until now."""
-        current = self._turn.attempt
-        run = None if current is None else current.cancel()
-        self._drop_turn()
+    def _cancel_turn(self, current: Attempt) -> Run | None:
+        """Cancel and drop an attempt; give what its turn took until now."""
+        run = current.cancel()
+        self._drop_turn(current)
         return run
 
     # --- answers ----------------------------------------------------------------
@@ -680,12 +722,12 @@ class Session(Actor):
     def _settled(self, first: str, *others: str) -> None:
         """Go on when messages are settled; those that their turn missed come next."""
         self._line.settle({first, *others})
-        if self._queue.current == first:
-            self._drop_turn()
-            missed = map(self._line.pending.get, self._queue.members)
+        turn = self._queue.turn(first)
+        if turn is not None and turn.first.id == first:
+            self._drop_turn_of(first)
+            missed = map(self._line.pending.get, turn.members)
             again = tuple(self._arrival_of(each) for each in missed if each is not None)
-            generation = self._queue.generation
-            ended = queueing.TurnSettled(first, generation, again)
+            ended = queueing.TurnSettled(first, turn.generation, again)
             self._carry_out(self._queue.on(ended))
 
     def _superseded(self, inbound: Inbound) -> None:

@@ -73,6 +73,7 @@ class TurnWatchdog:
         "_session",
         "_timer",
         "_turn_id",
+        "is_quiet",
         "pace",
     )
 
@@ -95,6 +96,10 @@ class TurnWatchdog:
         self.pace: Pace = "running"
         """As of the last check."""
 
+        self.is_quiet = False
+        """Whether it had said nothing for so long, at the last check, that other people
+        need not wait for it."""
+
     def begin(self) -> None:
         """Start to watch: the turn begins."""
         self._began_at = self._moved_at = self._services.clock.monotonic()
@@ -103,7 +108,7 @@ class TurnWatchdog:
     def move(self) -> None:
         """Note that the turn has made progress."""
         self._moved_at = self._services.clock.monotonic()
-        self._is_paused = False
+        self._is_paused = self.is_quiet = False
         if self.pace == "stalled":
             self._enter("running")
 
@@ -117,7 +122,9 @@ class TurnWatchdog:
         if self._is_paused:
             self._moved_at = now
         lasted, silent = now - self._began_at, now - self._moved_at
-        pace = stuck.pace_of(self._services.watchdog.patience, lasted, silent)
+        patience = self._services.watchdog.patience
+        self.is_quiet = 0 < patience.quiet_after <= silent
+        pace = stuck.pace_of(patience, lasted, silent)
         if pace != self.pace:
             self._enter(pace, lasted, silent)
         if pace == "stuck":

@@ -19,6 +19,7 @@ from actors.schedule.rows import SLOT, SlotRecord
 from tests.simulation.appointments import has_appointments
 from tests.simulation.controls import CONTROLS
 from tests.simulation.hangs import has_hang, play, with_hang
+from tests.simulation.passing import held_up
 from tests.simulation.rooms import CHATS, EVERY, FIRST, HABITS, plan_for
 from tests.simulation.run import Outcome, run_seed
 from tests.simulation.world import FORGOTTEN
@@ -85,6 +86,11 @@ def test_every_invariant_holds_in_every_run(chunk: int) -> None:
     for seed in range(first, first + SEEDS_OF_A_CHUNK):
         outcome = run_seed(seed)
         assert not outcome.violations, explain(outcome)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_persons_trouble_holds_up_nobody_else(seed: int) -> None:
+    assert held_up(seed) == []
 
 
 @pytest.mark.parametrize("seed", [1, 7, 23])

@@ -138,7 +138,10 @@ def plan_of(dice: random.Random) -> Plan:
             injections=dice.choice((1, 5)),
         ),
         watchdog=WatchdogConfig(
-            long_after=3.0, stalled_after=2.0, stuck_after=dice.choice((0.0, 5.0))
+            quiet_after=1.0,
+            long_after=3.0,
+            stalled_after=2.0,
+            stuck_after=dice.choice((0.0, 5.0)),
         ),
     )
 

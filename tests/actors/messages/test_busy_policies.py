@@ -195,10 +195,12 @@ def test_new_words_end_the_turn_and_begin_after_its_end() -> None:
     queue = busy("interrupt")
     stop = CancelCurrent("now", 1, "interrupted")
     assert queue.on(says("a")) == [stop, KeepWaiting("a", 1)]
-    assert queue.is_ending
+    turn = queue.turn("now")
+    assert turn is not None
+    assert turn.is_ending
     assert queue.on(says("b")) == [KeepWaiting("b", 2)]
     assert queue.on(TurnSettled("now", 1)) == [BeginTurn("a", 2, ("b",), "paragraphs")]
-    assert not queue.is_ending
+    assert queue.turn("now") is None
 
 
 def test_nobody_interrupts_somebody_else_or_an_answer_on_its_way() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -12,11 +13,13 @@ from actors.session.queue import (
     CancelCurrent,
     DropWaiting,
     Effect,
+    Event,
     KeepWaiting,
     RefuseMessage,
     SessionQueue,
     StopRequested,
     TurnSettled,
+    TurnWaits,
 )
 
 
@@ -127,6 +130,65 @@ def test_who_writes_much_keeps_nobody_else_out() -> None:
 def test_a_negative_cap_is_refused() -> None:
     with pytest.raises(ValueError, match="queue_cap"):
         SessionQueue(-1)
+
+
+# --- turns that wait ----------------------------------------------------------------
+
+
+def of(name: str, sender: str) -> Arrival:
+    return Arrival(name, whose=(sender, ""))
+
+
+def test_who_waits_lets_others_pass_and_keeps_its_own_waiting() -> None:
+    queue = SessionQueue(3)
+    queue.on(of("a1", "ada"))
+    queue.on(of("a2", "ada"))
+    queue.on(of("b1", "bob"))
+    assert queue.on(TurnWaits("a1")) == [BeginTurn("b1", 2)]
+    assert (queue.begun, queue.waiting) == (("a1", "b1"), ("a2",))
+    assert queue.on(TurnSettled("b1", 2)) == []
+    assert queue.on(TurnSettled("a1", 1)) == [BeginTurn("a2", 3)]
+
+
+def test_with_nobody_else_there_nothing_begins_beside_it() -> None:
+    queue = busy("a")
+    assert queue.on(TurnWaits("now")) == []
+    assert queue.on(Arrival("b")) == [KeepWaiting("b", ahead=2)]
+    assert queue.on(TurnWaits("unheard of")) == []
+
+
+STEPS = st.tuples(st.integers(0, 5), st.sampled_from("hhhwst"), st.integers(0, 3))
+
+
+@given(st.lists(STEPS, max_size=60))
+def test_each_keeps_their_own_order_whoever_waits(
+    steps: list[tuple[int, str, int]],
+) -> None:
+    queue = SessionQueue(50)
+    begun: dict[str, list[int]] = {}
+    turns: dict[str, int] = {}
+    for number, (sender, step, which) in enumerate(steps):
+        name = queue.begun[which % len(queue.begun)] if queue.begun else ""
+        event: Event = of(f"{sender}/{number}", str(sender))
+        if step != "h" and not name:
+            continue
+        if step == "w":
+            event = TurnWaits(name)
+        elif step == "s":
+            event = TurnSettled(name, turns[name])
+        elif step == "t":
+            event = stop(name)
+        for effect in queue.on(event):
+            if isinstance(effect, BeginTurn):
+                turns[effect.id] = effect.generation
+                who, _, at = effect.id.partition("/")
+                begun.setdefault(who, []).append(int(at))
+        senders = [each.partition("/")[0] for each in queue.begun]
+        assert len(senders) == len({*senders})
+        waiting = {each.partition("/")[0] for each in queue.waiting}
+        assert queue.current or waiting <= {*senders}
+    assert all(each == sorted(each) for each in begun.values())
+    assert len(turns) + len(queue.waiting) == sum(s[1] == "h" for s in steps)
 
 
 class Session(RuleBasedStateMachine):

@@ -2,7 +2,8 @@
 
 I1   each message that was acknowledged reaches exactly one terminal state
 I2   nobody sees a reply twice, but where a crash fell between sending and receipt
-I3   per conversation, answers come in the order in which messages were accepted;
+I3   per conversation and person, answers come in the order in which messages were
+     accepted;
      what one agent says in it is shown in the order in which it was stored
 I4   a word that belongs to one conversation appears in no other
 I5   no queue is longer than its bound, and every refusal is said
@@ -10,6 +11,7 @@ I6   at rest nothing is kept: no session, no courier, no entry of a map, no time
 I7   a poisonous message is given up, and its neighbours go on
 I8   is about models that hang: `hangs.py`
 R1 to R3 are about rooms: `room_checkers.py`
+R4   is about who waits for whom: `passing.py`
 I10  is about appointments: `appointments.py`
 I11  what the operator dropped is not said, but for what was on its way already
 I12  received = replied + dropped + cancelled + dead, by rows and by metrics
@@ -192,9 +194,8 @@ class Checkers:
         # A copy for a further agent was accepted when its original was.
         is_copy = not inbound.chain.agents and inbox_id != inbound.correlation_id
         first = self.ledger.messages[inbound.correlation_id] if is_copy else message
-        if self._plan.buffering.policy != "serial":
-            # What one person wrote is answered together, before what others wrote.
-            session = (*session, inbound.sender_id)
+        # Who waits for another attempt, or for people, lets other people pass.
+        session = (*session, inbound.sender_id)
         before, later = self._last_settled.get(session, (0, ""))
         if first.number < before and self._were_written_together(first, later):
             return
@@ -228,6 +229,11 @@ class Checkers:
         routed = route(inbound, self._table)
         return (routed.agents[0], owner) if isinstance(routed, Routed) else None
 
+    def _asker(self, correlation_id: str) -> str:
+        """Name whose words a request answers: what waits lets only others pass."""
+        message = self.ledger.messages.get(correlation_id)
+        return "" if message is None else message.inbound.sender_id
+
     # --- the model ----------------------------------------------------------------
 
     @contextmanager
@@ -250,7 +256,8 @@ class Checkers:
             owner = request.conversation
         fields = request.conversation.split("/")[LANE_FIELD:]
         lane = next((each for each in fields if each in LANES), "")
-        session = self._by_session[f"{request.agent} {lane} {beside}", owner]
+        asker = "" if beside else self._asker(request.correlation_id)
+        session = self._by_session[f"{request.agent} {lane} {beside} {asker}", owner]
         limits = (self._by_model[request.model], session)
         for limit in limits:
             limit.begin(trio.current_time())

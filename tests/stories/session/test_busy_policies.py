@@ -10,7 +10,7 @@ import trio.testing
 
 from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig
-from actors.config.sessions import BufferingConfig, BusyPolicyConfig
+from actors.config.sessions import BufferingConfig, BusyPolicyConfig, WatchdogConfig
 from actors.journal.records import AuditRecord
 from actors.messages.inbound import Attachment, ToolResult, ToolSpec
 from actors.messages.merging import HEADER
@@ -121,7 +121,8 @@ async def test_a_picture_goes_at_once_with_the_words_before_it(
 
 
 async def test_words_of_others_are_never_joined(autojump_clock: Clock) -> None:
-    cast = Cast(model=FakeModel(slowly), buffering=FOLLOWUP)
+    patient = WatchdogConfig(quiet_after=0.0)
+    cast = Cast(model=FakeModel(slowly), buffering=FOLLOWUP, watchdog=patient)
     cast.platform.is_direct = False
     async with open_company(autojump_clock, cast):
         await say(cast, "@anna one", "@anna two")

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
     Clock = trio.testing.MockClock
 
-WATCH = WatchdogConfig(long_after=30.0, stalled_after=60.0, stuck_after=100.0)
+WATCH = WatchdogConfig(
+    quiet_after=0.0, long_after=30.0, stalled_after=60.0, stuck_after=100.0
+)
 TIMED_OUT = ": ⚠️ Request timed out. Please try again."
 POLICIES: tuple[BusyPolicy, ...] = get_args(BusyPolicy)
 

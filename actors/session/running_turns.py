@@ -1,4 +1,4 @@
-"""The turn of a session that runs: at most one.
+"""The turns of a session that run: one that others wait for, and those set aside.
 
 Begins attempts, and makes of each report what the session is to do next: store an
 answer, begin the turn again later, or pass over a message that is settled already.
@@ -13,16 +13,17 @@ import msgspec
 from actors.journal import answers
 from actors.journal.answers import combined
 from actors.messages import state as message_state
-from actors.protocol import Failed
+from actors.protocol import ApprovalDecided, Failed
 from actors.session import attempt as attempts
 from actors.session.attempt import Attempt, Superseded
-from actors.session.consent import ApprovalRequests
+from actors.session.consent import ApprovalExpired, ApprovalRequests
 from actors.session.outcomes import Outcomes, as_read
 
 if TYPE_CHECKING:
     from actors.agents.persona import Persona
     from actors.journal.answers import Aside, PendingMessage
     from actors.journal.history import History
+    from actors.messages.inbound import Inbound
     from actors.services import Services
     from actors.session.consent import Beside
     from runtime.actor.actor import Actor
@@ -42,23 +43,36 @@ class RetryAt(msgspec.Struct, frozen=True):
 TurnStep = answers.Answer | RetryAt | Superseded
 
 
-class CurrentTurn:
-    """The attempt that runs in a session, and its questions to people.
+class RunningTurns:
+    """The attempts that run in a session, and their questions to people.
 
     Args:
         history: the conversation.
         services: clock, store, counts, limits.
     """
 
-    __slots__ = ("_approvals", "_history", "_services", "attempt")
+    __slots__ = ("_approvals", "_history", "_services", "attempts")
 
     def __init__(self, history: History, services: Services) -> None:
         self._history = history
         self._services = services
         # Most conversations never ask.
         self._approvals: ApprovalRequests | None = None
-        self.attempt: Attempt | None = None
-        """None: no turn runs."""
+        self.attempts: tuple[Attempt, ...] = ()
+        """In the order in which they began; at most one for each message."""
+
+    def of(self, inbound_id: str | None) -> Attempt | None:
+        """Give the attempt at a message's turn; None: none runs."""
+        return next((x for x in self.attempts if x.inbound.id == inbound_id), None)
+
+    def by_id(self, turn_id: str) -> Attempt | None:
+        """Give an attempt; None: it is over, and its answer stored."""
+        return next((each for each in self.attempts if each.id == turn_id), None)
+
+    def is_late_for(self, inbound: Inbound) -> bool:
+        """Whether a turn of a message's sender has its answer already."""
+        mine = (x for x in self.attempts if x.inbound.sender_id == inbound.sender_id)
+        return any(each.is_over for each in mine)
 
     def begin(
         self,
@@ -83,14 +97,18 @@ class CurrentTurn:
         effect = pending.state.on(message_state.TurnDue(now))
         if isinstance(effect, message_state.WaitUntil):
             return RetryAt(inbound.id, effect.due_at)
-        self.attempt = current = Attempt(
+        is_alone = not self.attempts
+        current = Attempt(
             services.ids.new(), pending, generation, session, persona, services
         )
+        self.attempts = (*self.attempts, current)
         if isinstance(effect, message_state.BeginAttempt):
             within = services.sessions.resume_within
             known = attempts.known_of(
                 self._history, inbound, now, within, is_steered=is_steered
             )
+            if not is_alone:  # nor does a model that keeps the conversation itself
+                known = msgspec.structs.replace(known, resume="")
             must_be_stored = effect.must_be_stored or bool(pending.others)
             report = current.begin(known, claim_first=must_be_stored)
             return None if report is None else self._on_report(current, report, persona)
@@ -101,8 +119,8 @@ class CurrentTurn:
 
     def on(self, message: attempts.TurnMessage, persona: Persona) -> TurnStep | None:
         """Pass a message to the attempt; messages of other attempts are ignored."""
-        current = self.attempt
-        if current is None or current.id != message.turn_id:
+        current = self.by_id(message.turn_id)
+        if current is None:
             return None
         report = current.on(message)
         return None if report is None else self._on_report(current, report, persona)
@@ -113,13 +131,13 @@ class CurrentTurn:
         """Take a notice, a question or a decision beside the answer of the turn."""
         if self._approvals is None:
             self._approvals = ApprovalRequests(persona, self._services)
-        return self._approvals.receive(message, self.attempt, session)
+        if isinstance(message, ApprovalDecided | ApprovalExpired):
+            return self._approvals.receive(message, None, session)
+        return self._approvals.receive(message, self.by_id(message.turn_id), session)
 
-    def drop(self) -> PendingMessage | None:
-        """Drop the attempt; give its message with what was put into the turn."""
-        current, self.attempt = self.attempt, None
-        if current is None:
-            return None
+    def drop(self, current: Attempt) -> PendingMessage:
+        """Drop an attempt; give its message with what was put into the turn."""
+        self.attempts = tuple(each for each in self.attempts if each is not current)
         if self._approvals is not None:
             self._approvals.forget(current.id)
         current.leave()

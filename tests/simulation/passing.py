@@ -1,0 +1,147 @@
+"""Whether one person whose message waits holds up the others in the group.
+
+R4   while one person's message fails, hangs or waits for leave, others are answered
+     within twice the time that it takes without
+
+The same people write the same words at the same times in each run of a seed; only what
+becomes of one person's first message differs.
+"""
+
+from __future__ import annotations
+
+import random  # noqa: TID251  seeded
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+import trio
+from trio.testing import MockClock
+
+from actors.config.agents import AgentConfig
+from actors.config.limits import LimitsConfig
+from actors.config.sessions import BufferingConfig, WatchdogConfig
+from actors.messages.state import RetryPolicy
+from tests.fakes.company.company import (
+    Cast,
+    FakeModel,
+    Platform,
+    Says,
+    call,
+    heard,
+    open_company,
+)
+from tests.fakes.company.shell import OLGA, Shell
+from tests.simulation.trace import Violation
+
+if TYPE_CHECKING:
+    from actors.messages.deliveries import Delivery
+    from actors.messages.inbound import ModelRequest
+
+Trouble = Literal["", "fails", "hangs", "asks"]
+TROUBLES: tuple[Trouble, ...] = ("fails", "hangs", "asks")
+
+# Chosen: as short as the quickest answer, so that a model that hangs is passed in time.
+SHORTEST, LONGEST = 1.0, 3.0
+
+# Chosen: a twentieth of a second for the time between two actors.
+ROUNDING = 0.05
+
+EVERY = 10
+"""One seed in so many is played so, too."""
+
+
+class Words(msgspec.Struct, frozen=True):
+    """One person writes one message."""
+
+    at: float
+    sender: str
+    text: str
+
+
+class TimingPlatform(Platform):
+    """A group that notes when each message was answered."""
+
+    def __init__(self) -> None:
+        super().__init__(is_direct=False)
+        self.answered: dict[str, float] = {}
+
+    async def deliver(self, delivery: Delivery) -> str:
+        if delivery.kind != "notice":
+            now = trio.current_time()
+            self.answered.setdefault(delivery.reply_id, now)
+        return await super().deliver(delivery)
+
+
+def _plan(dice: random.Random) -> list[Words]:
+    people = [f"p{number}" for number in range(dice.randint(2, 6))]
+    first = Words(dice.uniform(0.0, 10.0), "troubled", "first")
+    after = Words(first.at + dice.uniform(0.0, 5.0), "troubled", "second")
+    rest = [
+        Words(dice.uniform(0.0, 30.0), dice.choice(people), f"w{number}")
+        for number in range(dice.randint(3, 15))
+    ]
+    return sorted((first, after, *rest), key=lambda words: words.at)
+
+
+def _talk(trouble: Trouble, seed: int, request: ModelRequest) -> Says:
+    """Take as long over the same words in each run; trouble is with one message."""
+    line, words = request.lines[-1], heard(request)
+    after = random.Random(f"{seed} {words}").uniform(SHORTEST, LONGEST)  # noqa: S311
+    if line.role == "tool" or words != "first":
+        return Says(f"to {words}", after=after)
+    if trouble == "fails":
+        return Says(after=after, error=RuntimeError("to order"))
+    if trouble == "asks":
+        return Says("Wait.", calls=(call("shell", command="ls"),), after=after)
+    return Says(f"to {words}", after=9_999.0 if trouble == "hangs" else after)
+
+
+async def _times(seed: int, trouble: Trouble) -> dict[str, float]:
+    """Give how long the others waited for their answers, by message."""
+    platform = TimingPlatform()
+    dice = random.Random(f"passing {seed}")  # noqa: S311
+    plan = _plan(dice)
+    cast = Cast(
+        agents={"anna": AgentConfig(tools=("shell",))},
+        model=FakeModel(partial(_talk, trouble, seed)),
+        tools=(Shell(),),
+        approvers=(OLGA,),
+        platform=platform,
+        limits=LimitsConfig(max_in_flight=20),  # that nobody waits for a permit
+        # Each message is answered by itself, so that its time can be told.
+        buffering=BufferingConfig(policy="serial"),
+        watchdog=WatchdogConfig(quiet_after=SHORTEST),
+        retries=RetryPolicy(),
+    )
+    clock = trio.lowlevel.current_clock()
+    assert isinstance(clock, MockClock)
+    wrote: dict[str, str] = {}
+    async with open_company(clock, cast):
+        for words in plan:
+            await trio.sleep_until(words.at)
+            inbound = platform.write(f"@anna {words.text}", sender=words.sender)
+            wrote[inbound.id] = words.text
+        await trio.sleep(LONGEST * len(plan))
+    by_text = {each.text: each for each in plan}
+    return {
+        wrote[name]: at - by_text[wrote[name]].at
+        for name, at in platform.answered.items()
+        if name in wrote and by_text[wrote[name]].sender != "troubled"
+    }
+
+
+def held_up(seed: int) -> list[Violation]:
+    """Play a group once without trouble and once with each; tell who was held up."""
+    played: dict[Trouble, dict[str, float]] = {}
+    for trouble in ("", *TROUBLES):
+        clock = MockClock(autojump_threshold=0)
+        played[trouble] = trio.run(_times, seed, trouble, clock=clock)
+    found: list[Violation] = []
+    undisturbed = played[""]
+    for trouble in TROUBLES:
+        for text, usual in undisturbed.items():
+            took = played[trouble].get(text)
+            if took is None or took > 2 * usual + ROUNDING:
+                why = f"{text} took {took} s, not {usual}, while a message {trouble}"
+                found.append(Violation("R4", why))
+    return found
