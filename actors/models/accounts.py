@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 import trio
 
+from actors import names
 from actors.models.budget import Amount, Budget, SoftLimitReached, Spender, refusal
 from actors.models.catalogue import NO_PRICES, Catalogue
 from actors.models.messages import (
@@ -26,6 +27,7 @@ from actors.models.messages import (
 )
 from actors.models.pool import NEVER, Backend, BackendQuery, NoBackend, Pool
 from actors.models.spending import PaidCall, Spending
+from actors.people.owners import TellOwners
 from actors.ports import Model
 from runtime.actor.actor import Actor
 from runtime.actor.committer import Committer
@@ -52,6 +54,13 @@ MOST_WARNED = 4096
 # Chosen: seconds until a call is asked for again that would be over budget if all that
 # is under way cost what it may; most calls are over by then.
 HELD_WAIT = 2.0
+
+SHUT_OUT = (
+    "⚠️ The account `{account}` did not take its key when `{model}` was asked. Check the"
+    " key in the settings. Until it works, other accounts and models are asked where"
+    " there are any, and this one once in a while."
+)
+LET_IN = "✅ The account `{account}` takes its key again."
 
 # Chosen: how often the cool-downs shown in the metrics are brought up to date, while
 # there are any.
@@ -98,7 +107,8 @@ class Accounts(Actor):
 
     Takes: `Reserve` (asked), `CancelReserve`, `CallEnded` from turns; `Terminated`
         about them; `ReplaceCatalogue` (asked) when settings have changed.
-    Sends: nothing but answers. It stores a row for each call.
+    Sends: `TellOwners` of a key that an account does not take; else only answers. It
+        stores a row for each call.
     Keeps: the clients of all accounts, cool-downs, reservations, and what was spent,
         which it adds up from the rows of calls.
     Fails: never by these messages; rows that are not stored yet go to its next
@@ -299,6 +309,8 @@ class Accounts(Actor):
         if is_void:
             LOG.info("call of earlier settings ended", outcome=outcome)
         elif outcome == "ok":
+            if backend.account in self._pool.out:
+                self._tell_owners(LET_IN.format(account=backend.account))
             self._pool.succeeded(backend, self._services.clock.monotonic())
         elif outcome != "cancelled":
             self._failed(ended, outcome)
@@ -334,6 +346,13 @@ class Accounts(Actor):
                 model=backend.model,
                 asked_again_in=round(self._pool.free_at(backend) - now, 1),
             )
+            if not was_out:
+                account, model = backend.account, backend.model
+                self._tell_owners(SHUT_OUT.format(account=account, model=model))
+
+    def _tell_owners(self, text: str) -> None:
+        if self.find(names.OWNERS) is not None:
+            self.tell(names.OWNERS, TellOwners(text))
 
     # --- the settings change ---------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
@@ -13,14 +14,18 @@ from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig
 from actors.errors import ModelBusyError, ModelError, ModelFault, ModelRefusedError
 from actors.messages.state import RetryPolicy
+from actors.models.accounts import LET_IN, SHUT_OUT
 from tests.fakes.company.company import Says, at_rest, call, open_company, until
 from tests.fakes.models.accounts import Pooled
 
 if TYPE_CHECKING:
+    from actors.services import Furnishing
+
     Clock = trio.testing.MockClock
 
 SMART = {"anna": AgentConfig(model="smart")}
 OWN_FAULT = ("bad_request", "content", "context", "vision")
+REFUSED = SHUT_OUT.format(account="work", model="smart")
 NEVER_SHOWN = ("work", "home", "spare", "secret words", "429")
 
 
@@ -179,6 +184,39 @@ async def test_a_key_that_was_refused_once_is_tried_again(
     first, second, third = cast.platform.said()
     assert "whoever runs me" in first
     assert (second, third) == ("anna: smart-1@work: two", "anna: smart-1@work: three")
+
+
+class Owned(Pooled):
+    """A company with two owners."""
+
+    @property
+    def furnishing(self) -> Furnishing:
+        owners = frozenset({"fake/olga", "fake/otto"})
+        return replace(super().furnishing, owners=owners)
+
+
+async def test_owners_are_told_once_of_a_refused_key_and_when_it_works(
+    autojump_clock: Clock,
+) -> None:
+    cast = Owned(agents=SMART, retries=RetryPolicy())
+    async with open_company(autojump_clock, cast):
+        for owner in ("olga", "otto"):
+            cast.platform.write("hello", sender=owner, chat=f"{owner}'s")
+        await at_rest(cast)
+        cast.work.is_down = fault("auth")
+        for _ in range(5):  # over several steps of its cool-down
+            cast.platform.write("hello")
+            await at_rest(cast)
+            await trio.sleep(120)
+        for owner in ("olga", "otto"):
+            assert cast.platform.said(f"{owner}'s")[1:] == [f": {REFUSED}"]
+        cast.work.is_down = None
+        await trio.sleep(3_600)
+        cast.platform.write("hello")
+        await at_rest(cast)
+    told = cast.platform.said("olga's")
+    assert told[1:] == [f": {REFUSED}", f": {LET_IN.format(account='work')}"]
+    assert all("hello" in each for each in cast.platform.said())
 
 
 async def test_the_answer_is_whole_although_an_account_broke_off(
