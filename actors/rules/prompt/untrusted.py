@@ -122,6 +122,28 @@ PHRASES: tuple[tuple[tuple[str, ...], str], ...] = (
         ("you ha",),
         rf"\b(?:pretend|act as if|imagine)(?: that)? you (?:have|had) no {_ORDERS}\b",
     ),
+    # What people told an agent themselves they may have forgotten; and it may play a
+    # pirate, but nobody who has no rules.
+    (
+        ("told", "taught", "instructed"),
+        (
+            r"\b(?:ignore|disregard|forget|discard) (?:everything|anything|all|what)"
+            r"(?: of)?(?: that)? you(?: were|'ve been| have been| had been)"
+            r" (?:ever |previously |just )?(?:told|taught|instructed)\b"
+        ),
+    ),
+    (
+        ("pretend", "act as if", "imagine"),
+        (
+            r"\b(?:pretend to be|(?:pretend|act as if|imagine)(?: that)? you(?:'re| are"
+            r"| were)) (?:now )?(?:not (?:an? )?(?:ai|assistant|bot|model)\b|dan\b"
+            r"|(?:\w+ ){0,2}?(?:unrestricted|unfiltered|uncensored|jailbroken"
+            r"|(?:different|other|another) (?:ai|assistant))\b"
+            r"|(?:\w+ ){0,4}?(?:without|with no|free of|free from|not bound by) "
+            r"(?:any )?(?:\w+ )?(?:rules|limits|limitations|filters|restrictions"
+            r"|guidelines|instructions)\b)"
+        ),
+    ),
     (
         ("instruction", "prompt"),
         r"\b(?:new|updated|real) system (?:instructions?|prompt)\b ?:",
