@@ -118,9 +118,7 @@ COMMANDS: Mapping[str, SlashCommand] = {
         "[CODE|auto]",
         is_general=True,
     ),
-    "who": SlashCommand(
-        status.who, "list the agents here, and what they do", is_general=True
-    ),
+    "who": SlashCommand(status.who, "list the agents and people here", is_general=True),
     "skills": SlashCommand(
         status.skills, "list the skills of this agent, each a command of its own"
     ),

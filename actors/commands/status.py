@@ -16,6 +16,7 @@ from actors.messages.commands import as_command
 from actors.messages.inbound import Inbound
 from actors.messages.keys import account_of
 from actors.models.spending import read_row
+from actors.people.lookup import ListPeople, PeopleList, chat_of
 from actors.rules.text.durations import spoken
 from actors.schedule.rows import listed
 
@@ -51,6 +52,11 @@ PACES: dict[Pace, str] = {
 """What it says of an answer that does not get on."""
 
 
+# Chosen: what fits on a screen.
+MOST_LISTED = 20
+"""People that `/who` lists."""
+
+
 async def who(asked: CommandRequest) -> CommandReply:
     """List the agents, and what they do."""
     say, here = asked.say, asked.persona.name
@@ -62,7 +68,24 @@ async def who(asked: CommandRequest) -> CommandReply:
         mark = say(" (this is me)") if name == here else ""
         shown = found.shown.get(name, name)
         lines.append(f"@{shown}{mark}{f': {about}' if about else ''}")
-    return CommandReply("\n".join(lines))
+    return CommandReply("\n".join([*lines, *await _people(asked)]))
+
+
+async def _people(asked: CommandRequest) -> list[str]:
+    """List who else wrote in this group, and when."""
+    if asked.inbound.is_direct:
+        return []
+    say, now = asked.say, asked.services.clock.wall()
+    found = await asked.ask(names.PEOPLE, ListPeople(chat_of(asked.inbound)))
+    if not isinstance(found, PeopleList):
+        raise Unanswered
+    others = [each for key, each in found.people.items() if key != asked.account]
+    text = say("{name}, last here {span} ago")
+    lines = [
+        text.format(name=each.name, span=spoken(max(0.0, now - each.seen_at), say))
+        for each in others[:MOST_LISTED]
+    ]
+    return ["", say("People here:"), *lines] if lines else []
 
 
 async def skills(asked: CommandRequest) -> CommandReply:

@@ -17,6 +17,7 @@ from actors import names
 from actors.messages.inbound import ALONE
 from actors.messages.keys import account_of
 from actors.people.identity import Person
+from actors.people.rows import SeenPerson
 from actors.rules.text.limits import RecentMap
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 # Chosen: one is half a kilobyte; five megabytes hold those who wrote last.
 MOST_KNOWN = 10_000
 
+# Chosen: one row is written in a minute for each person who writes in a group.
+SEEN_EVERY = 60.0
+"""Seconds to which it is known when somebody wrote in a group."""
+
 
 class Acquaintances:
     """The people met last, by account; the one met longest ago makes room.
@@ -41,6 +46,7 @@ class Acquaintances:
 
     def __init__(self, most: int = MOST_KNOWN) -> None:
         self._known: RecentMap[str, Person] = RecentMap(most)
+        self._seen: RecentMap[tuple[str, str], float] = RecentMap(most)
 
     @property
     def maxlen(self) -> int:
@@ -60,6 +66,20 @@ class Acquaintances:
         person = self._known.get(account)
         return person is None or not (person.is_welcomed and person.language)
 
+    def is_seen(self, chat: str, account: str, now: float) -> bool:
+        """Whether it is noted that somebody wrote in a chat within the last minute.
+
+        Args:
+            chat: `connector/chat`.
+            account: who wrote.
+            now: seconds on the monotonic clock.
+        """
+        return now - self._seen.get((chat, account), -SEEN_EVERY) < SEEN_EVERY
+
+    def note_seen(self, chat: str, account: str, now: float) -> None:
+        """Note that somebody wrote in a chat now."""
+        self._seen[chat, account] = now
+
     def keep(self, account: str, person: Person) -> None:
         """Know who is behind an account."""
         self._known[account] = person
@@ -71,6 +91,7 @@ class Acquaintances:
     def clear(self) -> None:
         """Know nobody: somebody else has changed what is stored."""
         self._known.clear()
+        self._seen.clear()
 
 
 class PersonWrote(msgspec.Struct, frozen=True):
@@ -79,6 +100,29 @@ class PersonWrote(msgspec.Struct, frozen=True):
     account: str
     name: str
     text: str
+
+
+class PersonSeen(msgspec.Struct, frozen=True):
+    """To `people`: somebody wrote in a group."""
+
+    chat: str
+    """`connector/chat`."""
+
+    account: str
+    name: str
+
+
+class ListPeople(msgspec.Struct, frozen=True):
+    """To `people`, asked: who wrote in a group; answered by a `PeopleList`."""
+
+    chat: str
+    """`connector/chat`."""
+
+
+class PeopleList(msgspec.Struct, frozen=True):
+    """Who wrote in a group, by account; who wrote last comes first."""
+
+    people: dict[str, SeenPerson]
 
 
 class FindPerson(msgspec.Struct, frozen=True):
@@ -190,6 +234,11 @@ def may_choose(model: str, services: Services) -> bool:
     return any(fnmatchcase(model, each) for each in services.commands.models)
 
 
+def chat_of(inbound: Inbound) -> str:
+    """Name the chat of a message, as `connector/chat`, whatever its thread."""
+    return f"{inbound.address.connector}/{inbound.address.chat}"
+
+
 def introduce(actor: Actor, services: Services, inbound: Inbound) -> None:
     """Have `people` learn who wrote, if there is anything left to learn."""
     # Why not those without a name of their own: each has the message's id, and would
@@ -197,8 +246,13 @@ def introduce(actor: Actor, services: Services, inbound: Inbound) -> None:
     if inbound.chain.agents or inbound.sender_id in ("", inbound.id):
         return
     account = account_of(inbound)
-    is_there = actor.find(names.PEOPLE) is not None
-    if is_there and services.acquaintances.needs(account):
+    if actor.find(names.PEOPLE) is None:
+        return
+    chat = chat_of(inbound)
+    now = services.clock.monotonic()
+    if not (inbound.is_direct or services.acquaintances.is_seen(chat, account, now)):
+        actor.tell(names.PEOPLE, PersonSeen(chat, account, inbound.sender_name))
+    if services.acquaintances.needs(account):
         actor.tell(
             names.PEOPLE, PersonWrote(account, inbound.sender_name, inbound.text)
         )

@@ -23,6 +23,9 @@ from actors.people.lookup import (
     LinkAccounts,
     LinkCode,
     Linked,
+    ListPeople,
+    PeopleList,
+    PersonSeen,
     PersonWrote,
     ShowCode,
     TypeCode,
@@ -141,9 +144,9 @@ class LanguageEvidence(msgspec.Struct, frozen=True):
 class People(Actor):
     """Knows people by their accounts, and stores what changes.
 
-    Takes: `PersonWrote`, from connectors; `FindPerson`, `ChangePerson`, `ShowCode`,
-        `TypeCode`, `LinkAccounts`, `UnlinkAccount` (asked); `ForgetPeople` from the
-        store's keeper.
+    Takes: `PersonWrote` and `PersonSeen`, from connectors; `FindPerson`,
+        `ListPeople`, `ChangePerson`, `ShowCode`, `TypeCode`, `LinkAccounts`,
+        `UnlinkAccount` (asked); `ForgetPeople` from the store's keeper.
     Sends: nothing but answers.
     Keeps: the cache that all share, codes that hold, and for a while what was heard
         of those whose language is not known.
@@ -171,6 +174,8 @@ class People(Actor):
         match message:
             case PersonWrote():
                 return self._met(message)
+            case PersonSeen():
+                return self._saw(message)
             case FindPerson(account=account):
                 return self._find(account)
             case ChangePerson():
@@ -183,6 +188,8 @@ class People(Actor):
 
     def _on_accounts(self, message: object) -> object:
         match message:
+            case ListPeople(chat=chat):
+                return self._list(chat)
             case ShowCode(account=account):
                 return self._show_code(account)
             case TypeCode():
@@ -251,6 +258,26 @@ class People(Actor):
         stranger = identity.Person(met.account, name=met.name[:LONGEST_NAME])
         others = await people_rows.alike(self._store, stranger.name, MOST_COMPARED)
         return identity.propose(stranger, others)
+
+    async def _saw(self, seen: PersonSeen) -> None:
+        """Note who wrote in a group, and when."""
+        chat, account, clock = seen.chat, seen.account, self._services.clock
+        if self._known.is_seen(chat, account, clock.monotonic()):
+            return
+        name = " ".join(seen.name.split())[:LONGEST_NAME]
+        now = clock.wall()
+        try:
+            known = await people_rows.read_chat(self._store, chat)
+            known.people[account] = people_rows.SeenPerson(name or account, now)
+            entry = people_rows.as_chat_entry(chat, known)
+            await self._store.commit(Commit(at=now, entries=(entry,)))
+        except StoreError as error:
+            LOG.warning("not noted who wrote where", account=account, why=str(error))
+            return
+        self._known.note_seen(chat, account, clock.monotonic())
+
+    async def _list(self, chat: str) -> PeopleList:
+        return PeopleList((await people_rows.read_chat(self._store, chat)).people)
 
     async def _find(self, account: str) -> Person:
         known = self._known.find(account)

@@ -2,7 +2,7 @@
 
 `person` by the id of an account, listed by how its name begins; `alias` by account,
 with the id of the person it belongs to. Linking and unlinking are put on record in the
-audit, in the same commit.
+audit, in the same commit. `chat-people` by group: who wrote there, and when last.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 PERSON = "person"
 ALIAS = "alias"
+CHAT = "chat-people"
+
+# Chosen: a row of some ten kilobytes; of more, those who wrote longest ago make room.
+MOST_IN_CHAT = 100
 
 
 class PersonRow(msgspec.Struct, frozen=True):
@@ -33,6 +37,49 @@ class PersonRow(msgspec.Struct, frozen=True):
 
     person: Person
     version: int = 0
+
+
+class SeenPerson(msgspec.Struct, frozen=True):
+    """Somebody who wrote in a group."""
+
+    name: str
+    seen_at: float
+    """Unix seconds of their last message, to the minute."""
+
+
+class ChatPeople(msgspec.Struct, frozen=True):
+    """Who wrote in a group, by account, and the version of its row; 0: no row yet."""
+
+    people: dict[str, SeenPerson] = {}
+    version: int = 0
+
+
+async def read_chat(store: Entries, chat: str) -> ChatPeople:
+    """Read who wrote in a group, `connector/chat`.
+
+    Raises:
+        StoreError: the disk fails.
+    """
+    row = await store.entry(CHAT, chat)
+    if row is None:
+        return ChatPeople()
+    try:
+        people = msgspec.json.decode(row.body, type=dict[str, SeenPerson])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        people = {}  # another release wrote it; it is learnt anew
+    return ChatPeople(people, row.version)
+
+
+def as_chat_entry(chat: str, known: ChatPeople) -> Entry:
+    """Write down who wrote in a group, if nobody else did since that version."""
+    newest = sorted(known.people.items(), key=lambda each: -each[1].seen_at)
+    return Entry(
+        kind=CHAT,
+        id=chat,
+        part=part_of(chat),
+        body=msgspec.json.encode(dict(newest[:MOST_IN_CHAT])),
+        expected=known.version,
+    )
 
 
 async def whose(store: Entries, account: str) -> str:

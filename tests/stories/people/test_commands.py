@@ -79,6 +79,34 @@ async def test_no_command_asks_a_model(autojump_clock: Clock) -> None:
     assert cast.model.requests == []
 
 
+async def test_in_a_group_who_lists_the_people_that_wrote_there(
+    autojump_clock: Clock,
+) -> None:
+    cast = make_cast(platform=GROUP())
+    async with open_company(autojump_clock, cast):
+        for sender, chat in (("yan", "room"), ("xia", "room"), ("max", "hall")):
+            cast.platform.write("hello", sender=sender, chat=chat)
+            await trio.sleep(200)
+        cast.platform.write("again", sender="yan", chat="room")
+        await at_rest(cast)
+    cast.restart()
+    async with open_company(autojump_clock, cast):
+        await trio.sleep(3_600)
+        cast.platform.write("/who", sender="zoe")
+        await at_rest(cast)
+    people = cast.platform.deliveries[-1].text.partition("\n\n")[2]
+    assert people.splitlines() == [
+        "People here:",
+        "yan, last here 1 hour ago",
+        "xia, last here 1 hour ago",
+    ]
+
+
+async def test_alone_with_an_agent_who_lists_no_people(autojump_clock: Clock) -> None:
+    [listed] = await said(autojump_clock, make_cast(), "/who")
+    assert "People here" not in listed
+
+
 async def test_the_list_shows_what_whoever_asks_may_use(autojump_clock: Clock) -> None:
     [listed] = await said(autojump_clock, make_cast(), "/help")
     words = [line.split()[0] for line in listed.splitlines()]
