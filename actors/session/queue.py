@@ -318,6 +318,10 @@ class SessionQueue:
         is_cut = self._buffering.overflow == "summarise" and self._joins
         return self._queue_cap * (3 if is_cut else 2)
 
+    def is_idle_for(self, arrival: Arrival) -> bool:
+        """Whether nothing runs or waits that this message would have to wait for."""
+        return self._before(arrival) is None and not self._free
+
     def buffer_by(self, buffering: BusySettings) -> None:
         """Use another busy policy from now on; waiting messages keep their places."""
         self._buffering = buffering
@@ -499,6 +503,8 @@ class SessionQueue:
         turn = self._current
         if turn is None or turn.first.id != inbound_id or turn.is_ending:
             return []
+        if len(self._turns) > max(1, 2 * self._queue_cap):
+            return []  # so many wait already that the others wait, too
         self._replace(turn, is_aside=True)
         return self._next()
 

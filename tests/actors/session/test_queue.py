@@ -150,6 +150,25 @@ def test_who_waits_lets_others_pass_and_keeps_its_own_waiting() -> None:
     assert queue.on(TurnSettled("a1", 1)) == [BeginTurn("a2", 3)]
 
 
+def test_of_too_many_that_wait_the_last_keeps_its_place() -> None:
+    queue = SessionQueue(1)
+    for sender in "abcd":
+        queue.on(of(sender, sender))
+        queue.on(TurnWaits(sender))
+    assert queue.current == "c"  # twice as many as may line up are set aside
+    assert (queue.begun, queue.waiting) == (("a", "b", "c"), ("d",))
+
+
+def test_who_is_set_aside_is_busy_for_its_own_sender_only() -> None:
+    queue = SessionQueue(3)
+    queue.on(of("a1", "ada"))
+    assert not queue.is_idle_for(of("b1", "bob"))
+    queue.on(TurnWaits("a1"))
+    assert queue.is_idle_for(of("b1", "bob"))
+    assert not queue.is_idle_for(of("a2", "ada"))
+    assert not queue.is_idle
+
+
 def test_with_nobody_else_there_nothing_begins_beside_it() -> None:
     queue = busy("a")
     assert queue.on(TurnWaits("now")) == []
