@@ -52,6 +52,9 @@ class SlackAccount(AgentAccount):
         self.introduced = trio.Event()
         """Set when it has asked who it is, however that went."""
 
+        self.placed = trio.Event()
+        """Set when it has asked in which channels it is, however that went."""
+
         app_token, secret = config.app_token, config.signing_secret
         self.signing_secret = secret.reveal().strip() if secret is not None else ""
         self.uses_socket = app_token is not None

@@ -217,8 +217,12 @@ class CatchingUp:
 
     async def _fill_all(self, since: str) -> bool:
         """Fill the gaps of all channels; tell whether nothing is left open."""
-        channels = await channels_of(self._ask)
-        self._shared.rooms.note_all(self._account.agent, channels)
+        try:
+            channels = await channels_of(self._ask)
+            self._shared.rooms.note_all(self._account.agent, channels)
+        finally:
+            self._account.placed.set()
+        await self._shared.wait_all_placed()
         if not self._shared.config.backfill:
             return False
         is_whole = True

@@ -207,10 +207,6 @@ CURE = (
     " again"
 )
 
-INTRODUCED_WITHIN = 10.0
-"""Seconds that an app waits until all others have asked who they are: what they said is
-no message."""
-
 
 class SlackListener:
     """Listens to one app by Socket Mode or by webhooks.
@@ -256,6 +252,7 @@ class SlackListener:
             finally:
                 self._account.use(None)
                 self._account.introduced.set()
+                self._account.placed.set()
 
     async def _follow(self, ingress: Ingress, nursery: trio.Nursery) -> None:
         account = self._account
@@ -269,6 +266,7 @@ class SlackListener:
         nursery.start_soon(self._keep, mark, arrivals)
         catching_up.want()
         nursery.start_soon(catching_up.run)
+        await self._shared.wait_all_placed()
         if account.uses_socket:
             sockets = SocketMode(
                 account, self._shared, arrivals, self._health, self._note
@@ -284,9 +282,7 @@ class SlackListener:
             await until_answered(lazily(account.open), self._note)
         finally:
             account.introduced.set()
-        with trio.move_on_after(INTRODUCED_WITHIN):
-            for each in self._shared.accounts.values():
-                await each.introduced.wait()
+        await self._shared.wait_all_introduced()
 
     async def _be_called(self, arrivals: SlackArrivals) -> None:
         """Take what Slack sends to the HTTP server."""
@@ -330,6 +326,7 @@ class SlackListener:
     def _note(self, error: PlatformError) -> None:
         """Note trouble; other apps need not wait for this one."""
         self._account.introduced.set()
+        self._account.placed.set()
         self._health.note(error)
 
 

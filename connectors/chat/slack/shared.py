@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+import trio
+
 from actors.messages.inbound import Quoted
 from actors.rules.text.limits import RecentMap
 from connectors.chat.metrics import Family, PlatformCounters, PlatformMetrics
@@ -88,6 +90,9 @@ Outcome = (
 Slack sends it again. `gone`: not even the channel's history has it any more. The HTTP
 server counts calls with a wrong signature."""
 
+SETTLED_WITHIN = 10.0
+"""Seconds that an app waits for the others before it hears anything."""
+
 METRICS = partial(
     PlatformCounters,
     events=Family(
@@ -148,3 +153,21 @@ class SlackShared:
             users={each.user: each.agent for each in known},
             bots=frozenset(each.bot for each in known),
         )
+
+    async def wait_all_introduced(self) -> None:
+        """Wait a while until all apps have asked who they are.
+
+        What they say themselves is no message.
+        """
+        with trio.move_on_after(SETTLED_WITHIN):
+            for each in self.accounts.values():
+                await each.introduced.wait()
+
+    async def wait_all_placed(self) -> None:
+        """Wait a while until all apps have asked in which channels they are.
+
+        Who of those that a message calls is there decides who is asked.
+        """
+        with trio.move_on_after(SETTLED_WITHIN):
+            for each in self.accounts.values():
+                await each.placed.wait()

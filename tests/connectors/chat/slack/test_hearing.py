@@ -13,7 +13,7 @@ from connectors.chat.errors import LostError
 from connectors.chat.inbound import MOST_IN_ALL, NO_ROOM
 from connectors.chat.markup.buttons import UNKNOWN
 from runtime.errors import StoreUnavailableError
-from tests.fakes.slack.replies import pressed
+from tests.fakes.slack.replies import Reply, pressed
 from tests.support.chat.slack_bed import (
     ANNA,
     BEN,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from actors.messages.inbound import Inbound
     from tests.fakes.slack.replies import Json
 
+LATER = "4000000000.000001"
 PICTURE = "https://files.slack.com/files-pri/T1-F1/cat.png"
 
 
@@ -329,3 +330,15 @@ async def test_an_app_that_was_asked_away_is_not_present() -> None:
         bed.slack.members[CREW].remove(BEN)
         await written(bed, "who is here?")
         assert (await only(bed)).present == ("anna",)
+
+
+async def test_at_the_start_all_who_are_called_are_known_before_anybody_hears(
+    autojump_clock: MockClock,
+) -> None:
+    bed = SlackBed()
+    bed.slack.faults.append(("users.conversations", Reply(503, {})))
+    bed.slack.say(CREW, ZOE, f"<@{ANNA}> <@{BEN}> good day", ts=LATER)
+    del autojump_clock
+    async with bed.listening():
+        inbound = await only(bed)
+    assert inbound.mentions == inbound.present == ("anna", "ben")
