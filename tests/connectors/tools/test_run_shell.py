@@ -100,7 +100,7 @@ async def test_a_command_takes_the_share_of_the_person_who_asked(
     tmp_path: Path,
 ) -> None:
     sandbox = FakeSandbox()
-    await run(RunShellTool(sandbox, Desks(tmp_path)), "true")
+    await run(RunShellTool(sandbox, Desks(WorkspaceConfig(path=str(tmp_path)))), "true")
     assert sandbox.owners == ["http/sam"]
 
 
