@@ -98,10 +98,12 @@ def _told(answer: Answer, agent: str, ids: IdSource) -> Inbound:
     if inbound.occasion == "heartbeat":  # the list would be told again at each beat
         asked = (TranscriptLine("user", LOOKED), *asked[1:])
     said = [each.text for each in answer.lines if each.role == "assistant"]
+    new_id = ids.new()
     return msgspec.structs.replace(
         inbound,
-        id=ids.new(),
-        platform_id=f"{inbound.platform_id}:told",
+        id=new_id,
+        # Not the same each time: what was given up, and told of, may be tried again.
+        platform_id=f"{inbound.platform_id}:told:{new_id}",
         correlation_id=inbound.correlation_id,
         agent=agent,
         occasion="told",

@@ -76,7 +76,7 @@ async def test_what_a_lane_says_its_conversation_is_told_once() -> None:
     assert answer.deliveries[0].text == "the bill is due"
     assert (told.occasion, told.lane, told.agent) == ("told", "", "anna")
     assert told.address == inbound.address
-    assert told.platform_id == f"{inbound.platform_id}:told"
+    assert told.platform_id == f"{inbound.platform_id}:told:{told.id}"
     known = lane_copy(told, anna())
     assert known.deliveries == ()
     assert known.lines[-1] == TranscriptLine(

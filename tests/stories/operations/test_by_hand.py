@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,7 +12,17 @@ import trio.testing
 
 from actors.messages.state import RetryPolicy
 from runtime.store.rows import BY_HAND
-from tests.fakes.company.company import EPOCH, Cast, Says, at_rest, open_company, until
+from tests.fakes.company.arranging import arrange
+from tests.fakes.company.company import (
+    EPOCH,
+    Cast,
+    FakeModel,
+    Says,
+    at_rest,
+    open_company,
+    until,
+)
+from tests.stories.schedule.test_beside import DUE, TASK
 from tests.stories.session.test_retries import SORRY, BusyModel
 
 if TYPE_CHECKING:
@@ -66,6 +77,33 @@ async def test_a_retry_by_hand_outlives_an_orderly_stop(autojump_clock: Clock) -
     async with open_company(autojump_clock, cast):
         await at_rest(cast)
     assert cast.platform.said() == [SORRY, "anna: at last"]
+
+
+async def test_a_task_that_was_given_up_and_told_of_is_carried_out_by_hand(
+    autojump_clock: Clock,
+) -> None:
+    model = FakeModel(partial(_fail_before, DUE + 100))
+    cast = Cast(model=model, retries=RetryPolicy(attempts=1))
+    async with open_company(autojump_clock, cast) as system:
+        await arrange(system, cast, TASK)
+        await trio.sleep(DUE + 60)
+        retry_by_hand(cast)
+        await trio.sleep(60)
+        retry_by_hand(cast)
+        await trio.sleep(60)
+        await at_rest(cast)
+        cast.platform.write("what came of it?")
+        await at_rest(cast)
+    broke, again, done, _ = cast.platform.said()
+    assert broke == again
+    assert done == "anna: done"
+    lines = [line.text for line in cast.model.requests[-1].lines]
+    assert lines[1::2] == ["[Task failed]", "[Task failed]", "done"]
+
+
+def _fail_before(until: float, _: ModelRequest) -> Says:
+    error = RuntimeError("to order") if trio.current_time() < until else None
+    return Says("done", error=error)
 
 
 class SlowAtLast(BusyModel):
