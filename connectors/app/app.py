@@ -46,7 +46,7 @@ from connectors.app.reload.apply import sources_spec
 from connectors.app.shutdown import Drain
 from connectors.app.webhooks import Announcing, doors_of, make_receivers
 from connectors.asyncio_bridge.bridge import Bridge
-from connectors.chat.parts import TransportParts
+from connectors.chat.platforms import TransportParts
 from connectors.chat.server_transport import ServerTransport
 from connectors.config.checks import find_zone
 from connectors.files import receipt_key

@@ -2,14 +2,13 @@
 
 Each platform is a folder with the same parts: `transport` (begin there), `account`,
 `listener`, `inbound`, `events`, `content`, `senders`, `presence`, `files`, `errors`.
-Several of them share the modules of this folder: `parts.py` says what the app gives a
-platform, `accounts.py` what platforms with an account for each agent have in
-common, `inbound.py` how a message gets into the company.
+Several of them share the modules of this folder: `platforms.py` says what a platform is
+and what the app gives it, `accounts.py` what platforms with an account for each agent
+have in common, `inbound.py` how a message gets into the company.
 """
 
 __all__ = [
     "markup",
-    "parts",
     "platform_calls",
     "platforms",
     "server_transport",

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     from actors.transport import Transport
     from connectors.app.reload.reload import SettingsSource
-    from connectors.chat.parts import TransportParts
-    from connectors.chat.platforms import MakeTransport
+    from connectors.chat.platforms import MakeTransport, TransportParts
     from connectors.config.app import AppConfig
 
 NAME = "terminal"

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from actors.transport import Transport
     from connectors.app.reload.reload import SettingsSource
-    from connectors.chat.parts import TransportParts
+    from connectors.chat.platforms import TransportParts
     from connectors.chat.terminal.script import Play
     from runtime.store.database import Inspection
     from runtime.store.rows import StoredMessage

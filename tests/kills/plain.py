@@ -36,8 +36,7 @@ from tests.kills.victim import watch
 if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery, Draft, Typing
     from actors.transport import Ingress
-    from connectors.chat.parts import TransportParts
-    from connectors.chat.platforms import MakeTransport
+    from connectors.chat.platforms import MakeTransport, TransportParts
     from connectors.config.app import AppConfig
     from runtime.config.loader import Settings
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import trio
 
 from connectors.asyncio_bridge.bridge import Bridge
-from connectors.chat.parts import TransportParts
+from connectors.chat.platforms import TransportParts
 from connectors.web.operations import Operations
 from runtime.clock import SystemClock
 from runtime.ids import IdSource

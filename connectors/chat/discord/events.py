@@ -22,6 +22,7 @@ import trio
 from connectors.asyncio_bridge.crossing import BridgeBusyError, BridgeClosedError
 from connectors.chat.inbound import in_words, shown_name
 from connectors.chat.lenient_json import Json, table, tables, text, texts, whole
+from connectors.chat.requests import LinkedAttachment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -63,17 +64,6 @@ class FileToSend(msgspec.Struct, frozen=True):
     media_type: str
 
 
-class DiscordFile(msgspec.Struct, frozen=True):
-    """A file of a message, still at Discord; its address expires after a day."""
-
-    kind: Literal["image", "audio", "document"]
-    name: str
-    media_type: str
-    url: str
-    size: int
-    """Bytes; 0: Discord does not say."""
-
-
 class DiscordQuote(msgspec.Struct, frozen=True):
     """The message that another one replies to."""
 
@@ -109,7 +99,7 @@ class DiscordMessage(msgspec.Struct, frozen=True, kw_only=True):
     author_roles: tuple[str, ...] = ()
     reply_to: str = ""
     quote: DiscordQuote | None = None
-    files: tuple[DiscordFile, ...] = ()
+    files: tuple[LinkedAttachment, ...] = ()
 
 
 class DiscordScene(msgspec.Struct, frozen=True, kw_only=True):
@@ -302,7 +292,7 @@ def words_of(payload: Json) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def files_of(payload: Json) -> tuple[DiscordFile, ...]:
+def files_of(payload: Json) -> tuple[LinkedAttachment, ...]:
     """Return what came with a message, or with what it passes on."""
     found = tables(payload.get("attachments"))
     for snapshot in tables(payload.get("message_snapshots")):
@@ -310,11 +300,11 @@ def files_of(payload: Json) -> tuple[DiscordFile, ...]:
     return tuple(file_of(each) for each in found[:MOST_FILES])
 
 
-def file_of(attachment: Json) -> DiscordFile:
+def file_of(attachment: Json) -> LinkedAttachment:
     """Read an attachment."""
     media_type = text(attachment.get("content_type")).partition(";")[0].strip()
     main = media_type.partition("/")[0]
-    return DiscordFile(
+    return LinkedAttachment(
         kind="image" if main == "image" else "audio" if main == "audio" else "document",
         name=shown_name(text(attachment.get("filename"))),
         media_type=media_type,

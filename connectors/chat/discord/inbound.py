@@ -14,19 +14,19 @@ import trio
 from actors.messages.inbound import Address, Inbound, Quoted
 from connectors.chat.discord import content
 from connectors.chat.discord.events import DiscordMessage, DiscordScene, readable
-from connectors.chat.discord.files import fetch_file
 from connectors.chat.errors import PlatformError
 from connectors.chat.inbound import MOST_IN_ALL, NO_ROOM, Album, Submission, left_out
 from connectors.chat.lenient_json import text
+from connectors.chat.requests import fetch_linked
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from actors.messages.inbound import Attachment
     from actors.transport import Ingress
     from connectors.chat.discord.account import DiscordAccount
-    from connectors.chat.discord.events import DiscordFile
     from connectors.chat.discord.shared import DiscordShared, Outcome
     from connectors.chat.inbound import Found, Trouble
+    from connectors.chat.requests import LinkedAttachment
 
 LOG = EventLog("discord")
 
@@ -145,7 +145,7 @@ class DiscordSubmitter:
         notes: dict[int, str] = {}
         album = Album()
 
-        async def fetch(index: int, file: DiscordFile) -> None:
+        async def fetch(index: int, file: LinkedAttachment) -> None:
             attachment, why = album.settle(file.size, await self._fetch(file))
             if attachment is not None:
                 found[index] = attachment
@@ -165,12 +165,12 @@ class DiscordSubmitter:
             attachments=tuple(found[index] for index in sorted(found)),
         )
 
-    async def _fetch(self, file: DiscordFile) -> Found:
+    async def _fetch(self, file: LinkedAttachment) -> Found:
         config = self._shared.config
         most = min(config.max_media_bytes, MOST_IN_ALL)
-        return await fetch_file(file, config.files, most)
+        return await fetch_linked(file, config.files, most, "Discord")
 
-    def _left_out(self, said: DiscordMessage, file: DiscordFile, why: str) -> str:
+    def _left_out(self, said: DiscordMessage, file: LinkedAttachment, why: str) -> str:
         """Count a file that does not come along; say so in the words."""
         self._count("media_left_out")
         LOG.warning("file not fetched", message=said.id, why=why)

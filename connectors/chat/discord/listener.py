@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import trio
 
 from connectors.chat.accounts import AccountHealth
-from connectors.chat.discord import backfill
 from connectors.chat.discord import commands as slash
 from connectors.chat.discord.bookmarks import BotProgress
 from connectors.chat.discord.client import DiscordClient
@@ -36,7 +35,13 @@ from connectors.chat.discord.events import (
     span,
 )
 from connectors.chat.discord.inbound import DiscordSubmitter, MessageInScene
-from connectors.chat.errors import BusyError, LostError, PlatformError, ShutOutError
+from connectors.chat.errors import (
+    BusyError,
+    LostError,
+    PlatformError,
+    RefusedError,
+    ShutOutError,
+)
 from connectors.chat.inbound import Lanes
 from connectors.chat.lenient_json import text
 from connectors.chat.requests import Waits
@@ -187,7 +192,7 @@ class DiscordArrivals:
         """Say where a bot begins that was never here: nothing old is answered."""
         long_ago = at(self._shared.clock.wall() - LONG_AGO)
         last = max((each.last for each in channels), default=0)
-        first = min(map(backfill.id_of, self._early or ()), default=last + 1)
+        first = min(map(id_of, self._early or ()), default=last + 1)
         return max(long_ago, min(last, first - 1))
 
     async def _make_known(self) -> None:
@@ -233,7 +238,7 @@ class DiscordArrivals:
             return
         most, agent = self._shared.config.backfill, self._account.agent
         try:
-            missed, is_whole = await backfill.fetch(channel, after, most, self._account)
+            missed, is_whole = await fetch_missed(channel, after, most, self._account)
         except (BusyError, LostError) as error:
             self._failed[channel.id] = self._failed.get(channel.id, 0) + 1
             if self._failed[channel.id] < MOST_TRIES:
@@ -244,7 +249,7 @@ class DiscordArrivals:
             self._failed.pop(channel.id, None)
         # What is read again for safety was no gap.
         place = self._progress.place
-        new = sum(backfill.id_of(each) > place for each in missed)
+        new = sum(id_of(each) > place for each in missed)
         if new or not is_whole:
             self._shared.metrics.gap(agent, is_filled=is_whole)
             say = LOG.info if is_whole else LOG.warning
@@ -411,3 +416,79 @@ class DiscordListener:
 def asked_to_wait(error: PlatformError) -> float | None:
     """Return the seconds that Discord asked to wait; None if it did not."""
     return error.retry_after if isinstance(error, BusyError) else None
+
+
+PAGE = 100
+"""Messages of one request; Discord gives no more."""
+
+# Chosen: Discord's usual faults are shorter. After that all is begun anew, and a
+# channel that fails again and again is left out, so that it keeps nobody else waiting.
+PAGE_WITHIN = 60.0
+"""Seconds that one page is asked for."""
+
+
+async def fetch_missed(
+    channel: Channel, after: int, most: int, account: DiscordAccount
+) -> tuple[list[Came], bool]:
+    """Fetch what was said in a channel after an id.
+
+    Args:
+        channel: where.
+        after: id; nothing up to it is given.
+        most: messages; those before are left out.
+        account: who asks.
+
+    Returns:
+        The messages, oldest first, and whether these are all.
+
+    Raises:
+        BusyError: not now.
+        LostError: no answer came.
+        ShutOutError: the bot is not let in.
+    """
+    found: list[Came] = []
+    before = 0
+    while len(found) < most:
+        size = min(PAGE, most - len(found))
+        try:
+            page = await ask_patiently(channel, before, size, account)
+        except RefusedError as error:
+            # It may not look there (any more), and so nobody speaks to it there.
+            LOG.info("history not given", channel=channel.id, why=str(error))
+            return found[::-1], True
+        new = [each for each in page if id_of(each) > after]
+        found += new
+        before = min((id_of(each) for each in new), default=0)
+        if len(new) < size or not before:
+            return found[::-1], True
+    return found[::-1], False
+
+
+def id_of(came: Came) -> int:
+    """Return the id of a message; 0 if it has none."""
+    return number(text(came.message.get("id")))
+
+
+async def ask_patiently(
+    channel: Channel, before: int, size: int, account: DiscordAccount
+) -> list[Came]:
+    """Ask for a page again and again, for a while; raises as `fetch_missed`."""
+    until = trio.current_time() + PAGE_WITHIN
+    waits = Waits()
+    while True:
+        try:
+            return await account.ask(partial(ask_page, channel, before, size))
+        except (BusyError, LostError) as error:
+            asked = error.retry_after if isinstance(error, BusyError) else None
+            wait = waits.next(asked)
+            if trio.current_time() + wait > until:
+                raise
+            LOG.warning("history waits", channel=channel.id, why=str(error))
+        await trio.sleep(wait)
+
+
+async def ask_page(
+    channel: Channel, before: int, size: int, bot: DiscordClient
+) -> list[Came]:
+    """Ask for a page once."""
+    return await bot.history(channel, before, size)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from connectors.chat.discord.client import DiscordClient
     from connectors.chat.discord.commands import CommandChoice
     from connectors.chat.discord.platform import DiscordConfig
-    from connectors.chat.parts import TransportParts
+    from connectors.chat.platforms import TransportParts
 
 LOG = EventLog("discord")
 

@@ -8,6 +8,7 @@ one paragraph could be taken for a pair of marks, look-alikes are written instea
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -35,7 +36,7 @@ class MarkupLine(msgspec.Struct, frozen=True):
 class Dialect(Protocol):
     """The markup of one platform.
 
-    Implemented by `plain.py` and by each platform's `markup.py`;
+    Implemented by `Plain` and by each platform's `markup.py`;
     all pass `tests/connectors/chat/markup/test_dialects.py`.
     """
 
@@ -183,3 +184,53 @@ def _without(piece: Piece, signs: dict[int, str]) -> Piece:
         for at, letter in enumerate(piece.text)
     )
     return msgspec.structs.replace(piece, text=said)
+
+
+@dataclass(frozen=True)
+class Plain:
+    """No markup; see `Dialect`."""
+
+    marks: ClassVar[Mapping[Mark, tuple[str, str]]] = {}
+    is_tagged: ClassVar[bool] = False
+    needs_edges: ClassVar[bool] = False
+    bullet: ClassVar[str] = "- "
+
+    def prepare(self, inline: Inline) -> Inline:
+        """Leave a paragraph as it is."""
+        return inline
+
+    def escape(self, text: str, *, is_first: bool) -> str:
+        """Leave text as it is."""
+        del is_first
+        return text
+
+    def code(self, text: str) -> str:
+        """Leave code as it is."""
+        return text
+
+    def link(self, link: WebLink) -> str:
+        """Write the address out."""
+        return link.href if link.is_bare else f"{link.text} ({link.href})"
+
+    def fence(self, text: str, language: str) -> list[str]:
+        """Write the code alone."""
+        del language
+        return text.split("\n")
+
+    def heading(self, level: int) -> str:
+        """Show no level."""
+        del level
+        return ""
+
+    def quote(self, lines: list[MarkupLine], depth: int) -> list[MarkupLine]:
+        """Write a bracket before each line."""
+        del depth
+        return prefixed(lines, "> ")
+
+    def plain(self, text: str) -> str:
+        """Leave a text as it is."""
+        return text
+
+    def size(self, rendered: str) -> int:
+        """Count characters."""
+        return len(rendered)

@@ -22,10 +22,9 @@ from connectors.chat.errors import (
     ShutOutError,
 )
 from connectors.chat.inbound import MOST_IN_ALL, Submission, left_out
-from connectors.chat.lenient_json import Json, table, text
-from connectors.chat.matrix import backfill, content
+from connectors.chat.lenient_json import Json, table, tables, text
+from connectors.chat.matrix import content
 from connectors.chat.matrix.api import MatrixCall, path_of
-from connectors.chat.matrix.backfill import MatrixGap
 from connectors.chat.matrix.events import (
     MatrixMessage,
     MatrixSkipped,
@@ -400,9 +399,7 @@ class MatrixArrivals:
 
     async def _fill(self, gap: MatrixGap) -> Sequence[Json]:
         most = self._shared.config.backfill
-        events, is_filled = await backfill.fetch(
-            gap, self._account, most, self._patience
-        )
+        events, is_filled = await fetch_gap(gap, self._account, most, self._patience)
         self._note_gap(gap.room_id, len(events), is_filled=is_filled)
         return events
 
@@ -524,3 +521,72 @@ def arrival(timeline: Sequence[Json], user: str) -> int:
     if not joined:
         return 0
     return invited if 0 < invited < joined else joined
+
+
+PAGE = 100
+"""Events of one request."""
+
+FETCHED = ["m.room.message", "m.room.encrypted", "m.room.redaction"]
+"""What is fetched; how the room has changed meanwhile stands in the batch."""
+
+
+class MatrixGap(msgspec.Struct, frozen=True):
+    """The gap in a room's messages between two batches."""
+
+    room_id: str
+    since: str
+    """Up to where the account has read."""
+
+    before: str
+    """From where it reads on."""
+
+
+async def fetch_gap(
+    gap: MatrixGap,
+    account: MatrixAccount,
+    most: int,
+    patience: RoomDeadlines,
+) -> tuple[list[Json], bool]:
+    """Fetch what lies in a gap.
+
+    Args:
+        gap: where.
+        account: by whom.
+        most: events; those before are left out.
+        patience: how long each page is asked for.
+
+    Returns:
+        The events, oldest first, and whether these are all.
+
+    Raises:
+        ShutOutError: the account is not let in.
+    """
+    found: list[Json] = []
+    token = gap.before
+    while token and len(found) < most:
+        page = partial(ask_page, gap, account, token, min(PAGE, most - len(found)))
+        try:
+            answer = await patience.ask(gap.room_id, page)
+        except (BusyError, LostError, RefusedError) as error:
+            patience.note(error)
+            return found[::-1], False
+        chunk = tables(answer.get("chunk"))
+        found += chunk
+        token = text(answer.get("end")) if chunk else ""
+    return found[::-1], not token
+
+
+async def ask_page(
+    gap: MatrixGap, account: MatrixAccount, token: str, size: int
+) -> Json:
+    """Ask for a page once."""
+    query = {
+        "dir": "b",
+        "from": token,
+        "to": gap.since,
+        "limit": str(size),
+        "filter": msgspec.json.encode({"types": FETCHED}).decode(),
+    }
+    path = path_of("rooms", gap.room_id, "messages")
+    call = MatrixCall(method="GET", path=path, query=query, timeout=account.timeout)
+    return await account.ask(call)

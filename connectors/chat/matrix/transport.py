@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from connectors.chat.bookmarks import Bookmarks
     from connectors.chat.matrix.platform import MatrixConfig
     from connectors.chat.matrix.rooms import Room
-    from connectors.chat.parts import TransportParts
+    from connectors.chat.platforms import TransportParts
 
 LOG = EventLog("matrix")
 

@@ -35,7 +35,7 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery, Typing
     from connectors.chat.bookmarks import Bookmarks
-    from connectors.chat.parts import TransportParts
+    from connectors.chat.platforms import TransportParts
     from connectors.chat.slack.api import SlackWire
     from connectors.chat.slack.platform import SlackConfig
 

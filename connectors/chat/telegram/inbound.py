@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 import trio
 
-from actors.messages.inbound import Address, Inbound, Quoted
-from connectors.chat.errors import PlatformError, ShutOutError
+from actors.messages.inbound import Address, Attachment, Inbound, Quoted
+from connectors.chat.errors import PlatformError, RefusedError, ShutOutError
 from connectors.chat.inbound import MOST_IN_ALL, Album, Submission, left_out
 from connectors.chat.markup.buttons import UNKNOWN, command_of
+from connectors.chat.requests import until_answered
 from connectors.chat.telegram import content
 from connectors.chat.telegram.api import TelegramCall
 from connectors.chat.telegram.events import (
@@ -26,18 +27,17 @@ from connectors.chat.telegram.events import (
     read,
     with_agents,
 )
-from connectors.chat.telegram.files import fetch_file
-from connectors.chat.telegram.types import ChatName, Malformed, MessageName
+from connectors.chat.telegram.types import ChatName, FilePath, Malformed, MessageName
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from actors.messages.inbound import Attachment
     from actors.transport import Ingress
     from connectors.chat.inbound import Ended, Trouble
     from connectors.chat.telegram.account import TelegramAccount
+    from connectors.chat.telegram.events import TelegramAttachment
     from connectors.chat.telegram.shared import Outcome, TelegramShared
     from connectors.chat.telegram.types import Update
 
@@ -375,3 +375,60 @@ class TelegramArrivals:
 def chat_of(event: Event) -> int:
     """Say in which chat something happened."""
     return MOVES if isinstance(event, Moved) else event.chat
+
+
+# Chosen: a Telegram that is busy for a moment costs nobody a file, and one that is away
+# holds a message, and all that follows it in its chat, back for no longer than this.
+TRIED_WITHIN = 20.0
+"""Seconds after which no further try is begun; one try may take longer by itself."""
+
+
+async def fetch_file(
+    file: TelegramAttachment, bot: TelegramAccount, most: int
+) -> tuple[Attachment | None, str]:
+    """Fetch a file; a Telegram that has too much to do is asked again for a while.
+
+    Args:
+        file: which.
+        bot: who may have it.
+        most: bytes.
+
+    Returns:
+        The attachment, or why there is none.
+
+    Raises:
+        ShutOutError: the bot is not let in.
+    """
+    too_much = f"it is above {most} bytes"
+    if file.size > most:
+        return None, too_much
+    try:
+        content = await until_answered(
+            partial(fetch_once, file, bot, most), lambda _: None, TRIED_WITHIN
+        )
+    except ShutOutError:
+        raise
+    except PlatformError as error:
+        is_large = isinstance(error, RefusedError) and error.says("too big", "above")
+        return None, too_much if is_large else str(error)
+    return (
+        Attachment(
+            kind=file.kind,
+            name=file.name,
+            media_type=file.media_type,
+            content=content,
+        ),
+        "",
+    )
+
+
+async def fetch_once(
+    file: TelegramAttachment, bot: TelegramAccount, most: int
+) -> bytes:
+    """Ask for a file once; raises as `TelegramAccount.ask`."""
+    params = {"file_id": file.file_id}
+    call = TelegramCall(method="getFile", params=params, timeout=bot.timeout)
+    place = await bot.ask(call, FilePath)
+    if not place.file_path:
+        raise RefusedError("Telegram says no place of it")
+    return await bot.api.fetch(place.file_path, bot.timeout, most)

@@ -34,7 +34,7 @@ from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery, Typing
-    from connectors.chat.parts import TransportParts
+    from connectors.chat.platforms import TransportParts
     from connectors.chat.telegram.bookmarks import TelegramBookmarks
     from connectors.chat.telegram.platform import TelegramConfig
     from connectors.chat.telegram.senders import TelegramTarget

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from actors.messages.deliveries import Delivery, Draft, Typing
     from actors.transport import Ingress
-    from connectors.chat.parts import TransportParts
+    from connectors.chat.platforms import TransportParts
     from connectors.chat.websocket.platform import WebSocketConfig
     from connectors.chat.websocket.session import Guest
 

@@ -23,7 +23,7 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery, Edit, Reaction
     from actors.messages.inbound import SentFile
-    from connectors.chat.parts import TransportParts
+    from connectors.chat.platforms import TransportParts
     from connectors.chat.whatsapp.account import WhatsAppAccount
     from connectors.chat.whatsapp.shared import WhatsAppShared
     from connectors.files.blobs import BlobFolder

@@ -41,7 +41,7 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery, Typing
     from actors.transport import Ingress
-    from connectors.chat.parts import TransportParts
+    from connectors.chat.platforms import TransportParts
     from connectors.chat.whatsapp.platform import WhatsAppConfig
 
 LOG = EventLog("whatsapp")

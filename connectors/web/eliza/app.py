@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     from actors.messages.inbound import Attachment
     from actors.transport import Earlier, RefusedAttempt
-    from connectors.chat.parts import TransportParts
+    from connectors.chat.platforms import TransportParts
     from connectors.web.eliza.messages import ElizaMessage, TellChannel
     from connectors.web.eliza.platform import WebConfig
 

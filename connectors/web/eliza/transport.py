@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from actors.messages.deliveries import Delivery, Draft
     from actors.transport import Ingress
-    from connectors.chat.parts import TransportParts
+    from connectors.chat.platforms import TransportParts
     from connectors.web.eliza.messages import ChannelEvent, Json
     from connectors.web.eliza.platform import WebConfig
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery, Draft
     from actors.transport import Earlier, Ingress
     from connectors.asyncio_bridge.bridge import Bridge
-    from connectors.chat.parts import TransportParts
+    from connectors.chat.platforms import TransportParts
     from connectors.config.app import HttpConfig
     from connectors.files.blobs import BlobFolder
     from connectors.web.operations import Operations

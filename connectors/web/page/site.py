@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp
 
-    from connectors.chat.parts import TransportParts
+    from connectors.chat.platforms import TransportParts
     from connectors.web.page.chat.hub import ChatParts
     from connectors.web.page.chat.messages import PageMessage
     from connectors.web.page.request import PageContext

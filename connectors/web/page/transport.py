@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from actors.messages.deliveries import Delivery, Edit, Reaction, Typing
     from actors.transport import Ingress
-    from connectors.chat.parts import TransportParts
+    from connectors.chat.platforms import TransportParts
     from connectors.web.page.chat.service import MessageChanged, WritingChanged
     from connectors.web.page.platform import PageConfig
     from connectors.web.page.views.base import View

@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from connectors.app.app import App
     from connectors.app.kit import Kit
     from connectors.app.reload.rules import Step
-    from connectors.chat.parts import TransportParts
-    from connectors.chat.platforms import MakeTransport
+    from connectors.chat.platforms import MakeTransport, TransportParts
     from connectors.config.app import AppConfig
 
 SIDE = '[connectors.side]\nkind = "http"\nport = {port}\n{more}\n'

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from connectors.chat.discord.markup import Discord
-from connectors.chat.markup.plain import Plain
+from connectors.chat.markup.dialect import Plain
 from connectors.chat.slack.markup import Slack
 from connectors.chat.telegram.markup import Telegram
 from connectors.chat.whatsapp.markup import WhatsApp

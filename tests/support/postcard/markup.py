@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from connectors.chat.markup.plain import Plain
+from connectors.chat.markup.dialect import Plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ from tests.support.postcard.office import OFFICES, Office
 from tests.support.postcard.platform import PostcardConfig
 
 if TYPE_CHECKING:
-    from connectors.chat.parts import TransportParts
+    from connectors.chat.platforms import TransportParts
 
 
 class PostcardStage:

@@ -25,7 +25,7 @@ from tests.support.postcard.platform import PLATFORM
 if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery, Draft, Typing
     from actors.transport import Ingress
-    from connectors.chat.parts import TransportParts
+    from connectors.chat.platforms import TransportParts
     from tests.support.postcard.office import Card
     from tests.support.postcard.platform import PostcardConfig
 

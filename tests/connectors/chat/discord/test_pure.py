@@ -6,9 +6,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from connectors.chat.bookmarks import ReadMarks
 from connectors.chat.discord import commands as slash
 from connectors.chat.discord import content
-from connectors.chat.discord.bookmarks import ReadMarks
 from connectors.chat.discord.events import (
     DiscordMessage,
     DiscordScene,
@@ -21,7 +21,7 @@ from connectors.chat.discord.events import (
     seconds_of,
     span,
 )
-from connectors.chat.discord.files import is_within
+from connectors.chat.requests import is_within
 
 KEYS = st.sampled_from(
     (

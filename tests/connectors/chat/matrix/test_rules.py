@@ -15,7 +15,7 @@ from connectors.chat.errors import (
     ShutOutError,
 )
 from connectors.chat.inbound import LONGEST_NAME
-from connectors.chat.matrix.errors import read_error
+from connectors.chat.matrix.api import read_error
 from connectors.chat.matrix.inbound import arrival
 from connectors.chat.matrix.listener import InvitePolicy, Invites, judge
 from connectors.chat.matrix.platform import MatrixConfig
