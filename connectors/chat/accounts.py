@@ -1,7 +1,7 @@
 """Agents' accounts on a platform: how each is doing, which speaks, and the transport.
 
-Discord, Matrix, Slack and Telegram have one account for each agent, and each account
-listens by itself, so that each is supervised by itself.
+Discord, Matrix, QQ, Slack and Telegram have one account for each agent, and each
+account listens by itself, so that each is supervised by itself.
 """
 
 from __future__ import annotations

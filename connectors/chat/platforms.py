@@ -52,6 +52,7 @@ PACKAGES = (
     "connectors.chat.matrix",
     "connectors.chat.slack",
     "connectors.web.page",
+    "connectors.chat.qq",
     "connectors.chat.telegram",
     "connectors.web.eliza",
     "connectors.chat.websocket",

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tests.fakes.chat.stages import Stage
 
 PLATFORMS = (
-    *("discord", "matrix", "page", "postcard", "slack", "telegram"),
-    *("web", "websocket", "whatsapp"),
+    *("discord", "matrix", "page", "postcard", "qq", "slack"),
+    *("telegram", "web", "websocket", "whatsapp"),
 )
 TRANSPORTS = ("fake", "terminal", "room", "http", *PLATFORMS)
 ALL = pytest.mark.parametrize("name", TRANSPORTS)

@@ -47,6 +47,7 @@ def test_a_letter_counts_what_it_may_become() -> None:
     assert sizes == {
         "": 11,
         "discord": 15,
+        "qq": 13,
         "slack": 22,
         "telegram": 12,
         "whatsapp": 12,

@@ -14,6 +14,7 @@ import httpx
 from connectors.chat.telegram.types import read_message
 from tests.fakes.discord.server import Fault
 from tests.fakes.matrix import homeserver
+from tests.fakes.qq import server as qq_api
 from tests.fakes.slack.replies import Reply
 from tests.fakes.telegram import api as bot_api
 from tests.fakes.whatsapp import graph
@@ -25,6 +26,7 @@ from tests.support.chat.telegram_bed import ZOE as TELEGRAM_ZOE
 if TYPE_CHECKING:
     from tests.fakes.chat.stages import MatrixStage, Stage
     from tests.fakes.discord.stage import DiscordStage
+    from tests.fakes.qq.stage import QQStage
     from tests.fakes.slack.stage import SlackStage
     from tests.fakes.telegram.stage import TelegramStage
     from tests.fakes.whatsapp.stage import WhatsAppStage
@@ -185,9 +187,32 @@ class WhatsApp:
         self._server.faults.append(("/messages", fault))
 
 
+class QQ:
+    """QQ's other end."""
+
+    def __init__(self, stage: QQStage) -> None:
+        self._bed = stage.bed
+
+    async def reply(self, text: str, receipt: str) -> None:
+        scene = {"ext": ["msg_idx=REFIDX_1", f"ref_msg_idx=REFIDX_{receipt}"]}
+        await self._bed.write(text, message_scene=scene)
+
+    async def send_cat(self, text: str, *, is_there: bool = True) -> None:
+        if is_there:
+            self._bed.server.files["cat"] = CAT
+        cat = {"content_type": "image/png", "filename": "cat.png", "size": 4}
+        await self._bed.write(text, attachments=[{**cat, "url": f"{qq_api.FILES}/cat"}])
+
+    def fail(self, trouble: Trouble) -> None:
+        limited, away = qq_api.refusal(429), qq_api.refusal(503)
+        fault = limited if trouble == "limited" else away
+        self._bed.server.faults.append(("/messages", fault))
+
+
 PLATFORMS = {
     "discord": Discord,
     "matrix": Matrix,
+    "qq": QQ,
     "slack": Slack,
     "telegram": Telegram,
     "whatsapp": WhatsApp,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tests.fakes.chat.stages import HttpStage, MatrixStage, PlayingStage, TerminalStage
 from tests.fakes.discord.stage import DiscordStage
+from tests.fakes.qq.stage import QQStage
 from tests.fakes.slack.stage import SlackStage
 from tests.fakes.telegram.stage import TelegramStage
 from tests.fakes.tools.sent_files import SentFiles
@@ -45,6 +46,7 @@ def blobs_of(stage: Stage) -> SentFiles:
         case (
             DiscordStage()
             | MatrixStage()
+            | QQStage()
             | SlackStage()
             | TelegramStage()
             | WhatsAppStage()
@@ -81,17 +83,26 @@ def seen(stage: Stage) -> list[bytes]:
             said = (each["content"].get("url", "") for each in stage.bed.server.events)
             names = [each.removeprefix("mxc://") for each in said if each]
             found = [stage.bed.server.media[each] for each in names]
-        case TelegramStage():
-            found = [content for _, _, content in stage.bed.server.brought]
-        case SlackStage():
-            found = [content for _, content in stage.bed.slack.uploads.brought]
-        case DiscordStage():
-            found = [content for _, content in stage.bed.server.brought.values()]
-        case WhatsAppStage():
-            found = [content for _, _, content in stage.bed.server.shown()]
         case _:
-            pass
+            found = brought(stage)
     return found
+
+
+def brought(stage: Stage) -> list[bytes]:
+    """Give the bytes of files that were brought to a platform's servers."""
+    match stage:
+        case TelegramStage():
+            return [content for _, _, content in stage.bed.server.brought]
+        case SlackStage():
+            return [content for _, content in stage.bed.slack.uploads.brought]
+        case DiscordStage():
+            return [content for _, content in stage.bed.server.brought.values()]
+        case QQStage():
+            return list(stage.bed.server.brought.values())
+        case WhatsAppStage():
+            return [content for _, _, content in stage.bed.server.shown()]
+        case _:
+            return []
 
 
 async def fetched(stage: WebStage) -> list[bytes]:

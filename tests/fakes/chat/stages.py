@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
 import httpx
@@ -19,6 +19,7 @@ from tests.fakes.chat.ingress import FakeIngress
 from tests.fakes.chat.transport import FakeTransport
 from tests.fakes.discord.stage import DiscordStage
 from tests.fakes.matrix.homeserver import place_of
+from tests.fakes.qq.stage import QQStage
 from tests.fakes.slack.stage import SlackStage
 from tests.fakes.telegram.stage import TelegramStage
 from tests.fakes.tools.sent_files import SentFiles
@@ -32,6 +33,7 @@ from tests.fakes.websocket.stage import SocketStage
 from tests.fakes.whatsapp.stage import open_whatsapp
 from tests.support.chat.discord_bed import open_bed
 from tests.support.chat.matrix_bed import ANNA, ROOM, ZOE, MatrixBed
+from tests.support.chat.qq_bed import open_qq
 from tests.support.chat.websocket_bed import open_sockets
 from tests.support.postcard.stage import PostcardStage
 from tests.support.transport_parts import transport_parts
@@ -263,6 +265,25 @@ class MatrixStage:
 
 
 @asynccontextmanager
+async def open_qq_stage() -> AsyncGenerator[QQStage]:
+    """Listen on a bot of QQ's until the block ends."""
+    async with open_qq() as bed, trio.open_nursery() as nursery:
+        stage = QQStage(bed)
+        nursery.start_soon(listen, stage)
+        await bed.server.wait(bed.all_hear)
+        yield stage
+        nursery.cancel_scope.cancel()
+
+
+OPENED: dict[str, Callable[[], AbstractAsyncContextManager[Stage]]] = {
+    "page": open_page_stage,
+    "qq": open_qq_stage,
+    "whatsapp": open_whatsapp,
+}
+"""What opens a stage by itself."""
+
+
+@asynccontextmanager
 async def open_stage(name: str) -> AsyncGenerator[Stage]:
     """Listen on a transport until the block ends."""
     if name == "http":
@@ -279,13 +300,9 @@ async def open_stage(name: str) -> AsyncGenerator[Stage]:
         async with open_sockets() as sockets:
             yield SocketStage(sockets, await sockets.join(drafts=True))
         return
-    if name == "page":
-        async with open_page_stage() as page:
-            yield page
-        return
-    if name == "whatsapp":
-        async with open_whatsapp() as whatsapp:
-            yield whatsapp
+    if name in OPENED:
+        async with OPENED[name]() as opened:
+            yield opened
         return
     if name == "discord":
         async with open_bed("anna") as bed, trio.open_nursery() as nursery:

@@ -1,10 +1,10 @@
-"""The Bot API in memory, on a socket of this machine."""
+"""A platform's API in memory, on a socket of this machine."""
 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import h11
 import httpx
@@ -13,13 +13,19 @@ import trio
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from tests.fakes.telegram.api import FakeTelegram
-
 PIECE = 65_536
 
 
+class FakeApi(Protocol):
+    """An API in memory."""
+
+    async def handle(self, request: httpx.Request) -> httpx.Response:
+        """Answer a request."""
+        ...
+
+
 @asynccontextmanager
-async def on_a_socket(server: FakeTelegram) -> AsyncGenerator[str]:
+async def on_a_socket(server: FakeApi) -> AsyncGenerator[str]:
     """Serve until the block ends; gives the address."""
     async with trio.open_nursery() as nursery:
         serve = partial(trio.serve_tcp, partial(converse, server), 0, host="127.0.0.1")
@@ -29,7 +35,7 @@ async def on_a_socket(server: FakeTelegram) -> AsyncGenerator[str]:
         nursery.cancel_scope.cancel()
 
 
-async def converse(server: FakeTelegram, stream: trio.SocketStream) -> None:
+async def converse(server: FakeApi, stream: trio.SocketStream) -> None:
     """Answer the requests of one connection."""
     connection = h11.Connection(h11.SERVER)
     try:

@@ -36,6 +36,7 @@ from actors.config.sessions import (
 from actors.messages.state import RetryConfig
 from connectors.chat.discord import platform as discord
 from connectors.chat.matrix import platform as matrix
+from connectors.chat.qq import platform as qq
 from connectors.chat.slack import platform as slack
 from connectors.chat.telegram import platform as telegram
 from connectors.chat.terminal.platform import TerminalConfig
@@ -78,6 +79,7 @@ SECRETS = {
     "WHATSAPP_APP_SECRET": "0123456789abcdef0123456789abcdef",
     "WHATSAPP_VERIFY_TOKEN": "verify-for-this-test",
     "WHATSAPP_TOKEN": "EAA-for-this-test",
+    "QQ_APP_SECRET": "qq-for-this-test",
     "CALLBOARD_WEB_KEY": "web-for-this-test",
     "SLACK_BOT_TOKEN": "xoxb-for-this-test",
     "SLACK_APP_TOKEN": "xapp-for-this-test",
@@ -94,7 +96,7 @@ NEEDED = {
     *("homeserver", "user", "token", "key"),
     "bot_token",
     *("secret", "chat", "task", "url"),
-    *("app_secret", "verify_token", "phone_number_id", "access_token"),
+    *("app_id", "app_secret", "verify_token", "phone_number_id", "access_token"),
 }
 """Settings without a default; default.toml shows an example of each."""
 
@@ -121,6 +123,7 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
     discords = cast("dict[str, Table]", found["connectors"]["discord"]["accounts"])
     bots = cast("dict[str, Table]", found["connectors"]["telegram"]["accounts"])
     numbers = cast("dict[str, Table]", found["connectors"]["whatsapp"]["accounts"])
+    asked = cast("dict[str, Table]", found["connectors"]["qq"]["accounts"])
     keys = cast("dict[str, Table]", found["connectors"]["web"]["keys"])
     apps = cast("dict[str, Table]", found["connectors"]["slack"]["accounts"])
     rooms = cast("dict[str, Table]", found["connectors"]["page"]["rooms"])
@@ -187,6 +190,8 @@ def tables(text: str) -> list[tuple[type[msgspec.Struct], Table]]:
         (telegram.TelegramAccountConfig, bots["anna"]),
         (whatsapp.WhatsAppConfig, found["connectors"]["whatsapp"]),
         (whatsapp.WhatsAppAccountConfig, numbers["anna"]),
+        (qq.QQConfig, found["connectors"]["qq"]),
+        (qq.QQAccountConfig, asked["anna"]),
         (page.PageConfig, found["connectors"]["page"]),
         (page.PageRoomConfig, rooms["lobby"]),
         (web.WebConfig, found["connectors"]["web"] | {"keys": {}}),
@@ -267,7 +272,7 @@ def test_what_default_toml_gives_an_example_of_is_marked_as_needed() -> None:
     for kind, table in tables(default_text()):
         needed = set(table) - set(defaults(kind))
         assert needed <= NEEDED | names(AppConfig), kind.__name__
-    assert default_text().count("# Needed: ") == 25
+    assert default_text().count("# Needed: ") == 27
 
 
 def test_default_toml_has_a_reason_above_every_setting() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from connectors.chat.discord.markup import Discord
 from connectors.chat.markup.dialect import Plain
+from connectors.chat.qq.markup import QQ
 from connectors.chat.slack.markup import Slack
 from connectors.chat.telegram.markup import Telegram
 from connectors.chat.whatsapp.markup import WhatsApp
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 DIALECTS: dict[str, Dialect] = {
     "discord": Discord(),
+    "qq": QQ(),
     "slack": Slack(),
     "telegram": Telegram(),
     "whatsapp": WhatsApp(),

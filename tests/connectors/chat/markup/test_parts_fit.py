@@ -11,7 +11,9 @@ from connectors.chat.markup.render import rendered
 from connectors.chat.platforms import platform_of_kind
 from tests.support.chat.markup_texts import DIALECTS, TEXTS, words_of, wordy
 
-NAMES = pytest.mark.parametrize("name", ["discord", "slack", "telegram", "whatsapp"])
+NAMES = pytest.mark.parametrize(
+    "name", ["discord", "qq", "slack", "telegram", "whatsapp"]
+)
 
 ANSWER = """## How it works
 

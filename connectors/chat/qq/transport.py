@@ -1,0 +1,373 @@
+"""The transport of QQ: one bot for each agent; each has chats of its own.
+
+QQ takes answers to what somebody wrote lately, a few to each message, and leaves out
+what answers one twice under the same number. `QQSenders` finds such a message, and
+makes the number from the delivery's id, so that a repeated one is the same there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from base64 import b64encode
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors.errors import DeliveryBusyError, DeliveryRefusedError
+from actors.messages.deliveries import Abilities
+from actors.messages.inbound import Quoted
+from actors.rules.text.limits import RecentMap
+from connectors.chat.accounts import SOON, AccountsTransport, prefixed
+from connectors.chat.bookmarks import ConnectorShelf, StoredBookmarks
+from connectors.chat.errors import BusyError, LostError, RefusedError, translated
+from connectors.chat.lenient_json import Json, table, text
+from connectors.chat.markup.render import rendered
+from connectors.chat.metrics import PlatformMetrics
+from connectors.chat.qq.api import (
+    AddressError,
+    DuplicateError,
+    QQAccount,
+    WindowClosedError,
+    receipt_of,
+)
+from connectors.chat.qq.events import GUILDS, QQPlace, read_place
+from connectors.chat.qq.listener import QQListener
+from connectors.chat.qq.markup import QQ
+from connectors.chat.qq.platform import PLATFORM
+from connectors.chat.qq.shared import METRICS, QQShared
+from connectors.chat.requests import Upload
+from connectors.files.blobs import bytes_of, seconds_for
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from actors.messages.deliveries import Delivery, Typing
+    from actors.messages.inbound import SentFile
+    from connectors.chat.bookmarks import Bookmarks
+    from connectors.chat.platforms import TransportParts
+    from connectors.chat.qq.platform import QQConfig
+
+LOG = EventLog("qq")
+
+SESSIONS = "qq_session"
+"""Kind of the rows that say how far a bot was heard."""
+
+MOST_SAID = 2_000
+"""Deliveries whose receipts are remembered."""
+
+MOST_EXPLAINED = 1_000
+
+MEND_WAIT = 60.0
+"""Seconds until a bot is tried again that its operator must mend."""
+
+WINDOW_LOOK = 30.0
+"""Seconds between looks whether somebody has written again; QQ is not asked for it."""
+
+OUTSIDE = (
+    "QQ takes no words here now: nobody has written for some minutes (in a chat with"
+    " one person, for an hour), or what was written was answered five times"
+)
+
+# Seen: any number of 8 digits is taken.
+MOST_NUMBER = 100_000_000
+
+ADDRESS = re.compile(r"(?:https?://|www\.)[^\s<>()]+", re.IGNORECASE)
+
+# Source: QQ, "富媒体消息": 1 pictures, 2 videos, 4 other files; 3 is SILK, which no
+# agent has, so sound goes as a file.
+TYPES = {"image/png": 1, "image/jpeg": 1, "video/mp4": 2}
+OTHER_FILE = 4
+
+PATHS = {
+    "user": "/v2/users/{}",
+    "group": "/v2/groups/{}",
+    "channel": "/channels/{}",
+    "dm": "/dms/{}",
+}
+
+
+def number_of(key: str) -> int:
+    """Return the number of an answer: the same for the same delivery."""
+    digest = hashlib.sha256(key.encode()).digest()
+    return int.from_bytes(digest[:8], "big") % (MOST_NUMBER - 1) + 1
+
+
+def path_of(place: QQPlace, what: str) -> str:
+    """Return where something is sent in a place."""
+    return f"{PATHS[place.kind].format(place.id)}/{what}"
+
+
+class QQSenders:
+    """Says things by the bots, as answers to what may still be answered.
+
+    Args:
+        shared: what all bots share.
+    """
+
+    def __init__(self, shared: QQShared) -> None:
+        self._shared = shared
+        self._explained: RecentMap[str, str] = RecentMap(MOST_EXPLAINED)
+        """By delivery: the newest message when QQ took it not even as first words."""
+
+    def choose(self, chat: str) -> tuple[QQAccount, QQPlace]:
+        """Return the bot and the place of a chat.
+
+        Raises:
+            DeliveryBusyError: the bot does not listen now.
+            DeliveryRefusedError: it is none of ours.
+        """
+        try:
+            place = read_place(chat)
+        except ValueError as error:
+            raise DeliveryRefusedError(str(error)) from error
+        mine = (each for each in self._shared.accounts.values() if each.id == place.bot)
+        account = next(mine, None)
+        if account is None:
+            told = f"no agent has the bot {place.bot}: see [connectors.…accounts]"
+            raise DeliveryRefusedError(told)
+        if not account.is_open:
+            why = account.refused or "it does not listen now"
+            wait = MEND_WAIT if account.refused else SOON
+            raise DeliveryBusyError(f"{account.agent}'s bot: {why}", retry_after=wait)
+        return account, place
+
+    async def say(
+        self,
+        account: QQAccount,
+        place: QQPlace,
+        words: str,
+        key: str,
+        reply_to: str,
+        file: tuple[SentFile, Path] | None = None,
+    ) -> str:
+        """Say something; gives its id.
+
+        Args:
+            account: by whom.
+            place: where.
+            words: Markdown; may be empty with a file.
+            key: the same at each try.
+            reply_to: the message that is answered; empty: any.
+            file: goes with it, and where its bytes lie.
+
+        Raises:
+            WindowClosedError: nothing may be answered now.
+            PlatformError: as `QQAccount.ask`.
+        """
+        windows = self._shared.windows
+        while True:
+            now = self._shared.clock.wall()
+            answered = windows.choose(place, key, reply_to, now)
+            try:
+                return await self._send(account, place, words, key, answered, file)
+            except DuplicateError:
+                return f"{key}@qq"
+            except WindowClosedError:
+                if not answered:
+                    raise
+                windows.refused(place, key, answered)
+
+    async def _send(
+        self,
+        account: QQAccount,
+        place: QQPlace,
+        words: str,
+        key: str,
+        answered: str,
+        file: tuple[SentFile, Path] | None,
+    ) -> str:
+        body: Json = {"content": rendered(words, QQ(), PLATFORM.limits.text)}
+        if answered:
+            body["msg_id"] = answered
+        try:
+            answer = await self._post(account, place, body, key, file)
+        except AddressError:
+            # The rest is worth an answer, and says what is missing.
+            self._shared.metrics.event(account.agent, "addresses_left_out")
+            body["content"] = ADDRESS.sub("[…]", str(body["content"]))
+            answer = await self._post(account, place, body, key, file)
+        receipt = receipt_of(answer)
+        index = text(table(answer.get("ext_info")).get("ref_idx"))
+        quoted = Quoted(text=words, agent=account.agent)
+        self._shared.quotes.learn(place, (receipt, index), quoted)
+        return receipt
+
+    async def _post(
+        self,
+        account: QQAccount,
+        place: QQPlace,
+        body: Json,
+        key: str,
+        file: tuple[SentFile, Path] | None,
+    ) -> Json:
+        path = path_of(place, "messages")
+        if place.kind in GUILDS:
+            if file is None:
+                return await account.ask("POST", path, body)
+            return await self._post_picture(account, path, body, *file)
+        body = {**body, "msg_type": 0, "msg_seq": number_of(key)}
+        if file is not None:
+            media = await self._upload(account, place, *file)
+            # Source: "常见错误码": with a file there must be words, be it a blank.
+            body |= {"msg_type": 7, "media": media, "content": body["content"] or " "}
+        return await account.ask("POST", path, body)
+
+    async def _post_picture(
+        self, account: QQAccount, path: str, body: Json, file: SentFile, bytes_: Path
+    ) -> Json:
+        if TYPES.get(file.media_type) != TYPES["image/png"]:
+            raise RefusedError("QQ's channels take PNG and JPEG pictures only")
+        upload = Upload("file_image", bytes_, file.name, file.media_type)
+        fields = {name: str(value) for name, value in body.items() if value}
+        within = seconds_for(file.size, self._shared.config.request_timeout)
+        return await account.ask(
+            "POST", path, upload=upload, fields=fields, within=within
+        )
+
+    async def _upload(
+        self, account: QQAccount, place: QQPlace, file: SentFile, bytes_: Path
+    ) -> Json:
+        """Bring a file to QQ, where nobody sees it yet; a repeated one is harmless."""
+        try:
+            content = await trio.Path(bytes_).read_bytes()
+        except OSError as error:
+            text_ = f"the file cannot be read now: {error.strerror}"
+            raise BusyError(text_) from error
+        body: Json = {
+            "file_type": TYPES.get(file.media_type, OTHER_FILE),
+            "file_data": b64encode(content).decode(),
+            "file_name": file.name,
+            "srv_send_msg": False,
+        }
+        within = seconds_for(file.size, self._shared.config.request_timeout)
+        path = path_of(place, "files")
+        try:
+            answer = await account.ask("POST", path, body, within=within)
+        except LostError as error:
+            raise BusyError(f"the file did not arrive: {error}") from error
+        found = text(answer.get("file_info"))
+        if not found:
+            raise BusyError("the file did not arrive: the answer names none")
+        return {"file_info": found}
+
+    def outside(self, delivery: Delivery, account: QQAccount) -> Exception:
+        """Say that nothing may be answered now, to the operator once."""
+        shared = self._shared
+        is_kept = shared.config.outside_window == "keep"
+        if delivery.id not in self._explained:
+            shared.metrics.event(account.agent, "window_closed")
+            LOG.warning(
+                "not said yet" if is_kept else "not said",
+                delivery=delivery.id,
+                correlation_id=delivery.correlation_id,
+                chat=delivery.address.chat,
+                why=OUTSIDE,
+                what_then="it is said should somebody write within a day"
+                if is_kept
+                else "callboard queue retry, once somebody has written",
+            )
+        newest = shared.windows.newest(delivery.address.chat)
+        self._explained[delivery.id] = newest
+        if is_kept:
+            return DeliveryBusyError(OUTSIDE, retry_after=WINDOW_LOOK)
+        return DeliveryRefusedError(OUTSIDE)
+
+    def is_still_outside(self, delivery: Delivery) -> bool:
+        """Return whether nobody has written since QQ did not take a delivery."""
+        newest = self._shared.windows.newest(delivery.address.chat)
+        return self._explained.get(delivery.id) == newest
+
+
+class QQTransport(AccountsTransport[QQAccount, QQListener]):
+    """The bots of one connector; see the port.
+
+    Args:
+        name: of the connector, as in the settings.
+        config: the bots.
+        parts: what the app gives.
+        bookmarks: keep how far each bot was heard.
+    """
+
+    presence = None
+    """What was said is never changed, and QQ tells of no signs in chats and groups."""
+
+    def __init__(
+        self, name: str, config: QQConfig, parts: TransportParts, bookmarks: Bookmarks
+    ) -> None:
+        accounts = {
+            agent: QQAccount(agent, account, config, parts.network)
+            for agent, account in config.accounts.items()
+        }
+        self._shared = QQShared(
+            connector=name,
+            config=config,
+            accounts=accounts,
+            bookmarks=bookmarks,
+            metrics=PlatformMetrics(parts.once(METRICS), name),
+            clock=parts.clock,
+            ids=parts.ids,
+            network=parts.network,
+        )
+        self._blobs = parts.blobs
+        self._name = parts.shown
+        self._senders = QQSenders(self._shared)
+        self._said: RecentMap[str, str] = RecentMap(MOST_SAID)
+        """Receipts of late, by the deliveries' ids."""
+
+        listeners = {
+            agent: QQListener(account, self._shared, self._senders.say)
+            for agent, account in accounts.items()
+        }
+        super().__init__(LOG, accounts, listeners)
+
+    @property
+    def abilities(self) -> Abilities:
+        """The abilities: in channels nobody knows our numbers, so nothing is sure."""
+        limits = PLATFORM.limits
+        return Abilities(
+            max_part_chars=limits.part,
+            measure=limits.measure,
+            notes_tools=False,
+            pace=self._shared.config.pace,
+            shows_drafts=False,
+            is_sparing=True,
+            files=PLATFORM.takes_files,
+        )
+
+    async def deliver(self, delivery: Delivery) -> str:
+        """Send one message; see the port."""
+        await trio.lowlevel.checkpoint()
+        account, place = self._senders.choose(delivery.address.chat)
+        if delivery.id in self._said:
+            return self._said[delivery.id]
+        if self._senders.is_still_outside(delivery):
+            raise self._senders.outside(delivery, account)
+        file = delivery.file
+        brought = None if file is None else (file, bytes_of(self._blobs, file))
+        words = prefixed(delivery, account.agent, self._name).rstrip()
+        with translated(MEND_WAIT):
+            try:
+                receipt = await self._senders.say(
+                    account, place, words, delivery.id, delivery.reply_to, brought
+                )
+            except WindowClosedError as error:
+                raise self._senders.outside(delivery, account) from error
+        self._said[delivery.id] = receipt
+        return receipt
+
+    def show_typing(self, typing: Typing) -> None:
+        """Do nothing: QQ shows nobody that a bot writes."""
+
+
+def make_transport(name: str, config: QQConfig, parts: TransportParts) -> QQTransport:
+    """Make the transport of one connector's bots.
+
+    Args:
+        name: of the connector.
+        config: its settings.
+        parts: what the app gives.
+    """
+    shelf = ConnectorShelf(parts.store, parts.clock, name)
+    return QQTransport(name, config, parts, StoredBookmarks(shelf, SESSIONS))
