@@ -140,6 +140,9 @@ def pause_all(path: Path) -> bool:
     return not found
 
 
+COPY = ":told"
+
+
 # --- what is judged -----------------------------------------------------------------
 
 
@@ -151,6 +154,8 @@ def judge_due(folder: Path) -> Verdict:
     verdict.faults += [f"gap in {stream}" for (stream,) in rows(folder, GAPS)]
     fired: Counter[str] = Counter()
     for slot, state, body in rows(folder, INBOX):
+        if COPY in str(slot):
+            continue  # what was said of it, for the conversation
         fired[str(slot).partition("@")[0]] += 1
         verdict.acknowledged += 1
         verdict.answered += state == "replied"
