@@ -235,6 +235,7 @@ async def open_app(
     transports: Mapping[str, MakeTransport],
     redact: Callable[[str], str] = str,
     private: Iterable[Path] = (),
+    clock: Clock | None = None,
 ) -> AsyncGenerator[App]:
     """Run a company until the block ends; then stop it in order.
 
@@ -243,6 +244,7 @@ async def open_app(
         transports: which connector accounts to run, and how each is made.
         redact: takes secrets out of what the audit keeps.
         private: files of settings and secrets, which no program may reach.
+        clock: None is the machine's.
 
     Raises:
         connectors.sandbox.plan.SandboxError: agents may run programs, and there is no
@@ -251,7 +253,7 @@ async def open_app(
         runtime.errors.SettingsError: a script file is wrong.
         OSError: an address cannot be listened on, or a file cannot be read.
     """
-    clock = SystemClock()
+    clock = clock or SystemClock()
     metrics = Metrics()
     line = LineMetrics(metrics)
     async with AsyncExitStack() as stack:

@@ -1,0 +1,1 @@
+"""Companies with the settings that come with the program, on all platforms."""

@@ -1,0 +1,20 @@
+"""Waits in the company's time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+PATIENCE = 200.0
+"""Seconds of the company's time, which is faster than the machine's."""
+
+
+async def until(is_so: Callable[[], Awaitable[object]]) -> None:
+    """Wait until something is so; fail after `PATIENCE`."""
+    with trio.fail_after(PATIENCE):
+        while not await is_so():  # noqa: ASYNC110  platforms tell of it differently
+            await trio.sleep(0.05)
