@@ -56,13 +56,8 @@ def command(
     settings = choice.settings
     if settings is None:
         raise click.UsageError("name the settings too: --config PATH")
-    database = choice.database
     page, page_config = find_page(settings.value, name)
-    if not database.exists():
-        complain(
-            f"there is no database {database.name} yet: start `callboard serve` first"
-        )
-        return FAILED
+    database = choice.database
     if revoke_all:
         return revoke(database, page)
     who = person or page_config.people[0]

@@ -28,7 +28,7 @@ from connectors.files import receipt_key
 from connectors.settings.load import load_app, overrides
 from runtime.config.loader import LoadOptions, load
 from runtime.config.tree import Node
-from runtime.errors import SequenceConflictError
+from runtime.errors import SequenceConflictError, StoreUnavailableError
 from runtime.sqlite.database import SqliteDatabase
 
 if TYPE_CHECKING:
@@ -88,8 +88,19 @@ class DatabaseChoice:
 
     @cached_property
     def database(self) -> Database:
-        """The database; see `path` for errors."""
-        return database_at(self.path)
+        """The database; see `path` for errors.
+
+        Raises:
+            runtime.errors.StoreUnavailableError: the settings' one is not made yet.
+        """
+        found = database_at(self.path)
+        is_given = self.db is not None and self.config is None
+        if not is_given and not found.exists():
+            raise StoreUnavailableError(
+                f"there is no database {found.name} yet: start `callboard serve`, or"
+                " `callboard chat`, first"
+            )
+        return found
 
     @cached_property
     def settings(self) -> Settings[AppConfig] | None:

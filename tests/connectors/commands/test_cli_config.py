@@ -524,4 +524,5 @@ def test_the_database_may_be_given_beside_the_file(
     offline = str(ROOT / OFFLINE)
     given = ("--set", "store.path=mine.db")
     assert run(["queue", "list", "--config", offline, *given]) == 1
-    assert f"there is no database {tmp_path}/mine.db" in capsys.readouterr().err
+    told = f"there is no database {tmp_path}/mine.db yet: start `callboard serve`, or"
+    assert told in capsys.readouterr().err

@@ -137,5 +137,5 @@ def test_before_the_first_start_it_says_what_to_do_first(
 ) -> None:
     (folder / "page.db").unlink()
     assert login(folder) == 1
-    assert "start `callboard serve` first" in capsys.readouterr().err
+    assert "yet: start `callboard serve`, or" in capsys.readouterr().err
     assert not (folder / "page.db").exists()
