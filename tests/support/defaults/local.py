@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     from connectors.app.app import App
-    from connectors.chat.parts import TransportParts
-    from connectors.chat.platforms import MakeTransport
+    from connectors.chat.platforms import MakeTransport, TransportParts
     from connectors.chat.terminal.platform import TerminalConfig
     from connectors.config.app import AppConfig
     from connectors.web.page.transport import PageTransport

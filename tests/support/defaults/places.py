@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 
     from connectors.app.app import App
     from connectors.chat.discord.platform import DiscordConfig
-    from connectors.chat.parts import TransportParts
-    from connectors.chat.platforms import MakeTransport
+    from connectors.chat.platforms import MakeTransport, TransportParts
     from connectors.chat.slack.platform import SlackConfig
     from connectors.config.app import AppConfig
     from tests.support.chat.discord_bed import DiscordBed
