@@ -382,12 +382,16 @@ class Checkers:
 
     def sample(self, kernel: Kernel) -> None:
         """Judge how much waits anywhere, now."""
+        messages = self.ledger.messages
         for name, cell in kernel.names.items():
             mailbox = cell.mailbox
             if mailbox.depth > mailbox.config.capacity:
                 self._trace.violate("I5", f"{mailbox.depth} messages wait for {name}")
             queue = getattr(cell.actor, "_queue", None)
-            waiting = len(getattr(queue, "waiting", ()))
+            line = [each for each in getattr(queue, "waiting", ()) if each in messages]
+            # A command that ends the conversation finds a place in a full line.
+            ends = any(messages[each].inbound.text.startswith("/") for each in line)
+            waiting = len(line) - ends
             most = getattr(queue, "most_waiting", waiting)
             if waiting > most:
                 # What was taken in before a crash is owed its turn, whatever waits.
