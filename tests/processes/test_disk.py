@@ -111,7 +111,8 @@ async def test_a_broken_store_ends_the_server_and_the_next_one_goes_on(
         rename(tmp_path, "inbox", "elsewhere")  # as a bug in a statement would be
         assert await server.wait() == 1
     last = server.log.strip().splitlines()[-1]
-    assert last.startswith("callboard: the store's thread failed (SQLError: no such")
+    assert last.startswith("callboard: the root supervisor failed")
+    assert "no such table: inbox" in last
     rename(tmp_path, "elsewhere", "inbox")
     with served(tmp_path) as server:
         async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE) as client:
