@@ -134,6 +134,9 @@ def check_accounts(
 
 # Source: QQ, "发送消息": 5 answers to one message, 5 messages a second in a channel.
 # Seen: texts of 4,000 characters go through, and files of 10 MB as base64.
+CALLING = {"<": 2, "@": 2}
+"""Characters behind which a joint may follow, in code, too; see `markup.py`."""
+
 PLATFORM = Platform(
     package="connectors.chat.qq",
     config=QQConfig,
@@ -141,7 +144,7 @@ PLATFORM = Platform(
     name="QQ",
     extra="websocket",
     limits=PlatformLimits(
-        measure=Measure({"<": 2, "@": 2}, is_utf16=True, table_row=TABLE_ROW),
+        measure=Measure(CALLING, CALLING, is_utf16=True, table_row=TABLE_ROW),
         text=4_000,
         part=3_800,
         caption=4_000,
