@@ -16,7 +16,7 @@ import pytest
 import trio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
 pytest_plugins = ("tests.support.hangs", "tests.support.tiers")
@@ -124,3 +124,16 @@ def long_modules(root: Path) -> dict[str, int]:
         for path in sorted((root / package).rglob("*.py"))
     }
     return {name: lines for name, lines in found.items() if lines > LONG}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[
+    None, pytest.TestReport, pytest.TestReport
+]:
+    """Let captured text with half characters pass from a worker to the others."""
+    report = yield
+    report.sections = [
+        (name, text.encode("utf-8", "backslashreplace").decode())
+        for name, text in report.sections
+    ]
+    return report
