@@ -34,7 +34,7 @@ const characterJson = {
   name: "Carl", bio: ["counts things"], system: "You count.", plugins: ["x"],
 };
 const carl = await agents.createAgent({ characterJson });
-assert.equal(carl.name, "carl");
+assert.equal(carl.name, "Carl");
 assert.deepEqual(carl.leftOut, ["plugins"]);
 assert.equal((await agents.getAgent(carl.id)).status, "active");
 const changed = await agents.updateAgent(carl.id, { bio: "counts slowly" });
