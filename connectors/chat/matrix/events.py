@@ -110,7 +110,7 @@ def read(event: Json, users: Mapping[str, str]) -> MatrixMessage | MatrixSkipped
     kind = event.get("type")
     if "state_key" in event:
         return MatrixSkipped("state")
-    if kind not in {"m.room.message", STICKER}:
+    if kind not in ("m.room.message", STICKER):
         return MatrixSkipped(reason_of(kind))
     event_id, sender = text(event.get("event_id")), text(event.get("sender"))
     if not (is_id(event_id, "$") and is_id(sender, "@")):

@@ -101,7 +101,7 @@ class Play:
         def make() -> Accounts:
             return Accounts(self.cast.services, self.cast.catalogue())
 
-        config = SupervisorConfig(intensity=50, backoff=Backoff())
+        config = SupervisorConfig(intensity=50, backoff=Backoff(maximum=5.0))
         root = Supervisor((ChildSpec(name="models", start=make),), config)
         clock = trio.lowlevel.current_clock()
         assert isinstance(clock, trio.testing.MockClock)
