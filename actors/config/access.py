@@ -55,7 +55,7 @@ class AccessConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds after which a stranger who keeps writing gets the code again."""
 
     codes_per_minute: Annotated[int, Meta(ge=1, le=600)] = 10
-    """Most codes and hints that are sent per minute, to all strangers together."""
+    """Most codes per minute, and most hints, to all strangers together."""
 
 
 class AgentAccessConfig(Struct, frozen=True, forbid_unknown_fields=True):

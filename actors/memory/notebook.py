@@ -148,6 +148,11 @@ async def jot(
     return NotebookResult(tuple(outcomes), tuple(switches))
 
 
+def active_project(states: Iterable[StateValue]) -> str:
+    """Name the project that somebody works on; empty: none."""
+    return next((each.text for each in states if each.key == PROJECT), "")
+
+
 async def project_text(states: Iterable[StateValue], notebook: Notebook | None) -> str:
     """Give what the operator wrote of the active project; empty: there is none.
 
@@ -155,7 +160,7 @@ async def project_text(states: Iterable[StateValue], notebook: Notebook | None) 
         states: what memory has for a message, the newest first.
         notebook: knows the projects; None: there are none.
     """
-    name = next((each.text for each in states if each.key == PROJECT), "")
+    name = active_project(states)
     if not name or notebook is None:
         return ""
     found = await notebook.read_project(name)

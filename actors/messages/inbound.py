@@ -232,8 +232,8 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
 
     attachments: tuple[Attachment, ...] = ()
     history: tuple[TranscriptLine, ...] = ()
-    """Earlier lines that the client sent along, oldest first (stateless HTTP
-    clients).
+    """Earlier lines that the client sent along, oldest first (stateless HTTP clients);
+    of a `told` message, the lines that it adds to the conversation.
     """
 
     platform_fields: dict[str, str] = {}

@@ -128,7 +128,7 @@ class BudgetUsage:
 
     @property
     def spent(self) -> dict[str, Amount]:
-        """What was spent in the present period, by whose sum it is."""
+        """What each agent, person or connector has spent in the present period."""
         return self._sums.setdefault(self.period, {})
 
     def enter(self, who: Spender, amount: Amount, period: tuple[int, ...]) -> None:

@@ -178,10 +178,10 @@ class StrangerHints:
     Each person is told once a day in each chat; all together as often as codes are.
     """
 
-    __slots__ = ("_told_at", "_tried")
+    __slots__ = ("_notices", "_told_at")
 
     def __init__(self) -> None:
-        self._tried = NoticeLimiter(DAY)
+        self._notices = NoticeLimiter(DAY)
         self._told_at: deque[float] = deque()
 
     def may_tell(self, account: str, address: Address, most: int, now: float) -> bool:
@@ -197,7 +197,7 @@ class StrangerHints:
         while told and now - told[0] >= MINUTE:
             told.popleft()
         whose = (account, address.connector, address.chat)
-        if len(told) >= most or not self._tried.may_tell(whose, now):
+        if len(told) >= most or not self._notices.may_tell(whose, now):
             return False
         told.append(now)
         return True

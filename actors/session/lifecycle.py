@@ -204,7 +204,7 @@ class Lifecycle:
         return (TranscriptLine("user", SUMMED_UP.format(text=summaries[0].text)),)
 
     def call_off_compaction(self, turn_id: str, session: Actor) -> None:
-        """Drop a compaction if the turn by whose permit it runs has ended."""
+        """Drop a compaction that uses a turn's permit if that turn has ended."""
         if self.under_way is not None and self.under_way.turn_id == turn_id:
             self.call_off(session)
 

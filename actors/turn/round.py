@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from actors.memory.notebook import PROJECT
+from actors.memory.notebook import active_project
 from actors.messages.inbound import ModelRequest, TranscriptLine, Usage
 from actors.messages.usage import Spent, add_up, total
 from actors.models import classify
@@ -255,8 +255,7 @@ class ModelRounds:
             return ()
         self._is_planned = True
         chosen = await chosen_model(self._turn, self._services, self._start.inbound)
-        states = self.prompting.memories.states
-        project = next((each.text for each in states if each.key == PROJECT), "")
+        project = active_project(self.prompting.memories.states)
         made = await plan(self._persona, self._start, chosen, self._ask_aside, project)
         self.model = made.model
         return made.steps

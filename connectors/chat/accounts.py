@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Generic, Never, Protocol, TypeVar
 
 import trio
 
-from actors.errors import DeliveryBusyError
+from actors.errors import DeliveryBusyError, DeliveryRefusedError
 from connectors.chat.errors import PlatformError
 
 if TYPE_CHECKING:
@@ -244,6 +244,38 @@ def ready_accounts(accounts: Mapping[str, Account], agent: str) -> list[Account]
     if not own.refused:
         raise DeliveryBusyError(f"{agent}'s {kind} is starting", retry_after=SOON)
     return ready
+
+
+WINDOW_LOOK = 30.0
+"""Seconds between looks whether somebody has written again: then they may be answered.
+Chosen: as a courier asks anyway; no platform is asked for it."""
+
+
+def window_closed(
+    delivery: Delivery, why: str, log: EventLog | None, *, is_kept: bool
+) -> DeliveryBusyError | DeliveryRefusedError:
+    """Say that a platform takes no words now, as nobody has written lately.
+
+    Args:
+        delivery: what was to be said.
+        why: the platform's rule.
+        log: where the operator is told; None: they have been told of this delivery.
+        is_kept: whether it waits for somebody to write (`outside_window = "keep"`).
+    """
+    if log is not None:
+        log.warning(
+            "not said yet" if is_kept else "not said",
+            delivery=delivery.id,
+            correlation_id=delivery.correlation_id,
+            chat=delivery.address.chat,
+            why=why,
+            what_then="it is said should somebody write within a day"
+            if is_kept
+            else "callboard queue retry, once somebody has written",
+        )
+    if is_kept:
+        return DeliveryBusyError(why, retry_after=WINDOW_LOOK)
+    return DeliveryRefusedError(why)
 
 
 def prefixed(said: Delivery | Edit, owner: str, shown: Callable[[str], str]) -> str:

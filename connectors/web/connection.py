@@ -64,9 +64,8 @@ class HttpConnection(HttpToolsProtocol):
         """Accept a connection; of too many, one that asks nothing makes room."""
         super().connection_made(transport)
         self.waits_since = self.loop.time()
-        most = self.limits.max_connections
-        if len(self.connections) > most and not self._make_room():
-            if len(self.connections) > most + FOR_PROBES:
+        if not self._has_room():
+            if len(self.connections) > self.limits.max_connections + FOR_PROBES:
                 self._end(self._full())
                 return
             self.app = cast("Any", self._answer_probe)
@@ -84,8 +83,10 @@ class HttpConnection(HttpToolsProtocol):
         self.connections.discard(self)
         self._end(self._full())
 
-    def _make_room(self) -> bool:
-        """Let the connection go that has waited longest for a request, if any does."""
+    def _has_room(self) -> bool:
+        """Whether there is room, if need be that of who has waited longest to ask."""
+        if len(self.connections) <= self.limits.max_connections:
+            return True
         # Why a cast: uvicorn counts WebSockets among them.
         others = cast("set[object]", self.connections) - {self}
         found = [x for x in others if isinstance(x, HttpConnection) and x.is_waiting]
@@ -104,10 +105,10 @@ class HttpConnection(HttpToolsProtocol):
         return not self.has_asked or self.cycle.more_body
 
     async def _answer_probe(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_probe = scope["raw_path"] in PROBES
+        is_taken = scope["raw_path"] in PROBES or self._has_room()
         # Why a cast: uvicorn names the types of ASGI otherwise.
         usual = cast("ASGIApp", self.config.loaded_app)
-        app = usual if is_probe else refuse(scope, self._full())
+        app = usual if is_taken else refuse(scope, self._full())
         await app(scope, receive, send)
 
     def _full(self) -> ApiError:

@@ -71,6 +71,9 @@ class DeadLetters:
         self._weights: Counter[str] = Counter()
         """By recipient: bytes of those of `_last`."""
 
+        self._weight = 0
+        """All together."""
+
         self._observers: list[Callable[[DeadLetter], None]] = []
         self.counts: Counter[str] = Counter()
 
@@ -90,17 +93,22 @@ class DeadLetters:
         weight = max(weight, self._least)
         self._last.append((letter, weight))
         self._weights[letter.recipient] += weight
-        while self._weights.total() > self._keep_bytes:
+        self._weight += weight
+        while self._weight > self._keep_bytes:
             self._forget_one()
 
     def _forget_one(self) -> None:
         """Forget the oldest of whom has the most: a flood at one hides no other."""
-        [(name, _)] = self._weights.most_common(1)
-        names = (letter.recipient for letter, _ in self._last)
-        at = next(at for at, each in enumerate(names) if each == name)
-        self._weights[name] -= self._last[at][1]
-        self._weights += Counter()  # without those that have none
-        del self._last[at]
+        weights = self._weights
+        name = max(weights, key=weights.__getitem__)
+        last = self._last
+        at = next(at for at in range(len(last)) if last[at][0].recipient == name)
+        weight = last[at][1]
+        del last[at]
+        self._weight -= weight
+        weights[name] -= weight
+        if not weights[name]:
+            del weights[name]
 
     def observe(self, observer: Callable[[DeadLetter], None]) -> None:
         """Call `observer` with every dead letter from now on; it must not raise.

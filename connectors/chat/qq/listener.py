@@ -466,7 +466,7 @@ class QQListener:
                 self._shared.metrics.event(self._account.agent, message.reason)
             session.end_event(marks, number)
             return
-        # Of what is told again late, QQ itself says that it is too old to be answered.
+        # QQ repeats old events after a break, and refuses answers to the oldest.
         now = self._shared.clock.wall()
         self._shared.windows.heard(message.place, message.id, now)
         submit = partial(self._submit, message, marks, number, ingress)

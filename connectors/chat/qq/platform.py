@@ -47,7 +47,7 @@ class QQConfig(ConnectorConfig, frozen=True, tag="qq"):
     """By the agent's name."""
 
     guilds: bool = True
-    """Whether the bots ask for what is said to them in channels (频道), and in direct
+    """Whether the bots also hear what is said to them in channels (频道), and in direct
     messages there; a bot without leave for that is sent away."""
 
     outside_window: Literal["keep", "refuse"] = "keep"

@@ -18,7 +18,7 @@ from actors.errors import DeliveryBusyError, DeliveryRefusedError
 from actors.messages.deliveries import Abilities
 from actors.messages.inbound import Quoted
 from actors.rules.text.limits import RecentMap
-from connectors.chat.accounts import SOON, AccountsTransport, prefixed
+from connectors.chat.accounts import SOON, AccountsTransport, prefixed, window_closed
 from connectors.chat.bookmarks import ConnectorShelf, StoredBookmarks
 from connectors.chat.errors import BusyError, LostError, RefusedError, translated
 from connectors.chat.lenient_json import Json, table, text
@@ -61,9 +61,6 @@ MOST_EXPLAINED = 1_000
 
 MEND_WAIT = 60.0
 """Seconds until a bot is tried again that its operator must mend."""
-
-WINDOW_LOOK = 30.0
-"""Seconds between looks whether somebody has written again; QQ is not asked for it."""
 
 OUTSIDE = (
     "QQ takes no words here now: nobody has written for some minutes (in a chat with"
@@ -255,24 +252,13 @@ class QQSenders:
     def outside(self, delivery: Delivery, account: QQAccount) -> Exception:
         """Say that nothing may be answered now, to the operator once."""
         shared = self._shared
-        is_kept = shared.config.outside_window == "keep"
-        if delivery.id not in self._explained:
+        is_first = delivery.id not in self._explained
+        if is_first:
             shared.metrics.event(account.agent, "window_closed")
-            LOG.warning(
-                "not said yet" if is_kept else "not said",
-                delivery=delivery.id,
-                correlation_id=delivery.correlation_id,
-                chat=delivery.address.chat,
-                why=OUTSIDE,
-                what_then="it is said should somebody write within a day"
-                if is_kept
-                else "callboard queue retry, once somebody has written",
-            )
-        newest = shared.windows.newest(delivery.address.chat)
-        self._explained[delivery.id] = newest
-        if is_kept:
-            return DeliveryBusyError(OUTSIDE, retry_after=WINDOW_LOOK)
-        return DeliveryRefusedError(OUTSIDE)
+        self._explained[delivery.id] = shared.windows.newest(delivery.address.chat)
+        is_kept = shared.config.outside_window == "keep"
+        log = LOG if is_first else None
+        return window_closed(delivery, OUTSIDE, log, is_kept=is_kept)
 
     def is_still_outside(self, delivery: Delivery) -> bool:
         """Return whether nobody has written since QQ did not take a delivery."""

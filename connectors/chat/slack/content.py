@@ -52,7 +52,7 @@ def message(delivery: Delivery, words: str) -> Json:
 
 
 def whisper(words: str) -> Json:
-    """Write what only whoever gave a command sees, as an answer to it."""
+    """Write an answer to a command that only its sender sees."""
     return {"response_type": "ephemeral", "text": mrkdwn(words)}
 
 

@@ -148,7 +148,7 @@ class SlackTransport(AccountsTransport[SlackAccount, SlackListener]):
     async def _whisper(
         self, delivery: Delivery, words: str, account: SlackAccount
     ) -> str:
-        """Say what the runtime says to a slash command to whoever gave it, alone.
+        """Show the runtime's answer to a slash command to its sender alone.
 
         Returns:
             A receipt, which no edit finds; empty: it is to be said in the channel.

@@ -286,7 +286,7 @@ class TelegramListener:
         while True:
             await trio.sleep(NAME_EVERY)
             if self._bot.is_open:
-                # Trouble is told by whoever hears the bot.
+                # The loop that hears the bot reports trouble.
                 with suppress(PlatformError):
                     await self._bot.learn_name()
 

@@ -12,7 +12,7 @@ import trio
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError
 from actors.rules.text.limits import RecentMap
-from connectors.chat.accounts import prefixed
+from connectors.chat.accounts import prefixed, window_closed
 from connectors.chat.errors import RefusedError, translated
 from connectors.chat.whatsapp import content
 from connectors.chat.whatsapp.errors import MissingError, WindowError
@@ -33,10 +33,6 @@ LOG = EventLog("whatsapp")
 
 MEND_WAIT = 60.0
 """Seconds until an account is tried again that its operator must mend."""
-
-# Chosen: as a courier asks anyway; nobody at Meta is asked for it.
-WINDOW_LOOK = 30.0
-"""Seconds between looks whether somebody has written again."""
 
 MOST_EXPLAINED = 1_000
 
@@ -154,24 +150,14 @@ class WhatsAppSenders:
     def _outside(self, delivery: Delivery) -> DeliveryBusyError | DeliveryRefusedError:
         """Say that somebody's window is closed, to the operator once."""
         shared = self._shared
-        is_kept = shared.config.outside_window == "keep"
-        if delivery.id not in self._explained:
+        is_first = delivery.id not in self._explained
+        if is_first:
             self._explained[delivery.id] = True
             number, _ = self.choose(delivery.address.chat)
             shared.metrics.event(number.agent, "window_closed")
-            LOG.warning(
-                "not said yet" if is_kept else "not said",
-                delivery=delivery.id,
-                correlation_id=delivery.correlation_id,
-                chat=delivery.address.chat,
-                why=OUTSIDE,
-                what_then="it is said should they write within a day"
-                if is_kept
-                else "callboard queue retry, once they have written",
-            )
-        if is_kept:
-            return DeliveryBusyError(OUTSIDE, retry_after=WINDOW_LOOK)
-        return DeliveryRefusedError(OUTSIDE)
+        is_kept = shared.config.outside_window == "keep"
+        log = LOG if is_first else None
+        return window_closed(delivery, OUTSIDE, log, is_kept=is_kept)
 
 
 TYPING_FOR = PLATFORM.limits.typing_for

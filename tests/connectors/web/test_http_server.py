@@ -191,7 +191,10 @@ async def test_if_all_connections_are_at_work_only_probes_are_answered() -> None
         assert (await ask(channel, "GET", "/v1/models")) == (503, "overloaded")
         async with httpx.AsyncClient(base_url=channel.url) as prober:
             assert (await prober.get("/healthz")).status_code == 200
-        await channel.say(inbound, "done")
+            assert (await prober.get("/v1/models")).status_code == 503
+            await channel.say(inbound, "done")
+            while (await prober.get("/v1/models")).status_code != 200:
+                await trio.lowlevel.checkpoint()
 
 
 async def test_a_request_to_upgrade_is_answered_as_if_it_had_not_asked() -> None:
