@@ -53,6 +53,11 @@ def actions(system: ActorSystem) -> set[tuple[str, str]]:
     return set(system.statistics().watchdog)
 
 
+def actions_on(system: ActorSystem, actor: str) -> set[str]:
+    """What was done to one class: a busy machine may stop the loop itself as well."""
+    return {action for name, action in actions(system) if name == actor}
+
+
 @pytest.mark.parametrize("kind", ["plain", "async"])
 async def test_a_busy_handler_is_broken_off(kind: str) -> None:
     async def spin_async(_me: Actor) -> None:
@@ -67,9 +72,11 @@ async def test_a_busy_handler_is_broken_off(kind: str) -> None:
         assert not ref.is_alive()
         assert ("Puppet", "broken_off") in actions(system)
         assert system.statistics().loop_lag > 0
-    report = reports.of("the loop is blocked")[0]
-    assert report["actor"] == "spinner"
-    assert report["seconds"] >= 0.0
+    told = [
+        one for one in reports.of("the loop is blocked") if one["actor"] == "spinner"
+    ]
+    assert told
+    assert told[0]["seconds"] >= 0.0
 
 
 async def test_a_handler_in_fragile_code_is_not_broken_off(
@@ -81,7 +88,7 @@ async def test_a_handler_in_fragile_code_is_not_broken_off(
     async with watched(reports) as system:
         ref = system.spawn(Puppet())
         assert await ref.ask(do(lambda _me: spin(0.2))) is None
-        assert actions(system) == {("Puppet", "loop_blocked")}
+        assert actions_on(system, "Puppet") == {"loop_blocked"}
 
 
 async def test_only_a_handler_is_broken_off() -> None:
