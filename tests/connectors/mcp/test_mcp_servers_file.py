@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from connectors.config.mcp import McpServerConfig
-from connectors.mcp.servers_file import (
+from connectors.app.program_servers import (
     ServersFileError,
     clear_stale,
     has_secrets,
     servers_file,
 )
+from connectors.config.mcp import McpServerConfig
 from runtime.secret import OpenText, Secret
 
 if TYPE_CHECKING:
