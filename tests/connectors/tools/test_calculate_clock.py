@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from actors.messages.inbound import Address, ToolCall, ToolContext, ToolResult
 from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
-from connectors.tools.arithmetic import CalculationError, calculate
-from connectors.tools.calculate import CalculateTool
+from connectors.tools.calculate import CalculateTool, CalculationError, calculate
 from connectors.tools.clock import ClockTool
 
 CONTEXT = ToolContext(
