@@ -15,8 +15,7 @@ from actors.errors import ChatError, DeliveryBusyError, DeliveryRefusedError
 from actors.messages.deliveries import Abilities, TakesFiles
 from actors.messages.inbound import Address, Inbound, Quoted
 from actors.outbound.draft_rules import DraftPiece
-from connectors.chat.terminal.console import Printer
-from connectors.chat.terminal.text import TerminalWriter
+from connectors.chat.terminal.console import Printer, TerminalWriter
 from connectors.files.blobs import with_path
 from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog

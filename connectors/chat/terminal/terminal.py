@@ -28,8 +28,7 @@ from actors.messages.deliveries import Abilities, Delivery, TakesFiles
 from actors.messages.inbound import Address, Inbound
 from actors.outbound.draft_rules import DraftSpeakers
 from connectors.admin.display import make_safe
-from connectors.chat.terminal.console import Console, Printer
-from connectors.chat.terminal.text import TerminalWriter
+from connectors.chat.terminal.console import Console, Printer, TerminalWriter
 from connectors.files.blobs import with_path
 from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog

@@ -16,13 +16,16 @@ from actors.errors import DeliveryBusyError, DeliveryRefusedError, OverloadedErr
 from actors.messages.deliveries import Delivery, Draft
 from actors.outbound.draft_rules import DraftPiece
 from connectors.admin.display import make_safe
-from connectors.chat.terminal.console import MOST_CHARACTERS, StandardConsole
+from connectors.chat.terminal.console import (
+    MOST_CHARACTERS,
+    StandardConsole,
+    TerminalWriter,
+)
 from connectors.chat.terminal.terminal import (
     CLEAR_LINE,
     TerminalSettings,
     TerminalTransport,
 )
-from connectors.chat.terminal.text import TerminalWriter
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from tests.fakes.chat.console import FakeConsole
