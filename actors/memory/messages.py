@@ -10,17 +10,42 @@ What can be said to a memory: notes that a model, a person or a tool makes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
 from actors import names
-from actors.memory.needs import Need
+from actors.rules.prompt.topics import speaks_of
 from runtime.store.facts import FactChange
 from runtime.store.rows import Entry
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from actors.config.prompt import GateName
     from runtime.actor.actor import Actor
+
+
+Need = Literal["outcomes", "tasks", "summaries", "recall"]
+"""Rewards of late; what is planned; earlier conversations; what has to do with it."""
+
+EVERYTHING: frozenset[Need] = frozenset(get_args(Need))
+
+SUBJECTS: Mapping[Need, GateName] = {
+    "outcomes": "outcomes",
+    "tasks": "scheduling",
+    "summaries": "recall",
+    "recall": "recall",
+}
+
+
+def needs(question: str, *, is_gated: bool) -> frozenset[Need]:
+    """Say what a question needs; all of it unless the gates are on."""
+    if not is_gated:
+        return EVERYTHING
+    return frozenset(
+        need for need, subject in SUBJECTS.items() if speaks_of(question, subject)
+    )
 
 
 FactKind = Literal["fact", "state", "lesson", "outcome", "summary", "log"]

@@ -20,8 +20,8 @@ from actors.memory.messages import (
     ReviewedNotes,
     ReviewNotes,
     SearchMemory,
+    needs,
 )
-from actors.memory.needs import needs
 from actors.memory.ranking import DAY, STICKY, RankingQuery, chosen, ranked, shortened
 from actors.memory.review import NoteReview
 from actors.rules.text.similarity import question_words, without_speaker
@@ -39,8 +39,7 @@ from runtime.telemetry.logs import EventLog, Quoted
 
 if TYPE_CHECKING:
     from actors.memory.kit import MemoryKit
-    from actors.memory.messages import FactKind
-    from actors.memory.needs import Need
+    from actors.memory.messages import FactKind, Need
     from actors.memory.ranking import RankedFact
     from actors.services import Services
     from runtime.store.facts import Facts

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from actors.config.memory import MemoryConfig
 from actors.memory import scopes
-from actors.memory.needs import EVERYTHING, needs
+from actors.memory.messages import EVERYTHING, needs
 from actors.memory.note_rules import auto_saved
 from actors.messages.inbound import Address, DelegationChain
 from tests.fakes.actors.neighbours import words
