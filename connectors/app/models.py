@@ -33,7 +33,7 @@ from connectors.models.prices import load_prices, prices_of
 from connectors.models.program.environment import ProgramPlace
 from connectors.models.program.folders import DAY, Folders
 from connectors.sandbox.lazy import LateSandbox
-from connectors.sandbox.metrics import SandboxFigures
+from connectors.sandbox.plan import SandboxFigures
 from connectors.sandbox.protected_paths import territory
 
 if TYPE_CHECKING:

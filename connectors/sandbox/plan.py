@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from runtime.telemetry.metrics import Gauge, Metrics
+
+
 Network = Literal["none", "tcp"] | frozenset[int]
 """`none`; `tcp`, to any port; or TCP to these ports only. Never UDP, and nobody may
 listen. Names of hosts are looked up over TCP, so a name server has to answer there,
@@ -130,3 +133,31 @@ class Standing:
 
     missing: tuple[str, ...] = ()
     """Why something is not in force, and what to do about it; sentences."""
+
+
+class SandboxFigures:
+    """What is in force, as it was tried last.
+
+    Args:
+        metrics: where it is shown, from the first try on.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._gauge: Gauge | None = None
+        self._shown: set[tuple[str, str]] = set()
+
+    def show(self, standing: Standing) -> None:
+        """Show each protection as 1 or 0, by the kind of sandbox and its name."""
+        if self._gauge is None:
+            self._gauge = self._metrics.gauge(
+                "callboard_sandbox_in_force",
+                "Whether a protection from programs that agents start is in force,"
+                " as tried.",
+                ("kind", "feature"),
+            )
+        for labels in self._shown:  # settings may want another kind by now
+            self._gauge.set(0, *labels)
+        for name, holds in standing.features.items():
+            self._gauge.set(int(holds), standing.kind, name)
+            self._shown.add((standing.kind, name))

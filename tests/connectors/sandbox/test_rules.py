@@ -30,9 +30,8 @@ from connectors.sandbox.linux.syscalls import (
     DENIED,
     HIGHEST_CALL,
 )
-from connectors.sandbox.metrics import SandboxFigures
 from connectors.sandbox.orders import Means, filter_for, refuse_ports, scrubbed
-from connectors.sandbox.plan import Confinement, SandboxError, Standing
+from connectors.sandbox.plan import Confinement, SandboxError, SandboxFigures, Standing
 from connectors.sandbox.process import Capture
 from connectors.sandbox.protected_paths import territory
 from connectors.sandbox.territory import Territory
