@@ -31,7 +31,7 @@ from actors.services import InForce, Services
 from actors.transport import ManyAccounts
 from actors.tree import Company, tree
 from actors.webhooks import intake as webhook_intake
-from actors.webhooks.metrics import WebhookMetrics
+from actors.webhooks.messages import WebhookMetrics
 from connectors.admin import applied_settings as applied
 from connectors.admin.settings import Way, written
 from connectors.app.agents_md import GuideSource as Guided

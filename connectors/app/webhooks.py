@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 
     from actors.journal.notices import Happened
     from actors.services import Services
-    from actors.webhooks.messages import Post
-    from actors.webhooks.metrics import WebhookMetrics
+    from actors.webhooks.messages import Post, WebhookMetrics
     from connectors.config.app import AppConfig
     from connectors.config.tools import FetchConfig
     from connectors.config.webhooks import WebhookInConfig, WebhookOutConfig

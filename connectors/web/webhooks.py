@@ -22,8 +22,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from actors.messages.inbound import Address
-from actors.webhooks.messages import Trigger, Triggered
-from actors.webhooks.metrics import WebhookMetrics
+from actors.webhooks.messages import Trigger, Triggered, WebhookMetrics
 from actors.webhooks.signature import (
     SHORTEST_KEY,
     Keys,

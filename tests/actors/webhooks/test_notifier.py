@@ -24,8 +24,7 @@ from actors.journal.notices import (
     read,
     wake_notifiers,
 )
-from actors.webhooks.messages import Receiver, SendNotices
-from actors.webhooks.metrics import WebhookMetrics
+from actors.webhooks.messages import Receiver, SendNotices, WebhookMetrics
 from actors.webhooks.notifier import LONGEST_REST, SWEEP_EVERY, Notifier
 from actors.webhooks.retry import PostResult, WebhookRetryPolicy
 from runtime.store.memory import MemoryStore

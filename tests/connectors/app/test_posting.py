@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
-from actors.webhooks.metrics import WebhookMetrics
+from actors.webhooks.messages import WebhookMetrics
 from actors.webhooks.signature import Signed, verify
 from connectors.app.webhooks import Poster, announcer_of, make_receivers
 from connectors.config.app import AppConfig

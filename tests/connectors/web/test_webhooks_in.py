@@ -11,8 +11,7 @@ import pytest
 import trio
 
 from actors.errors import OverloadedError, StoppingError
-from actors.webhooks.messages import Trigger, Triggered
-from actors.webhooks.metrics import WebhookMetrics
+from actors.webhooks.messages import Trigger, Triggered, WebhookMetrics
 from actors.webhooks.signature import sign
 from connectors.web.server import HttpSettings
 from connectors.web.webhooks import MOST_AT_ONCE, IncomingWebhook, IncomingWebhooks

@@ -11,8 +11,7 @@ import trio.testing
 from actors.errors import ModelRefusedError
 from actors.journal.notices import DUE, Announcer, Subscription
 from actors.rules.markers.actions import Schedule
-from actors.webhooks.messages import Receiver
-from actors.webhooks.metrics import WebhookMetrics
+from actors.webhooks.messages import Receiver, WebhookMetrics
 from actors.webhooks.retry import PostResult, WebhookRetryPolicy
 from tests.fakes.company.arranging import arrange
 from tests.fakes.company.company import Cast, FakeModel, Says, at_rest, open_company
