@@ -6,6 +6,10 @@ answer (`Commit.facts`), so nothing is remembered of a turn that was stopped; af
 that commit `NotesStored` tells the memory, which makes vectors in the background.
 
 What can be said to a memory: notes that a model, a person or a tool makes.
+
+`needs` judges by a question's words which parts of memory it needs. Off, everything is
+loaded. On, the words of a subject decide, as they do about the sections of a prompt.
+Profile, lessons and what sticks are never gated.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 It starts the servers itself, in its sandbox: those that its agent lists, and those of
 skills that the words call for. A file in its folder names them for the length of one
 call. It reads the folders of its agent's skills by itself.
+
+The file is written before the call, under a name of its own, and removed after it. If
+the process ends in between, the next start removes it (`clear_stale`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""The tool `calculate`: arithmetic for models, which are bad at it."""
+"""The tool `calculate`: arithmetic for models, which are bad at it.
+
+The text may come from anybody, so nothing is evaluated but numbers and the operations
+below, each bounded before it is done: no expression can hang the program, fill its
+memory or reach anything of it. Whole numbers are exact.
+"""
 
 from __future__ import annotations
 

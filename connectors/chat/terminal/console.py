@@ -2,6 +2,10 @@
 
 Reading and writing happen in threads that are left behind on Ctrl-C: nobody can
 wake a thread that waits for a key, or for a screen that was stopped with Ctrl-S.
+
+Agents' text is untrusted: control characters in it could move the cursor, change
+colours or the window's title, or type into the shell. `TerminalWriter` makes them
+visible.
 """
 
 from __future__ import annotations

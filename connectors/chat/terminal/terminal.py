@@ -3,7 +3,7 @@
 On a terminal the person may type at any time, also while an answer is being
 written (`/stop`). With a pipe as input, lines are echoed so that the transcript
 reads naturally, each waits for the answers to the one before it, and at the end
-all answers are waited for. How text looks is `text.py`'s business.
+all answers are waited for. How text looks is `console.py`'s business.
 """
 
 from __future__ import annotations
