@@ -28,8 +28,7 @@ from connectors.commands.common.running import (
     redacting,
     run_interruptible,
 )
-from connectors.hooks.errors import HookError
-from connectors.hooks.messages import HOOK, HookRecord
+from connectors.hooks.messages import HOOK, HookError, HookRecord
 from connectors.hooks.metrics import HookFigures
 from connectors.hooks.tree import HookSurroundings, connecting, in_order
 from connectors.sandbox.lazy import LateSandbox

@@ -40,7 +40,7 @@ class HookConnection(Protocol):
         """Put one question to it; may be cancelled.
 
         Raises:
-            connectors.hooks.errors.HookError: there is no verdict.
+            connectors.hooks.messages.HookError: there is no verdict.
         """
         ...
 
@@ -48,7 +48,7 @@ class HookConnection(Protocol):
         """Tell it of a finished turn; may be cancelled.
 
         Raises:
-            connectors.hooks.errors.HookError: it failed.
+            connectors.hooks.messages.HookError: it failed.
         """
         ...
 
@@ -60,6 +60,6 @@ class Connect(Protocol):
         """Run it until the block ends.
 
         Raises:
-            connectors.hooks.errors.HookError: it cannot be started.
+            connectors.hooks.messages.HookError: it cannot be started.
         """
         ...

@@ -20,7 +20,7 @@ import trio
 from actors.hooks.chain import Verdict
 from actors.rules.text.cleaning import one_line
 from connectors.hooks.connection import HookEnd
-from connectors.hooks.errors import HookError
+from connectors.hooks.messages import HookError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable

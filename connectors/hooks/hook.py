@@ -9,11 +9,11 @@ import trio
 
 from actors.hooks.book import AskHook, TellHook
 from actors.hooks.health import HookHealth
-from connectors.hooks.errors import HookError
 from connectors.hooks.messages import (
     HOOK,
     Answered,
     HookEnded,
+    HookError,
     HookRecord,
     HookStarted,
     LeftBehind,

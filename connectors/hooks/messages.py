@@ -1,4 +1,10 @@
-"""What a hook's two actors say to each other, and what is shown of one."""
+"""What a hook's two actors say to each other, and what is shown of one.
+
+What may go wrong with a hook.
+
+ChatError
+└── HookError        it gave no verdict
+"""
 
 from __future__ import annotations
 
@@ -6,8 +12,23 @@ from typing import Literal
 
 import msgspec
 
+from actors.errors import ChatError
 from actors.hooks.chain import Action, Trouble
 from actors.hooks.health import HookCounts
+
+
+class HookError(ChatError):
+    """A hook gave no verdict.
+
+    Args:
+        text: what happened, for the operator.
+        trouble: the same in one word, for counting.
+    """
+
+    def __init__(self, text: str, trouble: Trouble) -> None:
+        super().__init__(text)
+        self.trouble: Trouble = trouble
+
 
 State = Literal["starting", "up", "down", "paused"]
 

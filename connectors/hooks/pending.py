@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.hooks.book import TellHook
-from connectors.hooks.errors import HookError
+from connectors.hooks.messages import HookError
 from runtime.fairness import FairQueue
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ import trio
 from actors.hooks.chain import Action, Verdict
 from actors.rules.text.cleaning import one_line
 from connectors.hooks.connection import HookEnd
-from connectors.hooks.errors import HookError
+from connectors.hooks.messages import HookError
 from connectors.mcp.errors import ServerLostError
 from connectors.mcp.limits import Gate, Lines
 from connectors.sandbox.plan import SandboxError

@@ -8,10 +8,10 @@ import msgspec
 import trio
 
 from actors.hooks.chain import checked
-from connectors.hooks.errors import HookError
 from connectors.hooks.messages import (
     Answered,
     HookEnded,
+    HookError,
     HookStarted,
     LeftBehind,
     Told,

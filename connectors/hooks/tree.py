@@ -171,7 +171,7 @@ async def running(
         ground: what it is run with.
 
     Raises:
-        connectors.hooks.errors.HookError: it cannot be started.
+        connectors.hooks.messages.HookError: it cannot be started.
     """
     own = ground.workspace / HOMES / name
     home = Path(await trio.Path(config.folder or own).absolute())

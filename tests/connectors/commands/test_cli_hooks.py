@@ -16,8 +16,7 @@ from actors.hooks.chain import Verdict
 from actors.hooks.health import HookCounts
 from connectors.cli import run
 from connectors.config.hooks import HookConfig
-from connectors.hooks.errors import HookError
-from connectors.hooks.messages import HOOK, HookRecord
+from connectors.hooks.messages import HOOK, HookError, HookRecord
 from connectors.hooks.metrics import HookFigures
 from connectors.hooks.program import read
 from connectors.hooks.tree import HookSurroundings, connecting

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actors.hooks.book import AskHook, FinishedTurn, HookSubject, TellHook
 from actors.hooks.chain import Verdict
-from connectors.hooks.errors import HookError
+from connectors.hooks.messages import HookError
 from connectors.hooks.program import notice, question, read
 
 ABOUT = HookSubject(id="m1", correlation_id="m1", connector="web", chat="room")
