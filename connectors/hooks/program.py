@@ -36,8 +36,8 @@ from actors.hooks.chain import Action, Verdict
 from actors.rules.text.cleaning import one_line
 from connectors.hooks.connection import HookEnd
 from connectors.hooks.messages import HookError
-from connectors.mcp.errors import ServerLostError
 from connectors.mcp.limits import Gate, Lines
+from connectors.mcp.messages import ServerLostError
 from connectors.sandbox.plan import SandboxError
 from runtime.telemetry.logs import EventLog, Quoted
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from actors.rules.text.cleaning import one_line
 from connectors.admin.probes import Finding, Probe
 from connectors.mcp.connection import ServerEnd
-from connectors.mcp.errors import McpError
+from connectors.mcp.messages import McpError
 from connectors.mcp.tree import ServerSurroundings, connecting
 from connectors.sandbox.lazy import LateSandbox
 from connectors.sandbox.plan import SandboxError

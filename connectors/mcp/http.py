@@ -15,8 +15,8 @@ import trio
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
-from connectors.mcp.errors import ServerLostError
 from connectors.mcp.limits import LARGEST_MESSAGE
+from connectors.mcp.messages import ServerLostError
 from connectors.mcp.stdio import Item, Streams, Traffic
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ counted here: lines that are no messages, and messages that answer nothing.
 
 from __future__ import annotations
 
-from connectors.mcp.errors import ServerLostError
+from connectors.mcp.messages import ServerLostError
 
 LARGEST_MESSAGE = 8 * 1024 * 1024
 """Bytes of one message: the pictures of one result, in base64."""

@@ -34,9 +34,9 @@ from pydantic import ValidationError
 
 from actors.rules.text.cleaning import one_line
 from connectors.mcp.connection import ServerEnd
-from connectors.mcp.errors import ServerAnswerError, ServerLostError
 from connectors.mcp.limits import Gate
 from connectors.mcp.listing import MOST_TOOLS, listing_of
+from connectors.mcp.messages import ServerAnswerError, ServerLostError
 from connectors.mcp.stdio import Traffic
 from connectors.sandbox.plan import SandboxError
 from runtime import __version__

@@ -10,8 +10,14 @@ import trio
 
 from actors.errors import ToolError
 from connectors.mcp.connection import ServerEnd
-from connectors.mcp.errors import McpError, ServerAnswerError, ServerLostError
-from connectors.mcp.messages import SessionEnded, SessionOpened, ToolsListed
+from connectors.mcp.messages import (
+    McpError,
+    ServerAnswerError,
+    ServerLostError,
+    SessionEnded,
+    SessionOpened,
+    ToolsListed,
+)
 from connectors.mcp.results import result_of
 from runtime.actor.actor import Actor
 

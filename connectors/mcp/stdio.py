@@ -16,8 +16,8 @@ from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 from mcp_types import jsonrpc_message_adapter as messages
 
 from connectors.mcp.connection import LONGEST_COMPLAINT, readable
-from connectors.mcp.errors import ServerLostError
 from connectors.mcp.limits import Lines
+from connectors.mcp.messages import ServerLostError
 from runtime.telemetry.logs import EventLog, Quoted
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors import names
-from connectors.mcp.errors import McpMissingError
+from connectors.mcp.messages import McpMissingError
 from connectors.mcp.pending import CallQueue
 from connectors.mcp.server import McpServer
 from connectors.mcp.session import McpSession

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.mcp.errors import ServerLostError
 from connectors.mcp.limits import LARGEST_MESSAGE, MOST_GARBAGE, PERIOD, Gate, Lines
 from connectors.mcp.listing import (
     LARGEST_SCHEMA,
@@ -22,6 +21,7 @@ from connectors.mcp.listing import (
     listing_of,
     schema_of,
 )
+from connectors.mcp.messages import ServerLostError
 
 keys = st.sampled_from(
     [
