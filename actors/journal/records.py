@@ -2,6 +2,8 @@
 
 `callboard records rebuild` makes the same records from the journal alone, so everything
 in a record must be in an event.
+
+The audit record of what an operator does by hand; pure but for ids and times.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from actors.journal.history import Compacted, Deferred, Exchanged, Flushed, Rese
 from actors.messages.keys import SessionKey, chat_partition, parse_key
 from actors.messages.state import outcome_of
 from actors.messages.usage import Spent
-from runtime.store.rows import Record
+from runtime.store.rows import Commit, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from actors.messages.inbound import Inbound
     from actors.messages.usage import Run
     from actors.rules.text.audit_redaction import AuditRedaction
+    from actors.services import Services
+
 
 CONVERSATION = "conversation"
 AUDIT = "audit"
@@ -386,3 +390,40 @@ def _record(
         part=part,
         body=msgspec.json.encode(body),
     )
+
+
+CHANNEL = "operator"
+"""Stands in the audit instead of a connector."""
+
+REASON = "by hand"
+
+
+class Deed(msgspec.Struct, frozen=True):
+    """Something that an operator did."""
+
+    verb: str
+    """The command: `kill`, `retry`, `drop`, `pause`, …"""
+
+    status: str
+    """The outcome in one word: `killed`, `retried`, …"""
+
+    target: str
+    """Id or name of the object."""
+
+    by: str
+    """The operator."""
+
+
+def as_commit(deed: Deed, services: Services) -> Commit:
+    """Make the commit of the audit record."""
+    body = AuditRecord(
+        channel=CHANNEL,
+        chat=deed.target,
+        sender_id=deed.by,
+        sender_name=deed.by,
+        input=f"{deed.verb} {deed.target}",
+        status=deed.status,
+        reason=REASON,
+    )
+    row = audit_row(services.ids.new(), body, services.keep)
+    return Commit(at=services.clock.wall(), records=(row,))

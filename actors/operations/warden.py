@@ -16,7 +16,7 @@ import msgspec
 
 from actors import names
 from actors.errors import EndedByHandError
-from actors.journal.manual import Deed, as_commit
+from actors.journal.records import Deed, as_commit
 from actors.protocol import RouteUnanswered
 from runtime.actor.actor import Actor
 from runtime.errors import StoreError

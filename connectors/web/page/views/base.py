@@ -59,7 +59,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import msgspec
 import trio
 
-from actors.journal.manual import Deed, as_commit
+from actors.journal.records import Deed, as_commit
 from connectors.admin.display import make_safe
 from connectors.admin.overview import GrowthRate
 from connectors.admin.settings import Way

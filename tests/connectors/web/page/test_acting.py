@@ -13,8 +13,7 @@ import trio
 
 from actors import names
 from actors.journal import records
-from actors.journal.manual import CHANNEL
-from actors.journal.records import AuditRecord
+from actors.journal.records import CHANNEL, AuditRecord
 from actors.operations import warden as killing
 from connectors.admin.queue import collect
 from connectors.admin.schedule import all_rows
