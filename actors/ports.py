@@ -142,7 +142,7 @@ the reason if it cannot be read. Implemented by
 class Transcriber(Protocol):
     """Transcribes voice recordings.
 
-    Implemented by `connectors/models/audio/transcription.py`; passes
+    Implemented by `connectors/models/audio.py`; passes
     `tests/contracts/test_transcriber.py`.
     """
 
@@ -167,7 +167,7 @@ class Transcriber(Protocol):
 class Speaker(Protocol):
     """Turns text into speech.
 
-    Implemented by `connectors/models/audio/speech.py`; passes
+    Implemented by `connectors/models/audio.py`; passes
     `tests/contracts/test_speaker.py`.
     """
 

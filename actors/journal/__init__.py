@@ -13,7 +13,6 @@ __all__ = [
     "commits",
     "events",
     "history",
-    "manual",
     "notices",
     "outbox",
     "plan",

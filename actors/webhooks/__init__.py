@@ -6,4 +6,4 @@ sends the events that `actors/journal/notices.py` stores, with the retries of
 `retry.py`. Begin with `intake.py` or `notifier.py`.
 """
 
-__all__ = ["intake", "messages", "metrics", "notifier", "retry", "signature", "task"]
+__all__ = ["intake", "messages", "notifier", "retry", "signature", "task"]

@@ -65,8 +65,7 @@ HTTP_EMBEDDER = "connectors.models.embedders.http"
 SENDING = "connectors.tools.workspace.send_file"
 """Imported only if somebody may send files."""
 
-TRANSCRIPTION = "connectors.models.audio.transcription"
-SPEAKING = "connectors.models.audio.speech"
+AUDIO = "connectors.models.audio"
 """Imported only for settings that ask for them: they bring an HTTP client."""
 
 MakeTranscriber = Callable[["TranscriberConfig", Callable[[], float]], "Transcriber"]
@@ -121,7 +120,7 @@ def make_transcriber(
     """Make what writes recordings down, if the settings have somebody."""
     if config.media.transcriber is None:
         return None
-    module = importlib.import_module(TRANSCRIPTION)
+    module = importlib.import_module(AUDIO)
     make = cast("MakeTranscriber", module.make_transcriber)
     transcriber = make(config.media.transcriber, clock.wall)
     stack.push_async_callback(transcriber.aclose)
@@ -134,7 +133,7 @@ def make_speaker(
     """Make what speaks texts, if the settings have somebody."""
     if config.media.speaker is None:
         return None
-    make = cast("MakeSpeaker", importlib.import_module(SPEAKING).make_speaker)
+    make = cast("MakeSpeaker", importlib.import_module(AUDIO).make_speaker)
     speaker = make(config.media.speaker, clock.wall)
     stack.push_async_callback(speaker.aclose)
     return speaker

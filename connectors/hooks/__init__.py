@@ -7,7 +7,6 @@ is asked and answered.
 
 __all__ = [
     "connection",
-    "errors",
     "function",
     "messages",
     "metrics",

@@ -7,10 +7,9 @@
 
 __all__ = [
     "doctor",
-    "errors",
     "limits",
+    "messages",
     "metrics",
-    "servers_file",
     "source",
     "tool",
     "tree",

@@ -8,7 +8,6 @@ machine); `linux` has the protections, `child` what runs in the confined process
 __all__ = [
     "choose",
     "lazy",
-    "metrics",
     "orders",
     "plan",
     "protected_paths",

@@ -11,7 +11,7 @@ import trio
 
 from actors.errors import ModelBusyError, ModelRefusedError
 from connectors.config.tools import SpeakerConfig
-from connectors.models.audio.speech import OpenAISpeaker
+from connectors.models.audio import OpenAISpeaker
 from runtime.secret import Secret
 from tests.fakes.media import FakeSpeaker
 

@@ -10,7 +10,7 @@ import trio
 
 from actors.errors import ModelBusyError, ModelRefusedError
 from connectors.config.tools import TranscriberConfig
-from connectors.models.audio.transcription import OpenAITranscriber
+from connectors.models.audio import OpenAITranscriber
 from runtime.secret import Secret
 from tests.fakes.media import OGG, FakeTranscriber
 
