@@ -25,7 +25,7 @@ from connectors.sandbox.territory import Territory
 from connectors.tools.calculate import CalculateTool
 from connectors.tools.clock import ClockTool
 from connectors.tools.run_shell import RunShellTool
-from connectors.tools.web.engine import Hit
+from connectors.tools.web.engines import Hit
 from connectors.tools.web.http_fetch import HttpFetchTool
 from connectors.tools.web.web_search import WebSearchTool
 from connectors.tools.workspace.files import (

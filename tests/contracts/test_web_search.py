@@ -11,15 +11,19 @@ import trio
 
 from connectors.config.tools import FetchConfig
 from connectors.fetch.fetcher import Fetcher
-from connectors.tools.web.brave import BraveSearch
-from connectors.tools.web.engine import Hit, SearchError, door_of
-from connectors.tools.web.searxng import SearxngSearch
+from connectors.tools.web.engines import (
+    BraveSearch,
+    Hit,
+    SearchError,
+    SearxngSearch,
+    door_of,
+)
 from tests.fakes.sites.site import open_site, response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from connectors.tools.web.engine import WebSearch
+    from connectors.tools.web.engines import WebSearch
     from tests.fakes.sites.site import Site
 
 KEY = "a-key-that-is-secret"

@@ -9,10 +9,14 @@ import trio
 
 from actors.messages.inbound import ToolResult, ToolSpec
 from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
-from connectors.tools.web.brave import BRAVE, BraveSearch
-from connectors.tools.web.engine import SearchError, door_of
+from connectors.tools.web.engines import (
+    BRAVE,
+    BraveSearch,
+    SearchError,
+    SearxngSearch,
+    door_of,
+)
 from connectors.tools.web.readable import one_line, read_page
-from connectors.tools.web.searxng import SearxngSearch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
     from connectors.config.tools import WebSearchConfig
     from connectors.fetch.messages import Fetch
     from connectors.tools.registry import ToolParts
-    from connectors.tools.web.engine import Hit, WebSearch
+    from connectors.tools.web.engines import Hit, WebSearch
 
 MAX_QUERY = 400
 """Characters; Brave takes no more."""

@@ -16,7 +16,7 @@ from connectors.fetch.messages import (
     FetchRefusedError,
     FetchRequest,
 )
-from connectors.tools.web.engine import Hit, SearchError, door_of
+from connectors.tools.web.engines import Hit, SearchError, door_of
 from connectors.tools.web.http_fetch import HttpFetchTool
 from connectors.tools.web.web_search import WebSearchTool
 
