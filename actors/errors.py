@@ -110,12 +110,7 @@ class ToolError(ChatError):
 
 
 class UnknownAgentError(ChatError):
-    """No agent of that name is running.
-
-    Args:
-        name: the name asked for.
-        known: the names that exist.
-    """
+    """No agent of that name is running."""
 
     def __init__(self, name: str, known: tuple[str, ...]) -> None:
         super().__init__(f"there is no agent {name!r}; known: {', '.join(known)}")

@@ -33,9 +33,6 @@ class LineMetrics:
     """The metrics of the domain. To add one, add an attribute in `__init__`.
 
     A method stands here only where one call updates several metrics.
-
-    Args:
-        metrics: where they are registered.
     """
 
     def __init__(self, metrics: Metrics) -> None:

@@ -344,11 +344,7 @@ class Finished(msgspec.Struct, frozen=True):
     """Whether a hook holds the answer back; then nothing of it is left."""
 
     def parsed(self, egress: ParserRules) -> ParsedAnswer:
-        """Give the answer taken apart.
-
-        Args:
-            egress: what of its text counts.
-        """
+        """Give the answer taken apart."""
         return self.said or parse(self.text, "assistant", egress)
 
 

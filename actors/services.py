@@ -156,9 +156,6 @@ class InForce:
 
     All actors read it on the kernel thread; only `connectors/app/reload/apply.py`
     writes it.
-
-    Args:
-        current: the value at the start.
     """
 
     __slots__ = ("current",)
@@ -168,11 +165,7 @@ class InForce:
 
 
 class Now(Generic[T]):
-    """Attribute of `Services` that reads the present settings on every access.
-
-    Args:
-        read: gets the attribute's value from them.
-    """
+    """Attribute of `Services` that reads the present settings on every access."""
 
     __slots__ = ("_read",)
 

@@ -188,11 +188,6 @@ def settings_of(
 ) -> AgentConfig | None:
     """Give the settings that such an agent runs by, whatever its row says.
 
-    Args:
-        agent: as stored, maybe under other settings.
-        terms: what is granted now.
-        known: names of all agents there are now.
-
     Returns:
         None if there is no model that it may think with.
     """

@@ -195,11 +195,7 @@ def introduced(
 
 
 class Roster:
-    """The present team.
-
-    Args:
-        settled: what the settings say.
-    """
+    """The present team."""
 
     def __init__(self, settled: ConfiguredStaff) -> None:
         self.settled = settled

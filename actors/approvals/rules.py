@@ -96,12 +96,7 @@ class ApprovalRefused(msgspec.Struct, frozen=True):
 
 
 def short_id(seed: str, taken: Collection[str]) -> str:
-    """Make an id that nobody has: the same for the same call, if that can be.
-
-    Args:
-        seed: what the call is known by.
-        taken: ids in use.
-    """
+    """Make an id that nobody has: the same for the same call, if that can be."""
     number = int.from_bytes(hashlib.sha256(seed.encode()).digest(), "big")
     letters = ""
     while len(letters) < SHORTEST or letters in taken:

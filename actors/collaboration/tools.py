@@ -54,12 +54,7 @@ def has_any(persona: Persona, config: CollaborationConfig) -> bool:
 
 
 class Collaborate:
-    """The tool `collaborate`.
-
-    Args:
-        colleagues: whom it asks.
-        config: how much it may.
-    """
+    """The tool `collaborate`."""
 
     def __init__(self, colleagues: ColleagueAsker, config: CollaborationConfig) -> None:
         self._colleagues = colleagues
@@ -91,12 +86,7 @@ class Collaborate:
 
 
 class ConsultMany:
-    """The tool `consult`.
-
-    Args:
-        colleagues: whom it asks.
-        config: how many.
-    """
+    """The tool `consult`."""
 
     def __init__(self, colleagues: ColleagueAsker, config: CollaborationConfig) -> None:
         self._colleagues = colleagues

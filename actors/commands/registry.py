@@ -191,10 +191,6 @@ def skill_named(text: str, skills: Sequence[str]) -> str:
     """Name the skill that a message asks for by its command; empty for most messages.
 
     A command of the runtime comes before a skill of the same name.
-
-    Args:
-        text: what a person wrote.
-        skills: names of those the agent has.
     """
     command = parse_command(text)
     if not isinstance(command, Asked) or command.word in COMMANDS:
@@ -207,13 +203,7 @@ Rights = tuple["Mapping[str, Who]", "Mapping[str, Who]"]
 
 
 def who_may(word: str, inbound: Inbound, rights: Rights) -> Who:
-    """Say who may use a command where it was given, by the settings or by default.
-
-    Args:
-        word: a known command.
-        inbound: where it was given.
-        rights: what the settings say.
-    """
+    """Say who may use a command where it was given, by the settings or by default."""
     chosen, in_groups = rights
     command = COMMANDS[word]
     if command.is_fixed:

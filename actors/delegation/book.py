@@ -71,11 +71,7 @@ class Consultation(msgspec.Struct, frozen=True):
 
 
 class ConsultationBook:
-    """The consultations of two agents, for one person in one chat.
-
-    Args:
-        terms: how much it holds.
-    """
+    """The consultations of two agents, for one person in one chat."""
 
     def __init__(self, terms: ConsultationLimits) -> None:
         self._terms = terms

@@ -77,13 +77,7 @@ class ConsultationResult(msgspec.Struct, frozen=True):
 
 
 def book_key(inbound: Inbound, agent: str, source: str) -> SessionKey:
-    """Name the book of two agents for one person in one chat.
-
-    Args:
-        inbound: says which person, and which chat.
-        agent: who is asked.
-        source: who asks.
-    """
+    """Name the book of two agents for one person in one chat."""
     address = inbound.address
     return SessionKey(
         agent=agent,

@@ -93,13 +93,7 @@ ALLOWED = PairRuling("ok")
 
 
 class PairLimiter:
-    """Counts the exchanges of all pairs.
-
-    Args:
-        limits: what the settings allow.
-        states: what an earlier incarnation knew.
-        most: pairs that are remembered.
-    """
+    """Counts the exchanges of all pairs."""
 
     def __init__(
         self,

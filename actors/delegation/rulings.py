@@ -32,13 +32,7 @@ UNRULED = PairRuling("unruled")
 async def rule(
     turn: Actor, wanted: tuple[PairExchange, ...], inbound: Inbound
 ) -> tuple[PairRuling, ...]:
-    """Ask about some exchanges; in doubt, none may be.
-
-    Args:
-        turn: on whose behalf.
-        wanted: who is to speak to whom.
-        inbound: the message that is being answered.
-    """
+    """Ask about some exchanges; in doubt, none may be."""
     if not wanted:
         return ()
     found = turn.find(names.COLLABORATION)

@@ -186,12 +186,7 @@ def unasked(hooks: tuple[HookSpec, ...], text: str) -> HooksOutcome:
 
 
 def checked(verdict: Verdict, event: Event) -> str:
-    """Say what is wrong with a verdict; empty: nothing.
-
-    Args:
-        verdict: a hook's answer.
-        event: about what it was asked.
-    """
+    """Say what is wrong with a verdict; empty: nothing."""
     is_heard, action = event == "message_heard", verdict.action
     if action != "continue" and is_heard != (action == "consume"):
         may = "continue or consume" if is_heard else "continue, change or cancel"

@@ -36,11 +36,7 @@ class HookedMessage(msgspec.Struct, frozen=True):
 
 
 class SessionHooks:
-    """The message of one conversation that hooks are asked about, if any is.
-
-    Args:
-        services: the hooks, ids, counts.
-    """
+    """The message of one conversation that hooks are asked about, if any is."""
 
     __slots__ = ("_asked", "_key", "_services")
 

@@ -182,14 +182,7 @@ def _count(passed: HooksOutcome, inbound: Inbound, services: Services) -> None:
 
 
 def tell_finished(actor: Actor, answer: Answer, agent: str, services: Services) -> None:
-    """Tell hooks that a turn is finished and stored.
-
-    Args:
-        actor: tells.
-        answer: the stored answer.
-        agent: whose turn it was.
-        services: the hooks.
-    """
+    """Tell hooks that a turn is finished and stored."""
     run = answer.run
     hooks = services.hooks.finished(answer.inbound.address.connector, agent)
     if run is None or not hooks:

@@ -63,12 +63,7 @@ if TYPE_CHECKING:
 
 
 class ConnectorIngress:
-    """The transport's side of a connector; see `actors.transport.Ingress`.
-
-    Args:
-        connector: the connector actor.
-        store: knows what was accepted earlier.
-    """
+    """The transport's side of a connector; see `actors.transport.Ingress`."""
 
     def __init__(self, connector: ActorRef, store: Store) -> None:
         self._connector = connector

@@ -41,12 +41,7 @@ class CopiesStored(msgspec.Struct, frozen=True):
 
 
 class Copies:
-    """Makes and finds the copies.
-
-    Args:
-        router: told when copies are stored.
-        services: store, clock, new ids.
-    """
+    """Makes and finds the copies."""
 
     def __init__(self, router: Actor, services: Services) -> None:
         self._router = router

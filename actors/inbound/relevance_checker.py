@@ -105,14 +105,7 @@ class RelevanceChecker(Actor):
 
 
 class RelevanceQuestion:
-    """One question to a model, and what it cost.
-
-    Args:
-        checker: makes the model call.
-        check: the question.
-        persona: the agent it is about.
-        services: store, clock, counts.
-    """
+    """One question to a model, and what it cost."""
 
     def __init__(
         self,

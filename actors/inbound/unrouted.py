@@ -38,12 +38,7 @@ class DropStored(msgspec.Struct, frozen=True):
 
 
 class UnroutedMessages:
-    """Drops messages that no agent hears; the router's own part.
-
-    Args:
-        router: told when a message is settled.
-        services: store, clock, counts, limits.
-    """
+    """Drops messages that no agent hears; the router's own part."""
 
     def __init__(self, router: Actor, services: Services) -> None:
         self._router = router

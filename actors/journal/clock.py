@@ -104,9 +104,6 @@ class SureClock:
     """Gives the time that has surely passed; implements `runtime.clock.Clock`.
 
     Only the keeper calls `load` and `look`.
-
-    Args:
-        clock: the machine's clocks.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -40,11 +40,7 @@ class Expected(msgspec.Struct, frozen=True):
 
 
 class Fold:
-    """Makes the records that follow from events, given stream by stream in order.
-
-    Args:
-        keep: says what the audit keeps.
-    """
+    """Makes the records that follow from events, given stream by stream in order."""
 
     def __init__(self, keep: AuditRedaction) -> None:
         self._keep = keep

@@ -302,14 +302,7 @@ def of_event(
     counted: Conversation,
     keep: AuditRedaction,
 ) -> tuple[Record, ...]:
-    """Make all records that follow from one event of a session.
-
-    Args:
-        stream: the session's journal stream.
-        event: the event.
-        counted: the conversation's counters after it.
-        keep: says what the audit keeps.
-    """
+    """Make all records that follow from one event of a session."""
     key = parse_key(stream)
     made = [usage(key, event)]
     changes = isinstance(event, Compacted | Reset)
@@ -326,13 +319,7 @@ def of_event(
 def of_consultation(
     stream: str, event: Consulted, keep: AuditRedaction
 ) -> tuple[Record, ...]:
-    """Make all records that follow from an agent's question to a colleague.
-
-    Args:
-        stream: the journal stream of their book.
-        event: the question and its outcome.
-        keep: says what the audit keeps.
-    """
+    """Make all records that follow from an agent's question to a colleague."""
     key = parse_key(stream)
     # After an interruption the same is asked again, which is another row.
     is_cut = event.state == "cancelled"

@@ -201,10 +201,6 @@ class OpenMessages:
 async def unanswered(store: Store, connector: str) -> dict[str, str]:
     """Read which messages of a connector wait for their own answer.
 
-    Args:
-        store: where to read.
-        connector: name of the account.
-
     Returns:
         Their senders by correlation id, without copies for further agents and
         delegated messages: an exchange makes room when the person's own message is

@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 
 class MemoryMetrics:
-    """The metrics of memory; all labels are bounded.
-
-    Args:
-        metrics: where the figures are registered.
-    """
+    """The metrics of memory; all labels are bounded."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._recalls = metrics.histogram(

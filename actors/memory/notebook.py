@@ -88,10 +88,6 @@ class NotebookResult(msgspec.Struct, frozen=True):
     def told(self, note: Note, outcome: ActionOutcome) -> ActionOutcome | None:
         """Say what to tell people of a note that memory has considered.
 
-        Args:
-            note: any note, of whatever family.
-            outcome: what is told of it otherwise.
-
         Returns:
             None if nobody is to be told.
         """

@@ -164,12 +164,7 @@ class BudgetUsage:
 
 
 class Budgets:
-    """All budgets, and what was spent under each.
-
-    Args:
-        budgets: as the settings name them.
-        zone: where a day begins at midnight.
-    """
+    """All budgets, and what was spent under each."""
 
     def __init__(self, budgets: tuple[Budget, ...], zone: tzinfo) -> None:
         self._zone = zone

@@ -438,11 +438,7 @@ Step = Literal["rotate", "larger", "refuse"]
 
 
 class TriedBackends:
-    """The backends already tried for one call.
-
-    Args:
-        model: whom it is for.
-    """
+    """The backends already tried for one call."""
 
     def __init__(self, model: str) -> None:
         self.model = model

@@ -275,13 +275,7 @@ UNWRITTEN = "..."
 
 
 class DraftWriter:
-    """Makes the platform calls for the drafts of one chat.
-
-    Args:
-        connector: name of the account.
-        transport: makes the calls.
-        services: ids, counts, settings.
-    """
+    """Makes the platform calls for the drafts of one chat."""
 
     __slots__ = ("_connector", "_services", "_transport", "pacing")
 
@@ -506,13 +500,7 @@ class DraftsDue(msgspec.Struct, frozen=True):
 
 
 class Drafting:
-    """The drafts of one chat, and its pacing.
-
-    Args:
-        connector: name of the account.
-        transport: makes the calls.
-        services: store, counts, settings.
-    """
+    """The drafts of one chat, and its pacing."""
 
     __slots__ = (
         "_is_shown",

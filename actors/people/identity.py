@@ -109,12 +109,7 @@ def is_alike(one: str, other: str) -> bool:
 
 
 def propose(person: Person, others: Iterable[Person]) -> tuple[str, ...]:
-    """Name accounts on other platforms whose names are like this one's.
-
-    Args:
-        person: who is new.
-        others: known people.
-    """
+    """Name accounts on other platforms whose names are like this one's."""
     known = {connector_of(account) for account in person.accounts}
     found = [
         other.id

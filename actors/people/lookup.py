@@ -38,11 +38,7 @@ SEEN_EVERY = 60.0
 
 
 class Acquaintances:
-    """The people met last, by account; the one met longest ago makes room.
-
-    Args:
-        most: how many accounts it holds.
-    """
+    """The people met last, by account; the one met longest ago makes room."""
 
     def __init__(self, most: int = MOST_KNOWN) -> None:
         self._known: RecentMap[str, Person] = RecentMap(most)

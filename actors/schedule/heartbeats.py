@@ -52,13 +52,7 @@ class HeartbeatRow(msgspec.Struct, frozen=True):
 def changes(
     beats: Iterable[HeartbeatRow], roster: Roster, services: Services
 ) -> Commit | None:
-    """Say what is to be stored for rows that are as the settings say; None: nothing.
-
-    Args:
-        beats: all there are.
-        roster: the agents, with their settings.
-        services: the clock, the time zones.
-    """
+    """Say what is to be stored for rows that are as the settings say; None: nothing."""
     now = services.clock.wall()
     wanted = {
         (each.it.agent, each.it.address): each
@@ -121,12 +115,7 @@ def id_of(agent: str, address: Address) -> str:
 
 
 def brought_up(it: Appointment, wanted: Appointment) -> Appointment:
-    """Give a row as the settings say, and as people changed it since they did.
-
-    Args:
-        it: as it stands.
-        wanted: as the settings would make it.
-    """
+    """Give a row as the settings say, and as people changed it since they did."""
     changed = msgspec.structs.replace(
         it,
         is_direct=wanted.is_direct,

@@ -212,11 +212,7 @@ class RecurrenceRule(msgspec.Struct, frozen=True):
 
 
 def parse_repeat(text: str) -> str | UnclearTime:
-    """Give a rule as it is kept; empty: once.
-
-    Args:
-        text: as it was written.
-    """
+    """Give a rule as it is kept; empty: once."""
     told = " ".join(text.strip().strip("\"'`").split())
     if len(told) > LONGEST:
         return UnclearTime("the rule is too long to be one")

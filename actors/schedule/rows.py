@@ -194,11 +194,7 @@ def of_slots(
 
 
 def of_plan(inbound: Inbound) -> Record:
-    """Write down that an agent does something by itself, in a slot of its own runs.
-
-    Args:
-        inbound: by which the plan is carried out.
-    """
+    """Write down that an agent does something by itself, in a slot of its own runs."""
     slot = inbound.platform_id
     name, _, due = slot.rpartition(PLAN)[0].rpartition("@")
     body = SlotRecord(

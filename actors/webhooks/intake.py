@@ -62,9 +62,6 @@ class WebhookIntake(Actor):
     Takes: `Trigger` (asked), `StopAccepting`. Sends: `Route` to the router. Keeps: the
     times of each webhook's deliveries in the last minute; its open tasks. Fails: never
     by a delivery. Ends: with the system.
-
-    Args:
-        services: store, clock, ids, counts, redaction.
     """
 
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=1_000)
@@ -249,10 +246,6 @@ async def hand_in(
     find: Callable[[str], ActorRef | None], trigger: Trigger
 ) -> Triggered:
     """Hand a delivery in, and wait until it is durable.
-
-    Args:
-        find: finds an actor by its name.
-        trigger: the delivery.
 
     Raises:
         OverloadedError: not confirmed, or too many; sent again, it counts once.

@@ -19,11 +19,7 @@ UNKNOWN = "(unknown)"
 
 
 class WebhookMetrics:
-    """The counters of incoming and outgoing webhooks.
-
-    Args:
-        metrics: where they are registered.
-    """
+    """The counters of incoming and outgoing webhooks."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._received = metrics.counter(

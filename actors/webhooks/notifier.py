@@ -77,10 +77,6 @@ class Notifier(Actor):
     waiting events and their times; their bodies stay in the store. Fails: never by an
     event or a receiver. Ends: with the system; events under way are sent again after
     the next start.
-
-    Args:
-        receiver: the webhook.
-        services: store, clock, random numbers.
     """
 
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=10_000)

@@ -269,10 +269,6 @@ def running_elsewhere(source: Path, database: Path) -> Elsewhere | None:
     It is looked for in the folders of both, and in those that lie in that of the
     settings.
 
-    Args:
-        source: the settings file.
-        database: what the settings name now.
-
     Returns:
         The first; None: there is none, as far as can be seen.
     """

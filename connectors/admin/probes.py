@@ -215,13 +215,7 @@ async def who_listens(
 def look_at_keys(
     place: str, host: str, keys: Mapping[str, Secret]
 ) -> Iterator[Finding]:
-    """Warn of keys that can be guessed, and say where none is needed.
-
-    Args:
-        place: of the connector in the settings.
-        host: where it listens.
-        keys: by where they stand.
-    """
+    """Warn of keys that can be guessed, and say where none is needed."""
     for name, key in keys.items():
         if not key.is_set:
             continue

@@ -88,9 +88,6 @@ LOG = EventLog("store")
 class Beginning:
     """What stands at the database's path before it is opened, which may make it.
 
-    Args:
-        path: the database.
-
     Raises:
         StoreRefusedError: it was emptied: the file is there, with nothing in it, beside
             what only a database in use leaves.

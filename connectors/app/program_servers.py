@@ -49,10 +49,6 @@ async def servers_file(
 ) -> AsyncGenerator[Path | None]:
     """Have the file there while the block runs; None without servers.
 
-    Args:
-        folder: in which the program runs.
-        servers: by name.
-
     Raises:
         ServersFileError: it cannot be written.
     """
@@ -72,9 +68,6 @@ async def servers_file(
 
 def clear_stale(folders: Iterable[Path]) -> int:
     """Take away what the end of the process left; call it before any call.
-
-    Args:
-        folders: in which programs ran.
 
     Returns:
         How many files there were.

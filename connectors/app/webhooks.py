@@ -142,14 +142,7 @@ def way_to(webhook: WebhookOutConfig, fetch: FetchConfig) -> LateFetcher:
 def make_receiver(
     name: str, webhook: WebhookOutConfig, post: Post, metrics: WebhookMetrics
 ) -> Receiver:
-    """Make what sends one webhook.
-
-    Args:
-        name: in the settings.
-        webhook: its settings.
-        post: sends one event.
-        metrics: what is counted.
-    """
+    """Make what sends one webhook."""
     return Receiver(
         name=name,
         post=post,

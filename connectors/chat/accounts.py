@@ -104,12 +104,7 @@ SOON = 1.0
 
 
 class AgentAccount:
-    """The account of one agent on a platform, listening or not.
-
-    Args:
-        agent: whose it is.
-        platform: the platform's name, as people write it.
-    """
+    """The account of one agent on a platform, listening or not."""
 
     kind = "account"
     """What people call an account there: a bot, an app."""
@@ -279,13 +274,7 @@ def window_closed(
 
 
 def prefixed(said: Delivery | Edit, owner: str, shown: Callable[[str], str]) -> str:
-    """Say who speaks, where another agent's account says it.
-
-    Args:
-        said: a message, or its new text.
-        owner: the agent whose account it is.
-        shown: gives what people call an agent.
-    """
+    """Say who speaks, where another agent's account says it."""
     text, agent = said.text, said.agent
     return text if agent in {"", owner} else f"{shown(agent)}: {text}"
 

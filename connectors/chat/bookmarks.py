@@ -41,13 +41,7 @@ class ConnectorShelf:
 
 
 class KeptRows(Generic[Value]):
-    """A table of values by name. Every method raises `StoreError` if the disk fails.
-
-    Args:
-        shelf: where they lie.
-        kind: of the rows.
-        shape: of the values.
-    """
+    """A table of values by name. Every method raises `StoreError` if the disk fails."""
 
     def __init__(self, shelf: ConnectorShelf, kind: str, shape: type[Value]) -> None:
         self._shelf = shelf
@@ -107,12 +101,7 @@ class BookmarkRow(msgspec.Struct, frozen=True):
 
 
 async def read_bookmark(read: Callable[[], Awaitable[T]], log: EventLog) -> T:
-    """Read a bookmark, again and again while the disk fails.
-
-    Args:
-        read: reads it.
-        log: that of the platform.
-    """
+    """Read a bookmark, again and again while the disk fails."""
     while True:
         try:
             return await read()

@@ -67,11 +67,7 @@ MOST_SEEN = 10_000
 
 
 class SeenMessages:
-    """Recently submitted messages, so that only one of several accounts submits each.
-
-    Args:
-        most: events that are remembered.
-    """
+    """Recent messages, so that only one of several accounts submits each."""
 
     def __init__(self, most: int = MOST_SEEN) -> None:
         self._done: RecentMap[str, None] = RecentMap(most)
@@ -211,12 +207,7 @@ class Album:
         return True
 
     def settle(self, size: int, found: Found) -> Found:
-        """Give back what a file did not take; leave it out if it is larger than said.
-
-        Args:
-            size: as it was claimed.
-            found: what was fetched.
-        """
+        """Return the room that a file did not take; drop a file larger than said."""
         attachment, why = found
         self._left += size
         if attachment is None:

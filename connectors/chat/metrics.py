@@ -60,12 +60,7 @@ class PlatformCounters:
 
 
 class PlatformMetrics(Generic[Outcome_contra]):
-    """Counts for the accounts of one connector.
-
-    Args:
-        counters: those of all connectors of the platform.
-        connector: the name of the connector.
-    """
+    """Counts for the accounts of one connector."""
 
     def __init__(self, counters: PlatformCounters, connector: str) -> None:
         self._counters = counters

@@ -227,11 +227,6 @@ class Platform(Generic[C]):
     def make_transport(self, name: str, config: C, parts: TransportParts) -> Transport:
         """Make the transport of one connector.
 
-        Args:
-            name: of the connector.
-            config: its settings.
-            parts: what the app gives.
-
         Raises:
             SettingsError: packages are missing that it needs.
         """
@@ -282,11 +277,7 @@ def platforms() -> tuple[AnyPlatform, ...]:
 
 
 def platform_of(config: ConnectorConfig) -> AnyPlatform:
-    """Give the kind of a connector.
-
-    Args:
-        config: its settings.
-    """
+    """Give the kind of a connector."""
     return next(each for each in platforms() if type(config) is each.config)
 
 

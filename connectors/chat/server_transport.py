@@ -56,9 +56,6 @@ class ServerTransport:
         """End what clients wait for: nothing more will be stored, so nothing will come.
 
         Here nobody waits.
-
-        Args:
-            reason: what they are told.
         """
         del reason
 

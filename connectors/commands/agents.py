@@ -68,11 +68,7 @@ class AgentDetails(msgspec.Struct, frozen=True):
 
 
 class Staffing:
-    """All agents as they stood at one moment.
-
-    Args:
-        choice: which database, and which settings.
-    """
+    """All agents as they stood at one moment."""
 
     def __init__(self, choice: DatabaseChoice) -> None:
         settings = choice.settings

@@ -174,10 +174,6 @@ def told_of(event: StoredEvent) -> Iterator[FileLine]:
 def read_file(lines: Iterable[bytes], name: str) -> list[DatedEvent]:
     """Read a file back as the events of a journal.
 
-    Args:
-        lines: of the file.
-        name: of the file, for errors.
-
     Raises:
         MisuseError: a line is none that `written` writes, or holds nothing.
     """

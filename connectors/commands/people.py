@@ -52,11 +52,7 @@ class ListedPerson(msgspec.Struct, frozen=True):
 
 
 class PeopleRows:
-    """All rows of people, as they stood at one moment.
-
-    Args:
-        database: where.
-    """
+    """All rows of people, as they stood at one moment."""
 
     def __init__(self, database: Database) -> None:
         with database.inspect() as rows:

@@ -139,12 +139,7 @@ class PlayedRoom(msgspec.Struct, frozen=True):
 
 
 def unanswered(rows: Inspection, played: PlayedRoom) -> Iterator[str]:
-    """Tell which messages nobody answered, and why, as the store has it.
-
-    Args:
-        rows: the database.
-        played: which messages are meant.
-    """
+    """Tell which messages nobody answered, and why, as the store has it."""
     messages = [
         row
         for row in rows.messages(newest_first=False, limit=MAX_ROWS)

@@ -240,14 +240,7 @@ def change(
     entries_of: Callable[[UnsentEvent], tuple[Entry, ...]],
     told: str,
 ) -> int:
-    """Change events; give the exit code.
-
-    Args:
-        database: where.
-        rows: the events.
-        entries_of: gives what is stored to change one.
-        told: what is said of each.
-    """
+    """Change events; give the exit code."""
     if not rows:
         say("There is none.")
     is_done = True

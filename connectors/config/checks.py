@@ -72,12 +72,7 @@ def check_open_door(way: Way, host: str, *, has_key: bool) -> Iterator[Complaint
 
 
 def check_proxies(way: Way, proxies: Iterable[str]) -> Iterator[Complaint]:
-    """Refuse proxies that are no addresses: a trusted one may claim any sender.
-
-    Args:
-        way: the connector.
-        proxies: addresses, or networks.
-    """
+    """Refuse proxies that are no addresses: a trusted one may claim any sender."""
     for index, each in enumerate(proxies):
         try:
             ipaddress.ip_network(each)

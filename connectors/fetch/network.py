@@ -147,11 +147,7 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
 
 
 class GuardedStream(httpcore.AsyncNetworkStream):
-    """A connection that is not left open when its encryption is cut short.
-
-    Args:
-        stream: the connection.
-    """
+    """A connection that is not left open when its encryption is cut short."""
 
     def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
         self._stream = stream

@@ -149,11 +149,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
 
 
 class Body(httpx.AsyncByteStream):
-    """A response's body as it comes in.
-
-    Args:
-        response: where it comes from.
-    """
+    """A response's body as it comes in."""
 
     def __init__(self, response: httpcore.Response) -> None:
         self._response = response

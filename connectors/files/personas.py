@@ -203,13 +203,7 @@ class Personas:
         texts: Mapping[str, PersonaFiles],
         find: Callable[[str], ActorRef | None],
     ) -> None:
-        """Go by other folders from now on.
-
-        Args:
-            folders: by agent, all there are.
-            texts: what those hold that are new.
-            find: gives a living actor by its name.
-        """
+        """Go by other folders from now on."""
         if folders == self._folders:
             return
         before, self._folders = self._current, dict(folders)

@@ -18,12 +18,7 @@ from actors.hooks.health import HookCounts
 
 
 class HookError(ChatError):
-    """A hook gave no verdict.
-
-    Args:
-        text: what happened, for the operator.
-        trouble: the same in one word, for counting.
-    """
+    """A hook gave no verdict."""
 
     def __init__(self, text: str, trouble: Trouble) -> None:
         super().__init__(text)

@@ -12,11 +12,7 @@ if TYPE_CHECKING:
 
 
 class HookFigures:
-    """The counters of all hooks.
-
-    Args:
-        metrics: where they are registered.
-    """
+    """The counters of all hooks."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._questions = metrics.counter(

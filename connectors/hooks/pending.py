@@ -87,9 +87,6 @@ class QuestionQueue(FairQueue[PendingQuestion]):
     def close(self, reason: str) -> tuple[int, int]:
         """Tell those whose questions run that no answer will come; others wait on.
 
-        Args:
-            reason: why.
-
         Returns:
             How many questions that were, and how many finished turns nobody is told.
         """

@@ -151,12 +151,7 @@ GRACE = 1.0
 
 
 class ProgramConnection:
-    """A program that runs.
-
-    Args:
-        name: of the hook, for the log.
-        program: just started.
-    """
+    """A program that runs."""
 
     def __init__(self, name: str, program: Confined) -> None:
         self.ending = HookEnd()

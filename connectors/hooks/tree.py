@@ -111,14 +111,7 @@ def hook_specs(
 def branch(
     name: str, config: HookConfig, connect: Connect, ground: HookSurroundings
 ) -> ChildSpec:
-    """Say how the actors of one hook are started.
-
-    Args:
-        name: of the hook.
-        config: its settings.
-        connect: how its code is run.
-        ground: what it is run with.
-    """
+    """Say how the actors of one hook are started."""
     settings = Settings(name, config.timeout)
 
     def start() -> Supervisor:
@@ -147,13 +140,7 @@ def branch(
 
 
 def connecting(name: str, config: HookConfig, ground: HookSurroundings) -> Connect:
-    """Say how a hook's code is run.
-
-    Args:
-        name: of the hook.
-        config: its settings.
-        ground: what it is run with.
-    """
+    """Say how a hook's code is run."""
     if config.python:
         return partial(loaded, config.python, config.max_calls)
     return partial(running, name, config, ground)
@@ -164,11 +151,6 @@ async def running(
     name: str, config: HookConfig, ground: HookSurroundings
 ) -> AsyncGenerator[HookConnection]:
     """Run a hook's program, confined, with none of our secrets.
-
-    Args:
-        name: of the hook.
-        config: its settings.
-        ground: what it is run with.
 
     Raises:
         connectors.hooks.messages.HookError: it cannot be started.
@@ -188,12 +170,7 @@ async def running(
 
 
 def confinement_of(config: HookConfig, home: Path) -> Confinement:
-    """Say what a hook's program may do.
-
-    Args:
-        config: its settings.
-        home: its current folder.
-    """
+    """Say what a hook's program may do."""
     readable = tuple(map(Path.absolute, config.readable))
     writable = tuple(map(Path.absolute, config.writable))
     is_own = config.folder is None

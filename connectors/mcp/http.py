@@ -37,11 +37,7 @@ EVENT_STREAM = "text/event-stream"
 
 
 class BoundedBody(httpx2.AsyncByteStream):
-    """A response's body that may not be longer than one message.
-
-    Args:
-        body: as it comes in.
-    """
+    """A response's body that may not be longer than one message."""
 
     def __init__(self, body: httpx2.AsyncByteStream) -> None:
         self._body = body

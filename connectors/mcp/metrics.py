@@ -22,11 +22,7 @@ long, or was refused because too many waited."""
 
 
 class McpFigures:
-    """The counters of all servers of tools.
-
-    Args:
-        metrics: where they are registered.
-    """
+    """The counters of all servers of tools."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._events = metrics.counter(

@@ -54,11 +54,7 @@ class CallQueue(FairQueue[PendingCall]):
                 pending.scope.cancel()
 
     def fail_all(self, reason: str) -> None:
-        """Tell all who wait that there is nobody left to answer.
-
-        Args:
-            reason: why.
-        """
+        """Tell all who wait that there is nobody left to answer."""
         for pending in self.abandon():
             text = f"{reason}, and nobody knows whether the call was carried out"
             pending.reply.offer_error(ToolError(text))

@@ -184,9 +184,6 @@ async def connect(carried: Carry) -> AsyncGenerator[ServerConnection]:
 
     What goes wrong after the messages are carried is the connection's `ending`.
 
-    Args:
-        carried: begins to carry.
-
     Raises:
         ServerLostError: its program cannot be started.
     """

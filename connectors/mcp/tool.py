@@ -33,13 +33,7 @@ GRACE = 15.0
 
 
 class McpTool:
-    """One tool of a server.
-
-    Args:
-        tool: as the server listed it.
-        server: whose it is.
-        find: gives a living actor by its name.
-    """
+    """One tool of a server."""
 
     def __init__(
         self,

@@ -76,14 +76,7 @@ NEVER_TOO_OFTEN = 1_000_000
 def server_spec(
     name: str, config: McpServerConfig, connect: Connect, figures: McpFigures
 ) -> ChildSpec:
-    """Say how the actors of a server are started.
-
-    Args:
-        name: of the server.
-        config: its settings.
-        connect: how it is spoken to.
-        figures: where it is counted.
-    """
+    """Say how the actors of a server are started."""
 
     def start() -> Supervisor:
         link = CallQueue(config.max_calls)
@@ -136,13 +129,7 @@ def home_of(workspace: Path, name: str) -> Path:
 def connecting(
     name: str, config: McpServerConfig, ground: ServerSurroundings
 ) -> Connect:
-    """Say how a server is spoken to.
-
-    Args:
-        name: of the server.
-        config: its settings.
-        ground: where it runs.
-    """
+    """Say how a server is spoken to."""
     if config.url:
         return partial(_connect, STREAMS, partial(_streamed, config))
     return partial(_connect, PIPES, partial(_piped, name, config, ground))

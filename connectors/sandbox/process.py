@@ -147,11 +147,7 @@ class Capture:
 
 
 class LauncherSocket:
-    """The socket to a launcher.
-
-    Args:
-        own: our end.
-    """
+    """The socket to a launcher."""
 
     def __init__(self, own: socket.socket) -> None:
         self._socket = trio.socket.from_stdlib_socket(own)

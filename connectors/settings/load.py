@@ -96,11 +96,7 @@ def settings_type() -> type[AppConfig]:
 
 @cache
 def settings_with(packages: tuple[str, ...]) -> type[AppConfig]:
-    """Give the Struct of a whole file, with the settings of some kinds of connectors.
-
-    Args:
-        packages: of the kinds.
-    """
+    """Make the Struct of a whole file, with the settings of some platforms."""
     first, *others = (each.config for each in map(platform_in, packages))
     any_kind: type | UnionType = first
     for each in others:
@@ -397,13 +393,7 @@ def check_context(way: Way, context: ContextConfig) -> Iterator[Complaint]:
 def check_persona(
     way: Way, folder: Path, read: tuple[str, ...] = ()
 ) -> Iterator[Complaint]:
-    """Check that a persona's folder can be read.
-
-    Args:
-        way: of the setting.
-        folder: the folder.
-        read: further files of it that somebody reads.
-    """
+    """Check that a persona's folder can be read."""
     if not any(folder.glob("*.md")):
         text = f"there is no folder {folder} with .md files in it"
         hint = "the path starts at the folder of the settings file"

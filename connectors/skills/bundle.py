@@ -35,12 +35,7 @@ class BundleError(ValueError):
 
 
 def files_of(folder: Path, but: str) -> tuple[str, ...]:
-    """List a folder's files, as paths inside it, up to a bound.
-
-    Args:
-        folder: the skill's.
-        but: a file that is left out.
-    """
+    """List a folder's files, as paths inside it, up to a bound."""
     found: list[str] = []
     for path in walk(folder, PurePosixPath(), 0):
         if len(found) >= MOST_FILES:

@@ -27,10 +27,6 @@ DEEPEST = 8
 def split(text: str, file: str) -> tuple[str, str]:
     """Part a file into its head and its body.
 
-    Args:
-        text: all of it.
-        file: what errors call it.
-
     Raises:
         SettingsError: it does not begin with a head.
     """
@@ -100,11 +96,7 @@ def refuse(event: kinds.Event, file: str, text: str) -> NoReturn:
 
 
 class TreeBuilder:
-    """Makes a tree of events.
-
-    Args:
-        file: what errors call it.
-    """
+    """Makes a tree of events."""
 
     def __init__(self, file: str) -> None:
         self._file = file

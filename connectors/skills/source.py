@@ -32,13 +32,7 @@ START_PATIENCE = 10.0
 
 
 class UsedTool:
-    """A tool of a skill's server; to call it is to use the skill.
-
-    Args:
-        tool: the tool itself.
-        skill: whose it is.
-        note: is told when it is called.
-    """
+    """A tool of a skill's server; to call it is to use the skill."""
 
     def __init__(
         self, tool: Tool, skill: str, note: Callable[[ToolContext, str], None]

@@ -42,12 +42,7 @@ class UseSkillArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class UseSkillTool:
-    """Gives an agent the text of one of its skills, or of a skill's file.
-
-    Args:
-        skills: those of the agent, by name.
-        note: is told when one is used.
-    """
+    """Gives an agent the text of one of its skills, or of a skill's file."""
 
     def __init__(
         self,

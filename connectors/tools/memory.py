@@ -92,12 +92,7 @@ class SaveArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MemoryTool:
-    """What both tools share: the way to an agent's memory.
-
-    Args:
-        find: gives actors by name.
-        clock: the wall clock.
-    """
+    """What both tools share: the way to an agent's memory."""
 
     def __init__(self, find: Find, clock: Clock) -> None:
         self._find = find
@@ -144,13 +139,7 @@ class MemorySearchTool(MemoryTool):
 
 
 class SaveMemoryTool(MemoryTool):
-    """Has the agent remember a fact about whoever asks.
-
-    Args:
-        find: gives actors by name.
-        clock: the wall clock.
-        store: where it is kept.
-    """
+    """Has the agent remember a fact about whoever asks."""
 
     def __init__(self, find: Find, clock: Clock, store: Store) -> None:
         super().__init__(find, clock)

@@ -71,12 +71,7 @@ class ShellArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunShellTool:
-    """Runs a command line of `sh`.
-
-    Args:
-        sandbox: confines it.
-        desks: the agents' folders.
-    """
+    """Runs a command line of `sh`."""
 
     def __init__(self, sandbox: Sandbox, desks: Desks) -> None:
         self._sandbox = sandbox

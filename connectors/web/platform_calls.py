@@ -51,12 +51,7 @@ LONG = 65_536
 
 
 class PlatformEndpoint:
-    """The endpoint.
-
-    Args:
-        gates: who takes the messages of which platform.
-        context: what requests need of the server.
-    """
+    """The endpoint."""
 
     def __init__(self, gates: Gates, context: RequestContext) -> None:
         self._gates = gates

@@ -117,12 +117,7 @@ class WebhookReceipt(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class WebhookEndpoint:
-    """The endpoint.
-
-    Args:
-        doors: the webhooks.
-        context: what requests need of the server.
-    """
+    """The endpoint."""
 
     def __init__(self, doors: IncomingWebhooks, context: RequestContext) -> None:
         self._doors = doors

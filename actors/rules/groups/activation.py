@@ -189,12 +189,7 @@ class Scene:
 
 
 class GroupListener:
-    """One agent that may answer.
-
-    Args:
-        agent: its name.
-        scene: the message and its chat.
-    """
+    """One agent that may answer."""
 
     __slots__ = ("agent", "group", "scene")
 

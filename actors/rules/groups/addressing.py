@@ -114,11 +114,6 @@ def there(inbound: Inbound, speaker: str, everybody: Iterable[str]) -> tuple[str
 def addressed(text: str, speaker: str, known: Iterable[str]) -> tuple[str, ...]:
     """Return the agents that a text addresses.
 
-    Args:
-        text: the answer as people see it.
-        speaker: whose it is.
-        known: names of the agents in the chat.
-
     Returns:
         Their names as the settings write them, in the order of the text, each once.
     """

@@ -72,10 +72,6 @@ def hails(text: str, name: str) -> bool:
     """Tell whether a text calls somebody by the bare name, at its beginning or end.
 
     "anna, …", "Anna?", "Hey anna …" and "…, anna" do; "Anna is ill" does not.
-
-    Args:
-        text: the message, case-folded.
-        name: likewise.
     """
     rest, is_greeted = text.strip().lstrip("¿¡\"'(*_"), False
     for _ in range(MOST_GREETINGS):

@@ -50,11 +50,7 @@ def key_of(agent: str, place: PersonInChat) -> SessionKey:
 
 
 class ReplyWindows:
-    """Time of each agent's last answer to each person in each chat.
-
-    Args:
-        most: windows that are kept.
-    """
+    """Time of each agent's last answer to each person in each chat."""
 
     def __init__(self, most: int = MOST_WINDOWS) -> None:
         self._most = most

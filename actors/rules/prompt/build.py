@@ -85,12 +85,7 @@ class Prompt(msgspec.Struct, frozen=True):
 
 
 def build(brief: Brief, total: int) -> Prompt:
-    """Build a prompt.
-
-    Args:
-        brief: everything that it is built from.
-        total: token limit of the prompt.
-    """
+    """Build a prompt."""
     brief = _said_once(brief)
     found = [*_standing(brief), *_fresh(brief)]
     fitted = made.within(found, total, SHRINKING)

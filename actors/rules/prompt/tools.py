@@ -70,12 +70,7 @@ NOT_THERE = "it is not there while another agent asks"
 
 
 def is_safe(tool: ToolSpec, there: ToolsThere) -> bool:
-    """Return whether a tool is available while the agent works for another one.
-
-    Args:
-        tool: the tool's description.
-        there: tools that the settings allow.
-    """
+    """Return whether a tool is available while the agent works for another one."""
     if there == "memory":
         return tool.name in OF_MEMORY
     reads = tool.effect == "read" and tool.name not in OF_COLLEAGUES

@@ -553,12 +553,7 @@ class ReadingRules(msgspec.Struct, frozen=True):
 
 
 def sender_of(inbound: Inbound, agents: Iterable[str]) -> str:
-    """Return the sender's name, so that no person passes for an agent.
-
-    Args:
-        inbound: a person's message or a delegated task.
-        agents: names of all agents.
-    """
+    """Return the sender's name, so that no person passes for an agent."""
     if inbound.chain.agents:
         return inbound.sender_name
     return of_person(inbound.sender_name, agents)

@@ -135,12 +135,7 @@ def written_names() -> dict[str, str]:
 
 
 def make_plan(running: AppConfig, new: AppConfig) -> ReloadPlan:
-    """Say what is to be done.
-
-    Args:
-        running: what the company goes by now.
-        new: what it is to go by.
-    """
+    """Say what is to be done."""
     target, waiting = hold_cold(running, new)
     applied = [
         written

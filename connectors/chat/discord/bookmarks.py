@@ -55,11 +55,7 @@ class DiscordBookmarks(Protocol):
 
 
 class StoredDiscordBookmarks:
-    """Keeps them in the database; see the port. Both raise `StoreError`.
-
-    Args:
-        shelf: where the connector's rows lie.
-    """
+    """Keeps them in the database; see the port. Both raise `StoreError`."""
 
     def __init__(self, shelf: ConnectorShelf) -> None:
         self._places = KeptRows(shelf, KIND, BotPlace)
@@ -79,12 +75,7 @@ LOG = EventLog("discord")
 
 
 class BotProgress:
-    """How far a bot has read, across restarts of its client.
-
-    Args:
-        account: whose.
-        bookmarks: where it is kept.
-    """
+    """How far a bot has read, across restarts of its client."""
 
     def __init__(self, account: DiscordAccount, bookmarks: DiscordBookmarks) -> None:
         self._account = account

@@ -120,11 +120,7 @@ class CommandChoice:
 
 
 class CommandChoices:
-    """Recent choices of commands, by Discord's id.
-
-    Args:
-        most: choices that are remembered.
-    """
+    """Recent choices of commands, by Discord's id."""
 
     def __init__(self, most: int = MOST_CHOICES) -> None:
         self._choices: RecentMap[str, CommandChoice] = RecentMap(most)
@@ -173,12 +169,7 @@ TRY_AGAIN = "Nothing was done; please try again."
 
 
 class DiscordCommands:
-    """Submits the slash commands of one bot, and answers Discord.
-
-    Args:
-        account: which one.
-        shared: what all bots share.
-    """
+    """Submits the slash commands of one bot, and answers Discord."""
 
     def __init__(self, account: DiscordAccount, shared: DiscordShared) -> None:
         self._account = account

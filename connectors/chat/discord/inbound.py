@@ -42,12 +42,7 @@ class MessageInScene(msgspec.Struct, frozen=True):
 
 
 class DiscordSubmitter:
-    """Submits the messages that one bot hears.
-
-    Args:
-        account: which one.
-        shared: what all bots share.
-    """
+    """Submits the messages that one bot hears."""
 
     def __init__(self, account: DiscordAccount, shared: DiscordShared) -> None:
         self._account = account

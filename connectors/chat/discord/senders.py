@@ -37,11 +37,7 @@ MOST_CHANNELS = 5_000
 
 
 class ChannelMembers:
-    """The bots that can read a channel, and what a thread belongs to.
-
-    Args:
-        most: channels that are remembered.
-    """
+    """The bots that can read a channel, and what a thread belongs to."""
 
     def __init__(self, most: int = MOST_CHANNELS) -> None:
         self._present: RecentMap[str, tuple[str, ...]] = RecentMap(most)

@@ -215,12 +215,6 @@ class DiscordTransport(AccountsTransport[DiscordAccount, DiscordListener]):
 def make_transport(
     name: str, config: DiscordConfig, parts: TransportParts
 ) -> DiscordTransport:
-    """Make the transport of one connector's bots.
-
-    Args:
-        name: of the connector.
-        config: its settings.
-        parts: what the app gives.
-    """
+    """Make the transport of one connector's bots."""
     shelf = ConnectorShelf(parts.store, parts.clock, name)
     return DiscordTransport(name, config, parts, StoredDiscordBookmarks(shelf))

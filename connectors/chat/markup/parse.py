@@ -147,11 +147,7 @@ def read(text: str) -> tuple[Block, ...] | None:
 
 
 class _Reader:
-    """Reads blocks.
-
-    Args:
-        lines: of the text.
-    """
+    """Reads blocks."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines

@@ -51,11 +51,7 @@ def write(blocks: tuple[Block, ...], dialect: Dialect) -> str:
 
 
 class _Writer:
-    """Writes blocks.
-
-    Args:
-        dialect: how.
-    """
+    """Writes blocks."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -147,11 +143,7 @@ def bold(piece: Piece) -> Piece:
 
 
 class _Sentence:
-    """Writes one paragraph.
-
-    Args:
-        dialect: how.
-    """
+    """Writes one paragraph."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect

@@ -162,12 +162,7 @@ class MessageInRoom(msgspec.Struct, frozen=True):
 
 
 class MatrixSubmitter:
-    """Submits the messages that one account hears.
-
-    Args:
-        account: which one.
-        shared: what all accounts share.
-    """
+    """Submits the messages that one account hears."""
 
     def __init__(self, account: MatrixAccount, shared: MatrixShared) -> None:
         self._account = account
@@ -260,11 +255,7 @@ def specifics(spoken: MatrixMessage, room: Room) -> dict[str, str]:
 
 
 class ReadReceipts:
-    """Shows people up to where one account has read; as well as it goes.
-
-    Args:
-        account: which one.
-    """
+    """Shows people up to where one account has read; as well as it goes."""
 
     def __init__(self, account: MatrixAccount) -> None:
         self._account = account
@@ -306,12 +297,7 @@ MOST_TOLD = 1_000
 
 
 class MatrixArrivals:
-    """Brings in what one account hears.
-
-    Args:
-        account: which one.
-        shared: what all accounts share.
-    """
+    """Brings in what one account hears."""
 
     def __init__(self, account: MatrixAccount, shared: MatrixShared) -> None:
         self._account = account
@@ -325,12 +311,6 @@ class MatrixArrivals:
         self, room_id: str, news: RoomNews, since: str, ingress: Ingress
     ) -> None:
         """Bring in what happened in one room.
-
-        Args:
-            room_id: where.
-            news: what.
-            since: the token of the batch before.
-            ingress: takes the messages.
 
         Raises:
             ShutOutError: the account is not let in.

@@ -108,11 +108,7 @@ class Room:
         return member is not None and member.is_in
 
     def present(self, users: Mapping[str, str]) -> tuple[str, ...]:
-        """Return which of our agents are here, by name.
-
-        Args:
-            users: agents by the ids of their accounts.
-        """
+        """Return which of our agents are here, by name."""
         return tuple(agent for user, agent in users.items() if self.is_in(user))
 
     def is_direct(self, users: Mapping[str, str]) -> bool:
@@ -157,11 +153,7 @@ MOST_ROOMS = 2_000
 
 
 class MatrixRooms:
-    """All known rooms; the accounts share them.
-
-    Args:
-        most: rooms that are remembered.
-    """
+    """All known rooms; the accounts share them."""
 
     def __init__(self, most: int = MOST_ROOMS) -> None:
         self._most = most
@@ -214,11 +206,6 @@ async def come_or_go(
 ) -> str:
     """Join a room, or leave it, as soon as the server answers.
 
-    Args:
-        account: who.
-        call: asks for it.
-        note: is told of each failure.
-
     Returns:
         Why it is not done; empty: it is.
 
@@ -247,12 +234,7 @@ T = TypeVar("T")
 
 
 class RoomDeadlines:
-    """Asks about rooms, and gives up one that the server cannot tell of.
-
-    Args:
-        account: who asks.
-        note: is told of each failure.
-    """
+    """Asks about rooms, and gives up one that the server cannot tell of."""
 
     def __init__(
         self, account: MatrixAccount, note: Callable[[PlatformError], object]

@@ -79,12 +79,7 @@ THERE_ALREADY = "M_DUPLICATE_ANNOTATION"
 
 
 class MatrixPresence:
-    """Edits and reactions by the accounts.
-
-    Args:
-        senders: the accounts.
-        shown: gives what people call an agent.
-    """
+    """Edits and reactions by the accounts."""
 
     def __init__(self, senders: MatrixSenders, shown: Callable[[str], str]) -> None:
         self._name = shown

@@ -54,12 +54,7 @@ def filter_of(user: str) -> str:
 
 
 class StaleSigns:
-    """Looks after the signs of one account.
-
-    Args:
-        account: which one.
-        shared: what all accounts share.
-    """
+    """Looks after the signs of one account."""
 
     def __init__(self, account: MatrixAccount, shared: MatrixShared) -> None:
         self._account = account

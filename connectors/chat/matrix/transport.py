@@ -173,12 +173,6 @@ class MatrixTransport(AccountsTransport[MatrixAccount, MatrixListener]):
 def make_transport(
     name: str, config: MatrixConfig, parts: TransportParts
 ) -> MatrixTransport:
-    """Make the transport of one homeserver's accounts.
-
-    Args:
-        name: of the connector.
-        config: its settings.
-        parts: what the app gives.
-    """
+    """Make the transport of one homeserver's accounts."""
     shelf = ConnectorShelf(parts.store, parts.clock, name)
     return MatrixTransport(name, config, parts, StoredBookmarks(shelf, SYNCS))

@@ -88,12 +88,7 @@ CURE = "mend that at q.qq.com, see {place} in the settings, and start again"
 
 
 class GatewayClosedError(LostError):
-    """The gateway ended the connection.
-
-    Args:
-        code: of the WebSocket.
-        reason: in its words.
-    """
+    """The gateway ended the connection."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(f"the gateway closed: {code} {reason}".strip())
@@ -101,11 +96,7 @@ class GatewayClosedError(LostError):
 
 
 class GatewaySocket:
-    """One WebSocket to the gateway, for JSON objects.
-
-    Args:
-        stream: what carries it.
-    """
+    """One WebSocket to the gateway, for JSON objects."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream
@@ -234,12 +225,7 @@ async def open_socket(url: str, within: float) -> AsyncGenerator[GatewaySocket]:
 
 
 class QQSession:
-    """What a bot's session is called, and how far it was heard; kept in the database.
-
-    Args:
-        account: whose.
-        shared: what all bots share.
-    """
+    """The id of a bot's gateway session and its last sequence number, stored."""
 
     def __init__(self, account: QQAccount, shared: QQShared) -> None:
         self._account = account
@@ -299,13 +285,7 @@ class QQSession:
 
 
 class QQListener:
-    """Listens to one bot; connects anew when the connection ends.
-
-    Args:
-        account: which one.
-        shared: what all bots share.
-        tell: says words to who waits.
-    """
+    """Listens to one bot; connects anew when the connection ends."""
 
     def __init__(self, account: QQAccount, shared: QQShared, tell: Tell) -> None:
         self._account = account
@@ -494,13 +474,7 @@ class QQListener:
 
 
 class QQSubmitter:
-    """Turns what one bot hears into inbound messages, and submits them.
-
-    Args:
-        account: which one.
-        shared: what all bots share.
-        tell: says words to who waits.
-    """
+    """Turns what one bot hears into inbound messages, and submits them."""
 
     def __init__(self, account: QQAccount, shared: QQShared, tell: Tell) -> None:
         self._account = account

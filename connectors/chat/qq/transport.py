@@ -97,11 +97,7 @@ def path_of(place: QQPlace, what: str) -> str:
 
 
 class QQSenders:
-    """Says things by the bots, as answers to what may still be answered.
-
-    Args:
-        shared: what all bots share.
-    """
+    """Says things by the bots, as answers to what may still be answered."""
 
     def __init__(self, shared: QQShared) -> None:
         self._shared = shared
@@ -348,12 +344,6 @@ class QQTransport(AccountsTransport[QQAccount, QQListener]):
 
 
 def make_transport(name: str, config: QQConfig, parts: TransportParts) -> QQTransport:
-    """Make the transport of one connector's bots.
-
-    Args:
-        name: of the connector.
-        config: its settings.
-        parts: what the app gives.
-    """
+    """Make the transport of one connector's bots."""
     shelf = ConnectorShelf(parts.store, parts.clock, name)
     return QQTransport(name, config, parts, StoredBookmarks(shelf, SESSIONS))

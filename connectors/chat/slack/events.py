@@ -83,9 +83,6 @@ class Mark:
 
     Messages of several channels come in beside each other; the mark stands before the
     oldest that is not in yet, and only goes forward.
-
-    Args:
-        ts: where it stands.
     """
 
     def __init__(self, ts: str = START) -> None:

@@ -133,11 +133,6 @@ class SlackUploads:
         One that the same app shared there shortly before, with the same title and
         size, is taken for it, unless it is known to be another: the person has it.
 
-        Args:
-            delivery: whose.
-            account: by whose app.
-            others: receipts of other deliveries.
-
         Raises:
             BusyError: it is not there, and may still come.
             PlatformError: it cannot be looked for.

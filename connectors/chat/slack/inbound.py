@@ -81,12 +81,7 @@ class SlackPerson(msgspec.Struct, frozen=True):
 
 
 class SlackPeople:
-    """People who were looked up recently.
-
-    Args:
-        clock: how old that is.
-        most: people who are remembered.
-    """
+    """People who were looked up recently."""
 
     def __init__(self, clock: Clock, most: int = MOST_PEOPLE) -> None:
         self._clock = clock
@@ -135,12 +130,7 @@ LOG = EventLog("slack")
 
 
 class SlackSubmitter:
-    """Submits the messages that one app hears.
-
-    Args:
-        account: which one.
-        shared: what all apps share.
-    """
+    """Submits the messages that one app hears."""
 
     def __init__(self, account: SlackAccount, shared: SlackShared) -> None:
         self._account = account
@@ -285,15 +275,7 @@ LEFT = frozenset({"member_left_channel", "channel_left", "group_left"})
 
 
 class SlackArrivals:
-    """Takes the events of one app, from one start of listening to its end.
-
-    Args:
-        account: which app.
-        shared: what all apps share.
-        mark: up to where all is in.
-        ingress: takes the messages.
-        nursery: where they are brought in.
-    """
+    """Takes the events of one app, from one start of listening to its end."""
 
     def __init__(
         self,

@@ -66,15 +66,7 @@ class ConnectionEnd:
 
 
 class SocketMode:
-    """The connections of one app.
-
-    Args:
-        account: which one.
-        shared: what all apps share.
-        arrivals: takes what comes.
-        health: learns that Slack is heard.
-        note: is told of trouble.
-    """
+    """The connections of one app."""
 
     def __init__(
         self,

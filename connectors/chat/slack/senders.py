@@ -27,11 +27,7 @@ MOST_CHANNELS = 20_000
 
 
 class SlackChannels:
-    """The channels that each agent's app is in.
-
-    Args:
-        agents: by name.
-    """
+    """The channels that each agent's app is in."""
 
     def __init__(self, agents: Iterable[str]) -> None:
         self._rooms: dict[str, set[str]] = {each: set() for each in agents}
@@ -206,12 +202,7 @@ HARMLESS = frozenset({"already_reacted", "no_reaction", "message_not_found"})
 
 
 class SlackPresence:
-    """Edits and reactions by the apps.
-
-    Args:
-        senders: the apps.
-        shown: gives what people call an agent.
-    """
+    """Edits and reactions by the apps."""
 
     def __init__(self, senders: SlackSenders, shown: Callable[[str], str]) -> None:
         self._name = shown

@@ -39,11 +39,7 @@ LONGEST_QUOTE = 2_000
 
 
 class SlackSent:
-    """Messages that our apps sent recently.
-
-    Args:
-        most: messages that are remembered.
-    """
+    """Messages that our apps sent recently."""
 
     def __init__(self, most: int = MOST_SAID) -> None:
         self._most = most

@@ -189,13 +189,7 @@ class SlackTransport(AccountsTransport[SlackAccount, SlackListener]):
 def make_transport(
     name: str, config: SlackConfig, parts: TransportParts
 ) -> SlackTransport:
-    """Make the transport of one workspace's apps.
-
-    Args:
-        name: of the connector.
-        config: its settings.
-        parts: what the app gives.
-    """
+    """Make the transport of one workspace's apps."""
     marks = StoredBookmarks(ConnectorShelf(parts.store, parts.clock, name), MARKS)
     wire = SdkWire(
         parts.bridge, config.base_url, config.request_timeout, config.ping_every

@@ -76,13 +76,7 @@ MOST_FIELDS = 100
 
 
 class SlackWebhooks:
-    """The gate of one app: takes Slack's calls.
-
-    Args:
-        account: which one.
-        shared: what all apps share.
-        arrivals: takes what they tell of.
-    """
+    """The gate of one app: takes Slack's calls."""
 
     def __init__(
         self, account: SlackAccount, shared: SlackShared, arrivals: SlackArrivals

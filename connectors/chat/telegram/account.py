@@ -177,12 +177,7 @@ def id_of(token: str) -> int:
 
 
 class TelegramHealth(AccountHealth):
-    """Reports whether one bot hears Telegram, or another program hears it instead.
-
-    Args:
-        bot: which one.
-        shared: what all bots share.
-    """
+    """Reports whether one bot hears Telegram, or another program hears it instead."""
 
     def __init__(self, bot: TelegramAccount, shared: TelegramShared) -> None:
         super().__init__(bot, shared.metrics, shared.clock, LOG)

@@ -58,11 +58,7 @@ class Move(msgspec.Struct, frozen=True):
 
 
 class StoredTelegramBookmarks:
-    """Keeps them in the database; see the port. All raise `StoreError`.
-
-    Args:
-        shelf: where the connector's rows lie.
-    """
+    """Keeps them in the database; see the port. All raise `StoreError`."""
 
     def __init__(self, shelf: ConnectorShelf) -> None:
         self._clock = shelf.clock

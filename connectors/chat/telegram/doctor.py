@@ -43,13 +43,7 @@ def probes(
 async def look_at_bot(
     name: str, bot: TelegramAccount, config: TelegramConfig
 ) -> list[Finding]:
-    """Ask about one bot.
-
-    Args:
-        name: of the connector.
-        bot: which one.
-        config: its connector's settings.
-    """
+    """Ask about one bot."""
     place = f"connectors.{name}.accounts.{bot.agent}"
     with trio.move_on_after(WITHIN):
         try:

@@ -29,12 +29,7 @@ class ConflictError(BusyError):
 
 
 class MovedError(RefusedError):
-    """The group became a supergroup.
-
-    Args:
-        text: what happened.
-        chat: its id from now on.
-    """
+    """The group became a supergroup."""
 
     def __init__(self, text: str, chat: int) -> None:
         super().__init__(text)

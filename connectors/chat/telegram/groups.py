@@ -141,11 +141,7 @@ MOST_CHATS = 10_000
 
 
 class GroupMoves:
-    """Groups that became supergroups, by their old and new ids.
-
-    Args:
-        bookmarks: where it is kept.
-    """
+    """Groups that became supergroups, by their old and new ids."""
 
     def __init__(self, bookmarks: TelegramBookmarks) -> None:
         self._bookmarks = bookmarks
@@ -204,11 +200,7 @@ MOST_PRINTS = 5_000
 
 
 class MessageNumbers:
-    """Each bot's own numbers for the messages of basic groups.
-
-    Args:
-        most: messages that are remembered.
-    """
+    """Each bot's own numbers for the messages of basic groups."""
 
     def __init__(self, most: int = MOST_PRINTS) -> None:
         self._most = most
@@ -219,12 +211,7 @@ class MessageNumbers:
         """By a message's name: what all see alike, and its place there."""
 
     def name(self, spoken: TelegramMessage, agent: str) -> MessageName:
-        """Name a message as all bots would.
-
-        Args:
-            spoken: the message.
-            agent: whose bot hears it.
-        """
+        """Name a message as all bots would."""
         alike = fingerprint(spoken)
         numbers = self._heard.setdefault(alike, {}).setdefault(agent, [])
         if spoken.message_id not in numbers:

@@ -48,12 +48,7 @@ LONGEST_QUOTE = 2_000
 
 
 class TelegramSubmitter:
-    """Submits the messages that one bot hears.
-
-    Args:
-        bot: whose.
-        shared: what all bots share.
-    """
+    """Submits the messages that one bot hears."""
 
     def __init__(self, bot: TelegramAccount, shared: TelegramShared) -> None:
         self._bot = bot
@@ -260,12 +255,7 @@ T = TypeVar("T")
 
 
 class TelegramArrivals:
-    """Brings in what one bot hears.
-
-    Args:
-        bot: which one.
-        shared: what all bots share.
-    """
+    """Brings in what one bot hears."""
 
     def __init__(self, bot: TelegramAccount, shared: TelegramShared) -> None:
         self._bot = bot

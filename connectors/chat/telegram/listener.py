@@ -104,14 +104,7 @@ Updates = tuple["Update | Malformed", ...]
 
 
 class Polling:
-    """Polls for one bot's updates.
-
-    Args:
-        bot: which one.
-        arrivals: where goes what came.
-        health: takes note of how it goes.
-        shared: what all bots share.
-    """
+    """Polls for one bot's updates."""
 
     def __init__(
         self,

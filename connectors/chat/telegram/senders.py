@@ -60,11 +60,7 @@ class TelegramTarget:
 
 
 class TelegramSenders:
-    """Chooses which bot sends.
-
-    Args:
-        shared: what all bots share.
-    """
+    """Chooses which bot sends."""
 
     def __init__(self, shared: TelegramShared) -> None:
         self._bots: Mapping[str, TelegramAccount] = shared.bots
@@ -215,13 +211,7 @@ GONE = "message to delete not found"
 
 
 class TelegramPresence:
-    """Edits and reactions by the bots.
-
-    Args:
-        senders: the bots.
-        numbers: by which numbers they know a message.
-        shown: gives what people call an agent.
-    """
+    """Edits and reactions by the bots."""
 
     def __init__(
         self,

@@ -170,13 +170,7 @@ class TelegramTransport(AccountsTransport[TelegramAccount, TelegramListener]):
 def make_transport(
     name: str, config: TelegramConfig, parts: TransportParts
 ) -> TelegramTransport:
-    """Make the transport of one connector's bots.
-
-    Args:
-        name: of the connector.
-        config: its settings.
-        parts: what the app gives.
-    """
+    """Make the transport of one connector's bots."""
     shelf, leases = (
         ConnectorShelf(parts.store, parts.clock, name),
         Path(tempfile.gettempdir()),

@@ -101,11 +101,7 @@ class StandardConsole:
 
 
 class Printer:
-    """Text on its way to a console, in order; putting never waits.
-
-    Args:
-        console: where it goes.
-    """
+    """Text on its way to a console, in order; putting never waits."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

@@ -65,14 +65,7 @@ class Last(msgspec.Struct, frozen=True):
 
 
 class PlayingTransport:
-    """A room as a chat account; implements `actors.transport.Transport`.
-
-    Args:
-        settings: which room.
-        console: where everything is printed.
-        clock: the time of messages.
-        ids: makes the ids of messages.
-    """
+    """A room as a chat account; implements `actors.transport.Transport`."""
 
     presence = None
     """It can show nothing but messages."""

@@ -97,10 +97,6 @@ class Play(msgspec.Struct, frozen=True):
 def read_play(text: str, file: str) -> Play:
     """Read a whole file.
 
-    Args:
-        text: what stands in it.
-        file: its name, for errors.
-
     Raises:
         SettingsError: something is wrong; its `problems` tell each with its line.
     """

@@ -85,14 +85,7 @@ class TerminalSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TerminalTransport:
-    """The terminal as a chat account; implements `actors.transport.Transport`.
-
-    Args:
-        settings: who sits there and how it behaves.
-        console: keyboard and screen.
-        clock: the time of messages.
-        ids: makes the ids of messages.
-    """
+    """The terminal as a chat account; implements `actors.transport.Transport`."""
 
     presence = None
     """It can show nothing but messages."""

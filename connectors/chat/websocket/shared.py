@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 class SocketCounters:
-    """The metrics that all WebSocket connectors share.
-
-    Args:
-        metrics: where they are registered.
-    """
+    """The metrics that all WebSocket connectors share."""
 
     def __init__(self, metrics: Metrics) -> None:
         name = ("connector",)
@@ -51,12 +47,7 @@ class SocketCounters:
 
 
 class SocketMetrics:
-    """The metrics of one connector.
-
-    Args:
-        counters: those of all.
-        connector: its name.
-    """
+    """The metrics of one connector."""
 
     def __init__(self, counters: SocketCounters, connector: str) -> None:
         self._counters = counters

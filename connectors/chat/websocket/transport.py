@@ -378,11 +378,5 @@ def open_socket(name: str, config: WebSocketConfig) -> socket.socket:
 def make_transport(
     name: str, config: WebSocketConfig, parts: TransportParts
 ) -> WebSocketTransport:
-    """Make the plain WebSocket of one connector.
-
-    Args:
-        name: of the connector.
-        config: its settings.
-        parts: what the app gives.
-    """
+    """Make the plain WebSocket of one connector."""
     return WebSocketTransport(name, config, parts)

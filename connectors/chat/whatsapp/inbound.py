@@ -41,11 +41,7 @@ FIRST_WAIT = 0.5
 
 
 class WhatsAppSubmitter:
-    """Submits the messages of people, one of a chat after the other.
-
-    Args:
-        shared: what all numbers share.
-    """
+    """Submits the messages of people, one of a chat after the other."""
 
     def __init__(self, shared: WhatsAppShared) -> None:
         self._shared = shared

@@ -43,12 +43,7 @@ OUTSIDE = (
 
 
 class WhatsAppSenders:
-    """Chooses which number sends, and keeps back what WhatsApp does not allow now.
-
-    Args:
-        shared: what all numbers share.
-        parts: what the app gives.
-    """
+    """Chooses which number sends, and keeps back what WhatsApp does not allow now."""
 
     def __init__(self, shared: WhatsAppShared, parts: TransportParts) -> None:
         self._shared = shared
@@ -170,11 +165,7 @@ MOST_CHATS = 5_000
 
 
 class WhatsAppTyping:
-    """Shows that an answer is being written, no more often than WhatsApp needs.
-
-    Args:
-        shared: what all numbers share.
-    """
+    """Shows that an answer is being written, no more often than WhatsApp needs."""
 
     def __init__(self, shared: WhatsAppShared) -> None:
         self._shared = shared
@@ -205,11 +196,7 @@ class WhatsAppTyping:
 
 
 class WhatsAppPresence:
-    """Reactions by the numbers.
-
-    Args:
-        speaking: the numbers.
-    """
+    """Reactions by the numbers."""
 
     def __init__(self, speaking: WhatsAppSenders) -> None:
         self._senders = speaking

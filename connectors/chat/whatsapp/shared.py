@@ -83,11 +83,7 @@ LONGEST_QUOTE = 2_000
 
 
 class WhatsAppSent:
-    """Our own messages by marker, and the text of all recent messages by id.
-
-    Args:
-        most: messages that are remembered.
-    """
+    """Our own messages by marker, and the text of all recent messages by id."""
 
     def __init__(self, most: int = MOST) -> None:
         self._sent: RecentMap[str, str] = RecentMap(most)
@@ -152,11 +148,7 @@ CLOSED = float("-inf")
 
 
 class ReplyWindows:
-    """The time of each person's last message: they may be answered for 24 hours.
-
-    Args:
-        most: people who are remembered.
-    """
+    """The time of each person's last message: they may be answered for 24 hours."""
 
     def __init__(self, most: int = MOST_CHATS) -> None:
         self._heard: RecentMap[str, float] = RecentMap(most)

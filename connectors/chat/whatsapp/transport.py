@@ -172,11 +172,5 @@ class WhatsAppTransport(PlatformTransport):
 def make_transport(
     name: str, config: WhatsAppConfig, parts: TransportParts
 ) -> WhatsAppTransport:
-    """Make the transport of one app's numbers.
-
-    Args:
-        name: of the connector.
-        config: its settings.
-        parts: what the app gives.
-    """
+    """Make the transport of one app's numbers."""
     return WhatsAppTransport(name, config, parts)

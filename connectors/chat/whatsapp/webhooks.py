@@ -38,13 +38,7 @@ TAKEN, LATER, MALFORMED = PlatformAnswer(200), PlatformAnswer(503), PlatformAnsw
 
 
 class WhatsAppWebhooks:
-    """The gate of one connector: takes Meta's calls for all its numbers.
-
-    Args:
-        shared: what all numbers share.
-        submitter: takes messages on.
-        ingress: who stores them.
-    """
+    """The gate of one connector: takes Meta's calls for all its numbers."""
 
     def __init__(
         self, shared: WhatsAppShared, submitter: WhatsAppSubmitter, ingress: Ingress

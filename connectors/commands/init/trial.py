@@ -111,13 +111,7 @@ async def _asked(
 
 
 def explained(kind: ModelFault, choice: ModelChoice, base_url: str) -> tuple[str, str]:
-    """Say in plain words what a failure means, and what to do.
-
-    Args:
-        kind: what the client made of it.
-        choice: the model that was asked.
-        base_url: where.
-    """
+    """Say in plain words what a failure means, and what to do."""
     host = urlsplit(base_url).netloc or base_url
     key = "the key" if choice.key is None else f"the key in {choice.key.place}"
     texts: dict[ModelFault, tuple[str, str]] = {

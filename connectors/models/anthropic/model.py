@@ -31,11 +31,7 @@ VERSION = "2023-06-01"
 
 
 class AnthropicFormat:
-    """Anthropic's Messages; see `format.Format`.
-
-    Args:
-        config: the account.
-    """
+    """Anthropic's Messages; see `format.Format`."""
 
     takes_names = False
     stream_type = "text/event-stream"

@@ -28,11 +28,7 @@ if TYPE_CHECKING:
 
 
 class GoogleFormat:
-    """Google's generateContent; see `format.Format`.
-
-    Args:
-        config: the account.
-    """
+    """Google's generateContent; see `format.Format`."""
 
     takes_names = False
     stream_type = "text/event-stream"

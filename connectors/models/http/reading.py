@@ -54,12 +54,7 @@ class SseFraming:
 
 
 class StreamReading:
-    """A streamed answer.
-
-    Args:
-        framing: cuts it into events.
-        assembly: puts them together.
-    """
+    """A streamed answer."""
 
     def __init__(self, framing: Framing, assembly: Assembly) -> None:
         self._framing = framing
@@ -80,11 +75,7 @@ class StreamReading:
 
 
 class WholeReading:
-    """An answer in one piece.
-
-    Args:
-        assembly: understands it.
-    """
+    """An answer in one piece."""
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly

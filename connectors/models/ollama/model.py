@@ -37,11 +37,7 @@ class ErrorBody(msgspec.Struct, frozen=True):
 
 
 class OllamaFormat:
-    """Ollama's chat; see `format.Format`.
-
-    Args:
-        config: the account.
-    """
+    """Ollama's chat; see `format.Format`."""
 
     takes_names = False
     stream_type = "application/x-ndjson"

@@ -49,11 +49,7 @@ class OpenAIManners:
 
 
 class OpenAIFormat(OpenAIManners):
-    """OpenAI's Chat Completions.
-
-    Args:
-        config: the account.
-    """
+    """OpenAI's Chat Completions."""
 
     takes_names = True
 
@@ -71,11 +67,7 @@ class OpenAIFormat(OpenAIManners):
 
 
 class OpenAIResponsesFormat(OpenAIManners):
-    """OpenAI's Responses API.
-
-    Args:
-        config: the account.
-    """
+    """OpenAI's Responses API."""
 
     takes_names = False
 

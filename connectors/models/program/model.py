@@ -64,12 +64,7 @@ class CallPlace:
 
 
 class CliModel:
-    """Answers by starting a program.
-
-    Args:
-        config: which program, and how it is called.
-        ground: confines it, and says where it runs.
-    """
+    """Answers by starting a program."""
 
     def __init__(self, config: CliModelConfig, ground: ProgramPlace) -> None:
         self._config = config

@@ -33,11 +33,7 @@ CHARACTERS_PER_TOKEN = 4
 
 
 class ScriptedModel:
-    """A model that answers by the rules of a script.
-
-    Args:
-        script: the rules.
-    """
+    """A model that answers by the rules of a script."""
 
     def __init__(self, script: Script) -> None:
         self._script = script

@@ -235,9 +235,6 @@ class ScriptedAnswer(msgspec.Struct, frozen=True):
 class Script:
     """A checked script; ask it for plans.
 
-    Args:
-        settings: what the file says.
-
     Raises:
         ValueError: a rule contradicts itself; `complaints` tells all that do.
     """

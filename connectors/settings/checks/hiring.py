@@ -74,12 +74,7 @@ def configured_persona(
 
 
 def check_hiring(config: AppConfig, tools: Collection[str]) -> Iterator[Complaint]:
-    """Check what is granted.
-
-    Args:
-        config: the settings.
-        tools: names of all tools of this release.
-    """
+    """Check what is granted."""
     hiring = config.hiring
     for index, tool in enumerate(hiring.tools):
         place = ("hiring", "tools", index)

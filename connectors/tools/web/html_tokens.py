@@ -62,11 +62,7 @@ Token = TextToken | Start | EndTag
 
 
 def tokens(page: str) -> Iterator[Token]:
-    """Give what a page is made of, in order; nothing is an error.
-
-    Args:
-        page: HTML, whole or not.
-    """
+    """Give what a page is made of, in order; nothing is an error."""
     at = 0
     while at < len(page):
         tag = page.find("<", at)

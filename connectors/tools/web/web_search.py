@@ -47,12 +47,7 @@ class WebSearchArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class WebSearchTool:
-    """Asks a search engine.
-
-    Args:
-        engine: which.
-        count: hits given for one search.
-    """
+    """Asks a search engine."""
 
     def __init__(self, engine: WebSearch, count: int) -> None:
         self._engine = engine

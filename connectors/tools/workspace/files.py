@@ -105,11 +105,7 @@ async def beside(work: Callable[[], Outcome]) -> Outcome:
 
 
 class ReadFileTool:
-    """Reads a text of the agent's own folder.
-
-    Args:
-        desks: the agents' folders.
-    """
+    """Reads a text of the agent's own folder."""
 
     def __init__(self, desks: Desks) -> None:
         self._desks = desks
@@ -143,11 +139,7 @@ class ReadFileTool:
 
 
 class WriteFileTool:
-    """Writes a text into the agent's own folder.
-
-    Args:
-        desks: the agents' folders.
-    """
+    """Writes a text into the agent's own folder."""
 
     def __init__(self, desks: Desks) -> None:
         self._desks = desks
@@ -183,11 +175,7 @@ class WriteFileTool:
 
 
 class ListFilesTool:
-    """Lists what is in the agent's own folder.
-
-    Args:
-        desks: the agents' folders.
-    """
+    """Lists what is in the agent's own folder."""
 
     def __init__(self, desks: Desks) -> None:
         self._desks = desks

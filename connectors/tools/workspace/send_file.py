@@ -56,14 +56,7 @@ class Watched:
 
 
 class PictureWatch:
-    """Watches an agent's folder for one turn; see `actors.ports.PictureWatch`.
-
-    Args:
-        enclose: copies a file of the folder.
-        agent: whose folder.
-        workspace: that.
-        others: who watches the same one.
-    """
+    """Watches an agent's folder for one turn; see `actors.ports.PictureWatch`."""
 
     def __init__(
         self,
@@ -162,12 +155,7 @@ class SendFileArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class WorkspaceEnclosures:
-    """Copies files of the agents' folders; implements `actors.ports.Enclosures`.
-
-    Args:
-        desks: the agents' folders.
-        blobs: where the copies lie.
-    """
+    """Copies files of the agents' folders; implements `actors.ports.Enclosures`."""
 
     def __init__(self, desks: Desks, blobs: BlobFolder) -> None:
         self._desks = desks
@@ -229,11 +217,7 @@ class WorkspaceEnclosures:
 
 
 class SendFileTool:
-    """Has a file of the agent's own folder go out with its answer.
-
-    Args:
-        enclosures: copies it.
-    """
+    """Has a file of the agent's own folder go out with its answer."""
 
     def __init__(self, enclosures: WorkspaceEnclosures) -> None:
         self._enclosures = enclosures

@@ -85,11 +85,7 @@ NOBODY = ApiCaller("", frozenset())
 
 
 class Keys:
-    """The keys of one connector.
-
-    Args:
-        config: its settings.
-    """
+    """The keys of one connector."""
 
     def __init__(self, config: WebConfig) -> None:
         self._keys: list[tuple[Secret, ApiCaller]] = []

@@ -135,11 +135,7 @@ ElizaHandler = Callable[[ElizaCall], Awaitable[Response]]
 
 
 class ElizaRoutes:
-    """Makes routes out of handlers.
-
-    Args:
-        front: what every request needs.
-    """
+    """Makes routes out of handlers."""
 
     def __init__(self, front: ElizaContext) -> None:
         self.front = front

@@ -228,11 +228,5 @@ class ElizaTransport(ServerTransport):
 def make_transport(
     name: str, config: WebConfig, parts: TransportParts
 ) -> ElizaTransport:
-    """Make the web channel of one connector.
-
-    Args:
-        name: of the connector.
-        config: its settings.
-        parts: what the app gives.
-    """
+    """Make the web channel of one connector."""
     return ElizaTransport(name, config, parts)

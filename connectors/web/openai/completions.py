@@ -91,11 +91,7 @@ class CompletionCall(msgspec.Struct, frozen=True):
 
 
 class CompletionsEndpoint:
-    """The endpoint, as an ASGI application.
-
-    Args:
-        context: what requests need of the server.
-    """
+    """The endpoint, as an ASGI application."""
 
     def __init__(self, context: CompletionContext) -> None:
         self.context = context

@@ -286,13 +286,7 @@ def json_response(body: msgspec.Struct) -> Response:
 def make_transport(
     name: str, config: HttpConfig, parts: TransportParts
 ) -> HttpTransport:
-    """Make the HTTP server of one connector.
-
-    Args:
-        name: of the connector.
-        config: its settings.
-        parts: what the app gives.
-    """
+    """Make the HTTP server of one connector."""
     settings = HttpSettings(
         name=name,
         host=config.host,

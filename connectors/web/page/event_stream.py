@@ -36,11 +36,7 @@ MOST_STREAMS = 200
 
 
 class EventStream:
-    """One open stream.
-
-    Args:
-        send: sends to the browser.
-    """
+    """One open stream."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -86,12 +82,7 @@ EventSource = Callable[[EventStream], Awaitable[None]]
 
 
 class EventStreams:
-    """All open streams.
-
-    Args:
-        most: streams of one browser.
-        metrics: where they are counted.
-    """
+    """All open streams."""
 
     def __init__(self, most: int, metrics: PageMetrics) -> None:
         self._most = most

@@ -112,13 +112,7 @@ def is_our_page(config: PageConfig, headers: Mapping[str, str]) -> bool:
 
 
 class Shield:
-    """Checks the host of each request, and adds the headers of each response.
-
-    Args:
-        app: answers the requests.
-        config: settings of the page.
-        refused: called for each request to another host.
-    """
+    """Checks the host of each request, and adds the headers of each response."""
 
     def __init__(
         self, app: ASGIApp, config: PageConfig, refused: Callable[[str], None]

@@ -9,11 +9,7 @@ if TYPE_CHECKING:
 
 
 class PageCounters:
-    """The metrics that all connectors of this kind share.
-
-    Args:
-        metrics: where they are registered.
-    """
+    """The metrics that all connectors of this kind share."""
 
     def __init__(self, metrics: Metrics) -> None:
         self.sessions = metrics.gauge(
@@ -41,12 +37,7 @@ class PageCounters:
 
 
 class PageMetrics:
-    """The metrics of one connector.
-
-    Args:
-        counters: those of all connectors.
-        connector: the name of the connector.
-    """
+    """The metrics of one connector."""
 
     def __init__(self, counters: PageCounters, connector: str) -> None:
         self._counters = counters

@@ -112,11 +112,7 @@ class JinjaEnvironment(Protocol):
 
 
 class PageRenderer:
-    """Renders templates, with values that all of them share.
-
-    Args:
-        folder: of the templates.
-    """
+    """Renders templates, with values that all of them share."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._folder = folder
@@ -272,11 +268,7 @@ PageHandler = Callable[[PageVisit], Awaitable[Response]]
 
 
 class PageRoutes:
-    """Makes routes out of handlers.
-
-    Args:
-        front: what every request needs.
-    """
+    """Makes routes out of handlers."""
 
     def __init__(self, front: PageContext) -> None:
         self.front = front

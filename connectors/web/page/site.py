@@ -46,14 +46,7 @@ async def make_site(
     parts: TransportParts,
     all_views: Callable[[], tuple[View, ...]],
 ) -> ASGIApp:
-    """Make the application.
-
-    Args:
-        front: what every request needs.
-        chat: the parts of the chat.
-        parts: what the app gives.
-        all_views: gives the operators' views.
-    """
+    """Make the application."""
     routes, inside = PageRoutes(front), parts.inside()
     views = await asyncio.to_thread(all_views)  # this imports them
     files = await StaticRoutes.load()

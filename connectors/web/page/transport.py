@@ -259,13 +259,7 @@ def settings_of(name: str, config: PageConfig) -> HttpSettings:
 def make_transport(
     name: str, config: PageConfig, parts: TransportParts
 ) -> PageTransport:
-    """Make the page of one connector.
-
-    Args:
-        name: of the connector.
-        config: its settings.
-        parts: what the app gives.
-    """
+    """Make the page of one connector."""
     return PageTransport(name, config, parts)
 
 
@@ -288,11 +282,7 @@ def told_as_busy(talk: PageChats) -> Generator[None]:
 
 
 class PagePresence:
-    """Edits and reactions on one page; see the port.
-
-    Args:
-        talk: its messages.
-    """
+    """Edits and reactions on one page; see the port."""
 
     def __init__(self, talk: PageChats) -> None:
         self._talk = talk

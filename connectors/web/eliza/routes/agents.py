@@ -36,11 +36,7 @@ if TYPE_CHECKING:
 
 
 class AgentRoutes:
-    """Routes that list, create, change, enable and disable agents.
-
-    Args:
-        services: what the requests are about.
-    """
+    """Routes that list, create, change, enable and disable agents."""
 
     def __init__(self, services: ElizaServices) -> None:
         self._agents = services.agents
@@ -149,11 +145,7 @@ MOST_ENTRIES = 1_000
 
 
 class RunRoutes:
-    """Routes that list runs and logs of agents.
-
-    Args:
-        services: what the requests are about.
-    """
+    """Routes that list runs and logs of agents."""
 
     def __init__(self, services: ElizaServices) -> None:
         self._runs = services.runs

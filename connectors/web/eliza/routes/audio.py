@@ -60,11 +60,7 @@ class Recording(msgspec.Struct, frozen=True):
 
 
 class VoiceService:
-    """Transcribes recordings and speaks texts; on the kernel's side.
-
-    Args:
-        backstage: gives the models.
-    """
+    """Transcribes recordings and speaks texts; on the kernel's side."""
 
     def __init__(self, backstage: Backstage) -> None:
         self._backstage = backstage
@@ -121,11 +117,7 @@ API = "/api/audio/{agent}"
 
 
 class AudioRoutes:
-    """Routes that transcribe, answer and speak.
-
-    Args:
-        services: what the requests are about.
-    """
+    """Routes that transcribe, answer and speak."""
 
     def __init__(self, services: ElizaServices) -> None:
         self._channels = services.channels

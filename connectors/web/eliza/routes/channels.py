@@ -40,11 +40,7 @@ SERVER_PATHS = ("message-servers", "central-servers", "servers")
 
 
 class ServerRoutes:
-    """Routes of servers.
-
-    Args:
-        services: what the requests are about.
-    """
+    """Routes of servers."""
 
     def __init__(self, services: ElizaServices) -> None:
         self._channels = services.channels
@@ -199,11 +195,7 @@ CHANNEL_PATHS = ("channels", "central-channels")
 
 
 class ChannelRoutes:
-    """Routes of channels.
-
-    Args:
-        services: what the requests are about.
-    """
+    """Routes of channels."""
 
     def __init__(self, services: ElizaServices) -> None:
         self._channels = services.channels

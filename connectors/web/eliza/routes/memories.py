@@ -62,11 +62,7 @@ MOST_PASSED = 10_000
 
 
 class MemoryRoutes:
-    """Routes of memories.
-
-    Args:
-        services: what the requests are about.
-    """
+    """Routes of memories."""
 
     def __init__(self, services: ElizaServices) -> None:
         self._channels = services.channels
@@ -243,11 +239,7 @@ MOST_WORLDS = 1_000
 
 
 class Worlds:
-    """The worlds of all agents; on the kernel's side.
-
-    Args:
-        channels: has the servers.
-    """
+    """The worlds of all agents; on the kernel's side."""
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
@@ -323,11 +315,7 @@ class Worlds:
 
 
 class RoomRoutes:
-    """Routes of rooms, worlds and groups.
-
-    Args:
-        services: what the requests are about.
-    """
+    """Routes of rooms, worlds and groups."""
 
     def __init__(self, services: ElizaServices) -> None:
         self._channels = services.channels

@@ -54,11 +54,7 @@ PAGE = 200
 
 
 class MessageRoutes:
-    """Routes that read, change and delete messages.
-
-    Args:
-        services: what the requests are about.
-    """
+    """Routes that read, change and delete messages."""
 
     def __init__(self, services: ElizaServices) -> None:
         self._channels = services.channels
@@ -196,11 +192,7 @@ def fits(message: ElizaMessage, asked: SearchBody) -> bool:
 
 
 class SayingRoutes:
-    """Routes that send messages, and wait for answers if wanted.
-
-    Args:
-        services: what the requests are about.
-    """
+    """Routes that send messages, and wait for answers if wanted."""
 
     def __init__(self, services: ElizaServices) -> None:
         self._channels = services.channels
@@ -424,11 +416,7 @@ def rename(body: Json) -> Json:
 
 
 class DirectRoutes:
-    """The route of releases before 1.0: send a message to one agent.
-
-    Args:
-        services: what the requests are about.
-    """
+    """The route of releases before 1.0: send a message to one agent."""
 
     def __init__(self, services: ElizaServices) -> None:
         self._channels = services.channels

@@ -35,11 +35,7 @@ if TYPE_CHECKING:
 
 
 class ProgramRoutes:
-    """Routes of the program.
-
-    Args:
-        services: what the requests are about.
-    """
+    """Routes of the program."""
 
     def __init__(self, services: ElizaServices) -> None:
         self._channels = services.channels
@@ -171,11 +167,7 @@ HOUR = 3_600_000
 
 
 class LogRoutes:
-    """Routes of the log.
-
-    Args:
-        services: what the requests are about.
-    """
+    """Routes of the log."""
 
     def __init__(self, services: ElizaServices) -> None:
         self._ring = services.logs

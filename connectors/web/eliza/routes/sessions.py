@@ -56,11 +56,7 @@ class TimeoutsBody(msgspec.Struct, frozen=True):
 
 
 class SessionRoutes:
-    """Routes of sessions.
-
-    Args:
-        services: what the requests are about.
-    """
+    """Routes of sessions."""
 
     def __init__(self, services: ElizaServices) -> None:
         self._sessions = services.sessions
@@ -224,11 +220,7 @@ MOST_JOBS = 500
 
 
 class JobRoutes:
-    """Routes of jobs.
-
-    Args:
-        services: what the requests are about.
-    """
+    """Routes of jobs."""
 
     def __init__(self, services: ElizaServices) -> None:
         self._jobs = services.jobs

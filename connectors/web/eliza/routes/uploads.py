@@ -29,11 +29,7 @@ SAFE = {
 
 
 class UploadRoutes:
-    """Routes of files.
-
-    Args:
-        services: what the requests are about.
-    """
+    """Routes of files."""
 
     def __init__(self, services: ElizaServices) -> None:
         self._uploads = services.uploads

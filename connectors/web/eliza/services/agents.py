@@ -206,12 +206,7 @@ class AgentRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentService:
-    """Lists and changes agents.
-
-    Args:
-        place: the database.
-        backstage: who works here.
-    """
+    """Lists and changes agents."""
 
     def __init__(self, place: ConnectorStore, backstage: Backstage) -> None:
         self._connector = place.connector

@@ -235,14 +235,7 @@ class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryReader:
-    """Reads memories.
-
-    Args:
-        place: the database.
-        channels: the rooms.
-        history: the messages in them.
-        backstage: the settings.
-    """
+    """Reads memories."""
 
     def __init__(
         self,
@@ -446,15 +439,7 @@ MOST_COUNTED = 10_000
 
 
 class MemoryEditor:
-    """Changes and deletes memories.
-
-    Args:
-        place: the database.
-        channels: the rooms.
-        history: the messages in them.
-        memories: reads what agents remember.
-        backstage: the agents, and the settings.
-    """
+    """Changes and deletes memories."""
 
     def __init__(
         self,

@@ -196,10 +196,6 @@ class ChannelMessages:
     ) -> ElizaMessage | None:
         """Store and announce an agent's message, and give it.
 
-        Args:
-            delivery: of the message.
-            shown: its file, as clients see it.
-
         Returns:
             None if its channel was deleted.
 

@@ -296,14 +296,7 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunReader:
-    """Reads runs.
-
-    Args:
-        place: the database.
-        channels: knows the agents.
-        memories: knows the agents' rooms.
-        backstage: the settings.
-    """
+    """Reads runs."""
 
     def __init__(
         self,

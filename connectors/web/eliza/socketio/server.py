@@ -80,11 +80,7 @@ class SendEvent(msgspec.Struct, frozen=True):
 
 
 class SocketRequests:
-    """Carries out the requests.
-
-    Args:
-        services: what the requests are about.
-    """
+    """Carries out the requests."""
 
     def __init__(self, services: ElizaServices) -> None:
         self._services = services
@@ -305,12 +301,7 @@ class ClientEvent(msgspec.Struct, frozen=True):
 
 
 class SocketServer:
-    """All connected clients.
-
-    Args:
-        services: what the requests are about.
-        talk: carries out their requests.
-    """
+    """All connected clients."""
 
     def __init__(self, services: ElizaServices, talk: SocketRequests) -> None:
         self._services = services

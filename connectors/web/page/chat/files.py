@@ -87,11 +87,7 @@ UNSHOWN = "application/octet-stream"
 
 
 class FileRoutes:
-    """The route of all files.
-
-    Args:
-        chat: the parts of the chat.
-    """
+    """The route of all files."""
 
     def __init__(self, chat: ChatParts) -> None:
         self._chat = chat
