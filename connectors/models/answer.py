@@ -1,16 +1,24 @@
-"""What has come of one answer so far, whatever its format.
+r"""What has come of one answer so far, whatever its format.
 
 Pure. Keeps the bounds, gives calls ids of their own, and knows which ends are good:
 the formats' assemblies read events and say here what they found.
+
+Some providers cut texts in the middle of a character: a server written in JavaScript
+counts in halves of what is above the basic plane, so an emoji may come as `\ud83d` in
+one event and `\udc08` in the next. Neither is a character, and a strict decoder takes
+neither; `decode` makes each U+FFFD, because one spoilt sign is better than no answer.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+import re
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from actors.messages.inbound import ModelAnswer, ToolCall, Usage
 
 if TYPE_CHECKING:
+    import msgspec
+
     from actors.messages.inbound import ModelRequest
     from connectors.models.names import ToolNames
     from connectors.models.provider_errors import ErrorContext
@@ -30,6 +38,30 @@ MAX_REQUEST_ID = 200
 
 Ending = Literal["end", "length", "refused"]
 """Why the model stopped: it was done, or at its limit; or it declined in words."""
+
+
+Decoded = TypeVar("Decoded")
+
+HALF = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
+
+
+def decode(decoder: msgspec.json.Decoder[Decoded], text: bytes) -> Decoded:
+    """Decode, and mend what is only half a character.
+
+    Raises:
+        ValueError: it is no JSON of that shape.
+        RecursionError: it is nested too deeply.
+    """
+    try:
+        return decoder.decode(text)
+    except ValueError:
+        mended = HALF.sub(rb"\\ufffd", text)
+        if mended == text:
+            raise
+        return decoder.decode(mended)
 
 
 class PartialCall:
@@ -175,6 +207,43 @@ class Collected:
             call.id = call.id if call.id and call.id not in used else made
             used.add(call.id)
         return [call.id for call in self.calls]
+
+
+class StreamedAnswer:
+    """What the assemblies of all formats share; see `connectors/models/format.py`.
+
+    Args:
+        request: what was asked.
+        names: how its tools were called towards the provider.
+        provider: whom errors speak of.
+    """
+
+    def __init__(
+        self, request: ModelRequest, names: ToolNames, provider: ErrorContext
+    ) -> None:
+        self._request = request
+        self._provider = provider
+        self._collected = Collected(request, names, provider)
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens told so far."""
+        return self._collected.usage
+
+    def end(self) -> None:
+        """Do nothing at the end of the body: most formats have an end of their own."""
+
+    def _decode(
+        self,
+        decoder: msgspec.json.Decoder[Decoded],
+        text: bytes,
+        what: str = "an event",
+    ) -> Decoded:
+        try:
+            return decode(decoder, text)
+        except (ValueError, RecursionError) as error:
+            told = f"{what} is not as the API says ({error})"
+            raise self._provider.broken(told) from error
 
 
 def believable(

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.messages.inbound import ModelAnswer, Usage
-from connectors.models.answer import Collected, Ending, PartialCall, believable
+from connectors.models.answer import Ending, PartialCall, StreamedAnswer, believable
 from connectors.models.anthropic.errors import ErrorBody, said_by
-from connectors.models.lenient_json import decode
 
 if TYPE_CHECKING:
     from actors.messages.inbound import ModelRequest
@@ -87,20 +86,13 @@ EVENT = msgspec.json.Decoder(Event)
 MESSAGE = msgspec.json.Decoder(Message)
 
 
-class Assembly:
-    """One answer in the making.
-
-    Args:
-        request: what was asked.
-        names: how its tools were called towards the provider.
-        provider: whom errors speak of.
-    """
+class Assembly(StreamedAnswer):
+    """One answer in the making."""
 
     def __init__(
         self, request: ModelRequest, names: ToolNames, provider: ErrorContext
     ) -> None:
-        self._provider = provider
-        self._collected = Collected(request, names, provider)
+        super().__init__(request, names, provider)
         self._counts: dict[str, float] = {}
         self._open: dict[int, tuple[str, PartialCall | None]] = {}
         self._seen: set[int] = set()
@@ -114,19 +106,10 @@ class Assembly:
         return self._is_whole
 
     def take(self, event: bytes) -> str:
-        """Add an event; gives back the words it brings, often none.
-
-        Raises:
-            ModelBusyError: it breaks the protocol or a bound, or is an error.
-            ModelRefusedError: it is an error that will come again.
-        """
+        """Add an event; see the port."""
         if self._is_whole:
             return ""
-        try:
-            decoded = decode(EVENT, event)
-        except (ValueError, RecursionError) as error:
-            text = f"an event is not as the API says ({error})"
-            raise self._provider.broken(text) from error
+        decoded = self._decode(EVENT, event)
         if decoded.type == "content_block_delta" and decoded.delta is not None:
             return self._add(decoded.index, decoded.delta)
         return self._take_other(decoded)
@@ -205,17 +188,8 @@ class Assembly:
         self._is_whole = True
 
     def take_whole(self, body: bytes) -> str:
-        """Read an answer in one piece; gives back its words.
-
-        Raises:
-            ModelBusyError: it breaks the protocol or a bound, or is an error.
-            ModelRefusedError: it is an error that will come again.
-        """
-        try:
-            message = decode(MESSAGE, body)
-        except (ValueError, RecursionError) as error:
-            text = f"the answer is not as the API says ({error})"
-            raise self._provider.broken(text) from error
+        """Read an answer in one piece; see the port."""
+        message = self._decode(MESSAGE, body, "the answer")
         if message.type != "message":
             raise self._provider.stream_error(said_by(message.error or ErrorBody()))
         self._begin(message)
@@ -228,9 +202,6 @@ class Assembly:
         self._stop_reason = message.stop_reason or ""
         self._stop()
         return words
-
-    def end(self) -> None:
-        """Nothing to learn: the stream has an end marker of its own."""
 
     def finish(self, request_id: str) -> ModelAnswer:
         """Give the whole answer, after the last event.

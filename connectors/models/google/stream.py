@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from connectors.models.answer import Collected, Ending, PartialCall, believable
+from connectors.models.answer import Ending, PartialCall, StreamedAnswer, believable
 from connectors.models.google.errors import ErrorBody, said_by
 from connectors.models.google.request import CallSignature, Signatures
-from connectors.models.lenient_json import decode
 
 if TYPE_CHECKING:
     from actors.messages.inbound import ModelAnswer, ModelRequest, Usage
@@ -109,7 +108,7 @@ class Chunk(msgspec.Struct, frozen=True, rename="camel"):
 CHUNK = msgspec.json.Decoder(Chunk)
 
 
-class Assembly:
+class Assembly(StreamedAnswer):
     """One answer in the making.
 
     Args:
@@ -126,19 +125,12 @@ class Assembly:
         provider: ErrorContext,
         signatures: Signatures,
     ) -> None:
-        self._request = request
-        self._provider = provider
         self._signatures = signatures
-        self._collected = Collected(request, names, provider)
+        super().__init__(request, names, provider)
         self._came_with: list[tuple[PartialCall, CallSignature]] = []
         self._finish_reason = ""
         self._finish_message = ""
         self._is_ended = False
-
-    @property
-    def usage(self) -> Usage:
-        """The tokens told so far."""
-        return self._collected.usage
 
     @property
     def is_whole(self) -> bool:
@@ -146,17 +138,8 @@ class Assembly:
         return self._is_ended and bool(self._finish_reason)
 
     def take(self, event: bytes) -> str:
-        """Add an event; gives back the words it brings, often none.
-
-        Raises:
-            ModelBusyError: it breaks the protocol or a bound, or is an error.
-            ModelRefusedError: it is an error that will come again.
-        """
-        try:
-            chunk = decode(CHUNK, event)
-        except (ValueError, RecursionError) as error:
-            text = f"an event is not as the API says ({error})"
-            raise self._provider.broken(text) from error
+        """Add an event; see the port."""
+        chunk = self._decode(CHUNK, event)
         if chunk.error is not None:
             raise self._provider.stream_error(said_by(chunk.error))
         feedback = chunk.prompt_feedback

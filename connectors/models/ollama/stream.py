@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from connectors.models.answer import Collected, Ending, believable
-from connectors.models.lenient_json import decode
+from connectors.models.answer import Ending, StreamedAnswer, believable
 from connectors.models.provider_errors import Said
 
 if TYPE_CHECKING:
-    from actors.messages.inbound import ModelAnswer, ModelRequest, Usage
+    from actors.messages.inbound import ModelAnswer, ModelRequest
     from connectors.models.names import ToolNames
     from connectors.models.provider_errors import ErrorContext
 
@@ -57,27 +56,15 @@ class Chunk(msgspec.Struct, frozen=True):
 CHUNK = msgspec.json.Decoder(Chunk)
 
 
-class Assembly:
-    """One answer in the making.
-
-    Args:
-        request: what was asked.
-        names: how its tools were called towards the provider.
-        provider: whom errors speak of.
-    """
+class Assembly(StreamedAnswer):
+    """One answer in the making."""
 
     def __init__(
         self, request: ModelRequest, names: ToolNames, provider: ErrorContext
     ) -> None:
-        self._provider = provider
-        self._collected = Collected(request, names, provider)
+        super().__init__(request, names, provider)
         self._done_reason: str | None = None
         self._is_done = False
-
-    @property
-    def usage(self) -> Usage:
-        """The tokens told so far: they come with the end."""
-        return self._collected.usage
 
     @property
     def is_whole(self) -> bool:
@@ -85,19 +72,10 @@ class Assembly:
         return self._is_done
 
     def take(self, event: bytes) -> str:
-        """Add a line; gives back the words it brings, often none.
-
-        Raises:
-            ModelBusyError: it breaks the protocol or a bound, or is an error.
-            ModelRefusedError: it is an error that will come again.
-        """
+        """Add a line; see the port."""
         if self._is_done:
             return ""
-        try:
-            chunk = decode(CHUNK, event)
-        except (ValueError, RecursionError) as error:
-            text = f"a line is not as the API says ({error})"
-            raise self._provider.broken(text) from error
+        chunk = self._decode(CHUNK, event, "a line")
         if chunk.error is not None:
             raise self._provider.stream_error(Said(chunk.error))
         words = self._take_message(chunk.message or Message())
@@ -121,9 +99,6 @@ class Assembly:
             call = self._collected.call(said.id, said.function.name)
             self._collected.argue(call, bytes(said.function.arguments).decode())
         return words
-
-    def end(self) -> None:
-        """Nothing to learn: the last line says that it is the last."""
 
     def finish(self, request_id: str) -> ModelAnswer:
         """Give the whole answer, after the last line.

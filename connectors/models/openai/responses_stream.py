@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from connectors.models.answer import Collected, Ending, PartialCall, believable
-from connectors.models.lenient_json import decode
+from connectors.models.answer import Ending, PartialCall, StreamedAnswer, believable
 from connectors.models.openai.errors import ErrorBody, said_by
 from connectors.models.openai.responses_request import SentThought, Thoughts
 
 if TYPE_CHECKING:
     from actors.messages.inbound import ModelAnswer, ModelRequest, Usage
-    from connectors.models.lenient_json import Decoded
     from connectors.models.names import ToolNames
     from connectors.models.provider_errors import ErrorContext
 
@@ -109,7 +107,7 @@ KIND = msgspec.json.Decoder(Kind)
 RESPONSE = msgspec.json.Decoder(Response)
 
 
-class Assembly:
+class Assembly(StreamedAnswer):
     """One answer in the making.
 
     Args:
@@ -126,10 +124,8 @@ class Assembly:
         provider: ErrorContext,
         thoughts: Thoughts,
     ) -> None:
-        self._request = request
-        self._provider = provider
+        super().__init__(request, names, provider)
         self._memory = thoughts
-        self._collected = Collected(request, names, provider)
         self._at: dict[int, PartialCall] = {}
         self._thoughts: list[SentThought] = []
         self._led_to: list[tuple[PartialCall, tuple[SentThought, ...]]] = []
@@ -137,22 +133,12 @@ class Assembly:
         self._stopped = ""
 
     @property
-    def usage(self) -> Usage:
-        """The tokens told so far."""
-        return self._collected.usage
-
-    @property
     def is_whole(self) -> bool:
         """True once the answer has said how it ended."""
         return bool(self._stopped)
 
     def take(self, event: bytes) -> str:
-        """Add an event; gives back the words it brings, often none.
-
-        Raises:
-            ModelBusyError: it breaks the protocol or a bound, or is an error.
-            ModelRefusedError: it is an error that will come again.
-        """
+        """Add an event; see the port."""
         if self.is_whole:
             return ""  # some say `[DONE]`, as in Chat Completions
         decoded = self._decode(EVENT, event)
@@ -177,12 +163,7 @@ class Assembly:
         return ""
 
     def take_whole(self, body: bytes) -> str:
-        """Read an answer in one piece; gives back its words.
-
-        Raises:
-            ModelBusyError: it breaks the protocol or a bound, or is an error.
-            ModelRefusedError: it is an error that will come again.
-        """
+        """Read an answer in one piece; see the port."""
         response = self._decode(RESPONSE, body)
         words = ""
         for index, raw in enumerate(response.output or ()):
@@ -191,16 +172,6 @@ class Assembly:
         if not self.is_whole:
             raise self._provider.broken("the answer does not say how it ended")
         return words
-
-    def end(self) -> None:
-        """Nothing to learn: the stream has an end marker of its own."""
-
-    def _decode(self, decoder: msgspec.json.Decoder[Decoded], text: bytes) -> Decoded:
-        try:
-            return decode(decoder, text)
-        except (ValueError, RecursionError) as error:
-            what = f"an event is not as the API says ({error})"
-            raise self._provider.broken(what) from error
 
     def _say(self, words: str, *, is_refusal: bool) -> str:
         self._declined |= is_refusal

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from connectors.models.answer import Collected, Ending, PartialCall, believable
-from connectors.models.lenient_json import decode
+from connectors.models.answer import Ending, PartialCall, StreamedAnswer, believable
 from connectors.models.openai.errors import ErrorBody, said_by
 
 if TYPE_CHECKING:
@@ -99,29 +98,17 @@ class Chunk(msgspec.Struct, frozen=True):
 CHUNK = msgspec.json.Decoder(Chunk)
 
 
-class Assembly:
-    """One answer in the making.
-
-    Args:
-        request: what was asked.
-        names: how its tools were called towards the provider.
-        provider: whom errors speak of.
-    """
+class Assembly(StreamedAnswer):
+    """One answer in the making."""
 
     def __init__(
         self, request: ModelRequest, names: ToolNames, provider: ErrorContext
     ) -> None:
-        self._provider = provider
-        self._collected = Collected(request, names, provider)
+        super().__init__(request, names, provider)
         self._at: dict[int, PartialCall] = {}
         self._finish_reason = ""
         self._declined = False
         self._saw_end = False
-
-    @property
-    def usage(self) -> Usage:
-        """The tokens told so far."""
-        return self._collected.usage
 
     @property
     def is_whole(self) -> bool:
@@ -129,18 +116,13 @@ class Assembly:
         return self._saw_end and bool(self._finish_reason)
 
     def take(self, event: bytes) -> str:
-        """Add an event; gives back the words it brings, often none.
-
-        Raises:
-            ModelBusyError: it breaks the protocol or a bound, or is an error.
-            ModelRefusedError: it is an error that will come again.
-        """
+        """Add an event; see the port."""
         if self._saw_end:
             return ""  # some say `[DONE]` twice; nothing counts after the first
         if event == END_MARKER:
             self._saw_end = True
             return ""
-        chunk = self._decode(event)
+        chunk = self._read(event)
         words = ""
         for choice in chunk.choices or ():
             if choice.index == 0:
@@ -149,13 +131,8 @@ class Assembly:
         return words
 
     def take_whole(self, body: bytes) -> str:
-        """Read an answer in one piece; gives back its words.
-
-        Raises:
-            ModelBusyError: it breaks the protocol or a bound, or is an error.
-            ModelRefusedError: it is an error that will come again.
-        """
-        chunk = self._decode(body)
+        """Read an answer in one piece; see the port."""
+        chunk = self._read(body)
         first = [choice for choice in chunk.choices or () if choice.index == 0]
         if len(first) != 1 or first[0].message is None:
             raise self._provider.broken("the answer has no message")
@@ -164,16 +141,8 @@ class Assembly:
         self._saw_end = True
         return words
 
-    def end(self) -> None:
-        """Nothing to learn: the stream has an end marker of its own."""
-
-    def _decode(self, event: bytes) -> Chunk:
-        try:
-            chunk = decode(CHUNK, event)
-        except (ValueError, RecursionError) as error:
-            raise self._provider.broken(
-                f"an event is not as the API says ({error})"
-            ) from error
+    def _read(self, event: bytes) -> Chunk:
+        chunk = self._decode(CHUNK, event)
         if chunk.error is not None:
             raise self._provider.stream_error(said_by(chunk.error))
         if chunk.usage is not None:
