@@ -44,7 +44,6 @@ class HookHealth:
     def __init__(self) -> None:
         self.counts = HookCounts()
         self.last_error = ""
-        self.last_trouble: Trouble | None = None
         self.failures = 0
         """In a row."""
 
@@ -100,7 +99,7 @@ class HookHealth:
         self.counts.asked += 1
         self.counts.failed += 1
         if trouble != "paused":
-            self.last_error, self.last_trouble = why, trouble
+            self.last_error = why
         if trouble in HARMLESS and not is_waited_for:
             # The probe was not asked either, unless it still runs.
             self._is_trying = self._is_trying and trouble != "down"

@@ -17,9 +17,6 @@ from actors.rules.prompt.untrusted import frame
 from actors.rules.text.cleaning import clean, one_line
 from runtime.store.text import why_no_json
 
-MOST_EVENT = 80
-"""Most characters of an event's name."""
-
 NOT_THERE = "(not there)"
 EVENT = re.compile(r"[\w.:/-]{1,80}")
 

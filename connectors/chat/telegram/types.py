@@ -54,7 +54,6 @@ class Chat(msgspec.Struct, frozen=True):
 
     title: str = ""
     username: str = ""
-    is_forum: bool = False
 
 
 class Entity(msgspec.Struct, frozen=True):
