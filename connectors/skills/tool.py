@@ -11,12 +11,12 @@ from actors.messages.inbound import ToolResult, ToolSpec
 from actors.rules.prompt import skills as rules
 from actors.rules.text.suggestions import did_you_mean, near_misses
 from connectors.skills.bundle import LONGEST_PATH, BundleError, read_bundled
-from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
+from connectors.tools.arguments import ArgumentsTool, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from actors.messages.inbound import ToolCall, ToolContext
+    from actors.messages.inbound import ToolContext
     from connectors.skills.folder import SkillFolder
 
 LONGEST_TEXT = 100_000
@@ -41,7 +41,7 @@ class UseSkillArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     file: FileName = ""
 
 
-class UseSkillTool:
+class UseSkillTool(ArgumentsTool[UseSkillArguments]):
     """Gives an agent the text of one of its skills, or of a skill's file."""
 
     def __init__(
@@ -51,7 +51,7 @@ class UseSkillTool:
     ) -> None:
         self._skills = skills
         self._note = note
-        self._spec = ToolSpec(
+        spec = ToolSpec(
             rules.USE_SKILL,
             "Read the instructions of a skill, or one of its files.",
             schema_of(UseSkillArguments),
@@ -60,17 +60,13 @@ class UseSkillTool:
             # Why: instructions are to be followed; the operator chose the folder.
             is_own_words=True,
         )
+        super().__init__(spec, UseSkillArguments)
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What the model is told."""
-        return self._spec
-
-    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+    async def answer(
+        self, arguments: UseSkillArguments, context: ToolContext
+    ) -> ToolResult:
         """Give the text; what is not there is a result with `is_error`."""
-        await trio.lowlevel.checkpoint()
         try:
-            arguments = decode_arguments(call.arguments, UseSkillArguments)
             found = self._skills.get(arguments.name)
             if found is None:
                 near = did_you_mean(near_misses(arguments.name, self._skills))
@@ -82,8 +78,6 @@ class UseSkillTool:
             text = await trio.to_thread.run_sync(
                 read_bundled, found.path, arguments.file
             )
-        except ArgumentsError as error:
-            return ToolResult(str(error), is_error=True)
         except BundleError as error:
             text = f"the file cannot be had: {error}"
             return ToolResult(text, is_error=True)

@@ -1,4 +1,4 @@
-"""Tools' arguments: their JSON schema from a Struct, and their decoding.
+"""Tools' arguments: their schema from a Struct, their decoding, tools that take them.
 
 One Struct says both what a model is told and what is accepted, so the two cannot
 differ. A model that got it wrong is told what and how, to try again.
@@ -6,9 +6,16 @@ differ. A model that got it wrong is told what and how, to try again.
 
 from __future__ import annotations
 
-from typing import TypeVar
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
+import trio
+
+from actors.messages.inbound import ToolResult
+
+if TYPE_CHECKING:
+    from actors.messages.inbound import ToolCall, ToolContext, ToolSpec
 
 Arguments = TypeVar("Arguments", bound=msgspec.Struct)
 Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
@@ -76,3 +83,41 @@ def expectation(arguments: type[msgspec.Struct]) -> str:
         for field in msgspec.structs.fields(arguments)
     ]
     return f"an object with {', '.join(parts)}" if parts else "an empty object"
+
+
+class ArgumentsTool(ABC, Generic[Arguments]):
+    """A tool whose arguments are a Struct; see `actors.ports.Tool`.
+
+    Args:
+        spec: its description for models, with `schema_of(arguments)`.
+        arguments: the Struct.
+        faults: errors of `answer` that the model is told, as it may do better.
+    """
+
+    def __init__(
+        self,
+        spec: ToolSpec,
+        arguments: type[Arguments],
+        *faults: type[Exception],
+    ) -> None:
+        self._spec = spec
+        self._arguments = arguments
+        self._faults: tuple[type[Exception], ...] = (ArgumentsError, *faults)
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What the model is told."""
+        return self._spec
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Run one call; bad arguments and faults are a result with `is_error`."""
+        await trio.lowlevel.checkpoint()
+        try:
+            arguments = decode_arguments(call.arguments, self._arguments)
+            return await self.answer(arguments, context)
+        except self._faults as error:
+            return ToolResult(str(error), is_error=True)
+
+    @abstractmethod
+    async def answer(self, arguments: Arguments, context: ToolContext) -> ToolResult:
+        """Do what the arguments say."""

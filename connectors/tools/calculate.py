@@ -14,15 +14,14 @@ import re
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
-import trio
 
 from actors.messages.inbound import ToolResult, ToolSpec
-from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
+from connectors.tools.arguments import ArgumentsTool, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from actors.messages.inbound import ToolCall, ToolContext
+    from actors.messages.inbound import ToolContext
     from connectors.tools.registry import ToolParts
 
 
@@ -254,11 +253,11 @@ class CalculateArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     expression: Expression
 
 
-class CalculateTool:
+class CalculateTool(ArgumentsTool[CalculateArguments]):
     """Works out an arithmetic expression."""
 
     def __init__(self) -> None:
-        self._spec = ToolSpec(
+        spec = ToolSpec(
             "calculate",
             "Work out an arithmetic expression. Whole numbers are exact.",
             schema_of(CalculateArguments),
@@ -266,22 +265,15 @@ class CalculateTool:
             effect="read",
             is_own_words=True,
         )
+        super().__init__(spec, CalculateArguments, CalculationError)
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What the model is told."""
-        return self._spec
-
-    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+    async def answer(
+        self, arguments: CalculateArguments, context: ToolContext
+    ) -> ToolResult:
         """Work it out; an expression without a result is one with `is_error`."""
         del context  # everybody has the same arithmetic
-        await trio.lowlevel.checkpoint()
-        try:
-            arguments = decode_arguments(call.arguments, CalculateArguments)
-            expression = arguments.expression.strip()
-            return ToolResult(f"{expression} = {calculate(expression)}")
-        except (ArgumentsError, CalculationError) as error:
-            return ToolResult(str(error), is_error=True)
+        expression = arguments.expression.strip()
+        return ToolResult(f"{expression} = {calculate(expression)}")
 
 
 def make_tool(parts: ToolParts) -> CalculateTool:

@@ -8,15 +8,14 @@ import zoneinfo
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-import trio
 
 from actors.messages.inbound import ToolResult, ToolSpec
-from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
+from connectors.tools.arguments import ArgumentsTool, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.messages.inbound import ToolCall, ToolContext
+    from actors.messages.inbound import ToolContext
     from connectors.tools.registry import ToolParts
 
 UTC = "UTC"
@@ -35,7 +34,7 @@ class ClockArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timezone: Timezone = UTC
 
 
-class ClockTool:
+class ClockTool(ArgumentsTool[ClockArguments]):
     """Tells date, time and day of the week.
 
     Args:
@@ -44,7 +43,7 @@ class ClockTool:
 
     def __init__(self, wall_clock: Callable[[], float]) -> None:
         self._wall_clock = wall_clock
-        self._spec = ToolSpec(
+        spec = ToolSpec(
             "clock",
             "Tell the current date, time and day of the week in a time zone.",
             schema_of(ClockArguments),
@@ -52,20 +51,13 @@ class ClockTool:
             effect="read",
             is_own_words=True,
         )
+        super().__init__(spec, ClockArguments)
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What the model is told."""
-        return self._spec
-
-    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+    async def answer(
+        self, arguments: ClockArguments, context: ToolContext
+    ) -> ToolResult:
         """Tell the time; an unknown time zone is a result with `is_error`."""
         del context  # everybody has the same time
-        await trio.lowlevel.checkpoint()
-        try:
-            arguments = decode_arguments(call.arguments, ClockArguments)
-        except ArgumentsError as error:
-            return ToolResult(str(error), is_error=True)
         zone = find_zone(arguments.timezone)
         if zone is None:
             return ToolResult(unknown_zone(arguments.timezone), is_error=True)

@@ -20,13 +20,13 @@ from connectors.sandbox.plan import (
     SandboxError,
     SandboxLimits,
 )
-from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
+from connectors.tools.arguments import ArgumentsTool, schema_of
 from connectors.tools.workspace.files import beside
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from actors.messages.inbound import ToolCall, ToolContext
+    from actors.messages.inbound import ToolContext
     from connectors.sandbox.runner import Sandbox
     from connectors.tools.registry import ToolParts
     from connectors.tools.workspace.files import Desks
@@ -70,36 +70,29 @@ class ShellArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout: Timeout = USUAL_SECONDS
 
 
-class RunShellTool:
+class RunShellTool(ArgumentsTool[ShellArguments]):
     """Runs a command line of `sh`."""
 
     def __init__(self, sandbox: Sandbox, desks: Desks) -> None:
         self._sandbox = sandbox
         self._desks = desks
-        self._spec = ToolSpec(
+        spec = ToolSpec(
             "run_shell",
             "Run a command line with sh, in your own folder. There is no network, and"
             " nothing but your folder can be changed. Gives the exit code and what was"
             " written; of much output, its beginning and end.",
             schema_of(ShellArguments),
         )
+        super().__init__(spec, ShellArguments)
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What the model is told."""
-        return self._spec
-
-    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+    async def answer(
+        self, arguments: ShellArguments, context: ToolContext
+    ) -> ToolResult:
         """Run it; a command that fails is a result with `is_error`.
 
         Raises:
             ToolError: it could not be started.
         """
-        await trio.lowlevel.checkpoint()
-        try:
-            arguments = decode_arguments(call.arguments, ShellArguments)
-        except ArgumentsError as error:
-            return ToolResult(str(error), is_error=True)
         if "\0" in arguments.command:
             return ToolResult("a command cannot hold the character NUL", is_error=True)
         desk = self._desks.of(context.agent)

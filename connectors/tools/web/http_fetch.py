@@ -13,11 +13,11 @@ import trio
 
 from actors.messages.inbound import ToolResult, ToolSpec
 from connectors.fetch.messages import FetchError, FetchRequest
-from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
+from connectors.tools.arguments import ArgumentsTool, schema_of
 from connectors.tools.web.readable import Page, one_line, read_page
 
 if TYPE_CHECKING:
-    from actors.messages.inbound import ToolCall, ToolContext
+    from actors.messages.inbound import ToolContext
     from connectors.fetch.messages import Fetch, Fetched
     from connectors.tools.registry import ToolParts
 
@@ -51,7 +51,7 @@ class HttpFetchArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     ] = 0
 
 
-class HttpFetchTool:
+class HttpFetchTool(ArgumentsTool[HttpFetchArguments]):
     """Reads what stands at an address.
 
     Args:
@@ -62,7 +62,7 @@ class HttpFetchTool:
     def __init__(self, fetch: Fetch, max_chars: int) -> None:
         self._fetch = fetch
         self._max_chars = max_chars
-        self._spec = ToolSpec(
+        spec = ToolSpec(
             "http_fetch",
             "Read a web page or other text from the internet. Long ones come in pieces "
             "of some thousand characters; give offset for the next.",
@@ -70,25 +70,18 @@ class HttpFetchTool:
             is_repeatable=True,
             effect="read",
         )
+        super().__init__(spec, HttpFetchArguments, FetchError)
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What the model is told."""
-        return self._spec
-
-    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+    async def answer(
+        self, arguments: HttpFetchArguments, context: ToolContext
+    ) -> ToolResult:
         """Fetch and read; whatever went wrong is a result with `is_error`."""
-        await trio.lowlevel.checkpoint()
-        try:
-            arguments = decode_arguments(call.arguments, HttpFetchArguments)
-            request = FetchRequest(
-                url=arguments.url,
-                headers=(("Accept", ACCEPT),),
-                owner=context.person,
-            )
-            fetched = await self._fetch(request)
-        except (ArgumentsError, FetchError) as error:
-            return ToolResult(str(error), is_error=True)
+        request = FetchRequest(
+            url=arguments.url,
+            headers=(("Accept", ACCEPT),),
+            owner=context.person,
+        )
+        fetched = await self._fetch(request)
         page = await read(fetched)
         if page is None:
             text = (

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-import trio
 
 from actors.messages.inbound import ToolResult, ToolSpec
-from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
+from connectors.tools.arguments import ArgumentsTool, schema_of
 from connectors.tools.web.engines import (
     BRAVE,
     BraveSearch,
@@ -21,7 +20,7 @@ from connectors.tools.web.readable import one_line, read_page
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.messages.inbound import ToolCall, ToolContext
+    from actors.messages.inbound import ToolContext
     from connectors.config.tools import WebSearchConfig
     from connectors.fetch.messages import Fetch
     from connectors.tools.registry import ToolParts
@@ -46,36 +45,29 @@ class WebSearchArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     ]
 
 
-class WebSearchTool:
+class WebSearchTool(ArgumentsTool[WebSearchArguments]):
     """Asks a search engine."""
 
     def __init__(self, engine: WebSearch, count: int) -> None:
         self._engine = engine
         self._count = count
-        self._spec = ToolSpec(
+        spec = ToolSpec(
             "web_search",
             "Search the web. Gives titles, addresses and short excerpts of pages.",
             schema_of(WebSearchArguments),
             is_repeatable=True,
             effect="read",
         )
+        super().__init__(spec, WebSearchArguments, SearchError)
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What the model is told."""
-        return self._spec
-
-    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+    async def answer(
+        self, arguments: WebSearchArguments, context: ToolContext
+    ) -> ToolResult:
         """Search; whatever went wrong is a result with `is_error`."""
-        await trio.lowlevel.checkpoint()
-        try:
-            arguments = decode_arguments(call.arguments, WebSearchArguments)
-            query = one_line(arguments.query)
-            if not query:
-                return ToolResult("the query is empty", is_error=True)
-            hits = await self._engine.search(query, self._count, context.person)
-        except (ArgumentsError, SearchError) as error:
-            return ToolResult(str(error), is_error=True)
+        query = one_line(arguments.query)
+        if not query:
+            return ToolResult("the query is empty", is_error=True)
+        hits = await self._engine.search(query, self._count, context.person)
         if not hits:
             return ToolResult(f"nothing was found for {query!r}")
         said = (

@@ -15,14 +15,14 @@ import trio
 
 from actors.messages.inbound import ToolResult, ToolSpec
 from connectors.fetch.media_types import media_type
-from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
+from connectors.tools.arguments import ArgumentsTool, schema_of
 from connectors.tools.workspace.paths import MAX_PATH, WorkspaceError, read_path, shown
 from connectors.tools.workspace.workspace import Entry, Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.messages.inbound import ToolCall, ToolContext
+    from actors.messages.inbound import ToolContext
     from connectors.config.tools import WorkspaceConfig
     from connectors.tools.registry import ToolParts
 
@@ -104,12 +104,12 @@ async def beside(work: Callable[[], Outcome]) -> Outcome:
     return await trio.to_thread.run_sync(work)
 
 
-class ReadFileTool:
+class ReadFileTool(ArgumentsTool[ReadFileArguments]):
     """Reads a text of the agent's own folder."""
 
     def __init__(self, desks: Desks) -> None:
         self._desks = desks
-        self._spec = ToolSpec(
+        spec = ToolSpec(
             "read_file",
             "Read a text file of your own folder. Long ones come in pieces; give "
             "offset, a line number, for the next.",
@@ -117,98 +117,77 @@ class ReadFileTool:
             is_repeatable=True,
             effect="read",
         )
+        super().__init__(spec, ReadFileArguments, WorkspaceError)
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What the model is told."""
-        return self._spec
-
-    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+    async def answer(
+        self, arguments: ReadFileArguments, context: ToolContext
+    ) -> ToolResult:
         """Read; what cannot be read is a result with `is_error`."""
-        await trio.lowlevel.checkpoint()
-        try:
-            arguments = decode_arguments(call.arguments, ReadFileArguments)
-            names = file_names(arguments.path)
-            workspace = self._desks.of(context.agent)
-            content = await beside(partial(workspace.read, names))
-            text = decoded(content, arguments.path)
-        except (ArgumentsError, WorkspaceError) as error:
-            return ToolResult(str(error), is_error=True)
+        names = file_names(arguments.path)
+        workspace = self._desks.of(context.agent)
+        content = await beside(partial(workspace.read, names))
+        text = decoded(content, arguments.path)
         path = "/".join(names)
         return ToolResult(excerpt(path, text, arguments, self._desks.config.read_chars))
 
 
-class WriteFileTool:
+class WriteFileTool(ArgumentsTool[WriteFileArguments]):
     """Writes a text into the agent's own folder."""
 
     def __init__(self, desks: Desks) -> None:
         self._desks = desks
-        self._spec = ToolSpec(
+        spec = ToolSpec(
             "write_file",
             "Write a text file in your own folder, or add to its end. Folders are "
             "made. Write long texts in several calls.",
             schema_of(WriteFileArguments),
             effect="write",
         )
+        super().__init__(spec, WriteFileArguments, WorkspaceError)
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What the model is told."""
-        return self._spec
-
-    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+    async def answer(
+        self, arguments: WriteFileArguments, context: ToolContext
+    ) -> ToolResult:
         """Write; what cannot be written is a result with `is_error`."""
-        await trio.lowlevel.checkpoint()
-        try:
-            arguments = decode_arguments(call.arguments, WriteFileArguments)
-            names = file_names(arguments.path)
-            text = arguments.content.encode()
-            workspace = self._desks.of(context.agent)
-            async with self._desks.writing(context.agent):
-                size = await beside(
-                    partial(workspace.write, names, text, append=arguments.append)
-                )
-        except (ArgumentsError, WorkspaceError) as error:
-            return ToolResult(str(error), is_error=True)
+        names = file_names(arguments.path)
+        text = arguments.content.encode()
+        workspace = self._desks.of(context.agent)
+        async with self._desks.writing(context.agent):
+            size = await beside(
+                partial(workspace.write, names, text, append=arguments.append)
+            )
         verb = "added to" if arguments.append else "written:"
         return ToolResult(f"{verb} {'/'.join(names)}, which has {size} bytes now")
 
 
-class ListFilesTool:
+class ListFilesTool(ArgumentsTool[ListFilesArguments]):
     """Lists what is in the agent's own folder."""
 
     def __init__(self, desks: Desks) -> None:
         self._desks = desks
-        self._spec = ToolSpec(
+        spec = ToolSpec(
             "list_files",
             "List the files of your own folder, or of a folder in it.",
             schema_of(ListFilesArguments),
             is_repeatable=True,
             effect="read",
         )
+        super().__init__(spec, ListFilesArguments, WorkspaceError)
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What the model is told."""
-        return self._spec
-
-    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+    async def answer(
+        self, arguments: ListFilesArguments, context: ToolContext
+    ) -> ToolResult:
         """List; a folder that is not there is a result with `is_error`."""
-        await trio.lowlevel.checkpoint()
-        try:
-            arguments = decode_arguments(call.arguments, ListFilesArguments)
-            names = read_path(arguments.path)
-            workspace = self._desks.of(context.agent)
-            found = await beside(
-                partial(
-                    workspace.entries,
-                    names,
-                    is_deep=arguments.recursive,
-                    most=MAX_ENTRIES + 1,
-                )
+        names = read_path(arguments.path)
+        workspace = self._desks.of(context.agent)
+        found = await beside(
+            partial(
+                workspace.entries,
+                names,
+                is_deep=arguments.recursive,
+                most=MAX_ENTRIES + 1,
             )
-        except (ArgumentsError, WorkspaceError) as error:
-            return ToolResult(str(error), is_error=True)
+        )
         return ToolResult(listing("/".join(names) or "your folder", found))
 
 

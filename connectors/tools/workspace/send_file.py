@@ -25,7 +25,7 @@ from actors.messages.inbound import SentFile, ToolResult, ToolSpec
 from actors.rules.prompt.transcript import SEND_FILE
 from connectors.fetch.media_types import media_type
 from connectors.files.blobs import BlobError, BlobFolder, folder_of
-from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
+from connectors.tools.arguments import ArgumentsTool, schema_of
 from connectors.tools.workspace.files import FilePath, file_names
 from connectors.tools.workspace.paths import WorkspaceError
 from runtime.telemetry.logs import EventLog
@@ -33,7 +33,7 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from actors.messages.inbound import Image, ToolCall, ToolContext
+    from actors.messages.inbound import Image, ToolContext
     from connectors.files.blobs import Kept
     from connectors.tools.registry import ToolParts
     from connectors.tools.workspace.files import Desks
@@ -216,12 +216,12 @@ class WorkspaceEnclosures:
         return kept
 
 
-class SendFileTool:
+class SendFileTool(ArgumentsTool[SendFileArguments]):
     """Has a file of the agent's own folder go out with its answer."""
 
     def __init__(self, enclosures: WorkspaceEnclosures) -> None:
         self._enclosures = enclosures
-        self._spec = ToolSpec(
+        spec = ToolSpec(
             SEND_FILE,
             "Send a file of your own folder (a picture, a document, sound) to the"
             " chat. It goes out with your answer, as it is now; do not write where it"
@@ -231,25 +231,18 @@ class SendFileTool:
             is_own_words=True,
             effect="read",
         )
+        super().__init__(spec, SendFileArguments, ToolError)
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What the model is told."""
-        return self._spec
-
-    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+    async def answer(
+        self, arguments: SendFileArguments, context: ToolContext
+    ) -> ToolResult:
         """Copy the file; what cannot be sent is a result with `is_error`."""
-        await trio.lowlevel.checkpoint()
-        try:
-            wanted = decode_arguments(call.arguments, SendFileArguments)
-            file = await self._enclosures.enclose(
-                context.agent,
-                wanted.path,
-                show_as=wanted.show_as,
-                caption=wanted.caption,
-            )
-        except (ArgumentsError, ToolError) as error:
-            return ToolResult(str(error), is_error=True)
+        file = await self._enclosures.enclose(
+            context.agent,
+            arguments.path,
+            show_as=arguments.show_as,
+            caption=arguments.caption,
+        )
         text = (
             f"{file.name} ({file.media_type}, {size_of(file.size)}) goes out with your"
             " answer."
