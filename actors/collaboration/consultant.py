@@ -2,8 +2,8 @@
 
 A consultant is to a colleague what a session is to people. It has its agent run a turn
 for each question, and keeps what was said in a book of its own
-(`actors/delegation/book.py`), whose journal makes rows of ledger and audit like any
-other.
+(`actors/delegation/consultations.py`), whose journal makes rows of ledger and audit
+like any other.
 
 How a book of consultations is written down and read back.
 """
@@ -18,7 +18,7 @@ import msgspec
 from actors import names
 from actors.agents.agent import SessionStarted
 from actors.collaboration.colleagues import HELD_BACK
-from actors.delegation.book import (
+from actors.delegation.consultations import (
     Consultation,
     ConsultationBook,
     ConsultationLimits,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.delegation.book import Consulted
+from actors.delegation.consultations import Consulted
 from actors.journal import records
 from actors.journal.history import (
     KINDS,

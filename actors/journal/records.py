@@ -21,7 +21,7 @@ from runtime.store.rows import Commit, Record
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from actors.delegation.book import Consulted
+    from actors.delegation.consultations import Consulted
     from actors.journal.history import Chapter, Conversation, Event
     from actors.messages.inbound import Inbound
     from actors.messages.usage import Run

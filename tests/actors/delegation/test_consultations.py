@@ -5,7 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.delegation.book import ConsultationBook, ConsultationLimits, Consulted
+from actors.delegation.consultations import (
+    ConsultationBook,
+    ConsultationLimits,
+    Consulted,
+)
 
 TERMS = ConsultationLimits(max_sessions=2, max_exchanges=3, max_age=60.0)
 
