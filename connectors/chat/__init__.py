@@ -8,8 +8,8 @@ have in common, `inbound.py` how a message gets into the company.
 """
 
 __all__ = [
+    "gates",
     "markup",
-    "platform_calls",
     "platforms",
     "server_transport",
     "terminal",

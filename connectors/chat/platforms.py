@@ -19,7 +19,7 @@ import msgspec
 from actors.config.presence import PresenceConfig
 from actors.messages.deliveries import TakesFiles
 from actors.rules.text.measure import CHARACTERS, Measure
-from connectors.chat.platform_calls import Gates
+from connectors.chat.gates import Gates
 from connectors.config.app import ConnectorConfig
 from runtime.errors import SettingsError
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from connectors.chat.bookmarks import Bookmarks
+    from connectors.chat.gates import Gates
     from connectors.chat.inbound import SeenMessages
-    from connectors.chat.platform_calls import Gates
     from connectors.chat.slack.account import SlackAccount
     from connectors.chat.slack.api import SlackWire
     from connectors.chat.slack.inbound import SlackPeople

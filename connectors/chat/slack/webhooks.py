@@ -14,8 +14,8 @@ from urllib.parse import parse_qsl
 import msgspec
 import trio
 
+from connectors.chat.gates import PlatformAnswer, PlatformCall, Terms
 from connectors.chat.lenient_json import Json, decode, table, text
-from connectors.chat.platform_calls import PlatformAnswer, PlatformCall, Terms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from connectors.chat.gates import Gates
     from connectors.chat.inbound import SeenMessages
-    from connectors.chat.platform_calls import Gates
     from connectors.chat.telegram.account import TelegramAccount
     from connectors.chat.telegram.bookmarks import TelegramBookmarks
     from connectors.chat.telegram.groups import GroupMembers, GroupMoves, MessageNumbers

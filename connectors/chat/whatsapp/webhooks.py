@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.webhooks.signature import GITHUB_SIGNATURE, SHORTEST_KEY, Rejected, verify
-from connectors.chat.platform_calls import PlatformAnswer, Terms
+from connectors.chat.gates import PlatformAnswer, Terms
 from connectors.chat.whatsapp.events import read_news
 from runtime.telemetry.logs import EventLog
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from actors.transport import Ingress
-    from connectors.chat.platform_calls import PlatformCall
+    from connectors.chat.gates import PlatformCall
     from connectors.chat.whatsapp.events import Status, WhatsAppNews
     from connectors.chat.whatsapp.inbound import WhatsAppSubmitter
     from connectors.chat.whatsapp.shared import WhatsAppShared

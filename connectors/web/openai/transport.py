@@ -23,14 +23,14 @@ from actors.errors import DeliveryBusyError, DeliveryError, DeliveryRefusedError
 from actors.journal.attachments import not_sent
 from actors.messages.deliveries import GONE, Abilities, TakesFiles
 from connectors.asyncio_bridge.crossing import BridgeError
-from connectors.chat.platform_calls import Gates
+from connectors.chat.gates import Gates
 from connectors.chat.server_transport import ServerTransport
 from connectors.files.blobs import bytes_of
 from connectors.web.errors import unknown_model
 from connectors.web.openai import protocol as wire
 from connectors.web.openai.completions import CompletionContext, CompletionsEndpoint
 from connectors.web.operations import operation_routes, tree_route
-from connectors.web.platform_calls import PlatformEndpoint
+from connectors.web.platform_webhooks import PlatformEndpoint
 from connectors.web.server import (
     HttpSettings,
     make_app,

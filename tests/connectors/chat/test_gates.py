@@ -10,8 +10,8 @@ import httpx
 import pytest
 import trio
 
-from connectors.chat.platform_calls import Gates, PlatformAnswer, PlatformCall, Terms
-from connectors.web.platform_calls import LONG
+from connectors.chat.gates import Gates, PlatformAnswer, PlatformCall, Terms
+from connectors.web.platform_webhooks import LONG
 from connectors.web.server import HttpSettings
 from tests.fakes.web.channel import Channel, open_channel
 

@@ -10,7 +10,7 @@ import trio.testing
 
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
-from connectors.chat.platform_calls import Gates
+from connectors.chat.gates import Gates
 from connectors.chat.slack.platform import SlackAccountConfig, SlackConfig
 from connectors.chat.slack.transport import SlackTransport
 from runtime.secret import Secret

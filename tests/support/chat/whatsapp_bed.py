@@ -9,7 +9,7 @@ import trio
 
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
-from connectors.chat.platform_calls import Gates, PlatformAnswer, PlatformCall
+from connectors.chat.gates import Gates, PlatformAnswer, PlatformCall
 from connectors.chat.whatsapp.platform import WhatsAppAccountConfig, WhatsAppConfig
 from connectors.chat.whatsapp.transport import WhatsAppTransport
 from connectors.chat.whatsapp.webhooks import WhatsAppWebhooks

@@ -18,7 +18,7 @@ import trio
 from connectors.chat.bookmarks import ConnectorShelf, StoredBookmarks
 from connectors.chat.discord.bookmarks import StoredDiscordBookmarks
 from connectors.chat.discord.transport import DiscordTransport
-from connectors.chat.platform_calls import PlatformCall
+from connectors.chat.gates import PlatformCall
 from connectors.chat.platforms import serving
 from connectors.chat.slack.transport import MARKS, SlackTransport
 from connectors.chat.whatsapp.webhooks import WhatsAppWebhooks

@@ -12,7 +12,7 @@ import trio
 import trio.testing
 from slack_sdk.signature import SignatureVerifier
 
-from connectors.chat.platform_calls import PlatformAnswer, PlatformCall, SignedGate
+from connectors.chat.gates import PlatformAnswer, PlatformCall, SignedGate
 from connectors.chat.slack.webhooks import WINDOW, signed
 from runtime.clock import SystemClock
 from tests.fakes.slack.replies import Json, event_body, pressed

@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from connectors.chat.platform_calls import Gates
+from connectors.chat.gates import Gates
 from runtime.errors import StoreUnavailableError
 from tests.fakes.web.channel import Channel, open_channel
 from tests.support.chat.telegram_bed import SECRET, ZOE, BotBed

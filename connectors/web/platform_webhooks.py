@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from actors.transport import RefusedAttempt
 from connectors.asyncio_bridge.crossing import BridgeError
-from connectors.chat.platform_calls import (
+from connectors.chat.gates import (
     AnyGate,
     Gates,
     PlatformAnswer,
