@@ -49,6 +49,11 @@ def test_the_waits_that_texts_name_are_those_of_the_defaults() -> None:
         waits.append(f"{effect.due_at / 60:g}")
         state.on(TurnDue(effect.due_at))
     said = f"{' and '.join(waits)} minutes"
-    docs = ("docs/failures.md", "docs/defaults.md", "README.md", "config/default.toml")
+    docs = (
+        "docs/failures.md",
+        "docs/defaults.md",
+        "docs/guarantees.md",
+        "config/default.toml",
+    )
     for name in docs:
         assert said in (ROOT / name).read_text(encoding="utf-8"), name

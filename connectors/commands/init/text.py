@@ -139,7 +139,7 @@ def agent_lines(plan: SettingsPlan) -> Iterator[str]:
     yield 'model = "main"'
     yield "# Who it is stands in this folder; a change is in its next answer."
     yield f"persona = {toml(f'agents/{plan.agent}')}"
-    yield f"tools = {toml(OWN_TOOLS)} # all: README, Tools"
+    yield f"tools = {toml(OWN_TOOLS)} # all: docs/agents/tools.md"
     yield "# What it may ask for in its text; each costs lines of every prompt. There"
     yield "# are more: config/default.toml, markers."
     yield f"markers = {toml(OWN_MARKERS)}"

@@ -1,8 +1,9 @@
 """Proves that a chat platform is one folder and one line of registration.
 
-A platform made only for this test is registered as the README says; the rest of the
-program then has its settings, checks, limits, markup, metrics and `callboard doctor`.
-That it keeps a transport's promises is proved by `tests/contracts/test_transport*.py`.
+A platform made only for this test is registered as docs/where-to-change-what.md says;
+the rest of the program then has its settings, checks, limits, markup, metrics and
+`callboard doctor`. That it keeps a transport's promises is proved by
+`tests/contracts/test_transport*.py`.
 """
 
 from __future__ import annotations

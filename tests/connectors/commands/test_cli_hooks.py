@@ -1,4 +1,4 @@
-"""Proves what `callboard hooks` shows, and that what the README says of hooks is so."""
+"""Proves what `callboard hooks` shows, and that what the docs say of hooks is so."""
 
 from __future__ import annotations
 
@@ -130,12 +130,11 @@ def test_what_cannot_be_tried_is_told(
     assert words in capsys.readouterr().err
 
 
-# --- the README ------------------------------------------------------------------
+# --- docs/agents/hooks.md --------------------------------------------------------
 
 
 def section() -> str:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    return text.partition("\n## Hooks\n")[2].partition("\n## ")[0]
+    return (ROOT / "docs/agents/hooks.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> Sequence[str]:
@@ -143,7 +142,7 @@ def blocks(language: str) -> Sequence[str]:
     return found
 
 
-async def test_the_example_of_the_readme_does_what_it_says(tmp_path: Path) -> None:
+async def test_the_example_of_the_docs_does_what_it_says(tmp_path: Path) -> None:
     (table,) = tomllib.loads(blocks("toml")[0])["hooks"].values()
     folder = CONFIG / table.pop("folder")
     hook = msgspec.structs.replace(msgspec.convert(table, HookConfig), folder=folder)

@@ -296,7 +296,7 @@ async def test_without_webhooks_there_is_no_such_path() -> None:
 
 
 async def test_a_signature_made_by_curl_and_openssl_is_taken() -> None:
-    """The way of the README, without this program's own code."""
+    """The way of docs/connect/webhooks.md, without this program's own code."""
     now, body = int(SystemClock().wall()), b'{"type":"x"}'
     line = (
         "printf '%s' \"$CONTENT\" | openssl dgst -sha256 -mac HMAC"

@@ -125,7 +125,7 @@ class ProgramRoutes:
         """Refuse: settings are changed in their file."""
         text = (
             "settings are changed in their file, and taken over while this runs:"
-            " callboard config show, README 'Settings'"
+            " callboard config show, docs/operate/settings.md"
         )
         raise ApiError(403, text, code="read_only_settings", may_repeat=False)
 

@@ -1,0 +1,136 @@
+"""Proves that what README and docs say is so: links, commands, settings, metrics."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from functools import cache
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from connectors.cli import callboard
+from connectors.settings.load import load_app
+from connectors.tools.registry import TOOLS
+from runtime.errors import SettingsError
+from tests.house.test_stored_names import metrics
+from tests.support import readme
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROOT = readme.ROOT
+PAGES = sorted(
+    chain(
+        (ROOT / "docs").rglob("*.md"),
+        (ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    )
+)
+RECIPES = ROOT / "docs" / "where-to-change-what.md"
+"""Its blocks add what does not exist; tests/house/test_additions.py runs them."""
+
+README_LINES = 180
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+METRIC = re.compile(r"\bcallboard_[a-z_]+[a-z]")
+SUFFIX = re.compile(r"_(total|bucket|count|sum|created)$")
+BLOCK = re.compile(r"^( *)```toml\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+SHAPE = ("unknown key", "expected", "must be one of", "not a valid")
+"""Words of complaints about a block itself, not about what it leaves out."""
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def anchor(heading: str) -> str:
+    """Give the anchor that Markdown renderers make of a heading."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+    kept = re.sub(r"[^\w\- ]", "", text.lower()).strip()
+    return kept.replace(" ", "-")
+
+
+@cache
+def known_metrics() -> frozenset[str]:
+    return frozenset(line.removeprefix("metric ") for line in metrics())
+
+
+def settings_blocks() -> list[tuple[str, str]]:
+    """Give (page and number, text) of each block of settings in the docs."""
+    return [
+        (f"{named(page)}, block {number}", str(text))
+        for page in PAGES
+        if page != RECIPES
+        for number, (_, text) in enumerate(BLOCK.findall(page.read_text()), 1)
+        if not text.startswith("[project.")
+    ]
+
+
+def test_the_readme_is_short() -> None:
+    assert len(readme.read().splitlines()) <= README_LINES
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    missing: list[str] = []
+    for link in LINK.findall(readme.FENCE.sub("", page.read_text())):
+        if link.startswith(("http:", "https:", "mailto:")):
+            continue
+        path, _, part = str(link).partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists():
+            missing.append(link)
+        elif part and part not in map(anchor, HEADING.findall(target.read_text())):
+            missing.append(f"{link} (no such heading)")
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_subcommand_exists(page: Path) -> None:
+    for words in sorted(readme.subcommands(page.read_text())):
+        run = CliRunner().invoke(callboard, [*words, "--help"])
+        assert run.exit_code == 0, f"callboard {' '.join(words)}: {run.output}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_metric_exists(page: Path) -> None:
+    known = known_metrics()
+    told = set(METRIC.findall(page.read_text()))
+    unknown = {x for x in told if not {x, SUFFIX.sub("", x)} & known}
+    assert page == RECIPES or not unknown
+
+
+@pytest.mark.parametrize(("place", "text"), settings_blocks(), ids=str)
+def test_every_settings_block_is_understood(
+    place: str, text: str, tmp_path: Path
+) -> None:
+    tomllib.loads(text)
+    file = tmp_path / "callboard.toml"
+    file.write_text(text.replace("connectors.NAME.", "connectors.discord."))
+    try:
+        load_app(file, dict(os.environ), needs_secrets=False)
+    except SettingsError as error:
+        wrong = [x for x in map(str, error.problems) if any(y in x for y in SHAPE)]
+        assert not wrong, place
+
+
+def test_every_page_is_in_the_index_and_in_the_site() -> None:
+    site = (ROOT / "mkdocs.yml").read_text()
+    index = (ROOT / "docs" / "index.md").read_text()
+    pages = [x.relative_to(ROOT / "docs") for x in (ROOT / "docs").rglob("*.md")]
+    others = [str(page) for page in pages if str(page) != "index.md"]
+    assert not [page for page in others if f"({page})" not in index]
+    assert not [page for page in others if f" {page}\n" not in site]
+
+
+def test_every_tool_is_in_the_docs_and_in_the_settings() -> None:
+    text = (ROOT / "docs" / "agents" / "tools.md").read_text()
+    table = text.partition("| tool | what it does | settings |")[2].partition("\n\n")[0]
+    cells = "\n".join(line.split("|")[1] for line in table.strip().splitlines())
+    settings = (ROOT / "config" / "default.toml").read_text()
+    listed = settings.partition("# Tools it may call:")[2].partition("\ntools =")[0]
+    assert sorted(re.findall(r"`(\w+)`", cells)) == sorted(TOOLS)
+    assert sorted(re.findall(r'"(\w+)"', listed)) == sorted(TOOLS)
