@@ -59,19 +59,18 @@ class Copies:
         Raises:
             StoreUnavailableError: the disk fails.
         """
-        has = [name for name in agents if await self._is_stored(message.inbound, name)]
-        return msgspec.structs.replace(message, copied=frozenset(has))
-
-    async def _is_stored(self, inbound: Inbound, agent: str) -> bool:
-        connector, store = inbound.address.connector, self._services.store
+        inbound = message.inbound
+        connector = inbound.address.connector
+        keys = {(connector, copy_id(inbound, agent)): agent for agent in agents}
         try:
-            found = await store.answered(connector, copy_id(inbound, agent))
+            found = await self._services.store.messages(keys)
         except StoreUnavailableError:
             raise
         except StoreError as error:
             LOG.fault("copies not read", error, correlation_id=inbound.id)
-            return False
-        return found is not None
+            found = ()
+        has = (keys[each.connector, each.platform_id] for each in found)
+        return msgspec.structs.replace(message, copied=frozenset(has))
 
     def store(self, message: UnroutedMessage, agents: tuple[str, ...]) -> None:
         """Store a copy for each agent but the first, and tell the router.

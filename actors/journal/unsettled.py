@@ -224,14 +224,18 @@ async def unanswered(store: Store, connector: str) -> dict[str, str]:
 
 async def is_settled(store: Store, inbound: Inbound) -> bool:
     """Tell whether somebody has settled a message; False if the disk does not say."""
-    try:
-        found = await store.answered(inbound.address.connector, inbound.platform_id)
-    except StoreError as error:
-        SESSION_LOG.warning("not seen whether it still waits", why=str(error))
-        return False
-    return found is None or bool(found.message.settled_at)
+    return inbound.id in await settled_among(store, (inbound,))
 
 
 async def settled_among(store: Store, asked: Iterable[Inbound]) -> frozenset[str]:
     """Tell which of some messages somebody has settled, as far as the disk says."""
-    return frozenset([each.id for each in asked if await is_settled(store, each)])
+    keys = {(each.address.connector, each.platform_id): each.id for each in asked}
+    try:
+        found = await store.messages(keys)
+    except StoreError as error:
+        SESSION_LOG.warning("not seen whether it still waits", why=str(error))
+        return frozenset()
+    waits = {
+        (each.connector, each.platform_id) for each in found if not each.settled_at
+    }
+    return frozenset(name for key, name in keys.items() if key not in waits)

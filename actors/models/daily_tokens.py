@@ -106,19 +106,21 @@ class DailyTokens:
         mine = [(known, at) for known, (x, at) in self._begun.items() if x == agent]
         rows = await read_open(store) if mine else ()
         still_open = {(row.connector, row.platform_id) for row in rows}
-        for known, begun_at in mine:
-            if known not in still_open and not (
-                now - begun_at < STORED_WITHIN and await self._may_begin(known)
-            ):
+        gone = [each for each in mine if each[0] not in still_open]
+        young = [known for known, at in gone if now - at < STORED_WITHIN]
+        over = {
+            (row.connector, row.platform_id)
+            for row in await store.messages(young)
+            if row.state not in OPEN
+        }
+        # Why not all: one that is not stored yet may be so in a moment.
+        kept = {known for known in young if known not in over}
+        for known, _ in gone:
+            if known not in kept:
                 del self._begun[known]
         count = sum(whose == agent for whose, _ in self._begun.values())
         runs = self._runs[agent]
         return count * (self._took[agent] // runs if runs else GUESS)
-
-    async def _may_begin(self, known: tuple[str, str]) -> bool:
-        """Tell whether a message is being stored, or was a moment ago."""
-        found = await self._services.store.answered(*known)
-        return found is None or found.message.state in OPEN
 
     async def _read_on(self) -> None:
         while True:

@@ -116,6 +116,18 @@ def answered(db: apsw.Connection, connector: str, platform_id: str) -> Answered 
     return found
 
 
+def messages(
+    db: apsw.Connection, keys: tuple[tuple[str, str], ...]
+) -> tuple[StoredMessage, ...]:
+    """Read the messages with these dedup keys, as of one moment."""
+    found: list[StoredMessage] = []
+    with db:
+        for key in keys:
+            if (row := db.execute(MESSAGE_OF, key).get) is not None:
+                found.append(StoredMessage(*row))
+    return tuple(found)
+
+
 def exchanges(
     db: apsw.Connection, stream: str, before: int, limit: int
 ) -> tuple[Answered, ...]:

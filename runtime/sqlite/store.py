@@ -18,11 +18,11 @@ from runtime.sqlite import read as sqlite_reads
 from runtime.sqlite import write as sqlite_rows
 from runtime.sqlite.facts import SqliteFacts
 from runtime.sqlite.threads import ReaderThread, WorkingThread, WriterThread
-from runtime.store.port import body_bytes, refuse_limit, refuse_misuse
+from runtime.store.port import body_bytes, refuse_keys, refuse_limit, refuse_misuse
 from runtime.store.text import refuse_half_character
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from runtime.sqlite.file import SqliteFile
     from runtime.sqlite.jobs import Job
@@ -220,6 +220,15 @@ class SqliteStore:
         refuse_half_character(connector + platform_id)
         return await self._reader.jobs.call(
             partial(sqlite_reads.answered, connector=connector, platform_id=platform_id)
+        )
+
+    async def messages(
+        self, keys: Collection[tuple[str, str]]
+    ) -> tuple[StoredMessage, ...]:
+        """Give the messages with these keys; see the port."""
+        refuse_keys(keys)
+        return await self._reader.jobs.call(
+            partial(sqlite_reads.messages, keys=tuple(dict.fromkeys(keys)))
         )
 
     async def exchanges(

@@ -30,7 +30,7 @@ from runtime.store.facts import (
     refuse_search,
 )
 from runtime.store.memory_facts import FactRows
-from runtime.store.port import refuse_limit, refuse_misuse
+from runtime.store.port import refuse_keys, refuse_limit, refuse_misuse
 from runtime.store.rows import (
     MAX_ROWS,
     Answered,
@@ -453,6 +453,15 @@ class MemoryStore:
         await self._enter()
         name = self._rows.dedup.get((connector, platform_id))
         return None if name is None else self._answered(self._rows.inbox[name])
+
+    async def messages(
+        self, keys: Collection[tuple[str, str]]
+    ) -> tuple[StoredMessage, ...]:
+        """Give the messages with these keys; see the port."""
+        refuse_keys(keys)
+        await self._enter()
+        known = (self._rows.dedup.get(key) for key in dict.fromkeys(keys))
+        return tuple(self._rows.inbox[name] for name in known if name is not None)
 
     def _answered(self, message: StoredMessage) -> Answered:
         found = (

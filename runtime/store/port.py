@@ -36,6 +36,8 @@ from runtime.store.rows import (
 from runtime.store.text import refuse_half_character
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from runtime.store.rows import StoredEntry
 
 LEAST_URGENT = 10
@@ -155,6 +157,20 @@ class Store(Entries, Protocol):
 
     async def answered(self, connector: str, platform_id: str) -> Answered | None:
         """Give the message with this dedup key and its deliveries; None: not known."""
+        ...
+
+    async def messages(
+        self, keys: Collection[tuple[str, str]]
+    ) -> tuple[StoredMessage, ...]:
+        """Give the messages that have one of these dedup keys, as of one moment.
+
+        Args:
+            keys: connector and platform id of each; those that are not known are left
+                out, and each message is given once, in no promised order.
+
+        Raises:
+            MisuseError: more than `MAX_ROWS` keys, or a text with half a character.
+        """
         ...
 
     async def exchanges(
@@ -331,6 +347,18 @@ def refuse_limit(limit: int) -> None:
     """
     if not 1 <= limit <= MAX_ROWS:
         raise MisuseError(f"limit {limit} is not in 1 to {MAX_ROWS}; page with `after`")
+
+
+def refuse_keys(keys: Collection[tuple[str, str]]) -> None:
+    """Refuse dedup keys that no message has, and more of them than are read at once.
+
+    Raises:
+        MisuseError: what is wrong with them.
+    """
+    if len(keys) > MAX_ROWS:
+        raise MisuseError(f"{len(keys)} keys; at most {MAX_ROWS} are read at once")
+    for connector, platform_id in keys:
+        refuse_half_character(connector + platform_id)
 
 
 def texts(commit: Commit) -> list[str]:

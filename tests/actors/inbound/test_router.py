@@ -35,10 +35,11 @@ from tests.fakes.company.company import EPOCH
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Collection
 
     from runtime.actor.ref import ActorRef
     from runtime.store.port import Done
+    from runtime.store.rows import Answered, StoredMessage
     from runtime.testing import Probe
 
     Clock = trio.testing.MockClock
@@ -221,6 +222,34 @@ async def test_a_copy_given_before_a_restart_counts_though_it_would_not_be_given
         heard = await crossing.heard()
     assert [(each.id, each.others) for each in heard["anna"]] == [("m1", 1)]
     assert [each.id for each in heard["ben"]] == ["m2"]
+
+
+class Counting(MemoryStore):
+    """Counts the reads by key."""
+
+    reads = 0
+
+    async def messages(
+        self, keys: Collection[tuple[str, str]]
+    ) -> tuple[StoredMessage, ...]:
+        self.reads += 1
+        return await super().messages(keys)
+
+    async def answered(self, connector: str, platform_id: str) -> Answered | None:
+        self.reads += 1
+        return await super().answered(connector, platform_id)
+
+
+async def test_copies_for_all_agents_are_looked_for_in_one_read(
+    autojump_clock: Clock,
+) -> None:
+    store = Counting()
+    await stored(store, words("@anna hello", is_direct=False))
+    async with open_crossing(autojump_clock, store) as crossing:
+        await trio.sleep(1)
+        heard = await crossing.heard()
+    assert [each.id for each in heard["anna"]] == ["m1"]
+    assert store.reads == 1
 
 
 class Damaged(MemoryStore):

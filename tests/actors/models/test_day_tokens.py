@@ -13,14 +13,17 @@ from actors.journal.records import USAGE, UsageRecord
 from actors.models.daily_tokens import GUESS, STORED_WITHIN, DailyTokens
 from connectors.config.checks import find_zone
 from runtime.store.memory import MemoryStore
-from runtime.store.rows import Answered, Commit, Record, Settle
+from runtime.store.rows import Commit, Record, Settle
 from tests.fakes.actors.neighbours import make_services, words
 from tests.fakes.company.furnished import changed
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import trio.testing
 
     from runtime.store.port import Store
+    from runtime.store.rows import StoredMessage
 
 HOUR = 3600.0
 
@@ -63,13 +66,15 @@ async def test_another_zone_is_another_day_though_its_date_is_the_same(
 
 
 class Counting(MemoryStore):
-    """Counts how often somebody asks for one message."""
+    """Counts the messages that somebody asks for by their keys."""
 
     asked = 0
 
-    async def answered(self, connector: str, platform_id: str) -> Answered | None:
-        self.asked += 1
-        return await super().answered(connector, platform_id)
+    async def messages(
+        self, keys: Collection[tuple[str, str]]
+    ) -> tuple[StoredMessage, ...]:
+        self.asked += len(keys)
+        return await super().messages(keys)
 
 
 async def test_turns_that_have_begun_are_reckoned_with_by_one_read(

@@ -223,6 +223,7 @@ async def test_a_closed_store_says_so(engine: Engine) -> None:
         store.counts,
         lambda: store.snapshot("a"),
         lambda: store.answered("cli", "p1"),
+        lambda: store.messages([("cli", "p1")]),
         lambda: store.records("audit"),
         lambda: store.prune(NOW),
         lambda: store.prune_records("audit", NOW),

@@ -210,6 +210,8 @@ async def test_a_name_with_half_a_character_is_refused(store: Store) -> None:
         lambda: store.prune_records(half, NOW),
         lambda: store.answered(half, "p"),
         lambda: store.answered("cli", half),
+        lambda: store.messages([("cli", "p"), (half, "p")]),
+        lambda: store.messages([("cli", half)]),
     ):
         with pytest.raises(MisuseError, match="half a character"):
             await call()

@@ -8,6 +8,7 @@ import pytest
 
 from runtime.errors import DuplicateError, MisuseError
 from runtime.store.rows import (
+    MAX_ROWS,
     Amend,
     Claim,
     Commit,
@@ -222,6 +223,33 @@ async def test_a_delivery_with_a_receipt_is_not_attempted(store: Store) -> None:
     await store.commit(Commit(at=NOW, receipts=(Receipt("d1", "sent"),)))
     with pytest.raises(DuplicateError, match="sent already"):
         await store.commit(change)
+
+
+async def test_messages_are_found_by_their_keys_in_one_read(store: Store) -> None:
+    await store.commit(
+        Commit(
+            at=NOW,
+            accepts=(
+                heard("m1", platform_id="p1"),
+                heard("m2", connector="web", platform_id="p1"),
+                heard("m3", platform_id="p1+ben"),
+            ),
+        )
+    )
+    await store.commit(Commit(at=NOW + 1, settles=(Settle("m1", "replied"),)))
+    keys = [("cli", "p1"), ("cli", "p2"), ("cli", "p1"), ("web", "p1"), ("web", "p")]
+    found = {row.id: row.state for row in await store.messages(keys)}
+    assert found == {"m1": "replied", "m2": "accepted"}
+    assert len(await store.messages(keys)) == 2
+    assert await store.messages(()) == ()
+    assert await store.messages([("cli", "p1+ben")]) == ((await store.unsettled())[-1],)
+
+
+async def test_only_so_many_messages_are_read_at_once(store: Store) -> None:
+    keys = [("cli", f"p{number}") for number in range(MAX_ROWS + 1)]
+    assert await store.messages(keys[:-1]) == ()
+    with pytest.raises(MisuseError, match="keys"):
+        await store.messages(keys)
 
 
 async def test_what_was_answered_is_found_by_the_platforms_id(store: Store) -> None:

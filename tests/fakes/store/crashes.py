@@ -15,7 +15,7 @@ from runtime.store.memory import MemoryStore
 from tests.fakes.company.company import at_rest, open_company
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from runtime.store.port import Done
     from runtime.store.rows import (
@@ -107,6 +107,12 @@ class MortalStore(MemoryStore):
     ) -> tuple[StoredMessage, ...]:
         await self.live()
         return await super().unsettled(after, limit)
+
+    async def messages(
+        self, keys: Collection[tuple[str, str]]
+    ) -> tuple[StoredMessage, ...]:
+        await self.live()
+        return await super().messages(keys)
 
     async def exchanges(
         self, stream: str, before: int = 0, limit: int = 100

@@ -19,6 +19,8 @@ from runtime.store.rows import Committed
 from tests.simulation.checks.ledger import words_of
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from runtime.store.port import Done
     from runtime.store.rows import (
         Answered,
@@ -176,6 +178,13 @@ class SimulatedStore(MemoryStore):
         """Read, if the disk lets it; see the port."""
         self._disk.refuse_reading()
         return await super().unsettled(after, limit)
+
+    async def messages(
+        self, keys: Collection[tuple[str, str]]
+    ) -> tuple[StoredMessage, ...]:
+        """Read, if the disk lets it; see the port."""
+        self._disk.refuse_reading()
+        return await super().messages(keys)
 
     async def exchanges(
         self, stream: str, before: int = 0, limit: int = 100
