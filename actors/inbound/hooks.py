@@ -26,6 +26,7 @@ from runtime.store.rows import Amend, Commit, Committed, Entry
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
+    from actors.inbound.chat_lines import ChatLines, Place
     from actors.messages.inbound import Inbound
     from actors.services import Services
     from runtime.actor.actor import Actor
@@ -93,30 +94,29 @@ class InboundHooks:
 
     Args:
         router: told what hooks answered, and when that is stored.
+        lines: whose heads hooks are asked about.
         services: the hooks; store, clock, counts.
     """
 
-    def __init__(self, router: Actor, services: Services) -> None:
+    def __init__(self, router: Actor, lines: ChatLines, services: Services) -> None:
         self._router = router
+        self._lines = lines
         self._services = services
         self._committer = Committer(services.store)
-        self._open: dict[str, UnroutedMessage] = {}
-        """By message id, until the hooks' answer is stored."""
 
-    def is_open(self, inbound: Inbound) -> bool:
-        """Whether hooks are asked about a message, or their answer is being stored."""
-        return inbound.id in self._open
+    def ask(self, head: Place, message: UnroutedMessage) -> bool:
+        """Have hooks asked about the head of a line; False: there are none to ask.
 
-    def ask(self, message: UnroutedMessage) -> bool:
-        """Have hooks asked about a message; False if there are none to ask."""
+        It waits until what they answer is stored.
+        """
         inbound, past, services = message.inbound, message.past, self._services
         if past.attempts or past.was_running:
             return False  # a session had it before there were hooks
         hooks = services.hooks.receiving(inbound)
         if not hooks:
             return False
-        is_flood = len(self._open) >= MOST_OPEN
-        self._open[inbound.id] = message
+        is_flood = self._lines.count("hooks") >= MOST_OPEN
+        self._lines.wait(head, "hooks")
         lost = HooksAnswered(inbound.id, unasked(hooks, inbound.text))
         asked = AskHooks(
             key=inbound.id,
@@ -137,31 +137,24 @@ class InboundHooks:
             self._router.after(patience(hooks), lost)
         return True
 
-    def take(
-        self, reply: HooksAnswered | HooksStored
-    ) -> UnroutedMessage | Inbound | None:
-        """Take the hooks' answer, or the outcome of storing it.
-
-        Returns:
-            The message, which goes on; or its old form, if it is settled; None: not
-            yet.
-        """
-        if isinstance(reply, HooksStored):
-            return self._stored(reply)
-        message = self._open.get(reply.key)
+    def answered(self, reply: HooksAnswered) -> None:
+        """Store what hooks made of a message."""
+        head = self._lines.place(reply.key, "hooks")
+        message = None if head is None else head.message
         # An answer that comes while its message is being stored is late.
-        if message is not None and not message.inbound.is_hooked:
-            self._decided(message, reply.passed)
-        return None
+        if head is None or message is None or message.inbound.is_hooked:
+            return
+        self._decided(head, message, reply.passed)
 
-    def _decided(self, message: UnroutedMessage, passed: HooksOutcome) -> None:
+    def _decided(
+        self, head: Place, message: UnroutedMessage, passed: HooksOutcome
+    ) -> None:
         inbound, services = message.inbound, self._services
         connector = inbound.address.connector
         inbound = (
             without_words(inbound) if passed.cancelled_by else left(inbound, passed)
         )
-        message = msgspec.structs.replace(message, inbound=inbound)
-        self._open[inbound.id] = message
+        head.item = message = msgspec.structs.replace(message, inbound=inbound)
         answer: Answer | None = None
         if passed.cancelled_by:
             services.metrics.messages.add(1, connector, "hook_cancelled")
@@ -202,16 +195,19 @@ class InboundHooks:
             "what hooks said",
         )
 
-    def _stored(self, stored: HooksStored) -> UnroutedMessage | Inbound | None:
+    def is_settled(self, stored: HooksStored) -> bool:
+        """Whether a message is settled, now that the hooks' answer is stored.
+
+        Its sender is told if hooks held it back. Else it goes on.
+        """
         outcome, inbound = stored.outcome, stored.message.inbound
-        self._open.pop(inbound.id, None)
         if isinstance(outcome, Exception):
             # Somebody has settled it, as by hand; send what was stored then.
             LOG.warning("message was settled meanwhile", correlation_id=inbound.id)
             self._router.tell(names.connector(inbound.address.connector), DrainOutbox())
-            return inbound
+            return True
         telling.wake_notifiers(self._router.find, stored.told)
         if stored.answer is not None:
             tell_dismissed(self._router, stored.answer, self._services)
-            return inbound
-        return stored.message
+            return True
+        return False

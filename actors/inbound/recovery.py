@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from actors import names
-from actors.inbound.backlog import Backlog, LateArrivals
 from actors.journal import commits
-from actors.journal.unsettled import place, read_back, read_open, tell_found
-from actors.protocol import DrainOutbox, RouteUnanswered, StopDelegated
+from actors.journal.unsettled import place, read_open, tell_found
+from actors.protocol import DrainOutbox, RouteUnanswered
 from runtime.errors import StoreUnavailableError
-from runtime.store.rows import StoredMessage
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from collections.abc import Set as AbstractSet
 
-    from actors.inbound.backlog import BacklogItem, Routable
+    from actors.inbound.chat_lines import ChatLines, Place
     from actors.inbound.hearing import Audience
     from actors.journal.unsettled import UnroutedMessage
     from actors.services import Services
@@ -66,12 +65,13 @@ class RouteNext(msgspec.Struct, frozen=True):
 class Recovery:
     """The unsettled messages of the store that are still to be routed.
 
-    The methods return what is to be routed now, in this order. A new message waits
-    behind the old ones of its chat, which are then routed at once, so that nobody waits
-    for other chats.
+    The methods give the places that may move now, in this order, each just before it
+    is moved. A new message waits behind the old ones of its chat, which then move at
+    once, so that nobody waits for other chats.
 
     Args:
         router: sets timers and tells the connectors.
+        lines: where the messages stand.
         connectors: names of those that run; messages of others are left alone.
         hearing: forgets decisions about messages that are settled.
         services: the store.
@@ -80,22 +80,20 @@ class Recovery:
     def __init__(
         self,
         router: Actor,
+        lines: ChatLines,
         connectors: AbstractSet[str],
         hearing: Audience,
         services: Services,
     ) -> None:
         self._router = router
+        self._lines = lines
         self._connectors = connectors
         self._hearing = hearing
         self._store = services.store
         self._is_due = False
         self._is_routing = False
-        self._backlog: Backlog[BacklogItem] = Backlog()
-        """Rows are read when they are routed, so that the first need not wait."""
 
-        self._late = LateArrivals()
-
-    async def begin(self) -> Iterator[Routable]:
+    async def begin(self) -> Iterator[Place]:
         """Find what an earlier process left unsettled.
 
         Raises:
@@ -107,7 +105,7 @@ class Recovery:
 
     async def take(
         self, message: RouteUnanswered | RecoveryDue | SweepDue | RouteNext
-    ) -> Iterable[Routable]:
+    ) -> Iterable[Place]:
         """Go on when an actor asks for it, or when a timer fires."""
         match message:
             case RouteNext():
@@ -125,38 +123,31 @@ class Recovery:
                 pass
         return ()
 
-    def arrive(self, message: UnroutedMessage) -> Iterable[Routable]:
+    def arrive(self, message: UnroutedMessage) -> Iterable[Place]:
         """Route a new message, behind the old ones of its chat."""
-        chat = commits.chat_stream(message.inbound)
-        is_left = chat in self._backlog or chat in self._late
-        if is_left and self._is_due:  # its session may not be up yet
-            self._late.add(chat, message)
-            return ()
-        if is_left:
-            self._backlog.add(chat, message)
-            return self._hurry(chat)
-        return (message,)
-
-    def stop(self, stop: StopDelegated) -> None:
-        """Let a stop apply also to what waits in its chat."""
-        self._late.stop(commits.chat_stream(stop.by), stop)
+        chat, lines = commits.chat_stream(message.inbound), self._lines
+        is_left = lines.has_left(chat)
+        # A session of the chat may not be up yet; it hears the old ones first.
+        place = lines.add(chat, message, is_late=is_left and self._is_due)
+        if place is not None:
+            return (place,)
+        return () if self._is_due else self._hurry(chat)
 
     def _recover_later(self) -> None:
         """Give the actor that asked time to start; several requests count as one."""
         self._is_due = True
         self._router.after(RECOVER_AFTER, RecoveryDue())
 
-    async def _recover(self) -> Iterable[Routable]:
+    async def _recover(self) -> Iterable[Place]:
         self._is_due = False
         # First: stored answers are sent before anything else in their chat.
         for name in self._connectors:
             self._router.tell(names.connector(name), DrainOutbox())
+        late = self._lines.late
         if not await self._look():
             self._recover_later()
             return ()
-        late, self._late = self._late, LateArrivals()
-        hurried = [each for chat in late.chats for each in self._hurry(chat)]
-        return (*hurried, *self._next())
+        return chain(*map(self._hurry, late), self._next())
 
     async def _look(self) -> bool:
         """Read what is not settled; False: the disk fails."""
@@ -173,28 +164,19 @@ class Recovery:
         self._hearing.sweep(min((row.at for row in rows), default=math.inf))
         mine = [row for row in rows if row.connector in self._connectors]
         self._hearing.allotted.forget_all_but({row.id for row in mine})
-        # Copies for further agents stand where their original stands. What an earlier
-        # look found and is not routed yet is among them.
+        # Copies for further agents stand where their original stands.
         mine.sort(key=place)
-        self._backlog.refill(
-            (row.stream, each) for row in mine for each in self._late.put_in(row)
-        )
+        self._lines.refill((row.stream, row) for row in mine)
         return Counter(row.connector for row in rows)
 
-    def _hurry(self, chat: str) -> Iterator[Routable]:
-        return _read(self._backlog.hurry(chat, ROUTED_AT_ONCE))
+    def _hurry(self, chat: str) -> Iterator[Place]:
+        return self._lines.hurry(chat, ROUTED_AT_ONCE)
 
-    def _next(self) -> Iterator[Routable]:
-        """Give the next messages, and set the timer for the rest."""
+    def _next(self) -> Iterator[Place]:
+        """Give the next places, and set the timer for the rest."""
         if self._is_routing:
-            return iter(())
-        taken = self._backlog.take(ROUTED_AT_ONCE)
-        if self._backlog:
+            return
+        yield from self._lines.take(ROUTED_AT_ONCE)
+        if self._lines.has_left():
             self._is_routing = True
             self._router.after(ROUTE_EVERY, RouteNext())
-        return _read(taken)
-
-
-def _read(items: Iterable[BacklogItem]) -> Iterator[Routable]:
-    for item in items:
-        yield from read_back(item) if isinstance(item, StoredMessage) else (item,)

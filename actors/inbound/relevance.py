@@ -14,8 +14,6 @@ import msgspec
 
 from actors import names
 from actors.inbound.relevance_checker import CheckRelevance, RelevanceChecked
-from actors.journal.commits import chat_stream
-from actors.journal.unsettled import UnroutedMessage
 from actors.rules.groups.access import may_use
 from actors.rules.groups.activation import CheckKind
 from actors.rules.groups.relevance import FAILS
@@ -23,8 +21,9 @@ from actors.rules.groups.routes import NO_GROUP
 from runtime.actor.messages import Keyed
 
 if TYPE_CHECKING:
+    from actors.inbound.chat_lines import ChatLines, Place
     from actors.inbound.relevance_checker import CheckOutcome
-    from actors.messages.inbound import Inbound
+    from actors.journal.unsettled import UnroutedMessage
     from actors.rules.groups.activation import AgentVerdict, GroupVerdict
     from actors.rules.groups.routes import RoutingTable
     from actors.services import Services
@@ -45,9 +44,8 @@ LOST_AFTER = 5.0
 
 
 class OpenCheck(msgspec.Struct):
-    """A message about which models are asked."""
+    """What models are asked about one message."""
 
-    message: UnroutedMessage
     waiting: dict[str, tuple[str, CheckKind]]
     """Agent and question, by the key of the check."""
 
@@ -63,15 +61,17 @@ class OpenCheck(msgspec.Struct):
 
 
 class RelevanceChecks:
-    """The checks under way.
+    """The checks under way; each stands in the place of its message.
 
     Args:
         router: starts checkers and is told their outcomes.
+        lines: whose messages are checked.
         services: counts, and who may use which agent.
     """
 
-    def __init__(self, router: Actor, services: Services) -> None:
+    def __init__(self, router: Actor, lines: ChatLines, services: Services) -> None:
         self._router = router
+        self._lines = lines
         self._services = services
         self._due = 0
         """Checks under way for messages whose turn it is."""
@@ -79,27 +79,21 @@ class RelevanceChecks:
         self._early = 0
         """Checks under way for messages that wait."""
 
-        self._open: dict[str, OpenCheck] = {}
-        """By message id."""
-
         self._ahead: Counter[str] = Counter()
         """Waiting messages that are checked, by chat."""
 
-    def is_open(self, inbound: Inbound) -> bool:
-        """Whether it is a message's turn and a model is asked about it."""
-        found = self._open.get(inbound.id)
-        return found is not None and not found.is_ahead
-
     def ask(
         self,
+        head: Place,
         message: UnroutedMessage,
         heard: GroupVerdict,
         table: RoutingTable,
         known: dict[str, bool],
     ) -> dict[str, bool] | None:
-        """Have models asked about a message whose turn it is.
+        """Have models asked about the head of a line.
 
         Args:
+            head: its place.
             message: the message.
             heard: which agents have to be checked.
             table: all agents.
@@ -110,7 +104,7 @@ class RelevanceChecks:
             All outcomes, if no check has to be waited for; else None.
         """
         checked = dict(known)
-        found = self._take_ahead(message)
+        found = self._take_ahead(head)
         room = MOST_CHECKS - self._due
         waiting: dict[str, tuple[str, CheckKind]] = {}
         for judged in heard.asking:
@@ -128,17 +122,23 @@ class RelevanceChecks:
         if not waiting:
             return checked
         self._due += len(waiting)
-        self._open[message.inbound.id] = OpenCheck(message, waiting, checked, {})
+        head.check = OpenCheck(waiting, checked, {})
+        self._lines.wait(head, "models")
         return None
 
+    def may_ask_ahead(self, place: Place) -> bool:
+        """Whether there is room for checks of a message that waits."""
+        has_room = self._early < MOST_EARLY and self._ahead[place.chat] < MOST_AHEAD
+        return place.check is None and has_room
+
     def ask_ahead(
-        self, message: UnroutedMessage, heard: GroupVerdict, table: RoutingTable
+        self,
+        place: Place,
+        message: UnroutedMessage,
+        heard: GroupVerdict,
+        table: RoutingTable,
     ) -> None:
-        """Have models asked about a message that waits, if there is room."""
-        inbound = message.inbound
-        stream = chat_stream(inbound)
-        if inbound.id in self._open or self._ahead[stream] >= MOST_AHEAD:
-            return
+        """Have models asked about a message that waits, as far as there is room."""
         room = MOST_EARLY - self._early
         waiting: dict[str, tuple[str, CheckKind]] = {}
         for judged in heard.asking:
@@ -148,36 +148,30 @@ class RelevanceChecks:
                 waiting[check.key] = (check.agent, check.kind)
         if waiting:
             self._early += len(waiting)
-            self._ahead[stream] += 1
-            self._open[inbound.id] = OpenCheck(message, waiting, {}, {}, is_ahead=True)
+            self._ahead[place.chat] += 1
+            place.check = OpenCheck(waiting, {}, {}, is_ahead=True)
 
-    def forget(self, inbound: Inbound) -> None:
+    def forget(self, place: Place) -> None:
         """Drop the checks made ahead for a message that needs none."""
-        found = self._open.get(inbound.id)
-        if found is not None and found.is_ahead:
-            self._take_ahead(found.message)
+        self._take_ahead(place)
 
-    def _take_ahead(self, message: UnroutedMessage) -> OpenCheck:
+    def _take_ahead(self, place: Place) -> OpenCheck:
         """Give the checks that were made while a message waited; now it is its turn."""
-        inbound = message.inbound
-        found = self._open.pop(inbound.id, None)
-        if found is None:
-            return OpenCheck(message, {}, {}, {})
-        stream = chat_stream(inbound)
-        self._ahead[stream] -= 1
-        if not self._ahead[stream]:
-            del self._ahead[stream]
+        found, place.check = place.check, None
+        if found is None or not found.is_ahead:
+            return OpenCheck({}, {}, {})
+        self._ahead[place.chat] -= 1
+        if not self._ahead[place.chat]:
+            del self._ahead[place.chat]
         self._early -= len(found.waiting)
         return found
 
-    def take(
-        self, checked: RelevanceChecked
-    ) -> tuple[UnroutedMessage, dict[str, bool]] | None:
-        """Take one outcome; give the message once all outcomes have come."""
-        message_id = checked.key.rpartition("/")[0]
-        found = self._open.get(message_id)
+    def take(self, checked: RelevanceChecked) -> tuple[Place, dict[str, bool]] | None:
+        """Take one outcome; give the head and all outcomes once these have come."""
+        place = self._lines.checked(checked.key.rpartition("/")[0])
+        found = None if place is None else place.check
         asked = None if found is None else found.waiting.pop(checked.key, None)
-        if found is None or asked is None:
+        if place is None or found is None or asked is None:
             return None  # it was given up before
         agent, kind = asked
         meant = self._outcome(kind, checked.outcome)
@@ -189,8 +183,8 @@ class RelevanceChecks:
         found.checked[agent] = meant
         if found.waiting:
             return None
-        del self._open[message_id]
-        return found.message, found.checked
+        place.check = None
+        return place, found.checked
 
     def _check(
         self, message: UnroutedMessage, judged: AgentVerdict, table: RoutingTable

@@ -1,14 +1,15 @@
 """The router: decides which agents hear a message, and hands it to their sessions.
 
 The actor holds a part for each thing that may take time or must be remembered, and
-carries out what they return. A chat whose message waits for the disk, for hooks, or for
-a model that is asked whom the words are for, is held: what comes next stands in its
-line, so that all agents hear everything in one order. Only a `/stop` waits for neither
-hook nor model.
+carries out what they return. A message stands in the line of its chat, and only the
+head of a line moves: while it waits for the disk, for hooks, or for a model that is
+asked whom the words are for, what comes next waits behind it, so that all agents hear
+everything in one order. Only a `/stop` waits for neither hook nor model.
 """
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -16,7 +17,7 @@ import msgspec
 from actors import names
 from actors.agents.messages import ReplaceTable
 from actors.hooks.book import HooksAnswered
-from actors.inbound.backlog import Routable
+from actors.inbound.chat_lines import ASKED, ChatLines
 from actors.inbound.copies import Copies, CopiesStored, to_be_heard, without_copies
 from actors.inbound.hearing import Audience
 from actors.inbound.hooks import HooksStored, InboundHooks
@@ -27,7 +28,6 @@ from actors.inbound.stop import Stops
 from actors.inbound.unrouted import DropStored, UnroutedMessages
 from actors.journal import commits
 from actors.journal.unsettled import UnroutedMessage
-from actors.messages.inbound import Inbound
 from actors.messages.keys import session_key
 from actors.people import admission
 from actors.protocol import Hear, Replied, Route, RouteUnanswered, StopDelegated
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Set as AbstractSet
 
+    from actors.inbound.chat_lines import Place
     from actors.rules.groups.assignments import StickyRoutes
     from actors.rules.groups.routes import Outcome
     from actors.services import Services
@@ -56,21 +57,11 @@ LOG = EventLog("router")
 class FindCopies(msgspec.Struct, frozen=True):
     """A note to itself: find the copies of a message that an earlier process made."""
 
-    message: UnroutedMessage
+    message_id: str
 
 
 class ReplaceDue(msgspec.Struct, frozen=True):
     """A note to itself: the disk may be able to give the open messages now."""
-
-
-class ChatLine(msgspec.Struct):
-    """A chat with a message that is not decided yet."""
-
-    first: Inbound
-    """The message that is being decided."""
-
-    behind: list[Routable]
-    """What came after it, in order."""
 
 
 class Router(Actor):
@@ -82,7 +73,7 @@ class Router(Actor):
         checkers.
     Sends: `Hear` and `StopDelegated` to sessions; `Deliver` or `MessageSettled` about
         messages that nobody hears.
-    Keeps: its table, whom agents answered lately, what waits behind a message that is
+    Keeps: its table, whom agents answered lately, and the lines of all chats: what is
         not decided yet, and what was left unanswered until all of it is routed.
     Fails: never by a message.
     Ends: with the system. When it starts, it routes again what was accepted and
@@ -103,27 +94,26 @@ class Router(Actor):
         self._allotted = allotted
         self._services = services
         self._hearing = Audience(allotted, services)
-        self._recovery = Recovery(self, connectors, self._hearing, services)
-        self._hooks = InboundHooks(self, services)
-        self._checks = RelevanceChecks(self, services)
+        self._lines = lines = ChatLines()
+        self._recovery = Recovery(self, lines, connectors, self._hearing, services)
+        self._hooks = InboundHooks(self, lines, services)
+        self._checks = RelevanceChecks(self, lines, services)
         self._copies = Copies(self, services)
         self._unrouted = UnroutedMessages(self, services)
         self._stops = Stops(self, allotted, services)
         self._newest: ReplaceTable | None = None
-        self._lines: dict[str, ChatLine] = {}
-        """By chat. No more than the connectors have open."""
 
     async def on_start(self) -> None:
         """Route again what an earlier process accepted and did not settle."""
         await self._hearing.read()
-        self._route_all(await self._recovery.begin())
+        self._let_in(await self._recovery.begin())
 
     def on_receive(self, message: object) -> object:
         """Route, or go on with a message that waited."""
         match message:
             case Route(inbound=inbound, number=number, arrived_at=at):
                 new = UnroutedMessage(inbound, number, arrived_at=at)
-                self._route_all(self._recovery.arrive(new))
+                self._let_in(self._recovery.arrive(new))
             case StopDelegated():
                 self._stop_caused(message)
             case Replied():
@@ -139,8 +129,8 @@ class Router(Actor):
     def _go_on(self, message: object) -> object:
         """Go on with a message that waited."""
         match message:
-            case FindCopies(message=found):
-                return self._find_copies(found)
+            case FindCopies(message_id=message_id):
+                return self._find_copies(message_id)
             case RelevanceChecked():
                 self._checked(message)
             case KeyGivenUp(key=key):
@@ -158,7 +148,7 @@ class Router(Actor):
     async def _recover(
         self, message: RouteUnanswered | RecoveryDue | SweepDue | RouteNext
     ) -> None:
-        self._route_all(await self._recovery.take(message))
+        self._let_in(await self._recovery.take(message))
 
     async def _replace_table(self, message: ReplaceTable | ReplaceDue) -> None:
         """Route new messages by another table; what an agent has stays with it."""
@@ -176,65 +166,66 @@ class Router(Actor):
 
     # --- the line of a chat -----------------------------------------------------------
 
-    def _route_all(self, items: Iterable[Routable]) -> None:
-        for each in items:
-            if isinstance(each, StopDelegated):
-                self._stop_caused(each)
+    def _let_in(self, places: Iterable[Place]) -> None:
+        """Move those that are the head of their line; let the others wait."""
+        for each in places:
+            if each is self._lines.head(each.chat):
+                self._go_ahead(each.chat)
             else:
-                self._route(each)
+                self._line_up(each)
 
-    def _route(self, message: UnroutedMessage) -> None:
-        inbound = message.inbound
-        if self._is_asked(inbound):
-            return  # the sweep found it again while a hook or a model is asked
-        line = self._lines.get(commits.chat_stream(inbound))
-        if line is not None:
-            self._line_up(message, line)
-        elif self._hooks.ask(message):
-            self._hold(inbound)
-        else:
-            self._begin(message)
+    def _go_ahead(self, chat: str) -> None:
+        """Move the head of a chat's line, and those behind it until one has to wait."""
+        head, has_moved = self._lines.head(chat), False
+        while head is not None and head.state == "ready":
+            self._move(head)
+            head, has_moved = self._lines.head(chat), True
+        if has_moved and head is not None:
+            for each in self._lines.moving(chat)[1:]:
+                self._line_up(each)
 
-    def _is_asked(self, inbound: Inbound) -> bool:
-        """Whether a model or a hook is asked about a message, which takes seconds."""
-        return self._checks.is_open(inbound) or self._hooks.is_open(inbound)
+    def _move(self, head: Place) -> None:
+        """Do what is next with a head: carry a stop, or ask hooks about a message."""
+        if isinstance(head.item, StopDelegated):
+            self._stops.tell_awake(head.item)
+            self._lines.remove(head)
+        elif (message := head.message) and not self._hooks.ask(head, message):
+            self._begin(head, message)
 
-    def _hold(self, inbound: Inbound) -> None:
-        """Let what comes next in a chat wait, so that all hear it in one order."""
-        stream = commits.chat_stream(inbound)
-        if stream not in self._lines:
-            self._lines[stream] = ChatLine(inbound, [])
+    def _finish(self, place: Place) -> None:
+        """Take out a message that sessions have, or that is settled."""
+        self._checks.forget(place)
+        self._lines.remove(place)
+        if place.message is not None:
+            self._stops.in_room(place.message.inbound)
 
-    def _release(self, inbound: Inbound) -> None:
-        """Go on with a chat, if it was held."""
-        self._stops.in_room(inbound)
-        line = self._lines.pop(commits.chat_stream(inbound), None)
-        if line is not None:
-            self._route_all(line.behind)
-
-    def _line_up(self, message: UnroutedMessage, line: ChatLine) -> None:
+    def _line_up(self, place: Place) -> None:
         """Let a message wait; what has to be asked about it is asked meanwhile."""
-        if self._is_asked(line.first) and self._stops_now(message, line):
+        message, head = place.message, self._lines.head(place.chat)
+        if message is None or head is None:
             return
-        line.behind.append(message)
+        if head.state in ASKED and self._stops_now(place, message):
+            return
+        if not self._checks.may_ask_ahead(place):
+            return
         # Hooks may change its text, so that another agent is meant.
         is_open = self._services.hooks.receiving(message.inbound)
         is_foreseen = not (is_open or self._agent_asking(message))
         heard = self._hearing.foresee(message) if is_foreseen else None
         if heard is not None:
-            self._checks.ask_ahead(message, heard, self._allotted.table)
+            self._checks.ask_ahead(place, message, heard, self._allotted.table)
 
     def _stop_caused(self, stop: StopDelegated) -> None:
         """Tell a chat's awake conversations, behind what they are still to hear."""
-        self._recovery.stop(stop)
-        line = self._lines.get(commits.chat_stream(stop.by))
-        if line is not None:
-            line.behind.append(stop)
-            if not self._is_asked(line.first):
+        chat = commits.chat_stream(stop.by)
+        if chat in self._lines:
+            head = self._lines.head(chat)
+            self._lines.add(chat, stop)
+            if head is not None and head.state not in ASKED:
                 return
         self._stops.tell_awake(stop)
 
-    def _stops_now(self, message: UnroutedMessage, line: ChatLine) -> bool:
+    def _stops_now(self, place: Place, message: UnroutedMessage) -> bool:
         """Have a `/stop` end at once what runs; give whether that is all it does.
 
         If its sender has something in line, it also keeps its place: what they wrote
@@ -244,8 +235,11 @@ class Router(Actor):
         command = stop_command(inbound)
         if command is None or self._hearing.must_look_back(message):
             return False
-        waiting = [x.inbound for x in line.behind if isinstance(x, UnroutedMessage)]
-        is_theirs = any(is_same_asker(each, inbound) for each in (line.first, *waiting))
+        before = takewhile(
+            lambda each: each is not place, self._lines.moving(place.chat)
+        )
+        waiting = [each.message.inbound for each in before if each.message is not None]
+        is_theirs = any(is_same_asker(each, inbound) for each in waiting)
         is_for_all = stop_for_room(inbound, self._allotted.table.agents) is not None
         if is_for_all and (is_theirs or command.is_all):
             self._stops.in_room(inbound)
@@ -262,22 +256,21 @@ class Router(Actor):
             self._hear(message, agent)
         if isinstance(outcome, Unrouted):
             self._unrouted.drop(inbound, outcome.reason, outcome.text)
-        self._stops.in_room(inbound)
+        self._finish(place)
         return True
 
     # --- one message ------------------------------------------------------------------
 
-    def _begin(self, message: UnroutedMessage) -> None:
+    def _begin(self, head: Place, message: UnroutedMessage) -> None:
         """Decide who hears a message that hooks have passed."""
-        inbound = message.inbound
         if asking := self._agent_asking(message):
             self._hear(message, asking)
-            self._release(inbound)
+            self._finish(head)
         elif self._hearing.must_look_back(message):
-            self._hold(inbound)
-            self.note(FindCopies(message))
+            self._lines.wait(head, "finding")
+            self.note(FindCopies(head.id))
         else:
-            self._decide(message)
+            self._decide(head, message)
 
     def _agent_asking(self, message: UnroutedMessage) -> str:
         """Name the agent whose question for approval this answers; empty: none.
@@ -289,66 +282,85 @@ class Router(Actor):
 
     def _hooked(self, message: HooksAnswered | HooksStored) -> None:
         """Go on with a message that hooks were asked about."""
-        match self._hooks.take(message):
-            case UnroutedMessage() as passed:
-                self._begin(passed)
-            case Inbound() as settled:
-                self._release(settled)
-            case None:
-                pass
+        if isinstance(message, HooksAnswered):
+            self._hooks.answered(message)
+            return
+        head = self._lines.place(message.message.inbound.id, "hooks")
+        is_settled = self._hooks.is_settled(message)
+        if head is None:
+            return
+        if is_settled:
+            self._finish(head)
+        else:
+            self._begin(head, message.message)
+        self._go_ahead(head.chat)
 
-    async def _find_copies(self, message: UnroutedMessage) -> None:
+    async def _find_copies(self, message_id: str) -> None:
         """Decide about a message that an earlier process may have decided about."""
+        head = self._lines.place(message_id, "finding")
+        if head is None or head.message is None:
+            return
         # Why all agents: reply windows and relevance differ from what they were then.
-        agents = dict.fromkeys(message.inbound.present or self._allotted.agents)
+        agents = dict.fromkeys(head.message.inbound.present or self._allotted.agents)
         try:
-            message = await self._copies.find(message, agents)
+            head.item = message = await self._copies.find(head.message, agents)
         except StoreUnavailableError as error:
             LOG.warning("copies not looked for yet", why=str(error))
-            self.after(RETRY_EVERY, FindCopies(message))
+            self.after(RETRY_EVERY, FindCopies(message_id))
         else:
-            self._decide(message)
+            self._decide(head, message)
+            self._go_ahead(head.chat)
 
     def _decide(
-        self, message: UnroutedMessage, checked: dict[str, bool] | None = None
+        self,
+        head: Place,
+        message: UnroutedMessage,
+        checked: dict[str, bool] | None = None,
     ) -> None:
         outcome = self._hearing.decide(message, checked)
         if isinstance(outcome, GroupVerdict):
-            self._hold(message.inbound)
             table, known = self._allotted.table, checked or {}
-            checked = self._checks.ask(message, outcome, table, known)
+            checked = self._checks.ask(head, message, outcome, table, known)
             if checked is not None:
-                self._decide(message, checked)
+                self._decide(head, message, checked)
         else:
-            self._checks.forget(message.inbound)
-            self._carry_out(message, outcome)
+            self._carry_out(head, message, outcome)
 
     def _checked(self, checked: RelevanceChecked) -> None:
         """Go on with a message that a model was asked about."""
         found = self._checks.take(checked)
-        if found is not None:
-            self._decide(*found)
+        if found is None:
+            return
+        head, outcomes = found
+        if head.message is not None:
+            self._decide(head, head.message, outcomes)
+        self._go_ahead(head.chat)
 
-    def _carry_out(self, message: UnroutedMessage, outcome: Outcome) -> None:
+    def _carry_out(
+        self, head: Place, message: UnroutedMessage, outcome: Outcome
+    ) -> None:
         """Have those hear it who are to hear it, and go on with its chat."""
         inbound, copied = message.inbound, message.copied
         outcome = admission.permitted(outcome, inbound, self._services)
         if isinstance(outcome, Unrouted):
             self._unrouted.drop(inbound, outcome.reason, outcome.text)
         elif len(agents := [x for x in outcome.agents if x not in copied]) > 1:
-            self._hold(inbound)
+            self._lines.wait(head, "copying")
             self._copies.store(message, tuple(agents))
             return  # the chat goes on when the copies are stored
         elif agents:
             self._hear(without_copies(message), agents[0])
         else:
             self._unrouted.drop(inbound, "copied", "")
-        self._release(inbound)
+        self._finish(head)
 
     def _copied(self, stored: CopiesStored) -> None:
         for each in to_be_heard(stored):
             self._hear(each, each.inbound.agent)
-        self._release(stored.copies[0])
+        head = self._lines.place(stored.copies[0].id, "copying")
+        if head is not None:
+            self._finish(head)
+            self._go_ahead(head.chat)
 
     def _hear(self, message: UnroutedMessage, agent: str) -> None:
         inbound = message.inbound

@@ -5,7 +5,7 @@ Plain functions on an open connection. They know nothing of threads or files.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from runtime.errors import SequenceConflictError
 from runtime.store.rows import (
@@ -120,12 +120,10 @@ def messages(
     db: apsw.Connection, keys: tuple[tuple[str, str], ...]
 ) -> tuple[StoredMessage, ...]:
     """Read the messages with these dedup keys, as of one moment."""
-    found: list[StoredMessage] = []
+    found: list[tuple[Any, ...] | None] = []
     with db:
-        for key in keys:
-            if (row := db.execute(MESSAGE_OF, key).get) is not None:
-                found.append(StoredMessage(*row))
-    return tuple(found)
+        found.extend(db.execute(MESSAGE_OF, key).get for key in keys)
+    return tuple(StoredMessage(*row) for row in found if row is not None)
 
 
 def exchanges(
