@@ -75,9 +75,9 @@ class HookSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 PartKind = Literal["", "task", "question", "directive", "file", "quote", "history"]
 """Empty: the message, or the answer, itself. Of an answer: a task or a question for
-another agent, the text of an inline directive, the name or caption of a file. Of a
-message: what was read in a file, the quoted message, an earlier line that a client sent
-along.
+another agent (a task also for the agent itself), the text of an inline directive, the
+name or caption of a file. Of a message: what was read in a file, the quoted message, an
+earlier line that a client sent along.
 """
 
 

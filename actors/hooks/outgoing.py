@@ -1,8 +1,8 @@
 """Asks hooks about answers before anything comes of them; tells of finished turns.
 
 The turn asks as soon as its answer is complete, about all of its words at once: the
-text for people, tasks for other agents, the texts of inline directives, names and
-captions of files. Everything that follows is made of what the hooks left.
+text for people, tasks for other agents and for itself, the texts of inline directives,
+names and captions of files. Everything that follows is made of what the hooks left.
 """
 
 from __future__ import annotations
@@ -153,7 +153,11 @@ def _in_words(finished: Finished, said: ParsedAnswer, word: Word) -> Finished:
     actions = tuple(map(act, said.actions))
     said = msgspec.structs.replace(said, actions=actions, thought="", named=())
     files = tuple(map(file, finished.carried.files))
-    carried = msgspec.structs.replace(finished.carried, files=files)
+    plan = finished.carried.plan
+    if plan is not None:
+        text = word("task", plan.text)
+        plan = msgspec.structs.replace(plan, text=text) if text.strip() else None
+    carried = msgspec.structs.replace(finished.carried, files=files, plan=plan)
     return msgspec.structs.replace(
         finished,
         text="",

@@ -36,6 +36,10 @@ STUCK_AFTER = 120.0
 """Seconds in which a model gave no permit back, while turns wait for one, after which
 it counts as stuck."""
 
+# Chosen: longer than a person waits for the turns of others on a busy day.
+LATE_AFTER = 60.0
+"""Seconds after which a turn that waits is late."""
+
 LOG = EventLog("limiter")
 
 
@@ -80,11 +84,16 @@ class PermitQueue:
 
     The most urgent priority goes first. Within it go turns that are under way, then
     connectors take turns, then the people of a connector; one person's turns go in the
-    order asked.
+    order asked. Where something less urgent is late, every second permit goes to what
+    has waited longest of that, so that nothing is put off for ever.
     """
 
     def __init__(self) -> None:
         self._asked: dict[Permit, AcquirePermit] = {}
+        self._since: dict[Permit, float] = {}
+        self._was_late = False
+        """Whether the last one taken was late."""
+
         self._under_way: dict[int, Waiting] = {}
         self._lines: dict[int, OrderedDict[str, OrderedDict[str, Waiting]]] = {}
 
@@ -96,10 +105,15 @@ class PermitQueue:
         """Give all requests, in the order in which they came."""
         return list(self._asked.values())
 
-    def add(self, asked: AcquirePermit) -> None:
-        """Take a request in; its turn has no other."""
+    def add(self, asked: AcquirePermit, now: float) -> None:
+        """Take a request in; its turn has no other.
+
+        Args:
+            asked: the request.
+            now: seconds on the caller's monotonic clock.
+        """
         permit = asked.permit
-        self._asked[permit] = asked
+        self._asked[permit], self._since[permit] = asked, now
         if asked.is_under_way:
             self._under_way.setdefault(asked.priority, OrderedDict())[permit] = asked
             return
@@ -113,6 +127,7 @@ class PermitQueue:
         asked = self._asked.pop(permit, None)
         if asked is None:
             return
+        del self._since[permit]
         if asked.is_under_way:
             queue = self._under_way[asked.priority]
             del queue[permit]
@@ -130,18 +145,29 @@ class PermitQueue:
         if not connectors:
             del self._lines[asked.priority]
 
-    def take(self, may: Callable[[AcquirePermit], bool]) -> AcquirePermit | None:
+    def take(
+        self, may: Callable[[AcquirePermit], bool], now: float
+    ) -> AcquirePermit | None:
         """Take the next request of a sender who may have a permit; None: there is none.
 
         Its connector, and its sender among those of the connector, come last then.
+
+        Args:
+            may: whether the sender of a request may have a permit.
+            now: seconds on the caller's monotonic clock.
         """
-        for priority in sorted({*self._under_way, *self._lines}):
-            asked = self._next(priority, may)
-            if asked is not None:
-                self.remove(asked.permit)
-                self._move_back(asked)
-                return asked
-        return None
+        priorities = sorted({*self._under_way, *self._lines})
+        found = [self._next(priority, may) for priority in priorities]
+        heads = [each for each in found if each is not None]
+        late = [x for x in heads[1:] if now - self._since[x.permit] >= LATE_AFTER]
+        self._was_late = bool(late) and not self._was_late
+        asked = next(iter(heads), None)
+        if self._was_late:
+            asked = min(reversed(late), key=lambda each: self._since[each.permit])
+        if asked is not None:
+            self.remove(asked.permit)
+            self._move_back(asked)
+        return asked
 
     def _next(
         self, priority: int, may: Callable[[AcquirePermit], bool]
@@ -226,8 +252,9 @@ class Limiter(Actor):
             case AcquirePermit():
                 self._leave(message.permit)
                 self._know(message.permit)
-                self._queues.setdefault(message.model, PermitQueue()).add(message)
-                self._moved_at.setdefault(message.model, trio.current_time())
+                now = trio.current_time()
+                self._queues.setdefault(message.model, PermitQueue()).add(message, now)
+                self._moved_at.setdefault(message.model, now)
                 self._grant(message.model)
             case ReleasePermit():
                 self._release(message)
@@ -289,7 +316,7 @@ class Limiter(Actor):
     def _grant(self, model: str) -> None:
         queue = self._queues.get(model)
         while queue and len(self._held.get(model, ())) < self._most():
-            asked = queue.take(self._may_hold)
+            asked = queue.take(self._may_hold, trio.current_time())
             if asked is None:
                 break  # whoever waits holds their share already
             held = HeldPermit(asked.session, model, asked.sender, asked.is_suspect)

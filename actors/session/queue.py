@@ -6,7 +6,8 @@ comes during a turn: it waits, joins a later turn, is put into the running turn,
 it. The overflow policy says what happens when too many wait. A stop ends the turn and
 drops what waits, but only what it is meant for. Only messages of one sender join each
 other, interrupt each other, or push each other out: nobody loses a message by what
-somebody else writes.
+somebody else writes. Of those who wait, the sender is next whose last turn was longest
+ago; the messages of one sender keep their order.
 
 A turn that waits itself, for another attempt, for people, or for a model that says
 nothing, is set aside: other people are answered meanwhile. What its own sender writes
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from actors.messages.busy_policies import Overflow
+
+# Chosen: more than write in one chat while others wait; of more, the first are as if
+# they had had no turn.
+MOST_SERVED = 100
 
 MOST_IN_A_ROW = 3
 """Turns that one sender may interrupt in a row while others wait. After that the next
@@ -252,6 +257,7 @@ class SessionQueue:
         "_generation",
         "_in_a_row",
         "_queue_cap",
+        "_served",
         "_turns",
         "_waiting",
     )
@@ -269,6 +275,8 @@ class SessionQueue:
         self._gathering: DebounceWindow | None = None
         self._gathered = 0
         self._waiting: tuple[Arrival, ...] = ()
+        self._served: tuple[tuple[str, ...], ...] = ()
+        """Senders who had a turn, the last one last."""
 
     def adopt(self, queue_cap: int, buffering: BusySettings) -> None:
         """Use other settings from now on; running and waiting messages stay."""
@@ -477,6 +485,7 @@ class SessionQueue:
         mine = [each for each in self._waiting if belongs(arrival, each)]
         rest = [each for each in self._waiting if not belongs(arrival, each)]
         self._waiting = (*mine, arrival, *rest)
+        self._let_be_next(arrival)
         return [
             CancelCurrent(turn.first.id, turn.generation, "interrupted"),
             KeepWaiting(arrival.id, ahead=len(mine) + 1),
@@ -519,6 +528,7 @@ class SessionQueue:
             return []
         self._turns = tuple(each for each in self._turns if each is not turn)
         self._waiting = (*ended.again, *self._waiting)
+        self._let_be_next(*ended.again)
         if not turn.is_ending:
             self._in_a_row = 0
         is_free = self._current is None and self._gathering is None
@@ -532,11 +542,13 @@ class SessionQueue:
         free = self._free
         if not free:
             return []
-        first = free[0]
+        # Why not always: the words that were waited for are whole now.
+        first = free[0] if was_gathering else min(free, key=self._last_turn)
         taken: Sequence[Arrival] = (first,)
         style: Style = first.style
         if self._joins and first.may_join and not first.is_begun:
-            taken = joining(free, self._buffering.most_chars)
+            mine = tuple(each for each in free if belongs(each, first))
+            taken = joining(mine, self._buffering.most_chars)
             style = "lines" if was_gathering else self._buffering.manner.style
         self._take_out(taken)
         also, short = first.also, first.short
@@ -546,9 +558,28 @@ class SessionQueue:
         elif not also:
             style = "alone"
         self._generation += 1
+        self._note_served(first)
         begun = msgspec.structs.replace(first, also=also, style=style)
         self._turns = (*self._turns, BegunTurn(begun, self._generation))
         return [BeginTurn(first.id, self._generation, also, style, short)]
+
+    def _last_turn(self, waiting: Arrival) -> int:
+        """Say how long ago the last turn of a message's sender was; 0: there was none.
+
+        Whose turn was longest ago is next, so that nobody who writes much keeps others
+        waiting; of two, the message that came first.
+        """
+        sender = waiting.whose[:1]
+        return self._served.index(sender) + 1 if sender in self._served else 0
+
+    def _note_served(self, first: Arrival) -> None:
+        self._let_be_next(first)
+        self._served = (*self._served, first.whose[:1])[-MOST_SERVED:]
+
+    def _let_be_next(self, *first: Arrival) -> None:
+        """Let those be next who stand first in the line."""
+        gone = {each.whose[:1] for each in first}
+        self._served = tuple(each for each in self._served if each not in gone)
 
     def _take_out(self, taken: Sequence[Arrival]) -> None:
         ids = {each.id for each in taken}

@@ -148,7 +148,11 @@ class Turn(Actor):
     ) -> Finished | Failed:
         services, inbound = self._services, start.inbound
         if inbound.occasion == "autonomous":
-            return await Planner(start, persona, services, asking).run(ends_at)
+            planned = await Planner(start, persona, services, asking).run(ends_at)
+            if isinstance(planned, Failed) or planned.carried.plan is None:
+                return planned
+            asker, name = (services, self), persona.name
+            return await asked_about(planned, persona.egress, inbound, name, asker)
         if self._is_too_late(start, persona):
             services.metrics.decisions.add(1, persona.name, "expired")
             # An earlier attempt may have done part of the plan.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tests.mutants.by_itself import BY_ITSELF
 from tests.mutants.mistake import Mutant
+from tests.mutants.promises import PROMISES
 from tests.mutants.rooms import ROOMS
 from tests.mutants.schedule import SCHEDULE
 
@@ -313,4 +314,5 @@ MUTANTS = (
     *ROOMS,
     *SCHEDULE,
     *BY_ITSELF,
+    *PROMISES,
 )

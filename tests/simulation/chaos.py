@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from tests.simulation.faults import FaultClass, Strike
     from tests.simulation.world import World
 
-HOUR = 3600.0
-
 # Chosen: seconds that reading fails; while it does, nothing can start.
 UNREAD = 1.0
 
@@ -89,4 +87,4 @@ class Chaos:
         self._world.checkers.cuts += 1
 
     def _set_clock(self, strike: Strike) -> None:
-        self._world.clock.offset += (strike.roll - 0.5) * HOUR
+        self._world.clock.offset += strike.jump

@@ -64,6 +64,21 @@ STRIKES: dict[FaultClass, tuple[int, int]] = {
 }
 
 
+HOUR = 3600.0
+
+SWINGS = (5.0, HOUR / 3, 5 * HOUR, 48 * HOUR)
+"""Seconds by which the wall clock of a swinging seed is ahead, or behind, for a while:
+it was set wrong, and is set right again."""
+
+# Chosen: a third of the seeds, of every kind: with rooms and without.
+SWINGING = frozenset({0, 4, 8})
+
+
+def swings(seed: int) -> bool:
+    """Whether the wall clock jumps both ways in the runs of a seed."""
+    return seed % 9 in SWINGING
+
+
 class Strike(msgspec.Struct, frozen=True):
     """One planned fault."""
 
@@ -77,6 +92,9 @@ class Strike(msgspec.Struct, frozen=True):
     roll: float
     """From 0 up to 1: whom it strikes."""
 
+    jump: float = 0.0
+    """Seconds by which the wall clock jumps."""
+
 
 class Faults:
     """The dice of one run.
@@ -85,6 +103,7 @@ class Faults:
         dice: seeded.
         span: seconds of the safety phase.
         only: the classes that are on; None: each by a throw.
+        swings: whether the wall clock jumps both ways, if no classes are named.
     """
 
     def __init__(
@@ -92,6 +111,8 @@ class Faults:
         dice: random.Random,
         span: float,
         only: frozenset[FaultClass] | None = None,
+        *,
+        swings: bool = False,
     ) -> None:
         self.dice = dice
         density = dice.choice((0.0, 0.15, 0.35, 0.6))
@@ -103,21 +124,32 @@ class Faults:
         self.hits: list[FaultClass] = []
         """What struck, in order."""
 
-        self.strikes = tuple(
-            sorted(
-                (
-                    Strike(
-                        dice.uniform(0.0, span),
-                        kind,
-                        dice.choice((0.05, 1.0, 15.0)),
-                        dice.random(),
-                    )
-                    for kind, (fewest, most) in STRIKES.items()
-                    if kind in self.on
-                    for _ in range(dice.randint(fewest, most))
-                ),
-                key=lambda strike: strike.at,
-            )
+        strikes = [
+            self._strike(kind, span)
+            for kind, (fewest, most) in STRIKES.items()
+            if kind in self.on
+            for _ in range(dice.randint(fewest, most))
+        ]
+        if swings and only is None:
+            self.on |= {"wall"}
+            strikes += self._swing(span)
+        self.strikes = tuple(sorted(strikes, key=lambda strike: strike.at))
+
+    def _strike(self, kind: FaultClass, span: float) -> Strike:
+        dice = self.dice
+        at, seconds = dice.uniform(0.0, span), dice.choice((0.05, 1.0, 15.0))
+        roll = dice.random()
+        jump = (roll - 0.5) * HOUR if kind == "wall" else 0.0
+        return Strike(at, kind, seconds, roll, jump)
+
+    def _swing(self, span: float) -> tuple[Strike, Strike]:
+        """Set the clock wrong, and right again."""
+        dice = self.dice
+        there, back = sorted((dice.uniform(0.0, span), dice.uniform(0.0, span)))
+        jump = dice.choice(SWINGS) * dice.choice((-1.0, 1.0))
+        return (
+            Strike(there, "wall", 0.0, 0.0, jump),
+            Strike(back, "wall", 0.0, 0.0, -jump),
         )
 
     def hit(self, kind: FaultClass, chance: float) -> bool:

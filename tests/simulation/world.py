@@ -17,7 +17,7 @@ from actors.models.limiter import Limiter
 from actors.models.pool import ModelOffer
 from actors.rules.groups.routes import routing_table
 from actors.tree import Company
-from runtime.ids import IdSource
+from runtime.ids import LENGTH, IdSource, millisecond_of
 from runtime.supervision.child import ChildSpec
 from tests.fakes.company.company import Cast, TrioClock
 from tests.fakes.models.summing import Notebook
@@ -29,7 +29,7 @@ from tests.simulation.edges.counting import CountingMetrics
 from tests.simulation.edges.disk import Disk, SimulatedStore
 from tests.simulation.edges.edges import LookupTool, SimulatedModel
 from tests.simulation.edges.platform import SimulatedPlatform
-from tests.simulation.faults import Faults
+from tests.simulation.faults import Faults, swings
 from tests.simulation.life import Life, SlipError
 from tests.simulation.operator import Operator
 from tests.simulation.rooms import plan_for
@@ -148,7 +148,9 @@ class World:
         self.plan = plan = parts.replan(plan_for(seed, _dice(seed, "people")))
         self.dice = _dice(seed, "world")
         self.trace = trace = Trace(trio.current_time)
-        self.faults = faults = Faults(_dice(seed, "faults"), plan.span, only)
+        self.faults = faults = Faults(
+            _dice(seed, "faults"), plan.span, only, swings=swings(seed)
+        )
         table = routing_table(plan.agents, default_agent="anna")
         self.checkers = checkers = Checkers(plan, table, trace)
         self.disk = Disk(faults, checkers, trace)
@@ -240,7 +242,9 @@ class World:
         cast = self.cast
         self.metrics = CountingMetrics(self._slip)
         cast.metrics, cast.line = self.metrics, LineMetrics(self.metrics)
-        cast.ids = IdSource(self.clock, self.dice.randbytes)
+        names = [each[:LENGTH] for each in cast.store._rows.inbox]
+        newest = max((x for x in names if millisecond_of(x) >= 0), default="")
+        cast.ids = IdSource(self.clock, self.dice.randbytes, after=newest)
         self._before = verdicts.ended(self.checkers)
         self._hits_before = len(self.faults.hits)
         for platform in self.platforms:

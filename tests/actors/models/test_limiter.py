@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from actors import names
+from actors.messages.priority import SCHEDULED
 from actors.models.limiter import (
+    LATE_AFTER,
     LOOK_EVERY,
     STUCK_AFTER,
     IsWorking,
@@ -282,7 +284,7 @@ def queued(asking: list[tuple[str, str, int]], under_way: int) -> PermitQueue:
     for number, (connector, person, priority) in enumerate(asking):
         name, is_under_way = f"{number}", number % 3 < under_way
         asked = AcquirePermit(name, name, session, priority, is_under_way)
-        queue.add(structs.replace(asked, sender=(connector, person)))
+        queue.add(structs.replace(asked, sender=(connector, person)), 0.0)
     return queue
 
 
@@ -291,7 +293,7 @@ def test_every_request_is_taken_once_and_senders_take_turns(
     asking: list[tuple[str, str, int]],
 ) -> None:
     queue, taken = queued(asking, 0), list[AcquirePermit]()
-    while (asked := queue.take(lambda _: True)) is not None:
+    while (asked := queue.take(lambda _: True, 0.0)) is not None:
         taken.append(asked)
     assert len(queue) == 0
     assert {each.holder for each in taken} == {str(x) for x in range(len(asking))}
@@ -315,9 +317,56 @@ def test_a_request_that_was_removed_is_not_taken(
         queue.remove((f"{number}", f"{number}"))
     left = {str(number) for number in range(len(asking))} - {str(x) for x in gone}
     assert {each.holder for each in queue.asked()} == left
-    taken = {each.holder for _ in left if (each := queue.take(lambda _: True))}
+    taken = {each.holder for _ in left if (each := queue.take(lambda _: True, 0.0))}
     assert taken == left
-    assert queue.take(lambda _: True) is None
+    assert queue.take(lambda _: True, 0.0) is None
+
+
+@given(st.lists(askers, max_size=30), st.sets(st.sampled_from("ab")))
+def test_every_second_permit_goes_to_what_is_less_urgent_and_late(
+    asking: list[tuple[str, str, int]], barred: set[str]
+) -> None:
+    queue = queued(asking, 0)
+
+    def may(asked: AcquirePermit) -> bool:
+        return asked.sender[1] not in barred
+
+    left = [priority for _, person, priority in asking if person not in barred]
+    is_late = True
+    for _ in tuple(left):
+        asked = queue.take(may, LATE_AFTER)
+        assert asked is not None
+        is_late = is_late and len({*left}) > 1
+        assert asked.priority == (max(left) if is_late else min(left))
+        left.remove(asked.priority)
+        is_late = not is_late
+    assert queue.take(may, LATE_AFTER) is None
+
+
+def test_of_what_is_late_the_oldest_goes_first() -> None:
+    queue, session = PermitQueue(), cast("ActorRef", None)
+    for name, priority, since in (("a", 5, 0.0), ("b", 10, 9.0), ("c", 7, 2.0)):
+        queue.add(AcquirePermit(name, name, session, priority), since)
+    queue.add(AcquirePermit("d", "d", session, 1), LATE_AFTER)
+    taken = [queue.take(lambda _: True, LATE_AFTER + 3.0) for _ in range(4)]
+    assert [each and each.holder for each in taken] == ["a", "d", "c", "b"]
+
+
+async def test_what_is_less_urgent_runs_though_people_ask_without_end(
+    autojump_clock: Clock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        bench = Bench(system, 1)
+        bench.acquire("p0", "p0")
+        bench.acquire("planned", "planned", priority=SCHEDULED)
+        for number in range(1, 100):
+            bench.acquire(f"p{number}", f"p{number}", sender=("web", f"{number}"))
+            await trio.sleep(1)
+            bench.limiter.tell(ReleasePermit(turn_ids(bench.probe)[-1]))
+            await wait_settled(system)
+            assert ("planned" in turn_ids(bench.probe)) == (number >= LATE_AFTER)
+    ran = turn_ids(bench.probe)
+    assert ran[:60] == [f"p{number}" for number in range(60)]
 
 
 async def test_what_may_have_ended_the_process_runs_one_at_a_time(

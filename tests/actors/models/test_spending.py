@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
+from itertools import count
 from typing import TYPE_CHECKING
 
 import trio
@@ -18,12 +19,14 @@ from actors.models.accounts import Accounts
 from actors.models.budget import Budget, Limit, Spender
 from actors.models.messages import (
     CallEnded,
+    CallLater,
     OverBudget,
     ReplaceCatalogue,
     Reserve,
     Reserved,
 )
-from actors.models.spending import Spending
+from actors.models.spending import CALL, Spending
+from runtime.store.rows import Commit, Record
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
@@ -33,6 +36,8 @@ from tests.fakes.models.accounts import Pooled
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from actors.models.messages import Ruling
     from runtime.actor.ref import ActorRef
     from runtime.system import ActorSystem
@@ -44,10 +49,11 @@ HOUR = 3600.0
 WHO = (Spender("anna", "http/sam"), Spender("ben", "http/mia"))
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.sampled_from(["begin", "end"]), st.integers(0, 1)),
+        st.tuples(st.sampled_from(["begin", "begin", "end"]), st.integers(0, 1)),
         st.tuples(st.just("jump"), st.integers(-60, 60)),
         st.tuples(st.just("reload"), st.integers(1, 5)),
         st.tuples(st.sampled_from(["sick", "fail", "kill", "restart"]), st.just(0)),
+        st.tuples(st.sampled_from(["refuse", "leave", "rot"]), st.just(0)),
     ),
     max_size=40,
 )
@@ -73,10 +79,15 @@ class Pencil:
         self._days[day] += 1
         self._months[who.user, day[:7]] += 1
 
-    def allows(self, who: Spender, at: float) -> bool:
+    def rules(self, who: Spender, at: float, held: Collection[Spender]) -> type[Ruling]:
+        """Say what is to become of a call while others, each of one, are under way."""
         day = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
-        is_left = self._months[who.user, day[:7]] < 2 * self.most
-        return self._days[day] < self.most and is_left
+        today, month = self._days[day], self._months[who.user, day[:7]]
+        if today >= self.most or month >= 2 * self.most:
+            return OverBudget
+        own = sum(each == who for each in held)
+        is_held = today + len(held) >= self.most or month + own >= 2 * self.most
+        return CallLater if is_held else Reserved
 
 
 class Play:
@@ -86,6 +97,10 @@ class Play:
         self.cast = Pooled(budgets=budgets(3))
         self.pencil = Pencil()
         self.begun: list[tuple[Reserved, Spender]] = []
+        self.held: dict[str, Spender] = {}
+        """What a call may cost is held back until it is over."""
+
+        self.turns = count()
         self.system: ActorSystem
         self.turn: Probe
 
@@ -106,27 +121,33 @@ class Play:
         clock = trio.lowlevel.current_clock()
         assert isinstance(clock, trio.testing.MockClock)
         async with virtual(clock) as self.system:
-            self.turn = probe(self.system, "turn")
+            self._new_turn()
             await self.system.start_root(root, names.ROOT)
             for word, number in steps:
                 await getattr(self, f"_{word}")(number)
                 await wait_settled(self.system)
-            self.begun.clear()
+            await self._leave(0)
             await self._well()
+
+    def _new_turn(self) -> None:
+        self.turn = probe(self.system, f"turn {next(self.turns)}")
 
     async def _begin(self, number: int) -> None:
         who, at = WHO[number], self.cast.clock.wall()
-        asked = Reserve(turn=self.turn.actor_ref, who=who, model="smart")
+        asked = Reserve(
+            turn=self.turn.actor_ref, who=who, model="smart", estimate=Usage(1, 0)
+        )
         ruling: Ruling = await self._models.ask(asked)
-        wanted = Reserved if self.pencil.allows(who, at) else OverBudget
-        assert isinstance(ruling, wanted)
+        assert isinstance(ruling, self.pencil.rules(who, at, self.held.values()))
         if isinstance(ruling, Reserved):
             self.begun.append((ruling, who))
+            self.held[ruling.call] = who
 
     async def _end(self, _: int) -> None:
         if not self.begun:
             return
         call, who = self.begun.pop(0)
+        self.held.pop(call.call, None)
         self.pencil.note(who, self.cast.clock.wall())
         ended = CallEnded(
             call=call.call,
@@ -136,6 +157,37 @@ class Play:
             spent=call.spent(Usage(1, 0)),
         )
         self._models.tell(ended)
+
+    async def _refuse(self, _: int) -> None:
+        """Let a provider refuse a call, which costs nothing."""
+        if not self.begun:
+            return
+        call, who = self.begun.pop(0)
+        self.held.pop(call.call, None)
+        ended = CallEnded(
+            call=call.call, backend=call.backend, who=who, outcome="bad_request"
+        )
+        self._models.tell(ended)
+
+    async def _leave(self, _: int) -> None:
+        """Let the turn end with its calls under way."""
+        self.turn.actor_ref.kill()
+        self.begun.clear()
+        self.held.clear()
+        self._new_turn()
+
+    async def _rot(self, _: int) -> None:
+        """Put a row in the ledger that nobody can read."""
+        if not self.cast.store._fails_at:
+            row = Record(
+                kind=CALL,
+                id=f"rot {next(self.turns)}",
+                owner="anna",
+                part=0,
+                body=b'{"who": 1}',
+            )
+            commit = Commit(at=self.cast.clock.wall(), records=(row,))
+            await self.cast.store.commit(commit)
 
     async def _jump(self, hours: int) -> None:
         self.cast.clock.ahead += hours * HOUR
@@ -160,6 +212,7 @@ class Play:
     async def _kill(self, _: int) -> None:
         await self._well()  # what is not stored would be lost
         self._models.kill()
+        self.held.clear()  # nobody knows of them any more
         await trio.sleep(20)
 
     @property
@@ -172,6 +225,7 @@ class Play:
 ONE: list[Step] = [("begin", 0), ("end", 0)]
 
 
+TWO: list[Step] = [("begin", 0), ("begin", 1)]
 AHEAD, BACK = ("jump", 60), ("jump", -60)
 TOMORROW = ("jump", 24)
 
@@ -181,6 +235,9 @@ TOMORROW = ("jump", 24)
 @example([AHEAD, *ONE * 3, BACK, *ONE, TOMORROW, *ONE, ("jump", 36), ("begin", 1)])
 @example([*ONE * 3, ("begin", 0), ("reload", 4), *ONE, ("begin", 1)])
 @example([("sick", 0), *ONE * 3, ("reload", 2), ("begin", 1), ("fail", 0), *ONE])
+@example([*TWO, ("reload", 2), ("begin", 0), ("end", 0), ("begin", 0)])
+@example([*TWO, ("fail", 0), ("reload", 2), ("begin", 0), ("leave", 0), *TWO])
+@example([*ONE, ("rot", 0), ("restart", 0), *TWO, ("refuse", 0), *ONE * 3, *TWO])
 @example([*ONE * 3, ("jump", 30), *ONE, ("jump", -30), ("restart", 0), ("begin", 1)])
 def test_each_call_counts_once_in_its_day_and_month(steps: list[Step]) -> None:
     clock = trio.testing.MockClock(autojump_threshold=0)

@@ -210,6 +210,43 @@ def test_each_keeps_their_own_order_whoever_waits(
     assert len(turns) + len(queue.waiting) == sum(s[1] == "h" for s in steps)
 
 
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=60))
+def test_nobody_has_two_turns_while_somebody_waits_for_one(
+    steps: list[tuple[int, bool]],
+) -> None:
+    queue, turns = SessionQueue(100), dict[str, int]()
+    since: dict[int, list[int]] = {}
+    """By who waits: whose turns began meanwhile."""
+
+    def happens(event: Event) -> None:
+        for effect in queue.on(event):
+            if not isinstance(effect, BeginTurn):
+                continue
+            turns[effect.id] = effect.generation
+            who = int(effect.id.partition("/")[0])
+            since.pop(who, None)
+            for others in since.values():
+                others.append(who)
+                assert others.count(who) == 1
+        for each in queue.waiting:
+            since.setdefault(int(each.partition("/")[0]), [])
+
+    for number, (sender, is_end) in enumerate(steps):
+        happens(of(f"{sender}/{number}", str(sender)))
+        if is_end and queue.begun:
+            happens(TurnSettled(queue.begun[0], turns[queue.begun[0]]))
+
+
+def test_who_was_cut_off_in_a_shared_turn_is_next_all_the_same() -> None:
+    queue = SessionQueue(9)
+    for name, sender in (("a1", "ada"), ("b1", "bob"), ("a2", "ada")):
+        queue.on(of(name, sender))
+    again = (of("a3", "ada"),)
+    assert queue.on(TurnSettled("a1", 1, again)) == [BeginTurn("a3", 2)]
+    assert queue.on(TurnSettled("a3", 2)) == [BeginTurn("b1", 3)]
+    assert queue.on(TurnSettled("b1", 3)) == [BeginTurn("a2", 4)]
+
+
 class Session(RuleBasedStateMachine):
     """Compares the queue with a list, and every message with its one fate."""
 

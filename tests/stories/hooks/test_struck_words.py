@@ -22,6 +22,8 @@ from actors.messages.deliveries import Abilities
 from actors.messages.inbound import Attachment, Quoted, TranscriptLine
 from connectors.config.tools import MediaConfig
 from connectors.media.reader import Reader
+from tests.fakes.company.beating import FIRST, Listed, beating
+from tests.fakes.company.by_itself import ByItself, acts, planned
 from tests.fakes.company.company import (
     Cast,
     FakeModel,
@@ -125,6 +127,7 @@ DIRECTIVES = (
     f"LESSON: codes | never say {WORD}",
     f"SCHEDULE: say {WORD} | in 1 hour",
     f"PERSONALITY: as {WORD}",
+    f"HEARTBEAT_ADD: look for {WORD}",
 )
 
 
@@ -315,6 +318,54 @@ async def test_a_reminder_is_said_only_if_the_hook_lets_it(
     assert not any("⏰" in each for each in cast.platform.said())
 
 
+@pytest.mark.parametrize("talk", [strikes, holds_back])
+async def test_what_a_heartbeat_says_is_as_the_hook_leaves_it(
+    talk: Any, autojump_clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = f"The oven: {WORD}.\nHEARTBEAT_ADD: look for {WORD}"
+    listed = Listed("- the oven")
+    cast = beating(listed, answering(said).talk)
+    struck(cast, talk)
+    async with open_company(autojump_clock, cast):
+        await trio.sleep(FIRST + 5)
+        cast.platform.write("and now?")
+        await at_rest(cast)
+    assert len(cast.model.requests) == 2
+    known = repr(cast.model.requests[-1].lines)
+    assert ("The oven: [struck]." in known) == (talk is strikes)
+    assert places(cast, caplog) == []
+    assert "anna: well" in cast.platform.said()
+
+
+@pytest.mark.parametrize("talk", [strikes, holds_back])
+async def test_what_an_agent_plans_and_reports_is_as_the_hook_leaves_it(
+    talk: Any, autojump_clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = planned(acts("look", f"say {WORD}"), f"It is {WORD}.")
+    cast = ByItself(model=model)
+    struck(cast, talk)
+    async with open_company(autojump_clock, cast):
+        await trio.sleep(3_601.0)
+        await at_rest(cast)
+        await trio.sleep(1.0)
+    assert cast.asked(planner=True)
+    assert places(cast, caplog) == []
+    assert WORD not in repr(cast.logged())
+    said = cast.platform.said("ops")
+    assert said == (["anna: It is [struck]."] if talk is strikes else [])
+
+
+async def test_what_is_kept_before_a_summary_is_as_the_hook_leaves_it(
+    autojump_clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    cast = Cast(model=Summer(talk=lambda _: f"It is {WORD}."), remember=Notebook())
+    struck(cast)
+    await converse(
+        autojump_clock, cast, f"what is {WORD}?", "and now?", "/new", "well?"
+    )
+    assert places(cast, caplog) == []
+
+
 # --- what people write ----------------------------------------------------------------
 
 
@@ -383,6 +434,25 @@ async def test_words_that_come_during_a_turn_are_as_the_hook_leaves_them(
         cast.platform.write(f"for {WORD}")
         await at_rest(cast)
     assert "for [struck]" in repr(cast.model.requests[-1])
+    assert places(cast, caplog) == []
+
+
+@pytest.mark.parametrize("policy", ["interrupt", "followup", "serial"])
+async def test_words_behind_a_turn_are_as_the_hook_leaves_them(
+    policy: Any, autojump_clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    cast = pair(answering(Says("first", after=5.0)))
+    cast.buffering = BufferingConfig(policy=policy)
+    struck(cast)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("search")
+        await until(lambda: cast.model.requests)
+        cast.platform.write(f"for {WORD}")
+        cast.platform.write(f"or {WORD}?")
+        await at_rest(cast)
+    asked = repr([each.lines for each in cast.model.requests])
+    assert "for [struck]" in asked
+    assert "or [struck]?" in asked
     assert places(cast, caplog) == []
 
 

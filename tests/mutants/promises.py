@@ -1,0 +1,182 @@
+"""Mistakes in hooks, budgets, clocks and groups: what one subsystem owes another."""
+
+from __future__ import annotations
+
+from tests.mutants.mistake import Mutant
+
+STRUCK = ("tests/stories/hooks/test_struck_words.py",)
+LINES = ("tests/actors/inbound/test_chat_lines.py",)
+QUEUE = ("tests/actors/session/test_queue.py",)
+PERMITS = ("tests/actors/models/test_limiter.py",)
+LEDGER = ("tests/actors/models/test_spending.py",)
+
+PROMISES = (
+    # --- groups -------------------------------------------------------------------
+    Mutant(
+        "lines: what moves is found a second time",
+        "actors/inbound/chat_lines.py",
+        "            if row.id in self._places:\n",
+        "            if False:\n",
+        LINES,
+    ),
+    Mutant(
+        "lines: a stop goes before the message that it followed",
+        "actors/inbound/chat_lines.py",
+        "            for each in (place, *stops.get(row.id, ())):\n",
+        "            for each in (*stops.get(row.id, ()), place):\n",
+        LINES,
+    ),
+    Mutant(
+        "lines: who writes waits for the chats of all others",
+        "actors/inbound/chat_lines.py",
+        "        self._urgent[chat] = None\n        for _ in",
+        "        for _ in",
+        LINES,
+    ),
+    Mutant(
+        "lines: new words before the old ones of their chat",
+        "actors/inbound/chat_lines.py",
+        "        if line.left or is_late:\n",
+        "        if is_late:\n",
+        LINES,
+    ),
+    Mutant(
+        "groups: a chat that a hook held is never let go",
+        "actors/inbound/router.py",
+        "            self._begin(head, message.message)\n"
+        "        self._go_ahead(head.chat)\n",
+        "            self._begin(head, message.message)\n",
+        ("tests/stories/hooks/test_hooks.py",),
+    ),
+    Mutant(
+        "groups: who writes much is answered first",
+        "actors/session/queue.py",
+        "free[0] if was_gathering else min(free, key=self._last_turn)",
+        "free[0]",
+        QUEUE,
+    ),
+    Mutant(
+        "groups: a turn that waits keeps its place",
+        "actors/session/queue.py",
+        "        self._replace(turn, is_aside=True)\n",
+        "",
+        QUEUE,
+    ),
+    Mutant(
+        "permits: what is less urgent never comes",
+        "actors/models/limiter.py",
+        "now - self._since[x.permit] >= LATE_AFTER]",
+        "False]",
+        PERMITS,
+    ),
+    Mutant(
+        "permits: what is late takes all",
+        "actors/models/limiter.py",
+        "bool(late) and not self._was_late\n",
+        "bool(late)\n",
+        PERMITS,
+    ),
+    # --- hooks --------------------------------------------------------------------
+    Mutant(
+        "hooks: quoted words as they were",
+        "actors/inbound/hooks.py",
+        'text=passed.worded("quote", quoted.text)',
+        "text=quoted.text",
+        STRUCK,
+    ),
+    Mutant(
+        "hooks: what is held back is kept all the same",
+        "actors/inbound/hooks.py",
+        "            without_words(inbound) if passed.cancelled_by else left",
+        "            left",
+        STRUCK,
+    ),
+    Mutant(
+        "hooks: nobody asked about what an agent plans",
+        "actors/turn/turn.py",
+        "            if isinstance(planned, Failed) or planned.carried.plan is None:\n",
+        "            if True:\n",
+        STRUCK,
+    ),
+    Mutant(
+        "hooks: tasks of an answer that is held back",
+        "actors/hooks/outgoing.py",
+        "            delegations=(),\n",
+        "",
+        STRUCK,
+    ),
+    Mutant(
+        "hooks: captions of files as they were",
+        "actors/hooks/outgoing.py",
+        '        caption = word("file", each.caption) if each.caption else ""\n',
+        "        caption = each.caption\n",
+        STRUCK,
+    ),
+    # --- budgets ------------------------------------------------------------------
+    Mutant(
+        "budgets: calls that are not stored yet are forgotten",
+        "actors/models/spending.py",
+        "            self._budgets.enter(call.body.who, call.body.amount, call.at)\n",
+        "            del call\n",
+        LEDGER,
+    ),
+    Mutant(
+        "budgets: a row that is just being stored counts twice",
+        "actors/models/spending.py",
+        "        if row.id in self.unstored:\n            return\n",
+        "",
+        LEDGER,
+    ),
+    Mutant(
+        "budgets: other limits, and nothing is under way",
+        "actors/models/accounts.py",
+        "            for call, held in self._held.items():\n"
+        "                self._spending.hold(call, held.who, held.estimate)\n",
+        "",
+        LEDGER,
+    ),
+    Mutant(
+        "budgets: a turn that ends keeps what it reserved",
+        "actors/models/accounts.py",
+        "                return self._release_all(self._turns.pop(ref, set()))\n",
+        "                return self._release_all(set())\n",
+        LEDGER,
+    ),
+    Mutant(
+        "budgets: one unreadable row stops all models",
+        "actors/models/spending.py",
+        "    except ValueError as error:\n",
+        "    except ZeroDivisionError as error:\n",
+        LEDGER,
+    ),
+    # --- clocks -------------------------------------------------------------------
+    Mutant(
+        "clocks: what was spent under a clock ahead is of today",
+        "actors/models/budget.py",
+        "if at >= period}\n",
+        "}\n            self._sums[period] = max(self._sums.values(), key=len,"
+        " default={})\n",
+        LEDGER,
+    ),
+    Mutant(
+        "clocks: a clock ahead ends conversations",
+        "actors/session/lifecycle.py",
+        "        now, rule = services.sure_clock.wall(), services.sessions.rule\n",
+        "        now, rule = services.clock.wall(), services.sessions.rule\n",
+        ("tests/stories/session/test_lifespan.py",),
+    ),
+    Mutant(
+        "clocks: ids begin anew after a restart",
+        "runtime/ids.py",
+        "        self._millisecond = millisecond_of(after)\n",
+        "        self._millisecond = 0 * len(after)\n",
+        ("tests/runtime/test_ids.py", "tests/stories/memory/test_forgotten.py"),
+    ),
+    Mutant(
+        "clocks: a jump ahead is believed at once",
+        "actors/journal/clock.py",
+        "        return wall if wall <= surely + LEAP else surely\n",
+        "        return wall if surely else surely\n",
+        ("tests/actors/journal/test_sure_time.py",),
+    ),
+)
