@@ -1,14 +1,17 @@
 """Makes each mistake in a copy of the program, and shows that the tests go red.
 
     python -m tests.mutants [part of a name]
+    python -m tests.mutants --random N [--seed S] [--under PATH] [--within SECONDS]
 
-Ends with 1 if a mistake was not found.
+The first makes those that are written down, and ends with 1 if one was not found. The
+second makes mistakes at random lines and prints which of them the tests do not find.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
-import shutil
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -18,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.mutants.mutants import MUTANTS
+from tests.mutants.sampled import Sample, copy_of, sample
 
 if TYPE_CHECKING:
     from tests.mutants.mistake import Mutant
@@ -43,8 +47,25 @@ class Verdict(NamedTuple):
 
 
 def main(arguments: list[str]) -> int:
+    """Try mistakes, written ones or random ones; give the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants")
+    parser.add_argument("words", nargs="*", help="part of the name of a written one")
+    parser.add_argument("--random", type=int, metavar="N", help="N random ones instead")
+    parser.add_argument("--seed", type=int, help="of the random ones; else a new one")
+    parser.add_argument("--under", default="", help="a path that they lie below")
+    parser.add_argument("--within", type=float, default=0.0, help="seconds, at most")
+    parser.add_argument("--workers", type=int, default=AT_ONCE)
+    chosen = parser.parse_args(arguments)
+    if not chosen.random:
+        return try_written(" ".join(chosen.words))
+    seed = secrets.randbelow(10**6) if chosen.seed is None else chosen.seed
+    wanted = Sample(chosen.random, seed, chosen.under, chosen.within, chosen.workers)
+    sample(ROOT, COPIED, wanted)
+    return 0
+
+
+def try_written(words: str) -> int:
     """Try all mutants whose name holds the given words; give the exit code."""
-    words = " ".join(arguments)
     chosen = [mutant for mutant in MUTANTS if words in mutant.name]
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -61,15 +82,8 @@ def main(arguments: list[str]) -> int:
 
 def judge(folder: Path, mutant: Mutant) -> Verdict:
     """Make one mistake and run the tests that must find it."""
-    copy = folder / mutant.name.replace(" ", "_").replace("'", "")
-    copy.mkdir()
-    for name in COPIED:
-        source = ROOT / name
-        ignored = shutil.ignore_patterns("__pycache__")
-        if source.is_dir():
-            shutil.copytree(source, copy / name, ignore=ignored)
-        else:
-            shutil.copy(source, copy / name)
+    name = mutant.name.replace(" ", "_").replace("'", "")
+    copy = copy_of(ROOT, COPIED, folder / name)
     file = copy / mutant.file
     text = file.read_text(encoding="utf-8")
     if text.count(mutant.before) != 1:

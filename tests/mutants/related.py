@@ -1,0 +1,174 @@
+"""A plugin of pytest: notes which lines each test runs, and runs the nearest tests.
+
+    python -m pytest -p tests.mutants.related --note-lines FOLDER tests/…
+    python -m pytest -p tests.mutants.related --nearest FILE tests/…
+
+The first writes one file of coverage data for each test file, with a context for each
+test that passed, and beside it how long the tests took. The second runs only the tests
+that FILE names, in its order, and ends at the first that fails otherwise than by time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import coverage
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+
+MOST_HUNG = 3
+"""Tests that may hang before a run is given up."""
+
+HUNG = "from pytest-timeout"
+"""What the report of a test says that pytest-timeout ended."""
+
+PRODUCT = ("runtime", "actors", "connectors")
+
+
+class Page(NamedTuple):
+    """What is noted of one file of tests."""
+
+    digest: str
+    """Of the file when its tests ran."""
+
+    lines: str
+    """The name of the database with the lines that they ran."""
+
+    tests: dict[str, float]
+    """The seconds that each test took that passed."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take the folder or the file."""
+    parser.addoption("--note-lines", type=Path, help="note the lines of each test here")
+    parser.addoption("--nearest", type=Path, help="run the tests that this file names")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin to note, or to choose."""
+    folder, nearest = config.getoption("note_lines"), config.getoption("nearest")
+    # pytest-xdist hands its workers the options, so that each notes its own files.
+    if folder and getattr(config.option, "numprocesses", None) is None:
+        config.pluginmanager.register(Noter(folder, config.rootpath))
+    if nearest:
+        config.pluginmanager.register(Chooser(nearest))
+
+
+class Noter:
+    """Notes lines: one database for a run, and a page for each file of tests."""
+
+    def __init__(self, folder: Path, root: Path) -> None:
+        self._folder = folder
+        self._root = root
+        self._lines = folder / f"{time.time_ns()}-{os.getpid()}.lines"
+        self._at_work = coverage.Coverage(
+            data_file=str(self._lines),
+            source=[str(root / each) for each in PRODUCT],
+            branch=False,
+            config_file=False,
+        )
+        self._pages: dict[str, dict[str, float]] = {}
+        self._passed = False
+        self._at_work.start()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Note the lines of one test under its name."""
+        tests = self._pages.setdefault(item.nodeid.split("::", maxsplit=1)[0], {})
+        self._passed = True
+        self._at_work.switch_context(item.nodeid)
+        began = time.monotonic()
+        try:
+            return (yield)
+        finally:
+            if self._passed:
+                tests[item.nodeid] = time.monotonic() - began
+            self._at_work.switch_context("")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """See whether the test passes."""
+        self._passed &= report.passed
+
+    def pytest_sessionfinish(self) -> None:
+        """Write what was noted."""
+        self._at_work.stop()
+        self._at_work.save()
+        for file, tests in self._pages.items():
+            page = Page(digest((self._root / file,)), self._lines.name, tests)
+            text = json.dumps(page._asdict())
+            page_of(self._folder, file).write_text(text, encoding="utf-8")
+
+
+class Chooser:
+    """Runs the tests that a file names, and writes what became of them beside it."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._order = {
+            test: place for place, test in enumerate(file.read_text().splitlines())
+        }
+        self._hung: list[str] = []
+        self._failed = ""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave out the others; the nearest first."""
+        items[:] = sorted(
+            (each for each in items if each.nodeid in self._order),
+            key=lambda item: self._order[item.nodeid],
+        )
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Count as failed what cannot even be imported."""
+        if report.failed:
+            self._failed = self._failed or report.nodeid
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Write what is known after each test: the process may end in the next one."""
+        self._write(item.nodeid)
+        result = yield
+        self._write("")
+        if self._failed or len(self._hung) == MOST_HUNG:
+            item.session.shouldstop = "enough is known"
+        return result
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Tell a test that failed from one that hung."""
+        if not report.failed:
+            return
+        if HUNG in report.longreprtext:
+            self._hung.append(report.nodeid)
+        else:
+            self._failed = self._failed or report.nodeid
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the end."""
+        self._write("")
+
+    def _write(self, at: str) -> None:
+        told = {"failed": self._failed, "hung": self._hung, "at": at}
+        outcome_of(self._file).write_text(json.dumps(told), encoding="utf-8")
+
+
+def page_of(folder: Path, file: str) -> Path:
+    """Say where the page of a test file lies."""
+    return folder / (file.replace("/", "+") + ".json")
+
+
+def digest(files: Iterable[Path]) -> str:
+    """Give what changes with the text of any of the files."""
+    sums = [hashlib.sha256(each.read_bytes()).hexdigest() for each in files]
+    return hashlib.sha256(" ".join(sums).encode()).hexdigest()[:16]
+
+
+def outcome_of(nearest: Path) -> Path:
+    """Say where a run of the nearest tests writes what became of them."""
+    return nearest.with_suffix(".json")

@@ -1,0 +1,221 @@
+"""Makes mistakes at random lines, and shows which of them no test finds.
+
+What survives is for a look: some mistakes change nothing that anybody could notice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random  # noqa: TID251  for dice with a seed alone
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.mutants.chance import draw
+from tests.mutants.nearest import Nearest, files_of_tests, likely, measure
+from tests.mutants.related import outcome_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.mutants.chance import Slip
+
+HANGS = 10
+"""Seconds after which a test counts as hung."""
+
+LONGEST = 1800.0
+"""Seconds that a few test files may take while lines are noted."""
+
+LIMIT = 120.0
+"""Seconds that the tests for one mistake may take together."""
+
+FILES_AT_ONCE = 12
+"""Test files that are measured in one process."""
+
+MOST_FILES = 6
+"""Test files for each mistake that are measured where time is short."""
+
+
+class Outcome(NamedTuple):
+    """What became of one mistake."""
+
+    slip: Slip
+    word: str
+    """found, hung, survived, or not tried."""
+
+    why: str
+
+
+class Sample(NamedTuple):
+    """What is to be drawn, and what that may cost."""
+
+    number: int
+    seed: int
+    under: str
+    """A path; empty: the whole program."""
+
+    within: float
+    """Seconds; zero: as long as it takes."""
+
+    workers: int
+
+
+def sample(root: Path, copied: Sequence[str], wanted: Sample) -> None:
+    """Draw mistakes, try each, and print what survives."""
+    dice = random.Random(wanted.seed)  # noqa: S311  repeatable, no secret
+    slips = draw(root, wanted.under, wanted.number, dice)
+    print(f"seed {wanted.seed}: {len(slips)} random mistakes", flush=True)  # noqa: T201
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ThreadPoolExecutor(wanted.workers) as pool,
+    ):
+        copies = [
+            copy_of(root, copied, Path(folder) / str(number))
+            for number in range(wanted.workers)
+        ]
+        sampler = Sampler(root, wanted, copies)
+        sampler.measure(slips, pool)
+        outcomes: list[Outcome] = []
+        for outcome in pool.map(sampler.judge, slips):
+            outcomes.append(outcome)
+            shown = outcome.slip.shown((root / outcome.slip.file).read_bytes())
+            print(f"{outcome.word:9} {shown}: {outcome.why}", flush=True)  # noqa: T201
+    print(summary(wanted, outcomes))  # noqa: T201
+
+
+class Sampler:
+    """Tries mistakes, one in each copy of the program at a time."""
+
+    def __init__(self, root: Path, wanted: Sample, copies: Sequence[Path]) -> None:
+        self._root = root
+        self._wanted = wanted
+        self._until = time.monotonic() + (wanted.within or float("inf"))
+        self._nearest = Nearest(root)
+        self._copies: SimpleQueue[Path] = SimpleQueue()
+        for each in copies:
+            self._copies.put(each)
+
+    def measure(self, slips: Sequence[Slip], pool: ThreadPoolExecutor) -> None:
+        """Learn which tests run which lines; if time is short, of likely tests only."""
+        if self._wanted.within:
+            files = likely(self._root, slips, MOST_FILES)
+        else:
+            files = list(files_of_tests(self._root))
+        missing = self._nearest.unmeasured(files)
+        if missing:
+            print(f"measuring {len(missing)} test files", flush=True)  # noqa: T201
+        starts = range(0, len(missing), FILES_AT_ONCE)
+        batches = [missing[start : start + FILES_AT_ONCE] for start in starts]
+        list(pool.map(self._note, batches))
+        self._nearest.read()
+
+    def _note(self, files: Sequence[str]) -> None:
+        # Half of the time is for the mistakes.
+        left = self._until - self._wanted.within / 2 - time.monotonic()
+        if left > 0:
+            at = self._copies.get()
+            measure(at, self._nearest.folder, files, min(left, LONGEST))
+            self._copies.put(at)
+
+    def judge(self, slip: Slip) -> Outcome:
+        """Try one mistake."""
+        left = self._until - time.monotonic()
+        if left <= 0:
+            return Outcome(slip, "not tried", "no time was left")
+        at = self._copies.get()
+        try:
+            outcome = attempt(at, slip, self._nearest.to(slip), min(left, LIMIT))
+        finally:
+            self._copies.put(at)
+        if outcome.word == "hung" and self._until <= time.monotonic():
+            return Outcome(slip, "not tried", "there was no time to end")
+        return outcome
+
+
+def summary(wanted: Sample, outcomes: Sequence[Outcome]) -> str:
+    """Say how many were found."""
+    words = [each.word for each in outcomes]
+    tried = len(words) - words.count("not tried")
+    found = words.count("found")
+    score = 100 * found / tried if tried else 0
+    again = f"--random {wanted.number} --seed {wanted.seed}"
+    if wanted.under:
+        again += f" --under {wanted.under}"
+    return (
+        f"{found} of {tried} random mistakes found ({score:.0f} %), "
+        f"{words.count('hung')} only by hanging; the same again: {again}"
+    )
+
+
+def copy_of(root: Path, names: Sequence[str], to: Path) -> Path:
+    """Copy the program and its tests."""
+    for name in names:
+        source = root / name
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source, to / name, ignore=ignored)
+        else:
+            shutil.copy(source, to / name)
+    return to
+
+
+def attempt(
+    at: Path, slip: Slip, tests: Sequence[str], limit: float = LIMIT
+) -> Outcome:
+    """Make a mistake in a copy, run tests for at most `limit` seconds, take it back."""
+    if not tests:
+        return Outcome(slip, "survived", "no test that was measured runs the line")
+    file = at / slip.file
+    text = file.read_bytes()
+    file.write_bytes(slip.make(text))
+    forget(file)
+    try:
+        return run(at, slip, tests, limit)
+    finally:
+        file.write_bytes(text)
+        forget(file)
+
+
+def forget(file: Path) -> None:
+    """Remove what Python compiled of a file: it looks at size and second only."""
+    for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
+        compiled.unlink()
+
+
+def run(at: Path, slip: Slip, tests: Sequence[str], limit: float) -> Outcome:
+    """Run the tests that are the nearest to a mistake."""
+    nearest = at / "nearest.txt"
+    nearest.write_text("\n".join(tests), encoding="utf-8")
+    outcome_of(nearest).unlink(missing_ok=True)
+    options = ("-q", "-p", "no:randomly", "-p", "no:cacheprovider")
+    limits = ("-o", f"a_test_may_take={HANGS}", "-o", "a_process_may_take_longer=3")
+    choosing = ("-p", "tests.mutants.related", "--nearest", str(nearest))
+    files = dict.fromkeys(each.split("::", maxsplit=1)[0] for each in tests)
+    try:
+        done = subprocess.run(
+            (sys.executable, "-m", "pytest", *options, *limits, *choosing, *files),
+            cwd=at,
+            env=os.environ | {"PYTHONPATH": str(at)},
+            capture_output=True,
+            timeout=limit,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Outcome(slip, "hung", "the tests did not end")
+    if not outcome_of(nearest).exists():  # not even the first test could begin
+        return Outcome(slip, "found", f"pytest ended with {done.returncode}")
+    told = json.loads(outcome_of(nearest).read_bytes())
+    if told["failed"]:
+        return Outcome(slip, "found", told["failed"])
+    hung = [*told["hung"], *([told["at"]] if told["at"] else [])]
+    if hung:
+        return Outcome(slip, "hung", hung[0])
+    return Outcome(slip, "survived", f"{len(tests)} tests are green")

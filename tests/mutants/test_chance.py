@@ -1,0 +1,109 @@
+"""Mistakes at random lines: which are made, which not, and what becomes of them."""
+
+from __future__ import annotations
+
+import random  # noqa: TID251  for dice with a seed alone
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.chance import draw, slips
+from tests.mutants.nearest import files_of_tests, likely
+from tests.mutants.sampled import attempt, copy_of
+
+ROOT = Path(__file__).parents[2]
+
+COPIED = ("pyproject.toml", "tests/conftest.py", "tests/support", "tests/mutants")
+
+PROGRAM = b"""
+from __future__ import annotations
+
+__all__ = ("room_for", 3)
+MOST = 3
+
+
+def room_for(count: Literal[5], log: Log) -> bool:
+    \"\"\"Tell whether 7 more fit.\"\"\"
+    if count < 0 and not log:
+        raise ValueError(f"{count} is less than {0}")
+    log.info("asked", count=count + 4)
+    log.take(count, at=2)
+    return count <= MOST
+"""
+
+MADE = {
+    ("constant", "4"),
+    ("negation", "(not (count < 0 and (not log)))"),
+    ("comparison", "(count <= 0)"),
+    ("constant", "1"),
+    ("and/or", "((count < 0) or (not log))"),
+    ("negation", "(log)"),
+    ("early return", "return\n    "),
+    ("deleted call", "pass"),
+    ("dropped argument", "log.take(count)"),
+    ("constant", "3"),
+    ("return value", "return None"),
+    ("comparison", "(count < MOST)"),
+}
+
+
+def test_each_kind_of_mistake_is_made_and_none_in_types_logs_or_errors() -> None:
+    assert {(slip.kind, slip.after) for slip in slips("a.py", PROGRAM)} == MADE
+
+
+def test_what_stands_in_no_function_tells_what_it_gives_a_value_to() -> None:
+    names = {slip.name for slip in slips("a.py", PROGRAM)}
+    assert names == {"", "MOST"}
+
+
+def dice(seed: int) -> random.Random:
+    return random.Random(seed)  # noqa: S311  repeatable, no secret
+
+
+def test_each_mistake_leaves_a_program() -> None:
+    for slip in draw(ROOT, "runtime", 100, dice(5)):
+        made = slip.make((ROOT / slip.file).read_bytes())
+        compile(made, slip.file, "exec")
+
+
+def test_a_seed_draws_the_same_lines_and_each_once() -> None:
+    first, again, other = (
+        draw(ROOT, "runtime/actor", 50, dice(seed)) for seed in (1, 1, 2)
+    )
+    assert first == again != other
+    assert len({(slip.file, slip.lines[0]) for slip in first}) == 50
+    assert all(slip.file.startswith("runtime/actor/") for slip in first)
+
+
+def test_the_same_path_is_the_likeliest_to_find_a_mistake() -> None:
+    mailbox = slips("runtime/actor/mailbox.py", PROGRAM)[:1]
+    first, *others = likely(ROOT, mailbox, 6)
+    assert first == "tests/runtime/actor/test_mailbox.py"
+    assert len(others) == 5
+    assert set(others) <= set(files_of_tests(ROOT))
+
+
+@pytest.mark.parametrize(
+    ("test", "word"),
+    [
+        ("assert not room_for(4, Log())", "found"),
+        ("assert room_for(1, Log())", "survived"),
+        ("while room_for(4, Log()): pass", "hung"),
+    ],
+)
+def test_a_mistake_is_found_survives_or_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, test: str, word: str
+) -> None:
+    monkeypatch.setattr("tests.mutants.sampled.HANGS", 1)
+    at = copy_of(ROOT, COPIED, tmp_path / "copy")
+    (at / "a.py").write_bytes(PROGRAM)
+    (at / "tests" / "test_a.py").write_text(
+        "from a import room_for\n"
+        "class Log:\n    def take(self, *_: int, at: int) -> None: ...\n"
+        "    def info(self, _: str, count: int) -> None: ...\n"
+        f"def test_it() -> None:\n    {test}\n"
+    )
+    slip = next(s for s in slips("a.py", PROGRAM) if s.after == "return None")
+    slip = slip._replace(after="return True")
+    assert attempt(at, slip, ["tests/test_a.py::test_it"]).word == word
+    assert (at / "a.py").read_bytes() == PROGRAM
