@@ -35,6 +35,7 @@ from actors.people.guests import GuestList
 from actors.people.lookup import Acquaintances
 from actors.rules.groups.access import EVERYBODY, AgentAccess
 from actors.rules.text.audit_redaction import AuditRedaction
+from actors.rules.text.languages import decide, points
 from actors.rules.text.translations import Voices
 from actors.transport import Account
 from runtime.ids import SYSTEM_RANDOM
@@ -295,16 +296,21 @@ class Services:
 
     def say(self, inbound: Inbound) -> Translate:
         """Return the runtime's texts in the language of a message's person."""
-        return self.voices.speak(*self._languages(inbound))
+        return self.voices.speak(*self.languages(inbound))
 
     def retell(self, inbound: Inbound) -> Translate:
         """Return the function that translates sentences for a message's person."""
-        return self.voices.retell(*self._languages(inbound))
+        return self.voices.retell(*self.languages(inbound))
 
-    def _languages(self, inbound: Inbound) -> tuple[str, str]:
-        """Return what a person chose or writes, then what their platform says."""
+    def languages(self, inbound: Inbound) -> tuple[str, ...]:
+        """Return the languages of a message's person, the likeliest first.
+
+        What they chose or write, then what their platform says. Of somebody of whom
+        nothing is known, this message alone decides, if it is long enough to.
+        """
         person = self.acquaintances.find(account_of(inbound))
-        return "" if person is None else person.language, inbound.language
+        known = ("" if person is None else person.language, inbound.language)
+        return known if any(known) else (decide(points(inbound.text)),)
 
     def account(self, connector: str) -> Account:
         """Return a connector's account; a removed one has no abilities."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from actors.messages.deliveries import Abilities
     from actors.messages.inbound import Inbound, Usage
 
+GOES_ON = "I may only send {count} messages at a time here. Write anything to read on."
+
 
 class ReplyPart(msgspec.Struct, frozen=True):
     """One message of a reply."""
@@ -90,7 +92,15 @@ def pieces(
             ReplyPart(agent, part) for part in parts.for_platform(each.before, can)
         ]
         brought.append(ReplyPart(agent, each.text, each.file))
-    return said + brought
+    return _paged([*said, *brought], can.answers_each)
+
+
+def _paged(said: list[ReplyPart], most: int) -> list[ReplyPart]:
+    """Say at the last place of each page that there is more; `most` 0: one page."""
+    if not 1 < most < len(said):
+        return said
+    more = ReplyPart("", GOES_ON.format(count=most))
+    return [*said[: most - 1], more, *_paged(said[most - 1 :], most)]
 
 
 def numbered(

@@ -97,6 +97,11 @@ class Abilities(msgspec.Struct, frozen=True):
     per_minute: int = 0
     """Most messages and edits per minute in one chat; 0 means no limit."""
 
+    answers_each: int = 0
+    """Most messages that may answer one message of a person; 0 means no limit. A longer
+    answer says at its last place that the rest follows once they write again.
+    """
+
     paces_threads: bool = False
     """Whether the rate limit of a chat covers all of its threads together. They then
     share one courier. False: each thread has a limit of its own.
@@ -145,6 +150,11 @@ class Abilities(msgspec.Struct, frozen=True):
 
     shows_thoughts: bool = False
     """Whether people see the thought and the actions of an answer beside it."""
+
+    has_member_ids: bool = False
+    """Whether the members of a group have other ids there than in a direct chat, so
+    that nobody who is let in alone is known in a group.
+    """
 
     files: TakesFiles | None = None
     """Which files the transport accepts. None: no files; people get a text that says

@@ -93,6 +93,7 @@ def _stranger(
         else "group_hint",
         speaker=speaker,
         reply_to="" if inbound.is_direct else inbound.source_id,
+        language=next(filter(services.voices.has, services.languages(inbound)), ""),
     )
 
 

@@ -53,6 +53,9 @@ class StrangerWrote(msgspec.Struct, frozen=True, kw_only=True):
     reply_to: str = ""
     """The platform's id of their message; empty: it is not replied to."""
 
+    language: str = ""
+    """The language they are told in; empty: the company's."""
+
 
 class ReadGuests(msgspec.Struct, frozen=True):
     """To `pairing`: another program has changed the store; read all rows again."""

@@ -169,7 +169,8 @@ class Pairing(Actor):
                 told = msgspec.structs.replace(guest, is_told=True)
                 entries = (pairing_rows.as_guest(told),)
                 commit = Commit(at=self._now(), entries=entries)
-                if await self._store_and_say(commit, guest.address, self._say(LET_IN)):
+                text = self._say(LET_IN, guest.language)
+                if await self._store_and_say(commit, guest.address, text):
                     self._learn(told)
 
     def _of(
@@ -250,7 +251,8 @@ class Pairing(Actor):
             self._services.metrics.pairings.add(1, weighed)
             return
         minutes = max(1, round((weighed.until - now) / 60))
-        text = self._say(CODE).format(code=shown(weighed.code), minutes=minutes)
+        text = self._say(CODE, weighed.language)
+        text = text.format(code=shown(weighed.code), minutes=minutes)
         commit = Commit(at=now, entries=(pairing_rows.as_request(weighed),))
         try:
             if not await self._store_and_say(commit, weighed.address, text, knock):
@@ -273,11 +275,13 @@ class Pairing(Actor):
         tick, most = self._services.clock.monotonic(), config.codes_per_minute
         if not hints.may_tell(wrote.account, wrote.address, most, tick):
             return
-        if wrote.answer == "direct_hint":
-            text = self._say(HINT).format(account=wrote.account)
+        has_member_ids = self._services.account(connector).abilities.has_member_ids
+        if wrote.answer == "direct_hint" or has_member_ids:
+            text = self._say(HINT, wrote.language).format(account=wrote.account)
         else:
             is_offered = config.people == "pairing"
-            text = self._say(HINT_OF_PAIRING if is_offered else HINT_IN_GROUP)
+            hint = HINT_OF_PAIRING if is_offered else HINT_IN_GROUP
+            text = self._say(hint, wrote.language)
         try:
             await self._store_and_say(
                 Commit(at=self._now()), wrote.address, text, wrote
@@ -305,6 +309,7 @@ class Pairing(Actor):
             asked_at=now,
             told_at=now,
             until=now + config.code_for,
+            language=knock.language,
             version=0 if known is None else known.version,
         )
 
@@ -356,7 +361,7 @@ class Pairing(Actor):
         guest = msgspec.structs.replace(guest, is_told=runs)
         commit = pairing_rows.as_approved(request, guest, told, now)
         if runs:
-            text = self._say(LET_IN)
+            text = self._say(LET_IN, guest.language)
             is_stored = await self._store_and_say(commit, guest.address, text)
         else:
             is_stored = await self._commit(commit)
@@ -403,8 +408,8 @@ class Pairing(Actor):
         """Whether this process runs the connector of an account, and can tell them."""
         return connector_of(account) in self._services.accounts
 
-    def _say(self, text: str) -> str:
-        return self._services.voices.speak()(text)
+    def _say(self, text: str, language: str) -> str:
+        return self._services.voices.speak(language)(text)
 
     def _now(self) -> float:
         return self._services.clock.wall()

@@ -133,6 +133,7 @@ def as_let_in(
         address=request.address,
         by=by,
         at=at,
+        language=request.language,
         version=0 if known is None else known.version,
     )
 

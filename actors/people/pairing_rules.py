@@ -60,6 +60,9 @@ class PairingRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     until: float
     """When the request is forgotten: the code holds until then, or the denial."""
 
+    language: str = ""
+    """The language they are told in; empty: the company's."""
+
     is_denied: bool = False
     version: int = 0
     """Of its row; 0: it has none yet. The row itself does not say it."""
@@ -75,6 +78,9 @@ class Guest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which owner: an account, or `the command line`."""
 
     at: float
+    language: str = ""
+    """As with a request."""
+
     is_told: bool = False
     """Whether they are told of it, or have been."""
 
@@ -147,7 +153,9 @@ class PairingRequests:
             if 0 <= now - known.told_at < self.config.code_again_after:
                 return "told_lately"
             until = now + self.config.code_for
-            again = msgspec.structs.replace(known, told_at=now, until=until)
+            again = msgspec.structs.replace(
+                known, told_at=now, until=until, language=knock.language
+            )
             return "too_fast" if self._is_too_fast(now) else again
         if len(self.open(now)) >= self.config.max_codes:
             return "too_many_codes"

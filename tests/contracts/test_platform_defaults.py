@@ -16,6 +16,9 @@ import pytest
 import trio
 import trio.testing
 
+from actors.journal.outbox import GOES_ON
+from tests.fakes.qq.gateway import open_gateway
+from tests.fakes.qq.server import FakeQQ
 from tests.support.chat.discord_bed import open_bed
 from tests.support.defaults import local, places
 from tests.support.defaults.company import LONG, RATE, after_crash, crash, running
@@ -40,7 +43,7 @@ MADE: dict[str, Callable[[], Place]] = {
     "Terminal": local.Terminal,
     "OpenAI HTTP": local.Http,
 }
-PLATFORMS = ("Discord", *MADE)
+PLATFORMS = ("Discord", "QQ", *MADE)
 
 
 @asynccontextmanager
@@ -49,6 +52,10 @@ async def open_place(name: str) -> AsyncGenerator[Place]:
     if name == "Discord":
         async with open_bed("anna", "ben") as bed:
             yield places.Discord(bed)
+        return
+    if name == "QQ":
+        async with open_gateway(FakeQQ()) as gateway:
+            yield places.QQ(gateway)
         return
     await trio.lowlevel.checkpoint()
     yield MADE[name]()
@@ -124,6 +131,9 @@ async def both(place: Place, folder: Path, clock: trio.testing.MockClock) -> str
         said = await place.read_group()
         await place.write("owner", "hello")
         await until(lambda: place.read("owner"))
+        if place.has_member_ids:
+            assert all("let you in as qq/OWNEROF" in each.text for each in said)
+            return "told as whom to be let in"
         assert sorted(x[:2] for x in said) == [
             ("anna", "Anna here."),
             ("ben", "Ben here."),
@@ -142,8 +152,17 @@ async def long(place: Place, folder: Path, clock: trio.testing.MockClock) -> str
 
     async with running(folder, place, clock):
         await place.write("owner", "at length, please")
+        if place.answers_each:
+            first = await answers(place, place.answers_each)
+            assert len(first) == place.answers_each
+            assert first[-1].text == GOES_ON.format(count=place.answers_each)
+            await place.write("owner", "hello")
         await until(is_whole)
         said = await place.read("owner")
+    if place.answers_each:
+        said = [each for each in said if each.text.startswith("Chapter")]
+        assert " ".join(each.text for each in said).split() == LONG.split()
+        return f"{len(said)} messages, the rest when asked"
     words = " ".join(each.text for each in said).split()
     assert words == LONG.split()
     return "1 message" if len(said) == 1 else f"{len(said)} messages"
@@ -156,7 +175,7 @@ async def quick(place: Place, folder: Path, clock: trio.testing.MockClock) -> st
         await place.write("owner", "hello")
         for _ in range(3_000):
             said = await place.read("owner")
-            if said:
+            if [each.text for each in said] == ["Anna here."]:
                 break
             await trio.testing.wait_all_tasks_blocked(0.01)
         clock.rate = RATE

@@ -170,6 +170,10 @@ class Voices:
         """The available languages."""
         return tuple(sorted({SOURCE, *self._catalogues}))
 
+    def has(self, language: str) -> bool:
+        """Tell whether the runtime speaks a language."""
+        return language == SOURCE or language in self._catalogues
+
     def speak(self, *languages: str) -> Translate:
         """Return the translator for a person's language.
 
@@ -190,8 +194,7 @@ class Voices:
         return english if catalogue is None else catalogue.retell
 
     def _of(self, languages: Iterable[str]) -> TextCatalogue | None:
-        known = (each for each in languages if each in self.languages)
-        return self._catalogues.get(next(known, self._default))
+        return self._catalogues.get(next(filter(self.has, languages), self._default))
 
 
 def english(text: str) -> str:

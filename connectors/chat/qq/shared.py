@@ -35,9 +35,10 @@ class AnswerRule(NamedTuple):
 
 
 # Source: "发送消息": 60 minutes for people, else 5; 5 answers, in channels any number.
+MOST_ANSWERS = 5
 RULES: dict[PlaceKind, AnswerRule] = {
-    "user": AnswerRule(3600.0, 5),
-    "group": AnswerRule(300.0, 5),
+    "user": AnswerRule(3600.0, MOST_ANSWERS),
+    "group": AnswerRule(300.0, MOST_ANSWERS),
     "channel": AnswerRule(300.0, 1_000),
     "dm": AnswerRule(300.0, 1_000),
 }

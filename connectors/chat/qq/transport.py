@@ -35,7 +35,7 @@ from connectors.chat.qq.events import GUILDS, QQPlace, read_place
 from connectors.chat.qq.listener import QQListener
 from connectors.chat.qq.markup import QQ
 from connectors.chat.qq.platform import PLATFORM
-from connectors.chat.qq.shared import METRICS, QQShared
+from connectors.chat.qq.shared import METRICS, MOST_ANSWERS, QQShared
 from connectors.chat.requests import Upload
 from connectors.files.blobs import bytes_of, seconds_for
 from runtime.telemetry.logs import EventLog
@@ -313,8 +313,10 @@ class QQTransport(AccountsTransport[QQAccount, QQListener]):
             measure=limits.measure,
             notes_tools=False,
             pace=self._shared.config.pace,
+            answers_each=MOST_ANSWERS,
             shows_drafts=False,
             is_sparing=True,
+            has_member_ids=True,
             files=PLATFORM.takes_files,
         )
 

@@ -15,6 +15,7 @@ import msgspec
 import trio
 
 from actors.messages.inbound import Address, Inbound, Quoted
+from actors.rules.text.languages import code_of
 from actors.rules.text.limits import RecentMap
 from connectors.chat.errors import PlatformError
 from connectors.chat.inbound import (
@@ -78,6 +79,8 @@ class SlackPerson(msgspec.Struct, frozen=True):
 
     roles: tuple[str, ...] = ()
     is_bot: bool = False
+    language: str = ""
+    """In which Slack speaks to them, as a code; empty: it is not known."""
 
 
 class SlackPeople:
@@ -104,7 +107,8 @@ class SlackPeople:
         found: Json = {}
         with trio.move_on_after(WITHIN):
             with suppress(PlatformError):
-                answer = await account.ask("users.info", {"user": user})
+                asked = {"user": user, "include_locale": "true"}
+                answer = await account.ask("users.info", asked)
                 found = table(answer.get("user"))
         return read_person(found)
 
@@ -123,6 +127,7 @@ def read_person(said: Json) -> SlackPerson:
         name=next((shown_name(text(each)) for each in names if text(each).strip()), ""),
         roles=tuple(role for role, flag in flags.items() if said.get(flag) is True),
         is_bot=said.get("is_bot") is True,
+        language=code_of(text(said.get("locale"))),
     )
 
 
@@ -185,6 +190,7 @@ class SlackSubmitter:
             address=Address(shared.connector, spoken.channel, self._thread(spoken)),
             sender_id=spoken.sender,
             sender_name=name,
+            language=person.language,
             text=await self._worded(spoken, name),
             received_at=shared.clock.wall(),
             is_direct=spoken.is_direct,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -14,9 +14,10 @@ from actors import names
 from actors.config.access import AccessConfig
 from actors.errors import OverloadedError
 from actors.inbound.connector import Connector, ConnectorIngress
-from actors.messages.inbound import Address
+from actors.messages.deliveries import Abilities
+from actors.messages.inbound import Address, Inbound
 from actors.operations.keeper import Keeper
-from actors.people import pairing_rows
+from actors.people import admission, pairing_rows
 from actors.people.access import policy
 from actors.people.guests import (
     DecideRequest,
@@ -27,16 +28,17 @@ from actors.people.guests import (
     RevokeGuest,
     StrangerWrote,
 )
-from actors.people.pairing import Pairing
+from actors.people.pairing import CODE, HINT, LET_IN, Pairing
 from actors.protocol import Deliver
 from actors.transport import Account
+from connectors.app.assembly import load_voices
 from runtime.errors import StoreUnavailableError
 from runtime.store.memory import MemoryStore
 from runtime.store.rows import Commit, Committed, Entry
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
 from tests.fakes.company.company import TrioClock
 from tests.fakes.company.furnished import changed
-from tests.support.puppet import virtual
+from tests.support.puppet import Puppet, virtual
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -130,6 +132,69 @@ async def test_a_code_that_cannot_be_stored_is_not_told(autojump_clock: Clock) -
         await gate.knock()
         [request] = await gate.requests()
         assert request.code[:4] in gate.told[0]
+
+
+def spanish(**more: Any) -> Inbound:
+    """Make words of a stranger, of whom the platform tells no language."""
+    words = "Hola, ¿qué tal? Quiero una cita para hoy, por favor. ¿Puedes ayudarme?"
+    fields: dict[str, Any] = {"id": "1", "platform": "fake", "platform_id": "1"}
+    fields |= {"address": EVE.address, "sender_id": "eve", "sender_name": "Eve"}
+    fields |= {"text": words, "received_at": 0.0, "is_direct": True}
+    return Inbound(**{**fields, **more})
+
+
+@pytest.mark.parametrize(
+    ("heard", "language"),
+    [
+        (spanish(), "es"),
+        (spanish(text="hola", language="es"), "es"),
+        (spanish(language="ko"), "ko"),
+        (spanish(language="ja"), ""),
+        (spanish(text="ok"), ""),
+    ],
+    ids=[
+        "their words",
+        "the platform",
+        "the platform first",
+        "none of ours",
+        "nothing",
+    ],
+)
+async def test_strangers_are_told_in_their_language(
+    autojump_clock: Clock, heard: Inbound, language: str
+) -> None:
+    store, voices = MemoryStore(), load_voices("de")
+    async with virtual(autojump_clock) as system:
+        gate = Gate(system, changed(guarded(store), voices=voices))
+        actor = Puppet()
+        system.spawn(actor)
+        await trio.testing.wait_all_tasks_blocked()
+        decision = admission.decide(heard, gate.services)
+        admission.turn_away(actor, heard, decision, gate.services)
+        await trio.testing.wait_all_tasks_blocked()
+        [request] = await gate.requests()
+        assert request.language == language
+        await gate.decide(request.code)
+        await trio.testing.wait_all_tasks_blocked()
+        say = voices.speak(language)
+        code = f"{request.code[:4]}-{request.code[4:]}"
+        assert gate.told == [
+            say(CODE).format(code=code, minutes=10),
+            say(LET_IN),
+        ]
+
+
+async def test_where_a_code_lets_nobody_into_a_group_they_are_told_who_they_are(
+    autojump_clock: Clock,
+) -> None:
+    rules = policy(AccessConfig(people="pairing"), ())
+    known = Account(policy=rules, abilities=Abilities(has_member_ids=True))
+    services = changed(make_services(MemoryStore()), accounts={"fake": known})
+    async with virtual(autojump_clock) as system:
+        gate = Gate(system, services)
+        await trio.testing.wait_all_tasks_blocked()
+        await gate.knock(msgspec.structs.replace(EVE, answer="group_hint"))
+        assert gate.told == [HINT.format(account="fake/eve")]
 
 
 class RealClock(TrioClock):

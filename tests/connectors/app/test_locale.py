@@ -16,6 +16,7 @@ from actors.delegation import loop_guard
 from actors.delegation.loop_guard import DelegationLimits
 from actors.inbound import undeliverable as bounce
 from actors.journal.answers import deferral
+from actors.journal.outbox import GOES_ON
 from actors.messages.commands import Decision
 from actors.messages.inbound import Address, DelegationChain, Inbound
 from actors.messages.state import Postpone
@@ -92,6 +93,7 @@ def constants() -> list[str]:
         stopping.NOT_ALL,
     ]
     texts += [outcomes.GAVE_UP.format(count=3), outgoing.LOST]
+    texts += [GOES_ON.format(count=5)]
     texts += [turn.TIMED_OUT, agent.BROKE, bounce.BROKE, bounce.SORRY]
     texts += [attempt.RESTARTED, signals.STILL_AT_IT, attempt.LOST_THREAD]
     texts += [signals.SINCE.format(span="2 minutes"), WITHDRAWN, drafting.STOPPED]

@@ -305,6 +305,8 @@ class FakeSlack:
     def on_users_info(self, app: App, form: dict[str, str]) -> Reply:
         del app
         found = self.people.get(form["user"])
+        if found is not None and form.get("include_locale") != "true":
+            found = {key: found[key] for key in found if key != "locale"}
         return refusal("user_not_found") if found is None else ok({"user": found})
 
     def on_users_conversations(self, app: App, form: dict[str, str]) -> Reply:

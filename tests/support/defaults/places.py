@@ -25,6 +25,7 @@ from connectors.chat.whatsapp.webhooks import WhatsAppWebhooks
 from tests.fakes.discord.world import CHANNEL
 from tests.fakes.matrix.homeserver import FakeHomeserver
 from tests.fakes.media import PNG
+from tests.fakes.qq.server import API, FILES
 from tests.fakes.slack.line import FakeWire
 from tests.fakes.slack.workspace import FakeSlack
 from tests.fakes.telegram.api import FakeTelegram
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from connectors.chat.platforms import MakeTransport, TransportParts
     from connectors.chat.slack.platform import SlackConfig
     from connectors.config.app import AppConfig
+    from tests.fakes.qq.gateway import Gateway
     from tests.support.chat.discord_bed import DiscordBed
 
 PEOPLE = ("owner", "colleague", "stranger")
@@ -68,6 +70,12 @@ class Place(ABC):
 
     more = ""
     """What stands at its end: the second agent's account."""
+
+    has_member_ids = False
+    """Whether the owner in a group is somebody else than the owner alone."""
+
+    answers_each = 0
+    """Messages that may answer one of a person's; 0: any number."""
 
     accounts = 2
     secrets: Mapping[str, str]
@@ -442,4 +450,78 @@ class Discord(Place):
             )
             for each in list(self._world.messages[chat])
             if each["author"]["id"] in names
+        ]
+
+
+class QQ(Place):
+    """QQ, whose gateway serves on loopback; each bot has names of its own for all."""
+
+    file = "qq"
+    filled_in = (
+        (
+            '# owners = ["qq/E4F4AEA33253A2797FB897C50B81D7ED"]',
+            'owners = ["qq/OWNER"]',
+        ),
+        ('kind = "qq"', f'kind = "qq"\napi = "{API}"\nfiles = ["{FILES}"]'),
+    )
+    more = (
+        '[connectors.qq.accounts.ben]\napp_id = "102012346"\n'
+        'app_secret = { env = "BEN" }\n'
+    )
+    answers_each = 5
+    has_member_ids = True
+    bots: Mapping[str, str] = {"anna": "102012345", "ben": "102012346"}
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway, self.server = gateway, gateway.server
+        self.network = self.server.network
+        self.secrets = {
+            "QQ_APP_SECRET": self.server.bot(self.bots["anna"]),
+            "BEN": self.server.bot(self.bots["ben"]),
+        }
+        self._called: dict[str, str] = {}
+        """One name for the message that calls both, by each bot's own id of it."""
+
+    async def write(self, person: str, text: str, *, cat: bool = False) -> str:
+        author = {"user_openid": person.upper()}
+        said: dict[str, Any] = {"author": author, "content": text}
+        if cat:
+            self.server.files["cat.png"] = PNG
+            file = {"content_type": "image/png", "filename": "cat.png"}
+            said["attachments"] = [
+                {**file, "size": len(PNG), "url": f"{FILES}/cat.png"}
+            ]
+        return await self._tell("anna", "C2C_MESSAGE_CREATE", said)
+
+    async def call_both(self) -> str:
+        for agent in self.bots:
+            author = {"member_openid": f"OWNEROF{agent.upper()}"}
+            said = {"author": author, "content": " good day"}
+            said["group_openid"] = f"CREWOF{agent.upper()}"
+            known = await self._tell(agent, "GROUP_AT_MESSAGE_CREATE", said)
+            self._called[known] = "the call"
+        return "the call"
+
+    async def _tell(self, agent: str, kind: str, said: dict[str, Any]) -> str:
+        known = self.server.next_id("ROBOT1.0")
+        self.server.answerable[known] = 5
+        session = self._gateway.sessions[self.bots[agent]]
+        await session.tell(kind, {**said, "id": known})
+        return known
+
+    async def read(self, person: str) -> list[Said]:
+        return self._read("anna", f"/v2/users/{person.upper()}/messages")
+
+    async def read_group(self) -> list[Said]:
+        return [
+            each
+            for agent in self.bots
+            for each in self._read(agent, f"/v2/groups/CREWOF{agent.upper()}/messages")
+        ]
+
+    def _read(self, agent: str, path: str) -> list[Said]:
+        return [
+            Said(agent, each["content"], self._called.get(each.get("msg_id", ""), ""))
+            for each in list(self.server.said)
+            if each["path"] == path
         ]

@@ -73,6 +73,19 @@ async def test_a_message_in_a_channel_says_who_and_where() -> None:
     assert not inbound.is_bot
 
 
+@pytest.mark.parametrize(
+    ("locale", "language"), [("fr-FR", "fr"), ("is-IS", ""), (None, "")]
+)
+async def test_slack_tells_which_language_somebody_reads(
+    locale: str | None, language: str
+) -> None:
+    bed = SlackBed()
+    bed.slack.person(ZOE, "Zoe", **({"locale": locale} if locale else {}))
+    async with bed.listening():
+        await written(bed, "hello", DIRECT)
+        assert (await only(bed)).language == language
+
+
 async def test_what_both_apps_hear_is_handed_in_once() -> None:
     bed = SlackBed()
     async with bed.listening():
