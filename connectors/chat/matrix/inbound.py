@@ -22,7 +22,7 @@ from connectors.chat.errors import (
     ShutOutError,
 )
 from connectors.chat.inbound import MOST_IN_ALL, Submission, left_out
-from connectors.chat.lenient_json import Json, table, tables, text
+from connectors.chat.lenient_json import Json, table, tables, text, whole
 from connectors.chat.matrix import content
 from connectors.chat.matrix.api import MatrixCall, path_of
 from connectors.chat.matrix.events import (
@@ -39,7 +39,7 @@ from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from actors.messages.inbound import Attachment
     from actors.transport import Ingress
@@ -501,6 +501,40 @@ def arrival(timeline: Sequence[Json], user: str) -> int:
     if not joined:
         return 0
     return invited if 0 < invited < joined else joined
+
+
+WAITS_FOR = 600.0
+"""Seconds for which somebody is thought to wait for an agent's very first start."""
+
+
+def waiting(
+    timeline: Sequence[Json], user: str, users: Container[str], now: float
+) -> int:
+    """Find what waits for an account at its very first start.
+
+    Args:
+        timeline: the end of a room's events, oldest first.
+        user: the account.
+        users: all accounts of ours; what stands before words of theirs was answered.
+        now: Unix seconds.
+
+    Returns:
+        The index of the first event that waits; the timeline's length: none does.
+    """
+    begin = arrival(timeline, user)
+    for index, event in enumerate(timeline[begin:], begin + 1):
+        is_ours = event.get("type") == "m.room.message" and event.get("sender") in users
+        if is_ours or abs(age_of(event, now)) > WAITS_FOR:
+            begin = index
+    return begin
+
+
+def age_of(event: Json, now: float) -> float:
+    """Return how old an event is, in seconds: as its server says, which knows best."""
+    unsigned = table(event.get("unsigned"))
+    if "age" in unsigned:
+        return whole(unsigned["age"]) / 1000
+    return now - whole(event.get("origin_server_ts")) / 1000
 
 
 PAGE = 100

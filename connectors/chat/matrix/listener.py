@@ -19,7 +19,7 @@ from connectors.chat.errors import (
 )
 from connectors.chat.lenient_json import Json, table, tables, text
 from connectors.chat.matrix.api import MatrixCall, path_of
-from connectors.chat.matrix.inbound import MatrixArrivals
+from connectors.chat.matrix.inbound import MatrixArrivals, waiting
 from connectors.chat.matrix.rooms import come_or_go
 from connectors.chat.matrix.signs import StaleSigns
 from connectors.chat.requests import LONGEST_WAIT, until_answered
@@ -177,6 +177,11 @@ LOG = EventLog("matrix")
 TIMELINE = 50
 """Most events of one room in one batch."""
 
+# Chosen: enough for a question and its afterthoughts; a first batch may list thousands
+# of rooms.
+FIRST_TIMELINE = 10
+"""Most events of one room in the first batch."""
+
 ROOMS_AT_ONCE = 8
 """Rooms of one batch that are brought in side by side."""
 
@@ -224,7 +229,7 @@ def filter_of(timeline: int) -> str:
     return msgspec.json.encode(found).decode()
 
 
-FIRST, LATER = filter_of(1), filter_of(TIMELINE)
+FIRST, LATER = filter_of(FIRST_TIMELINE), filter_of(TIMELINE)
 
 
 class MatrixListener:
@@ -287,8 +292,21 @@ class MatrixListener:
                 since = await self._keep(batch.next_batch, since)
 
     async def _begin(self, ingress: Ingress) -> str:
-        """Find out where the account stands; what was said before is not answered."""
+        """Find out where the account stands; what waits there is answered first.
+
+        Of what was said before, that is the end of a room's messages, of the last few
+        minutes, which nobody here has answered; see `waiting`.
+        """
         batch = await until_answered(partial(self._poll, ""), self._health.note)
+        now, users = self._shared.clock.wall(), self._shared.users
+        joined: dict[str, RoomNews] = {}
+        for room_id, news in batch.joined.items():
+            begin = waiting(news.timeline, self._account.user, users, now)
+            if begin < len(news.timeline):
+                # Why no state: the room is asked for as it is now.
+                joined[room_id] = RoomNews(timeline=news.timeline[begin:])
+        waits = msgspec.structs.replace(batch, joined=joined, invited={}, left=())
+        await self._take(waits, "", ingress)
         # Why before the invitations: what is said from here on is answered even if
         # this process ends now. An invitation lost by that can be made again.
         since = await self._keep(batch.next_batch, "")

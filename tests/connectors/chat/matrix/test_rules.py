@@ -16,7 +16,7 @@ from connectors.chat.errors import (
 )
 from connectors.chat.inbound import LONGEST_NAME
 from connectors.chat.matrix.api import read_error
-from connectors.chat.matrix.inbound import arrival
+from connectors.chat.matrix.inbound import WAITS_FOR, arrival, waiting
 from connectors.chat.matrix.listener import InvitePolicy, Invites, judge
 from connectors.chat.matrix.platform import MatrixConfig
 from connectors.chat.matrix.rooms import Room
@@ -208,6 +208,42 @@ def test_what_was_said_before_an_account_was_called_is_old(
     timeline: list[Json], old: int
 ) -> None:
     assert arrival(timeline, ANNA) == old
+
+
+def words(sender: str, age: float | None = None, at: float | None = None) -> Json:
+    """Make a message, so many seconds old by its server, or by its date."""
+    made: Json = {"type": "m.room.message", "sender": sender}
+    if age is not None:
+        made["unsigned"] = {"age": int(1000 * age)}
+    return made if at is None else {**made, "origin_server_ts": int(1000 * at)}
+
+
+NOW = 1_700_000_000.0
+FRESH, STALE = words(ZOE, 60), words(ZOE, WAITS_FOR + 1)
+
+
+@pytest.mark.parametrize(
+    ("timeline", "begin"),
+    [
+        ([], 0),
+        ([FRESH, FRESH], 0),
+        ([STALE, FRESH], 1),
+        ([STALE, STALE], 2),
+        ([FRESH, words(ANNA, 30), FRESH], 2),
+        ([FRESH, words(BEN, 30)], 2),
+        ([FRESH, words(ZOE)], 2),
+        ([words(ZOE, at=NOW - 60)], 0),
+        ([words(ZOE, at=NOW + 60)], 0),
+        ([words(ZOE, at=NOW - 86_400)], 1),
+        ([words(ZOE, at=NOW + 86_400)], 1),
+        ([words(ZOE, 5, at=NOW - 86_400)], 0),
+        ([FRESH, {**joined(), "unsigned": {"age": 9}}, FRESH], 2),
+    ],
+)
+def test_at_the_very_first_start_the_last_minutes_wait(
+    timeline: list[Json], begin: int
+) -> None:
+    assert waiting(timeline, ANNA, USERS, NOW) == begin
 
 
 @pytest.mark.parametrize(

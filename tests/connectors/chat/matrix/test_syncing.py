@@ -109,6 +109,24 @@ async def test_what_was_said_before_the_first_start_is_not_answered(
     assert texts(bed) == ["now"]
 
 
+async def test_who_wrote_minutes_before_the_first_start_is_answered(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = MatrixBed("anna")
+    server = bed.server
+    server.room(ROOM, ZOE, ANNA)
+    for number in range(30):
+        server.say(ROOM, ZOE, f"long ago {number}")
+        server.events[-1]["unsigned"] = {"age": 3_600_000}
+    server.say(ROOM, ZOE, "a minute ago")
+    server.events[-1]["unsigned"] = {"age": 60_000}
+    async with bed.listening():
+        server.say(ROOM, ZOE, "now")
+        await bed.wait(lambda: len(texts(bed)) == 2)
+    assert texts(bed) == ["a minute ago", "now"]
+
+
 async def test_after_a_restart_it_goes_on_where_it_was(
     autojump_clock: MockClock,
 ) -> None:
