@@ -13,6 +13,7 @@ import httpx
 import msgspec
 
 from connectors.config.tools import SpeakerConfig, TranscriberConfig
+from connectors.models.http.account import likely_base
 from connectors.models.http.single_answer import HEADERS, SingleAnswerParts, answer
 from connectors.models.provider_errors import ErrorContext
 
@@ -82,9 +83,8 @@ class AudioEndpoint(Generic[C]):
         self._config: C = config
         key = config.api_key.reveal().strip() if config.api_key else ""
         self._url = config.base_url.rstrip("/") + self.path
-        self._provider = ErrorContext(
-            f"{httpx.URL(self._url).host} ({config.model})", key
-        )
+        name = f"{httpx.URL(self._url).host} ({config.model})"
+        self._provider = ErrorContext(name, key, likely_base(config))
         self._parts = SingleAnswerParts(
             self._provider, self.most, config.timeout, wall_clock
         )

@@ -71,6 +71,9 @@ SEES_NOTHING = re.compile(
 MAY_SEE_NOTHING = frozenset({400, 404, 415, 422, 500})
 """Statuses under which providers say so."""
 
+NOTHING_THERE = frozenset({404, 405})
+"""Statuses under which servers say that they know no such address."""
+
 MAY_BE_TOO_LONG = frozenset({0, 400, 404, 413, 422, 500})
 """Statuses under which providers say so; 0: in mid-answer, without a status."""
 
@@ -96,6 +99,8 @@ class ErrorContext(msgspec.Struct, frozen=True):
     """Host and model."""
 
     key: str = ""
+    likely_base: str = ""
+    """The base_url that was probably meant; empty: that of the settings looks right."""
 
     def busy(
         self, text: str, kind: ModelFault, *, retry_after: float | None = None
@@ -132,6 +137,8 @@ class ErrorContext(msgspec.Struct, frozen=True):
         quote = self.quote(body if said.message is None else said.message)
         wait = retry_after if said.retry_after is None else said.retry_after
         kind = said.kind or kind_of(status, said.message)
+        if status in NOTHING_THERE and "model" not in (said.message or "").lower():
+            quote += self.elsewhere
         return self._error(kind, f"HTTP {status}", quote, wait)
 
     def stream_error(self, said: Said) -> ModelError:
@@ -165,6 +172,12 @@ class ErrorContext(msgspec.Struct, frozen=True):
             case _:
                 text = f"refused the request ({where})"
         return self.refused(text + quote, kind)
+
+    @property
+    def elsewhere(self) -> str:
+        """What to do where something else answers than a model; often empty."""
+        base = self.likely_base
+        return f"; set base_url to {base!r}, if its API is there" if base else ""
 
     def quote(self, said: bytes | str) -> str:
         """Cut the provider's words short, without the key; empty if it said nothing."""

@@ -29,6 +29,7 @@ from connectors.models.google.model import GoogleFormat
 from connectors.models.http.account import (
     address,
     check_address,
+    likely_base,
     request_headers,
     sendable_key,
 )
@@ -136,12 +137,45 @@ async def ask_account(
     try:
         async with httpx.AsyncClient(transport=transport, trust_env=False) as client:
             status, body = await fetch(client, list_address(config), headers)
+            elsewhere = ""
+            if status in NO_LIST or (status == HTTPStatus.OK and not is_list(body)):
+                elsewhere = await find_elsewhere(client, config, headers)
     except (httpx.HTTPError, ValueError) as error:
         text = f"{place}: nobody answers at {url.host} as it should ({said(error)})"
         return [Finding("wrong", ABOUT, text, unreachable(config))]
+    if elsewhere:
+        text = f"{place}: {url.host} has nothing under base_url, but under {elsewhere}"
+        return [Finding("wrong", ABOUT, text, f'set base_url = "{elsewhere}"')]
     if status != HTTPStatus.OK:
         return [refusal(place, url.host, status)]
     return listed(place, config, body, wanted)
+
+
+async def find_elsewhere(
+    client: httpx.AsyncClient, config: HttpModelConfig, headers: dict[str, str]
+) -> str:
+    """Look whether the API is where its kind mostly is; gives that base_url, or "".
+
+    Raises:
+        httpx.HTTPError: the server is gone.
+        ValueError: what it answers is longer than any list.
+    """
+    base = likely_base(config)
+    if not base:
+        return ""
+    there = list_address(msgspec.structs.replace(config, base_url=base))
+    status, body = await fetch(client, there, headers)
+    is_found = status in NOT_LET_IN or (status == HTTPStatus.OK and is_list(body))
+    return base if is_found else ""
+
+
+def is_list(body: bytes) -> bool:
+    """Whether this is a list of models."""
+    try:
+        msgspec.json.decode(body, type=ModelListing)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
 async def fetch(

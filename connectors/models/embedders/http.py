@@ -9,7 +9,7 @@ import msgspec
 import trio
 
 from connectors.config.embedders import HttpEmbedderConfig, OllamaEmbedderConfig
-from connectors.models.http.account import address, check_address
+from connectors.models.http.account import address, check_address, likely_base
 from connectors.models.http.connections import KeptConnections
 from connectors.models.http.single_answer import HEADERS, SingleAnswerParts, answer
 from connectors.models.provider_errors import ErrorContext
@@ -87,7 +87,8 @@ class HttpEmbedder:
             raise SettingsError(
                 "api_key holds characters that cannot be sent; copy it again"
             )
-        self._provider = ErrorContext(f"{url.host} ({config.model})", key)
+        name = f"{url.host} ({config.model})"
+        self._provider = ErrorContext(name, key, likely_base(config))
         self._url = address(
             config.base_url, "/api/embed" if self._is_ollama else "/embeddings"
         )

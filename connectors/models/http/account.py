@@ -6,6 +6,7 @@ Pure, but for loading certificates. Settings in, addresses and headers out.
 from __future__ import annotations
 
 import base64
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,14 @@ from connectors.config.models import merged
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
-    from connectors.config.models import HttpModelConfig
+    from connectors.config.embedders import HttpEmbedderConfig
+    from connectors.config.models import ConnectionConfig, HttpModelConfig
+    from connectors.config.tools import SpeakerConfig, TranscriberConfig
     from connectors.models.format import Format
+
+    AddressConfig = (
+        ConnectionConfig | HttpEmbedderConfig | SpeakerConfig | TranscriberConfig
+    )
 
 EXAMPLE = "https://api.openai.com/v1"
 
@@ -38,6 +45,31 @@ def check_address(base_url: str) -> httpx.URL:
             f"{EXAMPLE}"
         )
     return url
+
+
+VERSION = re.compile(r"/v[0-9][a-z0-9]*(?=/|$)")
+ENDPOINT = re.compile(
+    r"/((chat/)?completions|responses|messages|models|api/(chat|tags))$"
+)
+
+
+def likely_base(config: AddressConfig) -> str:
+    """Return the base_url that was probably meant, where nothing is under this one.
+
+    It has the version that this kind of provider documents (`/v1`), or none where that
+    has none, and no endpoint at its end. Empty: it looks right as it is. Without a
+    password, and without what stands behind its `?`.
+    """
+    given = httpx.URL(config.base_url.strip()).copy_with(userinfo=b"", query=None)
+    defaults = {each.name: each.default for each in msgspec.structs.fields(config)}
+    usual = httpx.URL(str(defaults["base_url"])).path.rstrip("/")
+    path = ENDPOINT.sub("", given.path.rstrip("/"))
+    if not usual:
+        path = VERSION.sub("", path)
+    elif not VERSION.search(path):
+        path += usual
+    is_same = path == given.path.rstrip("/")
+    return "" if is_same else str(given.copy_with(path=path or "/")).rstrip("/")
 
 
 @lru_cache(maxsize=256)

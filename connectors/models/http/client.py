@@ -19,6 +19,7 @@ from actors.rules.prompt.estimate import without_calls, without_images
 from connectors.models.http.account import (
     address,
     check_address,
+    likely_base,
     request_headers,
     sendable_key,
     with_extra,
@@ -67,6 +68,7 @@ class HttpModel:
         self._format = form
         url = check_address(config.base_url)
         self._host = url.host
+        self._likely_base = likely_base(config)
         self._key = sendable_key(config)
         self._wall_clock = wall_clock
         # Why no `AsyncClient`: cookies, redirects, proxies and authentication are none
@@ -90,7 +92,8 @@ class HttpModel:
             ModelRefusedError: key, quota, content, or a request it will never take.
         """
         config = self._config
-        provider = ErrorContext(f"{self._host} ({request.model})", self._key)
+        name = f"{self._host} ({request.model})"
+        provider = ErrorContext(name, self._key, self._likely_base)
         request = fitted(
             request,
             sees=config.takes_images,
@@ -174,7 +177,7 @@ class HttpModel:
             kind = headers.get("content-type", "nothing")
             if not kind.lower().startswith(self._media_type):
                 text = f"answered no {self._media_type} but{provider.quote(kind)}"
-                raise provider.busy(text, "protocol")
+                raise provider.busy(text + provider.elsewhere, "protocol")
             if self._format.request_id_header:
                 exchange.request_id = headers.get(self._format.request_id_header, "")
             idle_timeout = self._config.idle_timeout

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.errors import ModelBusyError
+from connectors.config.models import OpenAIModelConfig
 from connectors.models.anthropic import errors as anthropic_errors
 from connectors.models.google import errors as google_errors
+from connectors.models.http.account import likely_base
 from connectors.models.ollama.model import OllamaFormat
 from connectors.models.openai import errors as openai_errors
 from connectors.models.provider_errors import (
@@ -31,6 +33,44 @@ if TYPE_CHECKING:
 
 PROVIDER = ErrorContext("provider (m)", "")
 OLLAMA = OllamaFormat(CONFIGS["ollama"](model="m"))  # type: ignore[arg-type, call-arg]
+
+
+@pytest.mark.parametrize(
+    ("base_url", "likely"),
+    [
+        ("http://127.0.0.1:1234", "http://127.0.0.1:1234/v1"),
+        ("http://127.0.0.1:1234/", "http://127.0.0.1:1234/v1"),
+        ("https://me:word@x.test/api?a=b", "https://x.test/api/v1"),
+        ("https://x.test/v1/chat/completions", "https://x.test/v1"),
+        ("https://x.test/v1", ""),
+        ("https://x.test/v1/", ""),
+        ("https://x.test/v1beta/openai", ""),
+        ("https://x.test/openai/v1/", ""),
+    ],
+)
+def test_the_address_that_was_meant(base_url: str, likely: str) -> None:
+    assert likely_base(OpenAIModelConfig(model="m", base_url=base_url)) == likely
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "is_told"),
+    [
+        (404, b'{"detail": "Not Found"}', True),
+        (404, b"<html>nginx</html>", True),
+        (405, b"", True),
+        (404, b'{"error": {"message": "The model `m` does not exist"}}', False),
+        (400, b'{"error": {"message": "bad"}}', False),
+    ],
+)
+def test_where_nothing_is_there_it_is_said_what_to_set(
+    status: int, body: bytes, *, is_told: bool
+) -> None:
+    base = "http://x.test/v1"
+    provider = msgspec.structs.replace(PROVIDER, likely_base=base)
+    error = provider.status_error(status, body, openai_errors.read_error(body), None)
+    assert (f"set base_url to '{base}'" in str(error)) is is_told
+    assert error.kind == "bad_request"
+
 
 Read = "Callable[[bytes], Said]"
 

@@ -153,6 +153,53 @@ async def test_each_provider_is_asked_in_its_own_way(
     assert not header or KEY in request.headers[header]
 
 
+@pytest.mark.parametrize(
+    ("config", "there", "base"),
+    [
+        (
+            OpenAIModelConfig(model="", base_url="http://u:pass@local.test:1234"),
+            "/v1/models",
+            "http://local.test:1234/v1",
+        ),
+        (
+            OpenAIModelConfig(model="", base_url="http://local.test/v1/responses"),
+            "/v1/models",
+            "http://local.test/v1",
+        ),
+        (
+            OllamaModelConfig(model="", base_url="http://local.test/v1/"),
+            "/api/tags",
+            "http://local.test",
+        ),
+    ],
+)
+@pytest.mark.parametrize("other", [404, 200], ids=["404", "a page"])
+@pytest.mark.parametrize("status", [200, 401])
+async def test_an_address_without_its_version_is_found_out(
+    config: HttpModelConfig, there: str, base: str, other: int, status: int
+) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == there:
+            return httpx.Response(status, json={"data": [], "models": []})
+        return httpx.Response(other, text="<html>hello</html>")
+
+    (found,) = await ask_account("models.main", config, (), httpx.MockTransport(answer))
+    assert (found.state, found.cure) == ("wrong", f'set base_url = "{base}"')
+    assert "pass" not in found.text
+
+
+async def test_an_address_that_is_right_is_asked_once() -> None:
+    asked: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(404, text="no list here")
+
+    (found,) = await ask_account("models.main", OPENAI, (), httpx.MockTransport(answer))
+    assert found.state == "unknown"
+    assert len(asked) == 1
+
+
 async def test_a_local_server_without_the_model_says_how_to_get_it() -> None:
     transport = answering(200, {"models": [{"name": "tiny:latest"}]})
     (found,) = await ask_account("models.main", OLLAMA, ("tiny", "qwen3"), transport)
