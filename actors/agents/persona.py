@@ -59,6 +59,9 @@ class Persona:
     everybody: tuple[str, ...] = ()
     """Names of all agents."""
 
+    called: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Their names by all that people call them, case-folded."""
+
     silent: frozenset[str] = frozenset()
     """Those of them that answer nothing in groups."""
 

@@ -120,12 +120,10 @@ def make_team(
     about = {name: each.config.description for name, each in present.items()}
     agents = {name: rows.agents[name].agent for name in made}
     personas = {
-        name: replace(
-            introduced(each, about, agents, hiring.terms), silent=silent_of(present)
-        )
+        name: introduced(each, about, agents, hiring.terms)
         for name, each in present.items()
     }
-    return Team({**before, **personas}, table, left_out)
+    return Team({**before, **among(personas, table)}, table, left_out)
 
 
 def groups_of(personas: Mapping[str, Persona]) -> dict[str, GroupBehaviour]:
@@ -153,13 +151,17 @@ def apart(personas: Mapping[str, Persona]) -> dict[str, Persona]:
     return found
 
 
-def silent_of(personas: Mapping[str, Persona]) -> frozenset[str]:
-    """Name the agents that answer nothing in groups."""
-    return frozenset(
+def among(personas: Mapping[str, Persona], table: RoutingTable) -> dict[str, Persona]:
+    """Tell each agent what the others are called, and who of them is silent."""
+    silent = frozenset(
         name
         for name, each in personas.items()
         if each.config.groups.activation == "never"
     )
+    return {
+        name: replace(each, silent=silent, called=table.called)
+        for name, each in personas.items()
+    }
 
 
 def introduced(
@@ -202,9 +204,8 @@ class Roster:
         """Replaced by `staff` alone, when the settings have changed."""
 
         personas = {each.name: each for each in settled.personas}
-        silent = silent_of(personas)
-        personas = {x: replace(each, silent=silent) for x, each in personas.items()}
-        self.team = Team(personas, with_groups(settled.routes, groups_of(personas)))
+        table = with_groups(settled.routes, groups_of(personas))
+        self.team = Team(among(personas, table), table)
         """Replaced by `staff` alone."""
 
     def persona(self, name: str) -> Persona:
@@ -218,6 +219,7 @@ def is_alike(one: Persona, other: Persona) -> bool:
         one.config == other.config
         and one.everybody == other.everybody
         and one.silent == other.silent
+        and one.called == other.called
         and dict(one.colleagues) == dict(other.colleagues)
         and one.conducting == other.conducting
         and one.program_seconds == other.program_seconds

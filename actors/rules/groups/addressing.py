@@ -11,10 +11,11 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from actors.rules.groups.access import may_use
+from actors.rules.groups.mentions import named
 from actors.rules.markers.parser import ends
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from actors.config.collaboration import CollaborationConfig
     from actors.messages.inbound import DelegationChain, Inbound
@@ -47,6 +48,11 @@ class SpeakingAgent(Protocol):
     @property
     def everybody(self) -> tuple[str, ...]:
         """Names of all agents."""
+        ...
+
+    @property
+    def called(self) -> Mapping[str, str]:
+        """Their names by all that they are called, case-folded."""
         ...
 
     @property
@@ -111,8 +117,13 @@ def there(inbound: Inbound, speaker: str, everybody: Iterable[str]) -> tuple[str
     )
 
 
-def addressed(text: str, speaker: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return the agents that a text addresses.
+def addressed(
+    text: str, speaker: str, known: Iterable[str], called: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the agents that a text addresses, by their names or display names.
+
+    Args:
+        called: names of agents by all that they are called, case-folded.
 
     Returns:
         Their names as the settings write them, in the order of the text, each once.
@@ -120,14 +131,9 @@ def addressed(text: str, speaker: str, known: Iterable[str]) -> tuple[str, ...]:
     if "@" not in text:
         return ()
     by_name = {name.casefold(): name for name in known}
-    found: dict[str, None] = {}
-    for match in _MENTION.finditer(own_words(text[:LONGEST])):
-        word = match[1].casefold()
-        # A dash after a name ends a clause more often than it belongs to a name.
-        name = by_name.get(word) or by_name.get(word.rstrip("-"))
-        if name is not None and name != speaker:
-            found[name] = None
-    return tuple(found)
+    by_name = {word: x for word, x in called.items() if x in known} | by_name
+    mentions = _MENTION.finditer(own_words(text[:LONGEST]))
+    return tuple(x for x in named(mentions, by_name) if x != speaker)
 
 
 def heard_by(
@@ -149,7 +155,7 @@ def heard_by(
     if not is_in_the_open(inbound, config) or any(map(ends, parsed.controls)):
         return ()
     others = there(inbound, speaker.name, speaker.everybody)
-    called = addressed(parsed.visible, speaker.name, others)
+    called = addressed(parsed.visible, speaker.name, others, speaker.called)
     hearing = (x for x in called if x not in speaker.silent)
     return tuple(x for x in hearing if may_use(x, inbound, access).may)
 

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 # A name begins after a non-word character, so that the @ of a mail address is no
 # mention, and consists of letters, digits, _ and -.
@@ -50,16 +50,29 @@ def mentioned(text: str, agents: Mapping[str, str]) -> tuple[str, ...]:
         text: the message.
         agents: names of the agents by all that they are called, case-folded.
     """
-    found: dict[str, None] = {}
     if "@" not in text:
         return ()
-    of_words = sorted((x for x in agents if not _ONE_WORD.fullmatch(x)), key=len)[::-1]
     commanded = _COMMANDED.match(text)
-    for match in [commanded] if commanded else _MENTION.finditer(text):
+    return named([commanded] if commanded else _MENTION.finditer(text), agents)
+
+
+def named(
+    mentions: Iterable[re.Match[str]], agents: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the known agents that mentions name, in their order, each once.
+
+    Args:
+        mentions: matches whose first group is the word after an @.
+        agents: names of the agents by all that they are called, case-folded; of those
+            that begin alike the longest counts.
+    """
+    found: dict[str, None] = {}
+    of_words = sorted((x for x in agents if not _ONE_WORD.fullmatch(x)), key=len)[::-1]
+    for match in mentions:
         begin = match.start(1)
-        rest = text[begin : begin + LONGEST_NAME + 1].casefold()
-        named = (x for x in of_words if rest.startswith(x))
-        whole = next((x for x in named if not rest[len(x) :][:1].isalnum()), "")
+        rest = match.string[begin : begin + LONGEST_NAME + 1].casefold()
+        longest = (x for x in of_words if rest.startswith(x))
+        whole = next((x for x in longest if not rest[len(x) :][:1].isalnum()), "")
         word = whole or match[1].casefold()
         # A dash after a name ends a clause more often than it belongs to a name.
         agent = agents.get(word) or agents.get(word.rstrip("-"))

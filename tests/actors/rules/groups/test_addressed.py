@@ -20,6 +20,13 @@ from actors.rules.groups.addressing import (
 )
 
 KNOWN = ("anna", "ben", "carl")
+CALLED = {
+    **{name: name for name in (*KNOWN, "dora")},
+    "ben carter": "ben",
+    "anna lee": "anna",
+    "carl the great": "carl",
+    "doctor": "dora",
+}
 
 
 def message(**fields: Any) -> Inbound:
@@ -55,21 +62,28 @@ def message(**fields: Any) -> Inbound:
         ("zoe said “ask @ben” and «@carl»", ()),
         ("one ` tick, @ben", ("ben",)),
         ("``two @ben ` one @carl", ("ben", "carl")),
+        ("@Ben Carter, and @carl THE great?", ("ben", "carl")),
+        ("@Ben Carter and @ben", ("ben",)),
+        ("@Ben Carters dog", ("ben",)),
+        ("@Carl the greatest", ("carl",)),
+        ("@Anna Lee, it is me", ()),
+        ("@doctor is not here, `@Ben Carter` is code", ()),
+        ("/help@ben is how you ask", ()),
     ],
 )
 def test_only_its_own_words_call_somebody(text: str, found: tuple[str, ...]) -> None:
-    assert addressed(text, "anna", KNOWN) == found
+    assert addressed(text, "anna", KNOWN, CALLED) == found
 
 
 @given(text=st.text(alphabet='`~@ben \n>"x', max_size=200))
 def test_what_is_left_is_a_part_of_what_was_said(text: str) -> None:
     assert len(own_words(text)) <= len(text) + text.count("`") + text.count('"')
-    assert set(addressed(text, "anna", KNOWN)) <= {"ben"}
+    assert set(addressed(text, "anna", KNOWN, CALLED)) <= {"ben"}
 
 
 def test_thousands_of_backticks_take_no_time() -> None:
     for text in ("`" * 20_000, "` `` " * 4_000, "```\n" * 5_000, "``` `" * 4_000):
-        assert addressed(f"@ben {text}", "anna", KNOWN) == ("ben",)
+        assert addressed(f"@ben {text}", "anna", KNOWN, CALLED) == ("ben",)
 
 
 def test_where_nobody_knows_who_is_there_all_may_be() -> None:
