@@ -1,8 +1,8 @@
 """Gates: who takes the HTTP calls of chat platforms, by connector and account.
 
-A transport opens its gates while it listens; `connectors/web/platform_webhooks.py` has the
-address. A gate looks at who brings something before a byte of it is read, or before it
-is taken.
+A transport opens its gates while it listens; `connectors/web/platform_webhooks.py` has
+the address. A gate looks at who brings something before a byte of it is read, or before
+it is taken.
 """
 
 from __future__ import annotations
