@@ -117,9 +117,9 @@ class ApprovalBoard:
         if is_another or not self._open:
             return ""
         command = commands.parse_command(inbound.text)
-        if not isinstance(command, commands.Words | commands.Decision):
+        if not isinstance(command, commands.PlainText | commands.ApprovalDecision):
             return ""
-        decision = command if isinstance(command, commands.Decision) else None
+        decision = command if isinstance(command, commands.ApprovalDecision) else None
         # A bystander's "ok" is heard by whoever would hear it otherwise.
         ruling = self.rule(inbound, decision, arrived_at, terms)
         if isinstance(ruling, rules.ApprovalRuling):
@@ -129,7 +129,7 @@ class ApprovalBoard:
     def rule(
         self,
         inbound: Inbound,
-        decision: commands.Decision | None,
+        decision: commands.ApprovalDecision | None,
         arrived_at: float,
         terms: rules.ApprovalTerms,
     ) -> ApprovalRuling | ApprovalRefused | None:
@@ -159,7 +159,7 @@ class ApprovalBoard:
     def _about(
         self,
         inbound: Inbound,
-        decision: commands.Decision | None,
+        decision: commands.ApprovalDecision | None,
         arrived_at: float,
         terms: rules.ApprovalTerms,
     ) -> OpenApproval | ApprovalRefused | None:

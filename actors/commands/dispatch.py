@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from actors.agents.persona import Persona
     from actors.commands.context import ConversationStatus
     from actors.commands.registry import Answer
-    from actors.messages.commands import Asked
+    from actors.messages.commands import OtherCommand
     from actors.messages.inbound import Inbound
     from actors.services import Services
     from runtime.actor.actor import Actor
@@ -40,7 +40,7 @@ NOT_ALLOWED = {
 
 
 async def answer(
-    asked: Asked,
+    asked: OtherCommand,
     inbound: Inbound,
     standing: ConversationStatus,
     asker: tuple[Persona, Services, Actor],
@@ -107,7 +107,7 @@ async def looked_up(found: Answer, question: CommandRequest) -> CommandReply:
     return told
 
 
-def is_for_others(asked: Asked, inbound: Inbound, persona: Persona) -> bool:
+def is_for_others(asked: OtherCommand, inbound: Inbound, persona: Persona) -> bool:
     """Whether a command of a group is for a bot that is none of ours."""
     name = asked.agent.casefold()
     return bool(name) and not inbound.is_direct and name not in persona.everybody

@@ -15,7 +15,7 @@ import msgspec
 from actors.commands import memory, models, pairing, people, queue, status
 from actors.commands.context import CommandReply, CommandRequest
 from actors.config.people import Who
-from actors.messages.commands import Asked, as_command, parse_command
+from actors.messages.commands import OtherCommand, as_command, parse_command
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -179,7 +179,7 @@ def group_command(inbound: Inbound) -> CommandScope:
     Empty: it is no command of ours, names somebody, or no person gave it.
     """
     command = parse_command(inbound.text)
-    if inbound.is_bot or not isinstance(command, Asked) or command.agent:
+    if inbound.is_bot or not isinstance(command, OtherCommand) or command.agent:
         return ""
     known = COMMANDS.get(command.word)
     if known is None or known.answer is None:
@@ -193,7 +193,7 @@ def skill_named(text: str, skills: Sequence[str]) -> str:
     A command of the runtime comes before a skill of the same name.
     """
     command = parse_command(text)
-    if not isinstance(command, Asked) or command.word in COMMANDS:
+    if not isinstance(command, OtherCommand) or command.word in COMMANDS:
         return ""
     return next((s for s in skills if as_command(s) == as_command(command.word)), "")
 

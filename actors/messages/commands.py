@@ -31,7 +31,7 @@ LONGEST_REST = 400
 """Most characters of a command's arguments that are read; skills get all of them."""
 
 
-class Words(msgspec.Struct, frozen=True):
+class PlainText(msgspec.Struct, frozen=True):
     """The message is ordinary text for an agent, not a command."""
 
 
@@ -47,7 +47,7 @@ class Stop(msgspec.Struct, frozen=True):
     """
 
 
-class Decision(msgspec.Struct, frozen=True):
+class ApprovalDecision(msgspec.Struct, frozen=True):
     """`/approve` or `/deny`: the answer to an approval request for a tool call."""
 
     approval_id: str
@@ -63,7 +63,7 @@ class Decision(msgspec.Struct, frozen=True):
     """Whom it is for, as written; empty: whoever hears it."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class OtherCommand(msgspec.Struct, frozen=True):
     """Any other command, known or not; `actors/commands/dispatch.py` carries it out."""
 
     word: str
@@ -77,7 +77,7 @@ class Asked(msgspec.Struct, frozen=True):
     bot that is none of ours."""
 
 
-Command = Words | Stop | Decision | Asked
+Command = PlainText | Stop | ApprovalDecision | OtherCommand
 
 
 def parse_command(text: str) -> Command:
@@ -85,7 +85,7 @@ def parse_command(text: str) -> Command:
     called = _CALLED.match(text)
     match = _COMMAND.match(text, called.end() if called else 0)
     if match is None:
-        return Words()
+        return PlainText()
     name = called[1].rstrip(".-") if called else ""
     word, agent = match[1].lower(), match[2] or name
     rest = text[match.end() : match.end() + LONGEST_REST].strip()
@@ -93,19 +93,21 @@ def parse_command(text: str) -> Command:
         case "stop":
             return Stop(agent, is_all=rest.split()[:1] == ["all"])
         case "approve" | "deny":
-            return _decision(word, rest.split(), agent) or Asked(word, rest, agent)
+            return _decision(word, rest.split(), agent) or OtherCommand(
+                word, rest, agent
+            )
         case _:
-            return Asked(word, rest, agent)
+            return OtherCommand(word, rest, agent)
 
 
-def _decision(word: str, rest: list[str], agent: str) -> Decision | None:
+def _decision(word: str, rest: list[str], agent: str) -> ApprovalDecision | None:
     is_approved = word == "approve"
     is_lasting = is_approved and rest[-1:] == ["always"]
     named = rest[:-1] if is_lasting else rest
     if len(named) > 1:
         return None
     approval_id = named[0][:LONGEST_ID].upper() if named else ""
-    return Decision(approval_id, is_approved, is_lasting, agent)
+    return ApprovalDecision(approval_id, is_approved, is_lasting, agent)
 
 
 def as_command(skill: str) -> str:

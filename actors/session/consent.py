@@ -31,7 +31,7 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     from actors.agents.persona import Persona
     from actors.journal.answers import Aside
-    from actors.messages.commands import Decision
+    from actors.messages.commands import ApprovalDecision
     from actors.messages.inbound import Inbound
     from actors.services import Services
     from actors.session.attempt import Attempt
@@ -64,7 +64,7 @@ def decision_in(
 
     Args:
         hear: the message, and when it came in.
-        command: its command; `Words` may be a plain yes or no.
+        command: its command; `PlainText` may be a plain yes or no.
         session: the actor that got it; sends the decision to the session that waits.
         services: the board of open questions, and who may decide.
 
@@ -72,18 +72,18 @@ def decision_in(
         The answer to whoever decided; None: the message is no decision.
     """
     match command:
-        case commands.Words():
+        case commands.PlainText():
             return _heard(hear, None, session, services)
-        case commands.Decision():
+        case commands.ApprovalDecision():
             return _heard(hear, command, session, services)
-        case commands.Stop() | commands.Asked():
+        case commands.Stop() | commands.OtherCommand():
             return None
         case _:
             assert_never(command)
 
 
 def _heard(
-    hear: Hear, decision: Decision | None, session: Actor, services: Services
+    hear: Hear, decision: ApprovalDecision | None, session: Actor, services: Services
 ) -> str | None:
     inbound = hear.inbound
     if inbound.chain.agents or inbound.occasion or inbound.changed_by:

@@ -167,7 +167,7 @@ class SessionLine:
         abilities = self._services.account(inbound.address.connector).abilities
         is_own = not (inbound.chain.agents or inbound.occasion or inbound.history)
         # Why no command: the name of a skill has to come first in the text.
-        is_plain = isinstance(commands.parse_command(inbound.text), commands.Words)
+        is_plain = isinstance(commands.parse_command(inbound.text), commands.PlainText)
         # A suspicious message that is refused must not take others with it.
         injection = config.context.injection
         is_harmless = injection != "refuse" or (

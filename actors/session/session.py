@@ -255,7 +255,7 @@ class Session(Actor):
             return None
         if self._history.has_answered(inbound.id):
             return None  # it came again after a restart, and is answered already
-        command: commands.Command = commands.Words()
+        command: commands.Command = commands.PlainText()
         if not (inbound.chain.agents or inbound.occasion):  # only people give commands
             command = commands.parse_command(inbound.text)
         pending = line.take_in(inbound, hear.past)
@@ -264,7 +264,7 @@ class Session(Actor):
             self._say(inbound, told)
         elif isinstance(command, commands.Stop):
             self._stop(inbound, command)
-        elif isinstance(command, commands.Asked) and not registry.skill_named(
+        elif isinstance(command, commands.OtherCommand) and not registry.skill_named(
             inbound.text, self._persona.skills
         ):
             return self._answer_command(inbound, command)
@@ -292,7 +292,9 @@ class Session(Actor):
         if (going_on := self._check_waiting()) is not None:
             await going_on
 
-    async def _answer_command(self, inbound: Inbound, asked: commands.Asked) -> None:
+    async def _answer_command(
+        self, inbound: Inbound, asked: commands.OtherCommand
+    ) -> None:
         """Answer a command that is not about the running turn."""
         turns = self._turns
         current = turns.of(self._queue.current) or next(iter(turns.attempts), None)

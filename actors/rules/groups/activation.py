@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Literal, assert_never
 
 import msgspec
 
-from actors.messages.commands import Words, parse_command
+from actors.messages.commands import PlainText, parse_command
 from actors.rules.groups.mentions import hails, mentioned
 from actors.rules.groups.routes import (
     NO_GROUP,
@@ -180,7 +180,7 @@ class Scene:
     @cached_property
     def is_command(self) -> bool:
         """Whether it is a command, which the runtime answers itself."""
-        return not isinstance(parse_command(self.inbound.text), Words)
+        return not isinstance(parse_command(self.inbound.text), PlainText)
 
     def listeners(self) -> tuple[str, ...]:
         """Return the names of all agents, called ones first."""

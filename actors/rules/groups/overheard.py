@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.messages.commands import Words, parse_command
+from actors.messages.commands import PlainText, parse_command
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Inbound
 from actors.rules.prompt.layers import tokens
@@ -143,7 +143,7 @@ def _is_said(inbound: Inbound, ear: OverhearingAgent) -> bool:
     by_nobody = bool(inbound.chain.agents or inbound.occasion)
     if is_own or by_nobody or not inbound.text.strip():
         return False
-    return isinstance(parse_command(inbound.text), Words)
+    return isinstance(parse_command(inbound.text), PlainText)
 
 
 def _is_heard(delivery: Delivery, ear: OverhearingAgent) -> bool:

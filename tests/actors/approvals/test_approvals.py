@@ -17,7 +17,7 @@ from actors.approvals.rules import (
     plain_word,
     short_id,
 )
-from actors.messages.commands import Decision
+from actors.messages.commands import ApprovalDecision
 from actors.messages.inbound import Address
 from actors.rules.text.codes import LETTERS
 from tests.fakes.actors.neighbours import ROOM, words
@@ -117,7 +117,7 @@ def test_a_plain_word_counts_where_exactly_one_question_stands() -> None:
 
 def test_where_several_stand_a_plain_word_is_answered_with_their_ids() -> None:
     two = board_with(waiting("3F"), waiting("4G", agent="ben", tool="write_file"))
-    for decision in (None, Decision("", is_approved=True)):
+    for decision in (None, ApprovalDecision("", is_approved=True)):
         found = rule(two, "yes", decision=decision)
         assert found == ApprovalRefused(
             "ambiguous",
@@ -132,7 +132,7 @@ def test_where_several_stand_a_plain_word_is_answered_with_their_ids() -> None:
     assert "9 (anna, `shell`) and 2 more." in found.text
 
 
-@pytest.mark.parametrize("decision", [None, Decision("", is_approved=True)])
+@pytest.mark.parametrize("decision", [None, ApprovalDecision("", is_approved=True)])
 def test_what_was_written_before_the_question_stood_there_is_no_answer(
     decision: Any,
 ) -> None:
@@ -149,7 +149,9 @@ def test_what_was_written_before_the_question_stood_there_is_no_answer(
         assert early.reason == "too_early"
         assert "/approve 3F" in early.text
     assert rule(board, "yes", "sam", at=SHOWN) is None
-    by_id = rule(board, "/approve 3F", decision=Decision("3F", is_approved=True), at=0)
+    by_id = rule(
+        board, "/approve 3F", decision=ApprovalDecision("3F", is_approved=True), at=0
+    )
     assert by_id == ApprovalRuling(waiting(), is_approved=True)
 
 
@@ -178,7 +180,7 @@ def test_a_bystander_s_ok_is_a_word_like_any_other() -> None:
 def test_a_command_decides_in_its_chat_if_its_writer_may(
     chat: str, sender: str, named: str, reason: str
 ) -> None:
-    decision = Decision(named, is_approved=True, is_lasting=True)
+    decision = ApprovalDecision(named, is_approved=True, is_lasting=True)
     where = Address("fake", chat, "thread") if named else Address("fake", chat)
     found = rule(board_with(waiting()), "/approve", sender, decision, address=where)
     if reason:

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from actors.commands.registry import COMMANDS, Rights, may_use, skill_named
 from actors.messages.commands import (
-    Asked,
+    ApprovalDecision,
     Command,
-    Decision,
+    OtherCommand,
+    PlainText,
     Stop,
-    Words,
     parse_command,
 )
 from actors.messages.inbound import Address, Inbound
@@ -27,17 +27,20 @@ from actors.messages.inbound import Address, Inbound
         ("/stop\nplease", Stop()),
         ("/Stop@Anna", Stop("Anna")),
         ("/stop@anna-2 now", Stop("anna-2")),
-        ("/help", Asked("help")),
-        ("/help@ben me", Asked("help", "me", "ben")),
-        ("/approve 3f", Decision("3F", is_approved=True)),
-        ("/approve  3F  always", Decision("3F", is_approved=True, is_lasting=True)),
-        ("/approve", Decision("", is_approved=True)),
-        ("/approve always", Decision("", is_approved=True, is_lasting=True)),
-        ("/deny@anna 3F", Decision("3F", is_approved=False, agent="anna")),
-        ("/deny always", Decision("ALWAYS", is_approved=False)),
-        ("@anna /help", Asked("help", agent="anna")),
-        ("@anna: /help me", Asked("help", "me", "anna")),
-        ("@anna /help@ben", Asked("help", "", "ben")),
+        ("/help", OtherCommand("help")),
+        ("/help@ben me", OtherCommand("help", "me", "ben")),
+        ("/approve 3f", ApprovalDecision("3F", is_approved=True)),
+        (
+            "/approve  3F  always",
+            ApprovalDecision("3F", is_approved=True, is_lasting=True),
+        ),
+        ("/approve", ApprovalDecision("", is_approved=True)),
+        ("/approve always", ApprovalDecision("", is_approved=True, is_lasting=True)),
+        ("/deny@anna 3F", ApprovalDecision("3F", is_approved=False, agent="anna")),
+        ("/deny always", ApprovalDecision("ALWAYS", is_approved=False)),
+        ("@anna /help", OtherCommand("help", agent="anna")),
+        ("@anna: /help me", OtherCommand("help", "me", "anna")),
+        ("@anna /help@ben", OtherCommand("help", "", "ben")),
         (" @anna-2, /stop all", Stop("anna-2", is_all=True)),
     ],
 )
@@ -70,12 +73,12 @@ def test_known_commands_are_found(text: str, command: Command) -> None:
     ],
 )
 def test_everything_else_is_words(text: str) -> None:
-    assert parse_command(text) == Words()
+    assert parse_command(text) == PlainText()
 
 
 @given(st.text() | st.text().map("/{}".format))
 def test_only_a_slash_and_a_letter_can_be_a_command(text: str) -> None:
-    if not isinstance(parse_command(text), Words):
+    if not isinstance(parse_command(text), PlainText):
         assert text[0] == "/"
         assert text[1].isascii()
         assert text[1].isalpha()
@@ -83,16 +86,16 @@ def test_only_a_slash_and_a_letter_can_be_a_command(text: str) -> None:
 
 @given(st.from_regex(r"/[A-Za-z]{1,8}", fullmatch=True))
 def test_a_lone_command_word_is_never_for_a_model(text: str) -> None:
-    assert not isinstance(parse_command(text), Words)
+    assert not isinstance(parse_command(text), PlainText)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_listed_command_is_understood(name: str) -> None:
-    assert not isinstance(parse_command(f"/{name}"), Words)
+    assert not isinstance(parse_command(f"/{name}"), PlainText)
 
 
 def test_a_decision_about_two_things_is_none() -> None:
-    assert parse_command("/deny 3F 4G") == Asked("deny", "3F 4G")
+    assert parse_command("/deny 3F 4G") == OtherCommand("deny", "3F 4G")
 
 
 def said(

@@ -17,7 +17,7 @@ from actors.delegation.loop_guard import DelegationLimits
 from actors.inbound import undeliverable as bounce
 from actors.journal.answers import deferral
 from actors.journal.outbox import GOES_ON
-from actors.messages.commands import Decision
+from actors.messages.commands import ApprovalDecision
 from actors.messages.inbound import Address, DelegationChain, Inbound
 from actors.messages.state import Postpone
 from actors.models import classify
@@ -131,14 +131,19 @@ def waiting(number: int) -> OpenApproval:
 async def of_decisions() -> list[str]:
     """Ask the board about what is not open, not theirs, unclear, or said too soon."""
     terms = ApprovalTerms(frozenset({"cli/eve"}), (), 5.0)
-    decisions = [Decision("9Z", is_approved=True), Decision("", is_approved=True)]
+    decisions = [
+        ApprovalDecision("9Z", is_approved=True),
+        ApprovalDecision("", is_approved=True),
+    ]
     board = ApprovalBoard()
     found = [board.rule(ASKED, each, 9.0, terms) for each in decisions]
     async with open_test_system(Reports()) as system:
         ref = system.spawn(Puppet())
         board.put(waiting(1), ref, "q1")
         board.note_shown("q1", 8.0)
-        found.append(board.rule(ASKED, Decision("1F", is_approved=True), 9.0, terms))
+        found.append(
+            board.rule(ASKED, ApprovalDecision("1F", is_approved=True), 9.0, terms)
+        )
         owner = msgspec.structs.replace(ASKED, sender_id="eve", text="yes")
         found.append(board.rule(owner, None, 9.0, terms))
         board.put(waiting(2), ref, "q2")
