@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 
 
 class Stops:
-    """Tells conversations what a `/stop` ends; the router's own part.
-
-    Args:
-        router: on whose behalf.
-        allotted: which agents there are.
-        services: settings of sessions, and who may stop everything.
-    """
+    """Tells conversations what a `/stop` ends; the router's own part."""
 
     def __init__(
         self, router: Actor, allotted: StickyRoutes, services: Services

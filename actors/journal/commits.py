@@ -27,13 +27,7 @@ if TYPE_CHECKING:
 
 
 def as_exchange(answer: Answer, history: History, services: Services) -> Commit:
-    """Make the commit of an answer, and of everything that follows from it.
-
-    Args:
-        answer: a session's answer.
-        history: knows the journal's last event, and the counters.
-        services: the time, and what the audit keeps.
-    """
+    """Make the commit of an answer, and of everything that follows from it."""
     now = services.clock.wall()
     journal = as_journal(as_events(answer), history, now, services.keep)
     rest = as_commit(answer, now)

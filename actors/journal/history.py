@@ -505,10 +505,6 @@ class History:
 async def read_history(history: History, store: Store) -> None:
     """Rebuild a history from the newest snapshot and the journal after it.
 
-    Args:
-        history: a new one; it knows its stream.
-        store: where to read.
-
     Raises:
         StoreError: the disk fails.
     """

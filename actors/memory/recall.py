@@ -62,13 +62,7 @@ EMBEDDING_SHARE = 0.5
 
 
 class FactReader:
-    """Reads the facts of one agent.
-
-    Args:
-        agent: which.
-        facts: where it is kept.
-        kit: settings and embedder.
-    """
+    """Reads the facts of one agent."""
 
     def __init__(self, agent: str, facts: Facts, kit: MemoryKit) -> None:
         self._agent = agent

@@ -84,10 +84,6 @@ def outcome_of(state: str, reason: str) -> str:
     `failed`: its writer was told why there is no answer, and may ask again. `dead`: it
     was given up after all its attempts, and an operator may retry it. The others are
     called as the state: `replied`, `dropped`, `cancelled`.
-
-    Args:
-        state: the state in which it is settled.
-        reason: one word, as stored beside it.
     """
     is_excuse = state == "replied" and reason not in ANSWERED
     return "failed" if is_excuse else state

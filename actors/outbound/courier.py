@@ -52,12 +52,7 @@ class TypingDue(msgspec.Struct, frozen=True):
 
 
 class TypingIndicators:
-    """The typing indicators that are shown in one chat; the courier passes itself in.
-
-    Args:
-        transport: shows them.
-        services: settings, for how often a typing signal comes.
-    """
+    """The typing indicators of one chat; the courier passes itself in."""
 
     __slots__ = ("_known", "_services", "_timer", "_transport")
 

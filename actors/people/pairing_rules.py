@@ -95,12 +95,7 @@ def called(name: str) -> str:
 
 
 class PairingRequests:
-    """All requests at one connector.
-
-    Args:
-        config: the connector's settings.
-        stored: requests that are known already.
-    """
+    """All requests at one connector."""
 
     def __init__(
         self, config: AccessConfig, stored: Iterable[PairingRequest] = ()

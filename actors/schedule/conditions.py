@@ -85,10 +85,6 @@ class Conditions:
     async def look(self, it: Appointment, zone: tzinfo) -> ConditionCheck:
         """Look at an appointment that is due.
 
-        Args:
-            it: the appointment.
-            zone: by whose clocks it goes.
-
         Raises:
             StoreUnavailableError: the disk fails.
         """

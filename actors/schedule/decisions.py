@@ -94,11 +94,7 @@ SCHEMA = msgspec.json.encode(
 
 
 def ask(abilities: Iterable[str]) -> str:
-    """Ask for a decision.
-
-    Args:
-        abilities: names of what the plan may make use of.
-    """
+    """Ask for a decision."""
     names = ", ".join(abilities)
     tools = f", with these tools: {names}" if names else ", in words alone"
     return ASK.format(tools=tools, schema=SCHEMA)

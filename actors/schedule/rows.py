@@ -173,14 +173,7 @@ class SlotRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def of_slots(
     row: StoredEntry, it: Appointment, woken: DueOutcome, inbounds: tuple[Inbound, ...]
 ) -> tuple[Record, ...]:
-    """Write down what is done about an appointment that woke.
-
-    Args:
-        row: the appointment as it is stored,
-        it: and what it says.
-        woken: what is done about it.
-        inbounds: the messages of its slots, in their order.
-    """
+    """Write down what is done about an appointment that woke."""
     return tuple(
         Record(
             kind=SLOT,

@@ -133,9 +133,6 @@ class SlotPreparer:
         A slot that was accepted before is left out: whoever changed the appointment
         meanwhile may have written it back.
 
-        Args:
-            row: the appointment as it stands.
-
         Raises:
             StoreUnavailableError: the disk fails.
         """

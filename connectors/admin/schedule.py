@@ -282,12 +282,7 @@ class SlotEnd(NamedTuple):
 
 
 class SlotRunReader:
-    """Reads slots with their results and costs.
-
-    Args:
-        rows: the database as of one moment.
-        complain: told of rows that cannot be read.
-    """
+    """Reads slots with their results and costs."""
 
     def __init__(self, rows: Inspection, complain: Complain) -> None:
         self._rows = rows

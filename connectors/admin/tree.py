@@ -98,12 +98,7 @@ def read_tree(
 
 
 class Planter:
-    """Puts actors into their tree.
-
-    Args:
-        actors: all that live.
-        redact: takes secrets out of texts of errors.
-    """
+    """Puts actors into their tree."""
 
     def __init__(
         self, actors: Iterable[ActorStatistics], redact: Callable[[str], str]

@@ -67,9 +67,6 @@ class Doors:
     def prepare(self, after: AppConfig) -> dict[str, Transport]:
         """Make what is new or changes; take its addresses, but those that run.
 
-        Args:
-            after: what they are to be by.
-
         Raises:
             SettingsError: an address cannot be listened on; nothing is kept.
         """

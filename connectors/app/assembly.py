@@ -86,14 +86,7 @@ def furnished(
     kit: Kit,
     transports: Mapping[str, Transport],
 ) -> Furnishing:
-    """Say what these settings come to for the domain.
-
-    Args:
-        before: what is in force; None: nothing yet.
-        config: checked settings.
-        kit: what agents work with.
-        transports: the connectors that run.
-    """
+    """Say what these settings come to for the domain."""
     lessons = None if kit.further is None else kit.further.lessons
     language = config.people.language
     is_same = before is not None and before.people.language == language

@@ -48,12 +48,7 @@ def all_hooks(config: AppConfig) -> Mapping[str, HookConfig]:
 
 
 class Hooking:
-    """How hooks are started.
-
-    Args:
-        config: checked settings.
-        sandbox: starts their programs.
-    """
+    """How hooks are started."""
 
     def __init__(self, config: AppConfig, sandbox: Sandbox) -> None:
         self.hooks = all_hooks(config)

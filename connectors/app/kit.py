@@ -234,10 +234,6 @@ class Workbench:
     async def make(self, config: AppConfig, parts: tuple[Step, ...] = PARTS) -> Kit:
         """Make some parts anew, and take the others over; nothing is in use yet.
 
-        Args:
-            config: checked settings.
-            parts: which.
-
         Raises:
             runtime.errors.SettingsError: something cannot be made; nothing is left.
         """

@@ -58,11 +58,6 @@ MakeModel = Callable[
 def make_catalogue(config: AppConfig, clock: Clock, ground: ProgramPlace) -> Catalogue:
     """Make all that can be asked; nothing is connected before it is.
 
-    Args:
-        config: checked settings.
-        clock: the time.
-        ground: where models run that are programs.
-
     Raises:
         runtime.errors.SettingsError: a script or the price list is wrong.
     """

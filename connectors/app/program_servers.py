@@ -157,11 +157,7 @@ def preparing(config: AppConfig, folder: Path) -> Prepare:
 
 
 class ProgramServers:
-    """The servers of each agent's programs.
-
-    Args:
-        config: checked settings.
-    """
+    """The servers of each agent's programs."""
 
     def __init__(self, config: AppConfig) -> None:
         skills = skills_of(config)

@@ -208,11 +208,7 @@ class Announcing:
 
 
 def doors_of(config: AppConfig) -> dict[str, IncomingWebhook]:
-    """Give the webhooks that come in, by name.
-
-    Args:
-        config: checked settings.
-    """
+    """Give the webhooks that come in, by name."""
     return {
         name: door_of(webhook, config)
         for name, webhook in config.webhooks.incoming.items()

@@ -48,13 +48,7 @@ class TellTyping(Protocol[Place_contra]):
 
 
 class BackgroundTyping(Generic[Place]):
-    """Tells a platform that one account is writing; the newest state counts.
-
-    Args:
-        tell: tells the platform.
-        log: has a line for each failure.
-        account: what the log calls the account.
-    """
+    """Tells a platform that one account is writing; the newest state counts."""
 
     def __init__(
         self,
@@ -280,11 +274,7 @@ def prefixed(said: Delivery | Edit, owner: str, shown: Callable[[str], str]) -> 
 
 
 class PlatformTransport:
-    """The methods of the transport port that are the same on every platform.
-
-    Args:
-        log: that of the platform.
-    """
+    """The methods of the transport port that are the same on every platform."""
 
     def __init__(self, log: EventLog) -> None:
         self._log = log

@@ -244,13 +244,7 @@ class Platform(Generic[C]):
     def probes(
         self, name: str, config: C, network: httpx.AsyncBaseTransport | None = None
     ) -> Iterable[Probe]:
-        """Give what `callboard doctor` asks about one connector; see `has_doctor`.
-
-        Args:
-            name: of the connector.
-            config: its settings.
-            network: carries the requests to platforms; None is the network.
-        """
+        """Give what `callboard doctor` asks about one connector; see `has_doctor`."""
         look = cast("Probes[C]", self._module("doctor").probes)
         return look(name, config, network)
 

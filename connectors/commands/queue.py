@@ -245,14 +245,7 @@ def drop(
 def choose_all(
     database: Database, verb: str, states: tuple[DeliveryState, ...], *, yes: bool
 ) -> Sequence[str] | None:
-    """Give the ids of all that failed; None: the operator said no.
-
-    Args:
-        database: where.
-        verb: what is to be done, for the question.
-        states: deliveries in these states have failed.
-        yes: do not ask.
-    """
+    """Give the ids of all that failed; None: the operator said no."""
     with database.inspect() as rows:
         messages = rows.messages(["dead"], newest_first=False, limit=MAX_ROWS)
         unsent = rows.deliveries(

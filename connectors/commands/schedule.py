@@ -250,12 +250,7 @@ class AppointmentCost(msgspec.Struct, frozen=True):
 
 
 class AgentCosts:
-    """What the agents of a company have taken today.
-
-    Args:
-        rows: the database.
-        app: the settings; None: nobody says where they are.
-    """
+    """What the agents of a company have taken today."""
 
     def __init__(self, rows: Inspection, app: AppConfig | None) -> None:
         self._app = app

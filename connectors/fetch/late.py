@@ -20,12 +20,7 @@ MakeFetcher = Callable[..., "Fetcher"]
 
 
 class LateFetcher:
-    """Fetches as `Fetcher` does.
-
-    Args:
-        config: what is allowed, and how much.
-        doors: hosts with ports that settings name elsewhere.
-    """
+    """Fetches as `Fetcher` does."""
 
     def __init__(self, config: FetchConfig, doors: tuple[str, ...] = ()) -> None:
         self._config = config

@@ -43,12 +43,7 @@ async def resolve(host: str, port: int) -> list[str]:
 
 
 class GuardedNetwork(httpcore.AsyncNetworkBackend):
-    """What httpcore connects by.
-
-    Args:
-        rules: who may be connected to.
-        resolve: finds a name's addresses.
-    """
+    """What httpcore connects by."""
 
     def __init__(self, rules: AddressRules, resolve: Resolve = resolve) -> None:
         self._rules = rules

@@ -150,10 +150,6 @@ def unknown_files(folder: Path) -> list[str]:
 class Personas:
     """The texts of all agents, as they are now.
 
-    Args:
-        folders: by agent; agents without one have no files.
-        metrics: count the changes.
-
     Raises:
         SettingsError: as in `read_persona`.
     """

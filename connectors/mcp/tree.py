@@ -102,12 +102,7 @@ def server_spec(
 
 
 def actor_of(above: str, name: str) -> str:
-    """Name the actor of a server.
-
-    Args:
-        above: the name of the supervisor that has it.
-        name: of the server.
-    """
+    """Name the actor of a server."""
     return f"{above}/{name}/server"
 
 
@@ -219,13 +214,7 @@ OF_INSTALLATIONS = ("pyvenv.cfg", "lib/python3*", "lib/node_modules")
 def command_files(
     command: str, arguments: Sequence[str], folder: Path
 ) -> tuple[Path, ...]:
-    """Find the program, what it was installed with, and files among its arguments.
-
-    Args:
-        command: the program.
-        arguments: what follows it.
-        folder: where it runs.
-    """
+    """Find the program, what it was installed with, and files among its arguments."""
     found = [path for each in arguments if is_file(path := folder / each)]
     if os.sep in command:
         found += installed(folder / command)

@@ -49,12 +49,7 @@ class DocumentError(Exception):
 
 
 class DocumentReader:
-    """Gives the words of documents.
-
-    Args:
-        sandbox: confines the child that reads them.
-        seconds: how long that may take.
-    """
+    """Gives the words of documents."""
 
     def __init__(self, sandbox: Sandbox, seconds: float) -> None:
         self._sandbox = sandbox
@@ -122,14 +117,7 @@ class UnreadError(Exception):
 
 
 class Reader:
-    """Reads what came with messages.
-
-    Args:
-        config: how much is read.
-        fetch: gets what came as an address.
-        documents: gets text out of documents.
-        transcriber: writes down recordings; None: nobody does.
-    """
+    """Reads what came with messages."""
 
     def __init__(
         self,

@@ -33,9 +33,6 @@ def interceptors_of(
 ) -> tuple[dict[str, HookConfig], list[SettingsError]]:
     """Read the programs of those skills that may have messages for themselves.
 
-    Args:
-        config: says which, and which agent has which skill.
-
     Returns:
         Hooks by name; and what is wrong with others.
     """

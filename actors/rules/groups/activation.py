@@ -132,13 +132,7 @@ class GroupVerdict(msgspec.Struct, frozen=True):
 
 
 class Scene:
-    """A group message, and what is common to all its listeners.
-
-    Args:
-        inbound: the message.
-        table: the agents and their routes.
-        situation: what else is known about the chat.
-    """
+    """A group message, and what is common to all its listeners."""
 
     def __init__(
         self,

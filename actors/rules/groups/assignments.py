@@ -27,11 +27,7 @@ if TYPE_CHECKING:
 
 
 class StickyRoutes:
-    """Routing by a replaceable table; keeps the decisions about open messages.
-
-    Args:
-        table: the first one.
-    """
+    """Routing by a replaceable table; keeps the decisions about open messages."""
 
     def __init__(self, table: RoutingTable) -> None:
         self._table = table

@@ -55,14 +55,7 @@ def explain(
     situation: Situation,
     access: AgentAccess,
 ) -> RouteExplanation:
-    """Explain who hears a message, and why.
-
-    Args:
-        inbound: the message.
-        table: the agents and their routes.
-        situation: what else is known about the chat.
-        access: the access rules.
-    """
+    """Explain who hears a message, and why."""
     if is_for_activation(inbound):
         return _in_group(inbound, table, situation, access)
     outcome = route(inbound, table)

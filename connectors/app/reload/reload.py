@@ -135,14 +135,7 @@ class Ways:
 
 
 class Reloading:
-    """The settings of a running company, and how they change.
-
-    Args:
-        app: the company.
-        config: what it was started with.
-        source: where its settings come from.
-        ways: how it is run by them.
-    """
+    """The settings of a running company, and how they change."""
 
     def __init__(
         self,

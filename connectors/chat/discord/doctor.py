@@ -77,13 +77,7 @@ class NotAnsweredError(Exception):
 def probes(
     name: str, config: DiscordConfig, network: httpx.AsyncBaseTransport | None = None
 ) -> Iterator[Probe]:
-    """Give a probe for each bot of a connector.
-
-    Args:
-        name: of the connector.
-        config: its settings.
-        network: what carries the requests; None is the network.
-    """
+    """Give a probe for each bot of a connector."""
     for agent, account in config.accounts.items():
         place = f"connectors.{name}.accounts.{agent}"
         yield Probe(ABOUT, place, partial(ask_discord, place, config, account, network))

@@ -77,16 +77,7 @@ MOST_TRIES = 3
 
 
 class DiscordArrivals:
-    """Takes what a bot hears, during one life of its client.
-
-    Args:
-        account: whose.
-        progress: how far it has read.
-        shared: what all bots share.
-        ingress: takes the messages.
-        failed: how often channels have failed, over all lives.
-        health: takes note of how the bot is doing.
-    """
+    """Takes what a bot hears, during one life of its client."""
 
     def __init__(
         self,

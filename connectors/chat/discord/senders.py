@@ -68,12 +68,7 @@ NOT_THERE = frozenset({"10003", "50001", "50005", "50013"})
 
 
 class DiscordSenders:
-    """Chooses which bot sends.
-
-    Args:
-        accounts: by agent, in the order of the settings.
-        members: which bots are where.
-    """
+    """Chooses which bot sends."""
 
     def __init__(
         self, accounts: Mapping[str, DiscordAccount], members: ChannelMembers
@@ -201,13 +196,7 @@ def trim(kept: OrderedDict[str, float] | OrderedDict[str, None]) -> None:
 
 
 class DiscordPresence:
-    """Edits and reactions by the bots.
-
-    Args:
-        senders: the bots.
-        choices: commands that were chosen, which are no messages.
-        shown: gives what people call an agent.
-    """
+    """Edits and reactions by the bots."""
 
     def __init__(
         self,

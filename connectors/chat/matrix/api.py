@@ -72,12 +72,7 @@ class MatrixCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Homeserver(HttpPool):
-    """One server, for all accounts there.
-
-    Args:
-        url: its address.
-        network: carries the requests; None: the network does.
-    """
+    """One server, for all accounts there."""
 
     def __init__(
         self, url: str, network: httpx.AsyncBaseTransport | None = None

@@ -27,13 +27,7 @@ WITHIN = 10.0
 def probes(
     name: str, config: MatrixConfig, network: httpx.AsyncBaseTransport | None = None
 ) -> Iterator[Probe]:
-    """Give a probe for each account.
-
-    Args:
-        name: of the connector.
-        config: its settings.
-        network: what carries the requests; None is the network.
-    """
+    """Give a probe for each account."""
     for agent, account in config.accounts.items():
         place = f"connectors.{name}.accounts.{agent}"
         server = Homeserver(config.homeserver, network)

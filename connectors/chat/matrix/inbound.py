@@ -90,12 +90,7 @@ class QuotedLine(msgspec.Struct, frozen=True):
 
 
 class Quotes:
-    """Recent messages by room and id, for quotes within their own room.
-
-    Args:
-        users: our agents by the ids of their accounts.
-        most: messages that are remembered.
-    """
+    """Recent messages by room and id, for quotes within their own room."""
 
     def __init__(self, users: Mapping[str, str], most: int = MOST_QUOTES) -> None:
         self._users = users

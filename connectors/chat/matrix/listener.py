@@ -149,13 +149,7 @@ def is_listed(user: str, listed: tuple[str, ...]) -> bool:
 def judge(
     events: Iterable[Json], user: str, policy: InvitePolicy
 ) -> tuple[Verdict, str]:
-    """Say what to do about an invitation, and who sent it.
-
-    Args:
-        events: what the invited may know of the room.
-        user: who is invited.
-        policy: whose invitations are accepted.
-    """
+    """Say what to do about an invitation, and who sent it."""
     inviter, is_encrypted, is_direct = "", False, False
     for event in events:
         kind, content = event.get("type"), table(event.get("content"))

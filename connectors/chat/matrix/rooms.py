@@ -248,10 +248,6 @@ class RoomDeadlines:
 
         A room that was given up before is asked about once, until it answers again.
 
-        Args:
-            room_id: which room.
-            ask: asks once.
-
         Raises:
             BusyError: given up, for now.
             LostError: given up, for now.

@@ -26,12 +26,7 @@ NOT_THERE = frozenset({"M_FORBIDDEN", "M_NOT_FOUND"})
 
 
 class MatrixSenders:
-    """Chooses which account sends.
-
-    Args:
-        accounts: by agent, in the order of the settings.
-        rooms: which accounts are where.
-    """
+    """Chooses which account sends."""
 
     def __init__(
         self, accounts: Mapping[str, MatrixAccount], rooms: MatrixRooms

@@ -54,14 +54,7 @@ def sign_of(presence: PresenceConfig, connector: str) -> str:
 
 
 class MatrixTransport(AccountsTransport[MatrixAccount, MatrixListener]):
-    """The accounts on one homeserver; see the port.
-
-    Args:
-        name: of the connector, as in the settings.
-        config: the homeserver and the accounts.
-        parts: what the app gives.
-        bookmarks: keep how far each account has read.
-    """
+    """The accounts on one homeserver; see the port."""
 
     def __init__(
         self,

@@ -26,13 +26,7 @@ FEW_SESSIONS = 50
 def probes(
     name: str, config: QQConfig, network: httpx.AsyncBaseTransport | None = None
 ) -> Iterator[Probe]:
-    """Give a probe for each bot of a connector.
-
-    Args:
-        name: of the connector.
-        config: its settings.
-        network: what carries the requests; None is the network.
-    """
+    """Give a probe for each bot of a connector."""
     for agent in config.accounts:
         place = f"connectors.{name}.accounts.{agent}"
         yield Probe(ABOUT, place, partial(look_at_bot, place, agent, config, network))

@@ -263,14 +263,7 @@ class QQSenders:
 
 
 class QQTransport(AccountsTransport[QQAccount, QQListener]):
-    """The bots of one connector; see the port.
-
-    Args:
-        name: of the connector, as in the settings.
-        config: the bots.
-        parts: what the app gives.
-        bookmarks: keep how far each bot was heard.
-    """
+    """The bots of one connector; see the port."""
 
     presence = None
     """What was said is never changed, and QQ tells of no signs in chats and groups."""

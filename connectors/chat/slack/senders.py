@@ -54,12 +54,7 @@ class SlackChannels:
 
 
 class SlackSenders:
-    """Chooses which app sends.
-
-    Args:
-        accounts: by agent, in the order of the settings.
-        rooms: which of them are where.
-    """
+    """Chooses which app sends."""
 
     def __init__(
         self, accounts: Mapping[str, SlackAccount], rooms: SlackChannels

@@ -26,13 +26,7 @@ MARK = b"/bot~/"
 
 
 class TokenCarrier(httpx.AsyncBaseTransport):
-    """Puts the bot's token into the address of each request.
-
-    Args:
-        token: the bot's.
-        network: what carries them on; None is the network.
-        most: connections held at once.
-    """
+    """Puts the bot's token into the address of each request."""
 
     def __init__(
         self, token: Secret, network: httpx.AsyncBaseTransport | None, most: int

@@ -27,13 +27,7 @@ WITHIN = 10.0
 def probes(
     name: str, config: TelegramConfig, network: httpx.AsyncBaseTransport | None = None
 ) -> Iterator[Probe]:
-    """Give a probe for each bot of a connector.
-
-    Args:
-        name: of the connector.
-        config: its settings.
-        network: what carries the requests; None is the network.
-    """
+    """Give a probe for each bot of a connector."""
     for agent, account in config.accounts.items():
         place = f"connectors.{name}.accounts.{agent}"
         bot = TelegramAccount(agent, account, config, network)

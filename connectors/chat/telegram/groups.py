@@ -61,12 +61,7 @@ class Crowd:
 
 
 class GroupMembers:
-    """Which bots are in which group, and who the admins are.
-
-    Args:
-        bots: by agent, in the order of the settings.
-        most: groups that are remembered.
-    """
+    """Which bots are in which group, and who the admins are."""
 
     def __init__(
         self, bots: Mapping[str, TelegramAccount], most: int = MOST_GROUPS

@@ -65,14 +65,7 @@ class Noted:
 
 
 class WebSocketTransport(ServerTransport):
-    """The server of one connector.
-
-    Args:
-        name: of the connector, as in the settings.
-        config: its settings.
-        parts: what the app gives.
-        make_client: makes an id that nobody can guess.
-    """
+    """The server of one connector."""
 
     scheme = "ws"
     presence = None

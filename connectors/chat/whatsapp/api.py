@@ -54,12 +54,7 @@ class GraphCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GraphApi(HttpPool):
-    """The Graph API, for all numbers.
-
-    Args:
-        url: its address, with the version.
-        network: what carries the requests; None is the network.
-    """
+    """The Graph API, for all numbers."""
 
     def __init__(
         self, url: str, network: httpx.AsyncBaseTransport | None = None

@@ -31,13 +31,7 @@ BY_RANK = ("phone_number", "whatsapp_business_account", "application")
 def probes(
     name: str, config: WhatsAppConfig, network: httpx.AsyncBaseTransport | None = None
 ) -> Iterator[Probe]:
-    """Give a probe for each number of a connector; nothing is sent to anybody.
-
-    Args:
-        name: of the connector.
-        config: its settings.
-        network: what carries the requests; None is the network.
-    """
+    """Give a probe for each number of a connector; nothing is sent to anybody."""
     for agent in config.accounts:
         place = f"connectors.{name}.accounts.{agent}"
         ask = partial(look_at_number, name, agent, config, network)

@@ -58,13 +58,7 @@ LOOK_AGAIN = 60.0
 
 
 class WhatsAppTransport(PlatformTransport):
-    """The numbers of one app; see the port.
-
-    Args:
-        name: of the connector, as in the settings.
-        config: the app and the numbers.
-        parts: what the app gives.
-    """
+    """The numbers of one app; see the port."""
 
     def __init__(
         self, name: str, config: WhatsAppConfig, parts: TransportParts

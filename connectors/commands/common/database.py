@@ -49,12 +49,7 @@ _db_option = click.option(
 
 @dataclass
 class DatabaseChoice:
-    """The database that a command line names, and the settings beside it.
-
-    Args:
-        config: the settings file, if one was named.
-        db: the database, if one was named.
-    """
+    """The database that a command line names, and the settings beside it."""
 
     config: Path | None
     db: Path | None

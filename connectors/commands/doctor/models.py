@@ -73,12 +73,7 @@ class ModelListing(msgspec.Struct, frozen=True):
 def model_probes(
     app: AppConfig, transport: httpx.AsyncBaseTransport | None = None
 ) -> Iterator[Probe]:
-    """Give a probe for each account, and for each model that is its own account.
-
-    Args:
-        app: the settings.
-        transport: what carries the requests; None is the network.
-    """
+    """Give a probe for each account, and for each model that is its own account."""
     for name, config in accounts(app).items():
         table = "accounts" if name in app.accounts else "models"
         place = f"{table}.{name}"

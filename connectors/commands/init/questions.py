@@ -97,12 +97,7 @@ class ChosenModel(msgspec.Struct, frozen=True):
 
 
 class Questions:
-    """Asks, or takes what was given or is usual; counts what it asked.
-
-    Args:
-        given: the command line.
-        seen: what was found here.
-    """
+    """Asks, or takes what was given or is usual; counts what it asked."""
 
     def __init__(self, given: CommandLine, seen: FoundSetup) -> None:
         self._given = given

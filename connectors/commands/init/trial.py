@@ -46,13 +46,7 @@ class TrialOutcome(msgspec.Struct, frozen=True):
 def client_settings(
     choice: ModelChoice, secret: Secret | None, seconds: float
 ) -> HttpModelConfig:
-    """Turn the choice into settings of a client.
-
-    Args:
-        choice: the model.
-        secret: its key.
-        seconds: that a call may take.
-    """
+    """Turn the choice into settings of a client."""
     kind = KINDS[choice.provider.kind]
     usual = {each.name: each.default for each in msgspec.structs.fields(kind)}
     return kind(

@@ -159,13 +159,7 @@ def declaration(tool: ToolSpec, names: ToolNames) -> Declaration:
 
 
 class TranscriptWriter:
-    """Translates the turns of one transcript, in order.
-
-    Args:
-        request: whose transcript it is.
-        names: how the tools are called towards the provider.
-        signatures: what is remembered of earlier calls.
-    """
+    """Translates the turns of one transcript, in order."""
 
     def __init__(
         self, request: ModelRequest, names: ToolNames, signatures: Signatures

@@ -109,14 +109,7 @@ CHUNK = msgspec.json.Decoder(Chunk)
 
 
 class Assembly(StreamedAnswer):
-    """One answer in the making.
-
-    Args:
-        request: what was asked.
-        names: how its tools were called towards the provider.
-        provider: whom errors speak of.
-        signatures: where to remember what came with its calls.
-    """
+    """One answer in the making."""
 
     def __init__(
         self,

@@ -132,13 +132,7 @@ def encode_request(
 
 
 class InputWriter:
-    """Translates the lines of one transcript, in order.
-
-    Args:
-        request: whose transcript it is.
-        names: how the tools are called towards the provider.
-        thoughts: what is remembered of earlier calls.
-    """
+    """Translates the lines of one transcript, in order."""
 
     def __init__(
         self, request: ModelRequest, names: ToolNames, thoughts: Thoughts

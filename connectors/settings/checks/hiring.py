@@ -25,12 +25,7 @@ if TYPE_CHECKING:
 
 
 def terms_of(config: AppConfig, tools: Collection[str]) -> HiringTerms:
-    """Say what the settings grant the agents that are made.
-
-    Args:
-        config: checked settings.
-        tools: names of those that there are.
-    """
+    """Say what the settings grant the agents that are made."""
     return HiringTerms(
         hiring=config.hiring,
         defaults=config.agent_defaults,

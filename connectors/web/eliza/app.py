@@ -75,12 +75,6 @@ class ElizaServices:
 
     Used on the kernel's side only, but for `keys`, `clock` and `logs` (any thread),
     `answers` and `metrics` (the edge's side), and `uploads` (threads).
-
-    Args:
-        name: of the connector.
-        config: its settings.
-        parts: what the app gives.
-        tell: tells the clients that have joined a channel.
     """
 
     def __init__(

@@ -56,13 +56,7 @@ TIDY_EVERY = 300.0
 
 
 class ElizaTransport(ServerTransport):
-    """The server for clients of the ElizaOS API; see the port.
-
-    Args:
-        name: of the connector, as in the settings.
-        config: its settings.
-        parts: what the app gives.
-    """
+    """The server for clients of the ElizaOS API; see the port."""
 
     presence = None
     """Messages are not edited: drafts are events of their own."""

@@ -121,13 +121,7 @@ class EventStreams:
 
 
 class EventResponse(Response):
-    """A response that goes on as long as its tab is open.
-
-    Args:
-        visit: the request.
-        streams: all open streams.
-        source: sends the events.
-    """
+    """A response that goes on as long as its tab is open."""
 
     def __init__(
         self, visit: PageVisit, streams: EventStreams, source: EventSource

@@ -218,11 +218,7 @@ class PageTransport(ServerTransport):
 
 
 class Lazy:
-    """An application that is made at its first request.
-
-    Args:
-        make: makes it.
-    """
+    """An application that is made at its first request."""
 
     def __init__(self, make: Callable[[], Awaitable[ASGIApp]]) -> None:
         self._make = make

@@ -80,14 +80,7 @@ class ElizaJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ElizaJobs:
-    """The jobs of one connector.
-
-    Args:
-        place: the database.
-        limit: most jobs.
-        channels: holds their channels.
-        speech: sends their questions.
-    """
+    """The jobs of one connector."""
 
     def __init__(
         self,
@@ -119,11 +112,6 @@ class ElizaJobs:
 
     async def make(self, caller: ApiCaller, asked: JobBody, inbound: str) -> ElizaJob:
         """Create a job and ask its agent.
-
-        Args:
-            caller: of the request.
-            asked: the job.
-            inbound: the id under which the question is handed in.
 
         Raises:
             ApiError: there is no such agent; too many jobs are running.

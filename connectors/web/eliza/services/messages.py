@@ -132,14 +132,7 @@ class PostOutcome(msgspec.Struct, frozen=True):
 
 
 class ChannelMessages:
-    """The messages of one connector.
-
-    Args:
-        connector: its name.
-        channels: the channels.
-        history: where messages are stored.
-        tell: sends events to the clients of a channel.
-    """
+    """The messages of one connector."""
 
     def __init__(
         self,

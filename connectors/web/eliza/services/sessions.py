@@ -115,13 +115,7 @@ class ElizaSession(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ElizaSessions:
-    """The sessions of one connector.
-
-    Args:
-        place: the database.
-        limit: most sessions.
-        channels: holds their channels.
-    """
+    """The sessions of one connector."""
 
     def __init__(self, place: ConnectorStore, limit: int, channels: Channels) -> None:
         self._shelf = StoredTable(place, "web_session", ElizaSession, limit)

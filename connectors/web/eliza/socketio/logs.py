@@ -98,11 +98,7 @@ class LogFilter(msgspec.Struct, frozen=True):
 
 
 class LogCleaner(Redactor):
-    """Removes secrets by a given function.
-
-    Args:
-        redact: gives a text without secrets.
-    """
+    """Removes secrets by a given function."""
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         super().__init__()

@@ -33,12 +33,7 @@ KEY_BYTES = 16
 
 
 class ChatRoutes:
-    """The routes of all chats.
-
-    Args:
-        chat: the parts of the chat.
-        streams: all open event streams.
-    """
+    """The routes of all chats."""
 
     def __init__(self, chat: ChatParts, streams: EventStreams) -> None:
         self._talk = chat.talk

@@ -31,13 +31,7 @@ LIVE = "live"
 
 
 class ViewRoutes:
-    """The routes of one view.
-
-    Args:
-        view: which.
-        inside: what it may read.
-        streams: all open event streams.
-    """
+    """The routes of one view."""
 
     def __init__(self, view: View, inside: ViewSources, streams: EventStreams) -> None:
         self._view = view
