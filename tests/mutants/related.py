@@ -74,14 +74,18 @@ class Noter:
             branch=False,
             config_file=False,
         )
-        self._pages: dict[str, dict[str, float]] = {}
+        self._file = ""
+        self._tests: dict[str, float] = {}
         self._passed = False
         self._at_work.start()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Note the lines of one test under its name."""
-        tests = self._pages.setdefault(item.nodeid.split("::", maxsplit=1)[0], {})
+        file = item.nodeid.split("::", maxsplit=1)[0]
+        if file != self._file:
+            self._end_page()
+            self._file = file
         self._passed = True
         self._at_work.switch_context(item.nodeid)
         began = time.monotonic()
@@ -89,7 +93,7 @@ class Noter:
             return (yield)
         finally:
             if self._passed:
-                tests[item.nodeid] = time.monotonic() - began
+                self._tests[item.nodeid] = time.monotonic() - began
             self._at_work.switch_context("")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -97,13 +101,19 @@ class Noter:
         self._passed &= report.passed
 
     def pytest_sessionfinish(self) -> None:
-        """Write what was noted."""
+        """Write what was noted last."""
         self._at_work.stop()
         self._at_work.save()
-        for file, tests in self._pages.items():
-            page = Page(digest((self._root / file,)), self._lines.name, tests)
+        self._end_page()
+
+    def _end_page(self) -> None:
+        """Write what was noted of a file: the process may end in the next one."""
+        if self._file:
+            file = self._root / self._file
+            page = Page(digest((file,)), self._lines.name, self._tests)
             text = json.dumps(page._asdict())
-            page_of(self._folder, file).write_text(text, encoding="utf-8")
+            page_of(self._folder, self._file).write_text(text, encoding="utf-8")
+        self._tests = {}
 
 
 class Chooser:

@@ -10,7 +10,12 @@ import trio
 import trio.testing
 
 from actors import names
-from actors.collaboration.consultant import MOST_OPEN, SNAPSHOT_EVERY, Consultant
+from actors.collaboration.consultant import (
+    GONE,
+    MOST_OPEN,
+    SNAPSHOT_EVERY,
+    Consultant,
+)
 from actors.delegation.messages import (
     CancelConsult,
     Consult,
@@ -115,6 +120,29 @@ async def test_asked_again_it_says_the_same(autojump_clock: Clock) -> None:
         assert (await while_it_is_stored).text == "well"
         assert (await desk.ask(asked())).text == "well"
         assert len(desk.starts) == 1
+
+
+async def test_asked_again_whoever_is_done_stays_done_and_sends_the_same_files(
+    autojump_clock: Clock,
+) -> None:
+    async with open_desk(autojump_clock) as desk:
+        first = desk.ask(asked())
+        await desk.end(Finished("well [DONE]"))
+        assert await first == await desk.ask(asked())
+        assert (await first).is_done
+    store = desk.store
+    async with open_desk(autojump_clock, store) as later:
+        assert (await later.ask(asked())).is_done
+        assert later.starts == []
+
+
+async def test_who_is_gone_is_told_at_once(autojump_clock: Clock) -> None:
+    async with virtual(autojump_clock) as system:
+        ref = system.spawn(Consultant(KEY, anna, make_services(MemoryStore())))
+        began = trio.current_time()
+        told = await ref.ask(asked(), timeout=500)
+        assert (told.outcome, told.text) == ("failed", GONE)
+        assert trio.current_time() == began
 
 
 async def test_asked_again_while_it_thinks_it_begins_nothing_anew(

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.commands.registry import COMMANDS, Rights, may_use, skill_named
+from actors.commands.registry import (
+    ADMIN,
+    COMMANDS,
+    Rights,
+    group_command,
+    may_use,
+    skill_named,
+)
 from actors.messages.commands import (
     ApprovalDecision,
     Command,
@@ -16,6 +26,9 @@ from actors.messages.commands import (
     parse_command,
 )
 from actors.messages.inbound import Address, Inbound
+
+if TYPE_CHECKING:
+    from actors.config.people import Who
 
 
 @pytest.mark.parametrize(
@@ -89,9 +102,14 @@ def test_a_lone_command_word_is_never_for_a_model(text: str) -> None:
     assert not isinstance(parse_command(text), PlainText)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_each_listed_command_is_understood(name: str) -> None:
-    assert not isinstance(parse_command(f"/{name}"), PlainText)
+def test_each_listed_command_is_understood_as_itself() -> None:
+    read = {name: parse_command(f"/{name} 3F") for name in COMMANDS}
+    assert read == {
+        **{name: OtherCommand(name, "3F") for name in COMMANDS},
+        "approve": ApprovalDecision("3F", is_approved=True),
+        "deny": ApprovalDecision("3F", is_approved=False),
+        "stop": Stop(),
+    }
 
 
 def test_a_decision_about_two_things_is_none() -> None:
@@ -118,21 +136,86 @@ NO_RIGHTS: Rights = ({}, {})
 OWNERS = frozenset({"cli/eve"})
 
 
+EVERYBODY = "sam ada eve"
+"""Somebody, an administrator of the chat, and an owner."""
+
+RIGHTS = {  # in a direct chat, and in a group
+    "help": (EVERYBODY, EVERYBODY),
+    "start": (EVERYBODY, EVERYBODY),
+    "stop": (EVERYBODY, EVERYBODY),
+    "new": (EVERYBODY, "eve"),
+    "clear": (EVERYBODY, "eve"),
+    "forget": (EVERYBODY, "eve"),
+    "memory": (EVERYBODY, EVERYBODY),
+    "model": (EVERYBODY, "eve"),
+    "models": (EVERYBODY, "eve"),
+    "language": (EVERYBODY, EVERYBODY),
+    "who": (EVERYBODY, EVERYBODY),
+    "skills": (EVERYBODY, EVERYBODY),
+    "whoami": (EVERYBODY, EVERYBODY),
+    "link": (EVERYBODY, EVERYBODY),
+    "unlink": (EVERYBODY, EVERYBODY),
+    "tasks": (EVERYBODY, EVERYBODY),
+    "status": (EVERYBODY, EVERYBODY),
+    "cost": ("eve", "eve"),
+    "queue": (EVERYBODY, "ada eve"),
+    "pair": ("eve", "eve"),
+    "approve": (EVERYBODY, EVERYBODY),
+    "deny": (EVERYBODY, EVERYBODY),
+}
+
+
+def those_who_may(word: str, rights: Rights, *, is_direct: bool) -> str:
+    who = {
+        name: msgspec.structs.replace(said(is_direct=is_direct, sender=name), roles=has)
+        for name, has in (("sam", ()), ("ada", (ADMIN,)), ("eve", ()))
+    }
+    return " ".join(
+        name for name, it in who.items() if may_use(word, it, OWNERS, rights)
+    )
+
+
+@pytest.mark.parametrize("word", COMMANDS)
+def test_who_may_use_each_command_by_default(word: str) -> None:
+    may = (
+        those_who_may(word, NO_RIGHTS, is_direct=True),
+        those_who_may(word, NO_RIGHTS, is_direct=False),
+    )
+    assert may == RIGHTS[word]
+
+
+FIXED = {"help", "stop", "pair", "approve", "deny"}
+
+
+@pytest.mark.parametrize("word", COMMANDS)
 @pytest.mark.parametrize(
-    ("word", "chat", "allowed"),
-    [
-        ("clear", "direct", "sam eve"),
-        ("clear", "group", "eve"),
-        ("cost", "direct", "eve"),
-        ("status", "group", "sam eve"),
-        ("help", "group", "sam eve"),
-    ],
+    ("who", "may"),
+    [("nobody", ""), ("everyone", EVERYBODY), ("owners", "eve"), ("admins", "ada eve")],
 )
-def test_usual_rights(word: str, chat: str, allowed: str) -> None:
-    for sender in ("sam", "eve"):
-        inbound = said(is_direct=chat == "direct", sender=sender)
-        may = may_use(word, inbound, OWNERS, NO_RIGHTS)
-        assert may is (sender in allowed.split())
+def test_the_settings_decide_about_each_command_but_the_fixed_ones(
+    word: str, who: Who, may: str
+) -> None:
+    direct, in_group = RIGHTS[word] if word in FIXED else (may, may)
+    for rights in (({word: who}, {}), ({word: "everyone"}, {word: who})):
+        assert those_who_may(word, rights, is_direct=False) == in_group
+    assert those_who_may(word, ({word: who}, {}), is_direct=True) == direct
+
+
+GENERAL = {
+    *("help", "start", "language", "who", "whoami", "link", "unlink", "tasks", "cost"),
+    "pair",
+}
+OF_THE_SESSION = {"stop", "approve", "deny"}
+
+
+@pytest.mark.parametrize("word", COMMANDS)
+def test_whom_a_command_of_a_group_is_about(word: str) -> None:
+    scope = "company" if word in GENERAL else "agent"
+    is_ours = word not in OF_THE_SESSION
+    assert group_command(said(f"/{word}")) == (scope if is_ours else "")
+    assert group_command(said(f"/{word}@anna")) == ""
+    by_program = msgspec.structs.replace(said(f"/{word}"), is_bot=True)
+    assert group_command(by_program) == ""
 
 
 def test_the_settings_change_who_may_use_what() -> None:

@@ -277,6 +277,29 @@ def test_a_platform_that_names_too_short_a_time_again_and_again_is_given_more() 
     assert play.pauses == [0.0] * 5 + [32.0, 60.0, 60.0]
 
 
+@pytest.mark.parametrize("abilities", [PLAIN, KNOWS_IDS])
+def test_what_got_lost_again_and_again_is_said_after_longer_and_longer(
+    abilities: Abilities,
+) -> None:
+    play = Play(DeliveryProgress(abilities, "resend"), [LOST])
+    assert play.pauses == [1.0, 2.0, 4.0, 8.0, 16.0]
+    assert play.end == StoreEnd("unknown", "gone", TRIES)
+
+
+def test_after_the_one_that_was_cut_off_the_next_ones_wait_too() -> None:
+    cut_off = DeliveryProgress(PLAIN, "resend", attempts=1, was_sending=True)
+    play = Play(cut_off, [LOST, LOST, SAID])
+    assert play.pauses == [1.0, 2.0]
+    assert play.end == StoreEnd("sent", "r", 4)
+
+
+def test_an_edit_that_got_lost_is_repeated_and_what_it_edits_may_be_gone() -> None:
+    edit = DeliveryProgress(PLAIN, "hold", is_edit=True)
+    play = Play(edit, [LOST, LOST, TargetGone(), LOST])
+    assert play.pauses == [1.0, 2.0]
+    assert play.end == StoreEnd("unknown", "gone", 4)
+
+
 def test_busy_answers_are_not_counted_among_the_lost_ones() -> None:
     again: list[Event] = [LOST, BUSY]
     answers = [*[BUSY] * 9, *again * (TRIES - 1), SAID]

@@ -109,6 +109,32 @@ async def test_what_an_interrupted_turn_still_says_is_nobody_s_business(
         assert of_kind(room.agent, CancelTurn) == [CancelTurn(first.turn_id)]
 
 
+@pytest.mark.parametrize("is_stored", [False, True])
+async def test_what_comes_after_the_end_is_not_lost_to_a_late_question_of_that_turn(
+    *, is_stored: bool, autojump_clock: Clock
+) -> None:
+    store = HeldStore()
+    async with open_room(autojump_clock, store, buffering=busy("steer")) as room:
+        await room.hear(words("one"))
+        start = await room.grant()
+        store.is_held = not is_stored
+        room.ref.tell(TurnEnded(start.turn_id, Finished("yes")))
+        await room.rest()
+        await room.hear(words("two", 2))
+        assert await steer(room, start) == []
+        store.let_go()
+        await room.rest()
+        again = await room.grant()
+        await room.hear(words("three", 3))
+        assert await steer(room, start) == []
+        assert await steer(room, again) == ["three"]
+        room.ref.tell(TurnEnded(again.turn_id, Finished("both", joined=("m3",))))
+        await room.rest()
+        assert again.inbound.text == "two"
+        assert room.said() == ["yes", "both", ""]  # "three" is answered by "both"
+        assert (await room.store.counts()).inbox == {"replied": 3}
+
+
 async def test_nothing_interrupts_an_answer_that_is_being_stored(
     autojump_clock: Clock,
 ) -> None:

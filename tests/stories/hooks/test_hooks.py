@@ -457,3 +457,23 @@ async def test_words_that_a_hook_made_give_no_leave(
         await at_rest(office.cast)
     assert office.shell.ran == []
     assert not office.counted("approved")
+
+
+@pytest.mark.parametrize("word", ["yes", "no"])
+async def test_a_chat_goes_on_behind_an_answer_for_leave_that_a_hook_has_read(
+    word: str, autojump_clock: Clock
+) -> None:
+    office = Office(autojump_clock)
+    hook = hooked(office.cast, passes)
+    async with open_company(autojump_clock, office.cast):
+        office.platform.write("run ls")
+        await office.asked()
+        office.platform.write(word, sender="olga")
+        office.platform.write("hello")
+        await at_rest(office.cast)
+        office.platform.write("once more")
+        await at_rest(office.cast)
+    assert hook.texts == ["run ls", word, "hello", "once more"]
+    assert len(office.shell.ran) == (word == "yes")
+    assert office.said()[-2:] == ["anna: to hello", "anna: to once more"]
+    assert "accepted" not in await office.cast.inbox()

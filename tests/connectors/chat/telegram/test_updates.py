@@ -17,6 +17,7 @@ from connectors.chat.telegram.events import (
     read,
     with_agents,
 )
+from connectors.chat.telegram.inbound import specifics
 from connectors.chat.telegram.types import (
     Malformed,
     User,
@@ -57,6 +58,12 @@ def test_a_message_is_read_with_who_said_it_and_where() -> None:
     assert (found.chat, found.sender_id, found.sender_name) == (-100123, 1, "Zoe Doe")
     assert (found.text, found.sent_at, found.is_direct) == ("hi", 9, False)
     assert found.message_id == 5
+    told = {"username": "zoe_1", "chat_title": "All"}
+    assert specifics(found) == told
+    chat = {"id": 1, "type": "private"}
+    assert specifics(spoken(text="hi", chat=chat)) == {"username": "zoe_1"}
+    anonymous = {"sender_chat": GROUP, "from": {"id": 1087968824, "first_name": "G"}}
+    assert specifics(spoken(text="hi", **anonymous))["is_anonymous"] == "true"
     assert spoken(text="hi", chat={"id": 1, "type": "private"}).is_direct
 
 

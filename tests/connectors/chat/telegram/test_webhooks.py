@@ -11,6 +11,8 @@ import pytest
 
 from connectors.chat.gates import Gates
 from runtime.errors import StoreUnavailableError
+from tests.fakes.telegram.api import told
+from tests.fakes.telegram.chats import RefusalError
 from tests.fakes.web.channel import Channel, open_channel
 from tests.support.chat.telegram_bed import SECRET, ZOE, BotBed
 
@@ -127,6 +129,26 @@ async def test_what_cannot_be_stored_is_to_be_brought_again() -> None:
         assert await post(client) == 200
         assert bed.texts() == ["hi"]
         assert bed.counted("updates_total", outcome="later") == 1
+
+
+async def test_what_a_bot_that_is_not_let_in_cannot_take_is_to_be_brought_again() -> (
+    None
+):
+    pressed = {
+        "id": "q1",
+        "from": ZOE,
+        "message": UPDATE["message"],
+        "chat_instance": "1",
+        "data": "no command of ours",
+    }
+    body = msgspec.json.encode({"update_id": 2, "callback_query": pressed})
+    async with served() as (bed, client):
+        revoked = told(RefusalError(401, "Unauthorized"))
+        bed.server.faults.append(("answerCallbackQuery", revoked))
+        assert await post(client, body) == 503
+        assert bed.bot().answered == []
+        assert await post(client, body) == 200
+        assert len(bed.bot().answered) == 1
 
 
 async def test_when_nobody_listens_nothing_is_taken() -> None:

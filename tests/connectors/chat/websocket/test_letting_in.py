@@ -7,7 +7,9 @@ import contextlib
 import pytest
 import trio
 
+from actors.transport import RefusedAttempt
 from connectors.chat.websocket.platform import WebSocketConfig
+from connectors.chat.websocket.transport import open_socket
 from runtime.secret import Secret
 from tests.support.chat.websocket_bed import ZOE, open_sockets
 
@@ -45,7 +47,7 @@ async def test_without_the_key_nothing_is_taken(frame: str) -> None:
         assert "first frame" in told["do"]
         assert client.closed is not None
         assert client.closed[0] == 1008
-        assert bed.ingress.refused[0].reason == "bad_key"
+        assert bed.ingress.refused[0] == RefusedAttempt("bad_key", "127.0.0.1")
         assert bed.ingress.accepted == []
 
 
@@ -60,7 +62,29 @@ async def test_a_wrong_key_is_refused_either_way_and_put_on_record() -> None:
         await second.send("hello", key="wrong")
         await second.wait_ended()
         assert second.of("error")[0]["code"] == "bad_key"
-        assert [each.reason for each in bed.ingress.refused] == ["bad_key"]
+        by_key = RefusedAttempt("bad_key", "127.0.0.1")  # without the port
+        assert bed.ingress.refused == [by_key]
+
+
+@pytest.mark.parametrize(
+    ("host", "key", "may"),
+    [
+        ("127.0.0.1", "", True),
+        ("127.0.0.1", KEY, True),
+        ("0.0.0.0", "", False),  # noqa: S104  that it is not opened is the point
+        ("0.0.0.0", KEY, True),  # noqa: S104
+    ],
+)
+def test_only_with_a_key_other_machines_may_come(
+    host: str, key: str, *, may: bool
+) -> None:
+    config = WebSocketConfig(host=host, port=0, api_key=Secret(key) if key else None)
+    if may:
+        with open_socket("plain", config) as listening:
+            assert listening.getsockname()[0] == host
+    else:
+        with pytest.raises(OSError, match="reached from other machines; set api_key"):
+            open_socket("plain", config)
 
 
 async def test_nothing_is_taken_from_the_address() -> None:
