@@ -196,7 +196,11 @@ def test_the_settings_decide_about_each_command_but_the_fixed_ones(
     word: str, who: Who, may: str
 ) -> None:
     direct, in_group = RIGHTS[word] if word in FIXED else (may, may)
-    for rights in (({word: who}, {}), ({word: "everyone"}, {word: who})):
+    chosen: tuple[Rights, ...] = (
+        ({word: who}, {}),
+        ({word: "everyone"}, {word: who}),
+    )
+    for rights in chosen:
         assert those_who_may(word, rights, is_direct=False) == in_group
     assert those_who_may(word, ({word: who}, {}), is_direct=True) == direct
 
