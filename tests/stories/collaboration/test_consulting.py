@@ -88,6 +88,31 @@ async def test_the_answer_comes_back_to_who_asked_and_to_nobody_else(
     assert [line.name for line in asked.lines] == ["anna"]
 
 
+async def test_whoever_asks_is_told_whether_a_colleague_is_done(
+    autojump_clock: Clock,
+) -> None:
+    def talk(request: ModelRequest) -> str | Says:
+        if request.agent == "anna":
+            if is_back(request):
+                return f"I found out: {told(request)}"
+            return asks(agent="ben", message=heard(request))
+        return "No more. [DONE]" if "last" in heard(request) else "There is more."
+
+    cast = ensemble(talk)
+    async with open_company(autojump_clock, cast):
+        for text in ("first", "last"):
+            cast.platform.write(text, sender="zoe")
+            await at_rest(cast)
+    answers = [
+        msgspec.json.decode(each.split(": ", 2)[2], type=asking_round.ColleagueAnswer)
+        for each in cast.platform.said()
+    ]
+    assert [(each.answer, each.is_done) for each in answers] == [
+        ("There is more.", False),
+        ("No more.", True),
+    ]
+
+
 async def test_what_a_colleague_says_is_data(autojump_clock: Clock) -> None:
     cast = ensemble(one_question)
     async with open_company(autojump_clock, cast):
