@@ -128,6 +128,8 @@ class Persona:
         """Say what of this agent's text counts, and what of it is shown."""
         config = self.config
         families: set[tags.Family] = set(config.markers)
+        if config.heartbeat.chat:
+            families.add("heartbeat")
         if config.is_conductor:
             families.add("conductor")
         if SEND_FILE in config.tools:

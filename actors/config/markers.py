@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 MarkerFamily = Literal[
     "memory",
@@ -24,7 +24,15 @@ MarkerFamily = Literal[
 `actors/rules/markers/tags.py`.
 """
 
-UNLESS_TOLD: tuple[MarkerFamily, ...] = tuple(
-    family for family in get_args(MarkerFamily) if family != "purge"
+UNLESS_TOLD: tuple[MarkerFamily, ...] = (
+    "memory",
+    "delegation",
+    "forget",
+    "language",
+    "schedule",
+    "project",
+    "skill",
 )
-"""All families except those that cannot be undone."""
+"""The families that people of any agent ask for. Each costs room in every prompt, and
+small models begin to write what they are told of without need.
+"""

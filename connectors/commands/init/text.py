@@ -32,7 +32,6 @@ WIDTH = 86
 
 HEADER = re.compile(r"^\[+\s*([^\]]+?)\s*\]+")
 OWN_TOOLS = ("calculate", "clock")
-OWN_MARKERS = ("memory", "schedule", "language", "forget")
 
 OLLAMA_WINDOW = 32_768
 """Tokens. The server's own bound is small, and what is longer it drops silently."""
@@ -140,9 +139,6 @@ def agent_lines(plan: SettingsPlan) -> Iterator[str]:
     yield "# Who it is stands in this folder; a change is in its next answer."
     yield f"persona = {toml(f'agents/{plan.agent}')}"
     yield f"tools = {toml(OWN_TOOLS)} # all: docs/agents/tools.md"
-    yield "# What it may ask for in its text; each costs lines of every prompt. There"
-    yield "# are more: config/default.toml, markers."
-    yield f"markers = {toml(OWN_MARKERS)}"
 
 
 def example_block(text: str, kind: str, plan: SettingsPlan) -> str:

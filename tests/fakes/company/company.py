@@ -10,7 +10,7 @@ from collections import defaultdict, deque
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 import trio
@@ -27,6 +27,7 @@ from actors.config.limits import (
     PermissionConfig,
     ToolCallConfig,
 )
+from actors.config.markers import MarkerFamily
 from actors.config.presence import PresenceConfig
 from actors.config.schedule import SchedulerConfig
 from actors.config.sessions import (
@@ -236,12 +237,18 @@ AT_ONCE = PresenceConfig(draft_after=0.0, draft_chars=1, placeholder="...")
 """Answers are shown from their first character, where a test is about how they grow."""
 
 
+EVERY_FAMILY: tuple[MarkerFamily, ...] = tuple(
+    family for family in get_args(MarkerFamily) if family != "purge"
+)
+"""All families of directives that may be undone."""
+
+
 @dataclass
 class Cast:
     """Who plays, by which settings; outlives a restart."""
 
     agents: dict[str, AgentConfig] = field(
-        default_factory=lambda: {"anna": AgentConfig()}
+        default_factory=lambda: {"anna": AgentConfig(markers=EVERY_FAMILY)}
     )
     model: FakeModel = field(default_factory=FakeModel)
     tools: tuple[Tool, ...] = ()

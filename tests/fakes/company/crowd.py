@@ -17,7 +17,7 @@ from actors.config.sessions import CompactionConfig
 from actors.messages.keys import parse_key
 from runtime.telemetry.logs import LineFormatter
 from runtime.telemetry.redaction import Redactor
-from tests.fakes.company.company import FakeModel, Platform, at_rest
+from tests.fakes.company.company import EVERY_FAMILY, FakeModel, Platform, at_rest
 from tests.fakes.company.gossip import TOKEN, gossip, secrets, token, whole
 from tests.fakes.company.minded import Minded
 from tests.fakes.models.summing import task_of
@@ -35,10 +35,11 @@ COMMANDS = ("/memory", "/tasks", "/status", "/whoami", "/new")
 
 def make_cast(**fields: Any) -> Minded:
     tools = ("memory_search", "save_memory")
+    both = AgentConfig(tools=tools, autonomy="full", markers=EVERY_FAMILY)
     return Minded(
         agents={
-            "anna": AgentConfig(delegates=("ben",), tools=tools, autonomy="full"),
-            "ben": AgentConfig(delegated_tools="all", tools=tools, autonomy="full"),
+            "anna": msgspec.structs.replace(both, delegates=("ben",)),
+            "ben": msgspec.structs.replace(both, delegated_tools="all"),
         },
         model=FakeModel(gossip),
         others=(Platform("other"), Platform("group", is_direct=False)),

@@ -25,6 +25,7 @@ from connectors.media.reader import Reader
 from tests.fakes.company.beating import FIRST, Listed, beating
 from tests.fakes.company.by_itself import ByItself, acts, planned
 from tests.fakes.company.company import (
+    EVERY_FAMILY,
     Cast,
     FakeModel,
     Platform,
@@ -103,7 +104,8 @@ def answering(text: str | Says) -> FakeModel:
 
 
 def pair(model: FakeModel, **settings: Any) -> Minded:
-    agents = {"anna": AgentConfig(delegates=("ben",)), "ben": AgentConfig()}
+    anna = AgentConfig(delegates=("ben",), markers=EVERY_FAMILY)
+    agents = {"anna": anna, "ben": AgentConfig()}
     return Minded(agents=agents, model=model, **settings)
 
 

@@ -12,7 +12,6 @@ import trio.testing
 
 from actors import names
 from actors.config.agents import AgentConfig
-from actors.config.markers import UNLESS_TOLD
 from actors.config.memory import MemoryConfig
 from actors.messages.inbound import ToolCall, ToolResult, ToolSpec
 from actors.schedule.rows import KIND
@@ -20,6 +19,7 @@ from connectors.app.assembly import load_voices
 from runtime.ids import IdSource
 from runtime.store.memory import MemoryFacts, MemoryStore
 from tests.fakes.company.company import (
+    EVERY_FAMILY,
     FakeModel,
     Platform,
     Says,
@@ -46,7 +46,7 @@ ZOE, EVE, ROOM = "person:fake/zoe", "person:fake/eve", "chat:group/room/"
 NUTS = "[MEMORY:sticky] allergic to nuts [/MEMORY]"
 LATER = "SCHEDULE: x | in 1 hour"
 ALL_MARKS = f"see\n{NUTS}\nLANG_SWITCH: de\nFORGET_CONVERSATION\n{LATER}"
-PURGING = AgentConfig(markers=(*UNLESS_TOLD, "purge"))
+PURGING = AgentConfig(markers=(*EVERY_FAMILY, "purge"))
 
 
 def scripted(**answers: str) -> FakeModel:

@@ -61,7 +61,7 @@ def test_each_mark_of_each_family_that_comes_to_something_has_an_example() -> No
 def test_what_is_told_unless_the_settings_say_otherwise_is_short() -> None:
     layer = layers(BRIEF)["marks"]
     assert told(BRIEF) == set(UNLESS_TOLD) - {"delegation", "project", "skill"}
-    assert 200 < layer.tokens <= 350
+    assert 100 < layer.tokens <= 200
     assert not layer.is_fresh
     assert layer == layers(replace(BRIEF, words="other words"))["marks"]
 
