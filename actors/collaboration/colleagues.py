@@ -106,7 +106,7 @@ class Colleagues:
         left = (self._ends_at - trio.current_time()) * SHARE
         most = min(config.timeout, self._services.tool_calls.tool_timeout * SHARE, left)
         if deadline:
-            most = min(most, deadline - self._services.clock.wall())
+            most = min(most, deadline - self._services.clock.monotonic())
         return max(0.0, most)
 
     async def may_ask(
@@ -120,7 +120,7 @@ class Colleagues:
         """
         services, inbound = self._services, self._start.inbound
         limits = self._persona.delegation_limits(services.limits.max_hops)
-        chain, now = inbound.chain, services.clock.wall()
+        chain, now = inbound.chain, services.clock.monotonic()
         verdict = loop_guard.may_delegate(chain, self.name, target, limits, now)
         if isinstance(verdict, loop_guard.DelegationRefused):
             return verdict
@@ -193,8 +193,8 @@ class Colleagues:
 
     def _consult(self, question: rules.ConsultQuestion, within: float) -> Consult:
         inbound, services = self._start.inbound, self._services
-        now = services.clock.wall()
-        most = services.collaboration.max_chars
+        clock, most = services.clock, services.collaboration.max_chars
+        chain = question.chain
         inbound_id = f"{inbound.id}?{question.key}"
         asked = msgspec.structs.replace(
             inbound,
@@ -202,13 +202,13 @@ class Colleagues:
             platform_id=inbound_id,
             sender_name=question.source,
             text=tool_results.bound(question.text, most),
-            received_at=now,
+            received_at=clock.wall(),
             agent=question.target,
             wants_drafts=False,
             attachments=(),
             quoted=None,
             history=(),
-            chain=msgspec.structs.replace(question.chain, deadline=now + within),
+            chain=msgspec.structs.replace(chain, deadline=clock.monotonic() + within),
             occasion="",
             others=0,
             copy_of=0,

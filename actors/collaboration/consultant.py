@@ -324,7 +324,7 @@ class Consultant(Actor):
         if not self.tell(names.agent(self._agent), start):
             reply.offer(ConsultationResult("failed", GONE))
             return
-        left = max(0.0, inbound.chain.deadline - services.clock.wall())
+        left = max(0.0, inbound.chain.deadline - services.clock.monotonic())
         self._open[turn_id] = PendingQuestion(
             consult,
             reply,

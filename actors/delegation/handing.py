@@ -124,7 +124,7 @@ class Handing:
         is_last = chain.agents[-1:] == (name,)
         path = chain.agents if is_last else (*chain.agents, name)
         config = services.collaboration
-        outcome: str = addressed.may_speak(chain, config, services.clock.wall())
+        outcome: str = addressed.may_speak(chain, config, services.clock.monotonic())
         if outcome == "ok" and not has_room:
             outcome = "max_delegations"
         if outcome == "ok" and target in self._kept_apart:
@@ -188,7 +188,7 @@ def may_hand_on(
 ) -> loop_guard.DelegationAllowed | loop_guard.DelegationRefused:
     """Ask the loop guard about one delegation of this agent."""
     limits = persona.delegation_limits(services.limits.max_hops)
-    now = services.clock.wall()
+    now = services.clock.monotonic()
     return loop_guard.may_delegate(
         inbound.chain, persona.name, delegation.agent, limits, now
     )

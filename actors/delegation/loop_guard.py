@@ -81,7 +81,7 @@ def may_delegate(
         source: name of the agent that wants to delegate.
         target: name of the agent it wants to ask, in any case.
         limits: what the settings allow.
-        now: Unix seconds, as in `DelegationChain.deadline`.
+        now: monotonic seconds, as in `DelegationChain.deadline`.
     """
     path = chain.agents if chain.agents[-1:] == (source,) else (*chain.agents, source)
     name = _find(target, limits.agents)

@@ -88,7 +88,7 @@ async def kept_apart(
     parsed = finished.parsed(persona.egress)
     asked = [x.agent for x in (*finished.delegations, *parsed.delegations)]
     limits = persona.delegation_limits(services.limits.max_hops)
-    now = services.clock.wall()
+    now = services.clock.monotonic()
     verdicts = [
         loop_guard.may_delegate(inbound.chain, persona.name, each, limits, now)
         for each in dict.fromkeys(asked)

@@ -149,7 +149,9 @@ class DelegationChain(msgspec.Struct, frozen=True):
     """
 
     deadline: float = 0.0
-    """Unix seconds after which no agent may act on it; 0 means no deadline."""
+    """Monotonic seconds of this process after which no agent may act on it; 0 means no
+    deadline. Only questions to colleagues have one, and they are never stored.
+    """
 
     left: int = 0
     """Delegations that are still allowed below this message, in total."""

@@ -363,7 +363,7 @@ class ToolCalls:
             self._persona.name,
             wanted.agent,
             self._persona.delegation_limits(self._services.limits.max_hops),
-            self._services.clock.wall(),
+            self._services.clock.monotonic(),
         )
         if isinstance(verdict, loop_guard.DelegationRefused):
             return rules.ToolReturned(call.id, verdict.text, is_error=True)

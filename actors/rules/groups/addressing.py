@@ -168,7 +168,7 @@ def may_speak(
     Args:
         chain: of the message whose answer calls it.
         config: the limit of visible turns.
-        now: Unix seconds.
+        now: monotonic seconds.
     """
     if chain.deadline and now >= chain.deadline:
         return "deadline"

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pytest
 import trio
 import trio.testing
 
@@ -39,7 +40,8 @@ from actors.protocol import (
 )
 from runtime.store.memory import MemoryStore
 from tests.fakes.actors.neighbours import anna, make_services, of_kind, probe, words
-from tests.fakes.company.company import EPOCH
+from tests.fakes.company.company import TrioClock
+from tests.fakes.company.furnished import changed
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ SPENT = Spent(provider="p", model="m", account="a", usage=Usage(3, 2), cost=0.5)
 
 
 def asked(number: int = 1, **fields: Any) -> Consult:
-    chain = DelegationChain(agents=("ben", "anna"), deadline=EPOCH + 100)
+    chain = DelegationChain(agents=("ben", "anna"), deadline=100)
     inbound = words(f"question {number}", number, chain=chain)
     given: dict[str, Any] = {"session": "s", "is_new": True}
     return Consult(inbound=inbound, source="ben", **{**given, **fields})
@@ -110,6 +112,20 @@ async def test_the_answer_comes_when_it_is_stored(autojump_clock: Clock) -> None
         assert desk.starts[0].inbound.text == "question 1"
         (row,) = await desk.usage()
         assert (row["agent"], row["sender_id"], row["cost"]) == ("anna", "zoe", 0.5)
+
+
+@pytest.mark.parametrize("ahead", [-86_400.0, 0.0, 86_400.0])
+async def test_a_wrong_clock_ends_no_question_early_or_late(
+    autojump_clock: Clock, ahead: float
+) -> None:
+    clock = TrioClock()
+    clock.ahead = ahead
+    services = changed(make_services(MemoryStore()), clock=clock)
+    async with virtual(autojump_clock) as system:
+        probe(system, names.agent("anna"))
+        ref = system.spawn(Consultant(KEY, anna, services))
+        told = await ref.ask(asked(), timeout=100_000)
+        assert (told.outcome, trio.current_time()) == ("late", 100)
 
 
 async def test_asked_again_it_says_the_same(autojump_clock: Clock) -> None:
