@@ -358,6 +358,9 @@ class Failed(msgspec.Struct, frozen=True):
     """Reason from a fixed set, for metrics."""
 
     trouble: Trouble = "broken"
+    advice: str = ""
+    """What to do about it; said if no further attempt follows by itself."""
+
     may_retry: bool = False
     """Whether another attempt could succeed."""
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BROKE = "⚠️ Something broke while I was answering."
+ASK_AGAIN = "Please ask again. If that does not help, tell whoever runs me."
 
 
 class SessionStarted(msgspec.Struct, frozen=True):
@@ -129,7 +130,7 @@ class Agent(Actor):
         """Answer for a turn, or who sums up, that broke."""
         session = self._sessions.pop(key, None)
         if session is not None:
-            outcome = Failed(BROKE, "bug", may_retry=True)
+            outcome = Failed(BROKE, "bug", advice=ASK_AGAIN, may_retry=True)
             self.tell(session, TurnEnded(key, outcome))
         session = self._orders.pop(key, None)
         if session is not None:

@@ -38,7 +38,10 @@ LOG = EventLog("router")
 MOST_OPEN = 1_000
 
 HELD_BACK = "⚠️ This message was not taken in: {reason}"
-HELD_BACK_SILENTLY = "⚠️ This message was not taken in."
+HELD_BACK_SILENTLY = (
+    "⚠️ This message was not taken in: a rule here holds it back. Say it in other words,"
+    " or ask whoever runs me."
+)
 
 
 def beside(inbound: Inbound) -> tuple[HookPart, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from actors import names
+from actors.agents.agent import ASK_AGAIN, BROKE
 from actors.journal import answers, commits
 from actors.journal import notices as telling
 from actors.journal.notices import wake_notifiers
@@ -74,7 +75,6 @@ def is_owed_an_answer(letter: DeadLetter) -> bool:
 LOG = EventLog("bounce")
 
 SORRY = "⚠️ I could not take this message. Please try again later."
-BROKE = "⚠️ Something broke while I was answering."
 UNSAID = "the transport broke each time it was to say this"
 
 # Chosen.
@@ -138,10 +138,8 @@ class Undeliverable(Actor):
                 pass  # nobody waits for it; the dead letter is counted
 
     def _broke(self, start: StartTurn, reason: str) -> None:
-        self.tell(
-            start.session,
-            TurnEnded(start.turn_id, Failed(BROKE, reason, may_retry=True)),
-        )
+        failed = Failed(BROKE, reason, advice=ASK_AGAIN, may_retry=True)
+        self.tell(start.session, TurnEnded(start.turn_id, failed))
 
     def _apologise(self, inbound: Inbound, letter: DeadLetter) -> None:
         reason = letter.reason

@@ -257,7 +257,8 @@ def failure(
 ) -> Answer:
     """Make the answer to a message whose turn failed."""
     mark = TIMED_OUT if failed.trouble == "timeout" else FAILED
-    said = delivery(inbound, "", failed.text, trouble=failed.trouble)
+    text = "\n\n".join(filter(None, (failed.text, failed.advice)))
+    said = delivery(inbound, "", text, trouble=failed.trouble)
     said = msgspec.structs.replace(said, retry_at=failed.not_before)
     # A picture that a model cannot see would break every later question, too.
     is_kept = failed.reason != "vision"

@@ -29,10 +29,14 @@ if TYPE_CHECKING:
 
 LOG = EventLog("autonomous")
 
-TIMED_OUT = "⚠️ I could not decide in time whether there is anything to do."
+TIMED_OUT = (
+    "⚠️ I could not decide in time whether there is anything to do. I will look again at"
+    " the next occasion."
+)
 UNREADABLE = (
     "⚠️ I could not decide whether there is anything to do: {count} answers of the"
-    " model were no decision. The last: {why}."
+    " model were no decision. The last: {why}. If that goes on, whoever runs me should"
+    " set another model as autonomous.planner."
 )
 
 

@@ -55,18 +55,24 @@ RULED_WITHIN = 30.0
 UNRULED = 1.0
 """Seconds until accounts that did not answer are asked again."""
 
-NOBODY = "whoever runs me has to look at it; what is wrong stands in the log"
+NOBODY = "please tell whoever runs me: what is wrong stands in the log"
 """The text for people when every account is refused."""
 
 FAILURES: dict[ModelFault, FailureKind] = {"context": "context", "vision": "vision"}
 """Faults that the turn can do something about; any other is `refused`."""
 
-TOO_LONG = "the conversation is too long for the model, so it was not asked"
+TOO_LONG = (
+    "the conversation is too long for the model, so it was not asked; /new begins"
+    " another one"
+)
 
 REASONS: dict[ModelFault, str] = {
     "context": "the conversation is too long for the model; /new begins another one",
-    "vision": "send words, or ask somebody to set a model that sees",
-    "content": "its provider does not allow an answer to this",
+    "vision": "send words, or ask whoever runs me for a model that sees",
+    "content": (
+        "its provider allows no answer to this; say it in other words, or begin another"
+        " conversation with /new"
+    ),
 }
 """The texts for people when a model refuses; for any other fault it is `NOBODY`.
 

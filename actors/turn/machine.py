@@ -440,8 +440,10 @@ class TurnMachine:
         return self._ask()
 
 
+ASK_LATER = "Please ask again in a few minutes."
+
 _FAILURES: dict[str, Failed] = {
-    "busy": Failed("", "model", "unavailable", may_retry=True),
+    "busy": Failed("", "model", "unavailable", advice=ASK_LATER, may_retry=True),
     "refused": Failed("", "model", "refused"),
     "untrusted": Failed("", "untrusted", "refused"),
     "budget": Failed("", "budget", "budget"),

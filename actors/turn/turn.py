@@ -12,6 +12,7 @@ import msgspec
 import trio
 
 from actors import names
+from actors.agents.agent import ASK_AGAIN
 from actors.collaboration.colleagues import Colleagues
 from actors.collaboration.tools import tools_of
 from actors.delegation.rulings import kept_apart
@@ -48,6 +49,7 @@ from actors.turn.stream import AnswerStream
 from actors.turn.tools import ToolCalls
 from runtime.actor.actor import Actor
 from runtime.errors import StoreError
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from actors.agents.persona import Persona
@@ -56,6 +58,9 @@ if TYPE_CHECKING:
     from actors.rules.groups.overheard import OverheardMessage
     from actors.services import Services
 
+LOG = EventLog("turn")
+
+UNREAD = "⚠️ I could not read what I had done already."
 TAKEN_OVER = "⚠️ Another attempt at this took over."
 
 TIMED_OUT = "⚠️ Request timed out. Please try again."
@@ -63,7 +68,7 @@ TIMED_OUT = "⚠️ Request timed out. Please try again."
 # Said if an earlier attempt may have begun the plan.
 EXPIRED = (
     "⚠️ I have not finished what I had decided to do by myself: too much time has passed"
-    " since."
+    " since. Ask me for it if it is still wanted."
 )
 NOT_DONE = "NO_REPLY"
 """The answer to a plan that was not begun in time: silence."""
@@ -295,8 +300,8 @@ class TurnLoop:
             with trio.move_on_at(ends_at):
                 outcome = await self._answer()
         except StoreError as error:
-            text = f"⚠️ I could not read what I had done already: {error}"
-            outcome = Failed(text, "store", may_retry=True)
+            LOG.warning("a turn's steps not read", why=str(error))
+            outcome = Failed(UNREAD, "store", advice=ASK_AGAIN, may_retry=True)
         spent = self._asking.spent
         if isinstance(outcome, Failed):
             outcome = msgspec.structs.replace(outcome, asked=self._asking.asked)

@@ -14,6 +14,7 @@ from actors.approvals.board import ApprovalBoard
 from actors.approvals.rules import ApprovalRefused, ApprovalTerms, OpenApproval
 from actors.delegation import loop_guard
 from actors.delegation.loop_guard import DelegationLimits
+from actors.inbound import hooks
 from actors.inbound import undeliverable as bounce
 from actors.journal.answers import deferral
 from actors.journal.outbox import GOES_ON
@@ -30,15 +31,17 @@ from actors.protocol import Failed
 from actors.rules.groups import access as agent_access
 from actors.rules.groups.routes import Unrouted, route, routing_table
 from actors.rules.markers import parser as markers
+from actors.rules.prompt import untrusted
 from actors.session import attempt, lifecycle, outcomes, session
 from actors.session import outbox as outgoing
 from actors.session import progress as signals
 from actors.session import stop as stopping
+from actors.turn import autonomy, turn
 from actors.turn import machine as turn_rules
 from actors.turn import request as room
-from actors.turn import turn
-from actors.turn.calling import NOBODY, TOO_LONG
-from actors.turn.machine import SEES_NOTHING
+from actors.turn.calling import NOBODY, REASONS, TOO_LONG
+from actors.turn.limits import TokenAllowance
+from actors.turn.machine import SEES_NOTHING, ModelFailed
 from connectors.app.assembly import CATALOGUE, LOCALE, load_voices
 from connectors.config.shipped import shipped_settings
 from runtime.testing import Reports, open_test_system
@@ -94,7 +97,12 @@ def constants() -> list[str]:
     ]
     texts += [outcomes.GAVE_UP.format(count=3), outgoing.LOST]
     texts += [GOES_ON.format(count=5)]
-    texts += [turn.TIMED_OUT, agent.BROKE, bounce.BROKE, bounce.SORRY]
+    texts += [turn.TIMED_OUT, agent.BROKE, agent.ASK_AGAIN, bounce.SORRY]
+    texts += [turn_rules.ASK_LATER, turn.UNREAD, turn.TAKEN_OVER, turn.EXPIRED]
+    texts += [autonomy.TIMED_OUT, autonomy.UNREADABLE.format(count=3, why="late")]
+    texts += [TokenAllowance(5).used_up, untrusted.REFUSED]
+    texts += [hooks.HELD_BACK.format(reason="late"), hooks.HELD_BACK_SILENTLY]
+    texts += [turn_rules.fail(ModelFailed("refused", x)).text for x in REASONS.values()]
     texts += [attempt.RESTARTED, signals.STILL_AT_IT, attempt.LOST_THREAD]
     texts += [signals.SINCE.format(span="2 minutes"), WITHDRAWN, drafting.STOPPED]
     texts += [lifecycle.NEW_DAY, lifecycle.LONG_AGO.format(time="2 hours")]

@@ -12,6 +12,7 @@ from actors.config.limits import LimitsConfig
 from actors.config.sessions import BufferingConfig, WatchdogConfig
 from actors.errors import ModelBusyError
 from actors.messages.state import RetryPolicy
+from actors.turn.machine import ASK_LATER
 from tests.fakes.company.company import (
     Cast,
     FakeModel,
@@ -80,7 +81,7 @@ async def test_who_waits_for_a_retry_holds_nobody_up(autojump_clock: Clock) -> N
         assert trio.current_time() > 120
     waits, _, gave_up, after = cast.platform.said()
     assert "2 minutes" in waits
-    assert gave_up == ": The model cannot answer now: overloaded"
+    assert gave_up == f": The model cannot answer now: overloaded\n\n{ASK_LATER}"
     assert after == "anna: to after it"  # in the order of its own sender
 
 

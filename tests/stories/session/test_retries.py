@@ -40,7 +40,9 @@ NOTICE = (
     "I will try again in {wait}; /stop ends that."
 )
 TWO_MINUTES = NOTICE.format(wait="2 minutes")
-SORRY = ": The model cannot answer now: overloaded"
+SORRY = (
+    ": The model cannot answer now: overloaded\n\nPlease ask again in a few minutes."
+)
 
 HOUR = 3600.0
 DAY = 24 * HOUR
