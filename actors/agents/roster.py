@@ -123,7 +123,7 @@ def make_team(
         name: introduced(each, about, agents, hiring.terms)
         for name, each in present.items()
     }
-    return Team({**before, **among(personas, table)}, table, left_out)
+    return Team({**before, **acquainted(personas, table)}, table, left_out)
 
 
 def groups_of(personas: Mapping[str, Persona]) -> dict[str, GroupBehaviour]:
@@ -139,27 +139,34 @@ def apart(personas: Mapping[str, Persona]) -> dict[str, Persona]:
 
     Why: conductors give display names, too, and none may pass for another agent.
     """
-    taken = hired.RESERVED.union(map(str.casefold, personas))
+    taken = {*hired.RESERVED, *map(str.casefold, personas)}
     found: dict[str, Persona] = {}
     for name, persona in personas.items():
         shown = persona.shown.casefold()
         if shown in taken and shown != name.casefold():
             config = structs.replace(persona.config, display_name="")
             persona = replace(persona, config=config)  # noqa: PLW2901
-        taken |= {shown}
+        taken.add(shown)
         found[name] = persona
     return found
 
 
-def among(personas: Mapping[str, Persona], table: RoutingTable) -> dict[str, Persona]:
-    """Tell each agent what the others are called, and who of them is silent."""
+def acquainted(
+    personas: Mapping[str, Persona], table: RoutingTable
+) -> dict[str, Persona]:
+    """Tell all who is here, what they are called, and who is silent in groups.
+
+    They share all three: of thousands, each with a copy, there would be millions of
+    names.
+    """
+    everybody = tuple(personas)
     silent = frozenset(
         name
         for name, each in personas.items()
         if each.config.groups.activation == "never"
     )
     return {
-        name: replace(each, silent=silent, called=table.called)
+        name: replace(each, everybody=everybody, silent=silent, called=table.called)
         for name, each in personas.items()
     }
 
@@ -191,7 +198,6 @@ def introduced(
     return replace(
         persona,
         colleagues=colleagues,
-        everybody=tuple(about),
         conducting=conducting,
     )
 
@@ -205,7 +211,7 @@ class Roster:
 
         personas = {each.name: each for each in settled.personas}
         table = with_groups(settled.routes, groups_of(personas))
-        self.team = Team(among(personas, table), table)
+        self.team = Team(acquainted(personas, table), table)
         """Replaced by `staff` alone."""
 
     def persona(self, name: str) -> Persona:

@@ -92,6 +92,10 @@ class ServerEnd:
         self.is_clean = False
         """Whether the server ended as programs do that have nothing more to do."""
 
+        self.refusal = ""
+        """What a server at an address answered last, if it was no success: the likely
+        reason of an end that nothing else explains."""
+
         self.complaints = Complaints()
         """The server's own words: for people only, never for a model."""
 

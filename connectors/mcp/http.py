@@ -56,12 +56,29 @@ class BoundedBody(httpx2.AsyncByteStream):
         await self._body.aclose()
 
 
+REFUSALS = {
+    401: "it asks for a key (HTTP 401); set one in headers (OAuth is not spoken)",
+    403: "it does not let us in (HTTP 403)",
+}
+
+
 class BoundedTransport(httpx2.AsyncHTTPTransport):
-    """HTTP with bounded bodies; of streams, the library bounds each event."""
+    """HTTP with bounded bodies; of streams, the library bounds each event.
+
+    Args:
+        ending: is told what the server refused last.
+    """
+
+    def __init__(self, ending: ServerEnd) -> None:
+        super().__init__()
+        self._ending = ending
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request; see httpx2."""
         response = await super().handle_async_request(request)
+        status = response.status_code
+        refusal = REFUSALS.get(status, f"it answered HTTP {status}")
+        self._ending.refusal = "" if response.is_success else refusal
         kind = response.headers.get("content-type", "")
         if not kind.lower().startswith(EVENT_STREAM) and isinstance(
             response.stream, httpx2.AsyncByteStream
@@ -90,7 +107,7 @@ async def streamed(
     client = httpx2.AsyncClient(
         headers=dict(headers),
         timeout=httpx2.Timeout(CONNECT_TIMEOUT, read=read_timeout),
-        transport=BoundedTransport(),
+        transport=BoundedTransport(ending),
         trust_env=False,
     )
     to_session, incoming = anyio.create_memory_object_stream[Item](0)

@@ -211,7 +211,10 @@ async def connect(carried: Carry) -> AsyncGenerator[ServerConnection]:
             await negotiate_auto(session)
         except FAILURES as error:
             kind = type(error).__name__
-            ending.come(f"it does not speak the protocol as it should ({kind})")
+            ending.come(
+                ending.refusal
+                or f"it does not speak the protocol as it should ({kind})"
+            )
         async with trio.open_nursery() as nursery:
             nursery.start_soon(connection.follow_changes)
             yield connection

@@ -59,12 +59,14 @@ def make_persona(
 def configured_persona(
     config: AppConfig, tools: Mapping[str, Tool], name: str
 ) -> Persona:
-    """Look up what an agent of the settings has: all but its files and servers."""
+    """Look up what an agent of the settings has: all but its files and servers.
+
+    Who else is here, the team tells it (`make_team`).
+    """
     agent = config.agents[name]
     return replace(
         make_persona(config, tools, name, agent),
         colleagues={each: config.agents[each].description for each in agent.delegates},
-        everybody=tuple(config.agents),
     )
 
 

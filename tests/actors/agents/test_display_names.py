@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.agents.persona import Persona
-from actors.agents.roster import apart, groups_of
+from actors.agents.roster import acquainted, apart, groups_of
 from actors.config.agents import AgentConfig
 from actors.messages.inbound import Address, Inbound
 from actors.rules.groups.activation import judge
@@ -83,3 +83,11 @@ def test_nobody_passes_for_another_agent_or_a_whole_chat(taken: str) -> None:
     table = table_of(anna="Eliza", eve=taken)
     assert (table.shown("anna"), table.shown("eve")) == ("Eliza", "eve")
     assert table.called.get(taken.casefold(), "anna") == "anna"
+
+
+def test_however_many_they_are_they_share_one_list_of_all() -> None:
+    team = acquainted(called(anna="", ben="", carl=""))
+    everybody = team["anna"].everybody
+    assert everybody == ("anna", "ben", "carl")
+    assert all(each.everybody is everybody for each in team.values())
+    assert all(each.silent is team["anna"].silent for each in team.values())

@@ -77,6 +77,25 @@ async def test_a_host_that_is_no_server_is_a_note(kind: str) -> None:
     assert host.requests
 
 
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (401, "it asks for a key (HTTP 401)"),
+        (403, "it does not let us in (HTTP 403)"),
+        (500, "it answered HTTP 500"),
+    ],
+)
+async def test_a_host_that_refuses_is_told_from_one_that_is_no_server(
+    status: int, told: str
+) -> None:
+    login = "www-authenticate: Bearer resource_metadata=x\r\n" * (status == 401)
+    answer = f"HTTP/1.1 {status} No\r\n{login}content-length: 0\r\n\r\n".encode()
+    async with answering(Host(), answer) as url, running(plan(url)) as bed:
+        offer = await bed.offer()
+        assert told in offer.notes[0]
+        assert ("headers" in offer.notes[0]) == (status == 401)
+
+
 async def test_nobody_is_led_to_another_host() -> None:
     first, second = Host(), Host()
     async with answering(second, ANSWERS["error"]) as elsewhere:
