@@ -1,5 +1,8 @@
 """`python -m benchmarks`: measure, print one JSON line per figure, compare, keep.
 
+`python -m benchmarks cost` counts instead, the same on every machine
+(`benchmarks/cost/ledger.py`).
+
 Figures go to standard output, everything for the reader's patience to standard
 error. A run never fails because something is slow: a shared machine is slow for
 reasons of its own.
@@ -14,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from benchmarks.cost import ledger as cost
 from benchmarks.machine import setting
 from benchmarks.peers import installed as peers
 from benchmarks.record import Record, compared, line, load, save
@@ -133,4 +137,7 @@ def tell(text: str) -> None:
 
 
 if __name__ == "__main__":
-    main(read_arguments())
+    if sys.argv[1:2] == ["cost"]:
+        cost.main(sys.argv[2:])
+    else:
+        main(read_arguments())

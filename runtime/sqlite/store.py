@@ -56,6 +56,7 @@ class SqliteStore:
         on_commit: told on the trio thread, after each durable group, how many
             seconds it took, how many commits shared it, and how many bytes the WAL
             has; must not raise.
+        thread: what its two threads are run by.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class SqliteStore:
         *,
         epoch: int = 0,
         on_commit: Callable[[float, int, int], None] | None = None,
+        thread: type[WorkingThread] = WorkingThread,
     ) -> None:
         self._file = file
         self._epoch = epoch
@@ -75,8 +77,8 @@ class SqliteStore:
         self._failed_read: Job | None = None
         self._seen: int | None = None
         self._token = trio.lowlevel.current_trio_token()
-        self._writer = WorkingThread(WriterThread, file, self._learn)
-        self._reader = WorkingThread(ReaderThread, file, self._learn)
+        self._writer = thread(WriterThread, file, self._learn)
+        self._reader = thread(ReaderThread, file, self._learn)
         self._facts = SqliteFacts(self._reader.jobs, self._writer.jobs)
 
     @classmethod
@@ -86,6 +88,7 @@ class SqliteStore:
         *,
         epoch: int = 0,
         on_commit: Callable[[float, int, int], None] | None = None,
+        thread: type[WorkingThread] = WorkingThread,
     ) -> SqliteStore:
         """Claim the file, make it or bring it up to date, and start both threads.
 
@@ -95,7 +98,7 @@ class SqliteStore:
             StoreTooNewError: a newer release wrote it.
             CorruptError: it is damaged.
         """
-        store = cls(file, epoch=epoch, on_commit=on_commit)
+        store = cls(file, epoch=epoch, on_commit=on_commit, thread=thread)
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(store.aclose)
             # Each thread opens its connection for its first job; the writer's

@@ -1,0 +1,90 @@
+"""Holds the cost of a message to what it was when it was counted last."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from benchmarks.cost import ledger
+from benchmarks.cost.counting import Counts
+from benchmarks.cost.ledger import Bounds, Raised, grown, here, saved
+from benchmarks.cost.scenes import SCENES
+
+LONG = "conversation 1000"
+CHEAPER = Counts(calls=90, library_calls=40, syncs=2)
+COUNTED = Counts(calls=100, library_calls=50, syncs=2)
+DEARER = Counts(calls=101, library_calls=50, syncs=2)
+
+
+def bounds(counts: Counts) -> Bounds:
+    """Make bounds of one scene with one stage."""
+    python, libraries = here()
+    return Bounds(python, libraries, {"direct": {"to the model": counts}})
+
+
+def counted(counts: Counts) -> dict[str, dict[str, Counts]]:
+    return {"direct": {"to the model": counts}}
+
+
+@pytest.mark.parametrize("scene", [name for name in SCENES if name != LONG])
+def test_no_message_costs_more_than_before(scene: str) -> None:
+    more = list(grown(ledger.load(), ledger.measure([scene])))
+    assert not more, "\n".join((*more, ledger.ADVICE))
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(300)
+def test_nor_does_one_after_a_thousand_exchanges() -> None:
+    more = list(grown(ledger.load(), ledger.measure([LONG])))
+    assert not more, "\n".join((*more, ledger.ADVICE))
+
+
+def test_there_are_bounds_of_every_scene() -> None:
+    assert ledger.load().scenes.keys() == SCENES.keys()
+
+
+@pytest.mark.parametrize("scene", ["direct", "tool", "group", LONG])
+def test_a_message_waits_for_few_flushes_however_long_its_conversation(
+    scene: str,
+) -> None:
+    stages = ledger.load().scenes[scene]
+    short = ledger.load().scenes["conversation 10"]
+    assert stages["to the model"].waits <= short["to the model"].waits
+
+
+def test_one_call_more_is_told_with_its_place_and_what_to_do() -> None:
+    assert list(grown(bounds(COUNTED), counted(DEARER))) == [
+        "direct, to the model: calls 100 → 101"
+    ]
+    with pytest.raises(ValueError, match=r"100 → 101\n.*--because"):
+        saved(bounds(COUNTED), counted(DEARER), "")
+
+
+def test_a_stage_that_is_new_has_no_bounds_yet() -> None:
+    new = {"direct": {"on the moon": Counts(calls=1)}}
+    assert list(grown(bounds(COUNTED), new)) == ["direct, on the moon: calls 0 → 1"]
+
+
+def test_a_lower_count_is_taken_over_without_a_reason() -> None:
+    lowered = saved(bounds(COUNTED), counted(CHEAPER), "")
+    assert lowered.scenes == counted(CHEAPER)
+    assert lowered.raised == ()
+
+
+def test_a_higher_one_is_taken_over_with_its_reason() -> None:
+    raised = saved(bounds(COUNTED), counted(DEARER), "it reads the moon")
+    assert raised.scenes == counted(DEARER)
+    what = "direct, to the model: calls 100 → 101"
+    assert raised.raised == (Raised(what, "it reads the moon"),)
+
+
+def test_calls_in_other_releases_of_libraries_are_not_compared() -> None:
+    more = counted(Counts(calls=100, library_calls=51, syncs=2))
+    assert list(grown(bounds(COUNTED), more))
+    elsewhere = msgspec.structs.replace(bounds(COUNTED), python="3.99.0")
+    assert not list(grown(elsewhere, more))
+    assert list(grown(elsewhere, counted(DEARER)))
+
+
+def test_the_same_is_counted_each_time() -> None:
+    assert ledger.measure(["direct"]) == ledger.measure(["direct"])
