@@ -68,7 +68,14 @@ class SqliteOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Most commits that share one transaction and its one flush to the disk."""
 
     idle_after: float = 0.1
-    """Seconds without a commit before the WAL is copied into the database."""
+    """Seconds without a commit before the WAL is copied into the database, if it is
+    worth it (`idle_pages`)."""
+
+    idle_pages: int = 1000
+    """Pages of 4,096 bytes that the WAL must have for that. Chosen: after a copy it
+    begins anew, which costs the next commit a second flush, and the copy itself costs
+    two. So it is done for many messages at once and not after each. What is in the WAL
+    is as safe as in the database; to read it after a kill takes milliseconds."""
 
     wal_kept: int = 67_108_864
     """Bytes of the WAL that stay when it begins anew; -1: all. It grows beyond what

@@ -373,8 +373,8 @@ class WriterThread(DatabaseThread):
             self.run(db, (job,))
 
     def rest(self, db: apsw.Connection) -> None:
-        """Copy the WAL into the database, so that no commit has to wait for that."""
-        if self._wal_pages:
+        """Copy a long WAL into the database, so that no commit has to wait for that."""
+        if self._wal_pages >= self.file.options.idle_pages:
             self._checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def close(self, db: apsw.Connection) -> None:

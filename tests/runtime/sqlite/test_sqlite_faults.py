@@ -24,7 +24,7 @@ from runtime.sqlite import write as sqlite_rows
 from runtime.sqlite.file import SqliteFile, SqliteOptions
 from runtime.sqlite.store import SqliteStore
 from runtime.store.rows import MAX_ROWS, Append, Commit, NewEvent
-from tests.fakes.store.faulty_disk import FaultyDisk
+from tests.fakes.store.faulty_disk import FaultyDisk, Operation
 from tests.support.store.engines import names_unsettled
 from tests.support.store.rows import NOW, accepting, events, turn
 from tests.support.store.writer import STREAMS
@@ -44,7 +44,7 @@ def disk(request: pytest.FixtureRequest) -> Iterator[FaultyDisk]:
 
 @pytest.fixture
 async def store(disk: FaultyDisk, tmp_path: Path) -> AsyncGenerator[SqliteStore]:
-    options = SqliteOptions(idle_after=0.001)
+    options = SqliteOptions(idle_after=0.001, idle_pages=1)
     file = SqliteFile(tmp_path / "callboard.db", options, vfs=disk.name)
     store = await SqliteStore.open(file)
     yield store
@@ -67,6 +67,38 @@ def copy_files(path: Path, folder: Path) -> Path:
     for file in (path, Path(f"{path}-wal")):
         shutil.copy(file, folder / file.name)
     return folder / path.name
+
+
+SYNCS: tuple[Operation, ...] = ("sync",)
+
+
+async def wait_idle(store: SqliteStore) -> None:
+    """Wait until the writer has done all that it does when no commit comes."""
+    with trio.fail_after(30):
+        while not store._writer.jobs._is_asleep:
+            await trio.testing.wait_all_tasks_blocked(0.02)
+
+
+@pytest.mark.parametrize(("pages", "flushes"), [(1000, 1), (1, 4)])
+async def test_a_short_log_is_left_alone_in_a_pause(
+    tmp_path: Path, pages: int, flushes: int
+) -> None:
+    disk = FaultyDisk("pausing", counts=SYNCS)
+    options = SqliteOptions(idle_after=0.001, idle_pages=pages)
+    path = tmp_path / "callboard.db"
+    store = await SqliteStore.open(SqliteFile(path, options, vfs=disk.name))
+    await store.commit(accepting("m0"))
+    await wait_idle(store)
+    before = disk.steps
+    await store.commit(accepting("m1"))
+    await wait_idle(store)
+    assert disk.steps - before == flushes
+    killed = copy_files(path, tmp_path / "killed")
+    await store.aclose()
+    disk.unregister()
+    opened = await SqliteStore.open(SqliteFile(killed))
+    assert await names_unsettled(opened) == ["m0", "m1"]
+    await opened.aclose()
 
 
 async def test_a_full_disk_refuses_and_goes_on_when_there_is_room(

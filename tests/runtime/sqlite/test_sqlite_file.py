@@ -100,7 +100,7 @@ def test_commits_are_flushed_as_the_settings_say(
 
 
 async def test_a_wal_that_grew_gives_its_room_back(path: Path) -> None:
-    options = SqliteOptions(wal_kept=100_000, idle_after=0.001)
+    options = SqliteOptions(wal_kept=100_000, idle_after=0.001, idle_pages=1)
     store = await SqliteStore.open(SqliteFile(path, options))
     wal = trio.Path(f"{path}-wal")
     large = events("a", 0, body=b"x" * 1_000_000)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Lines = pytest.LogCaptureFixture
 
 NEVER = SqliteOptions(idle_after=3600.0)
-SOON = SqliteOptions(idle_after=0.001)
+SOON = SqliteOptions(idle_after=0.001, idle_pages=1)
 
 
 @pytest.fixture
