@@ -12,7 +12,8 @@ import hashlib
 import hmac
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING, Generic, Never, Protocol, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from actors.approvals.board import ApprovalBoard
 from actors.approvals.rules import ApprovalTerms
@@ -165,25 +166,26 @@ class InForce:
         self.current = current
 
 
-class Now(Generic[T]):
-    """Attribute of `Services` that reads the present settings on every access."""
+class Now(property, Generic[T]):
+    """Attribute of `Services` that reads the present settings on every access.
 
-    __slots__ = ("_read",)
+    Why a property around an `attrgetter`: sixty settings are read for each message, and
+    so no function in Python runs for it.
 
-    def __init__(self, read: Callable[[Furnishing], T]) -> None:
-        self._read = read
+    Args:
+        name: the attribute's name in `Furnishing`.
+    """
 
-    def __get__(self, services: Services, _class: type[Services]) -> T:
-        """Return the present value."""
-        return self._read(services.in_force.current)
+    def __init__(self, name: str) -> None:
+        super().__init__(attrgetter(f"in_force.current.{name}"))
 
-    def __set__(self, services: Services, _value: Never) -> None:
-        """Refuse: the settings are replaced only as a whole.
+    if TYPE_CHECKING:
 
-        Raises:
-            AttributeError: always.
-        """
-        raise AttributeError("put another Furnishing into `in_force.current` instead")
+        def __get__(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+            self, _services: object, _class: type | None = None, /
+        ) -> T:
+            """Return the present value."""
+            ...
 
 
 def utc_only(name: str) -> tzinfo | None:
@@ -251,35 +253,35 @@ class Services:
         object.__setattr__(self, "frame_key", framing)
         object.__setattr__(self, "sure_clock", SureClock(self.clock))
 
-    limits = Now(lambda now: now.limits)
-    sessions = Now(lambda now: now.sessions)
-    compaction = Now(lambda now: now.compaction)
-    buffering = Now(lambda now: now.buffering)
-    busy_policies = Now(lambda now: now.busy_policies)
-    watchdog = Now(lambda now: now.watchdog)
-    zone = Now(lambda now: now.zone)
-    audit = Now(lambda now: now.audit)
-    accounts = Now(lambda now: now.accounts)
-    owners = Now(lambda now: now.owners)
-    approvers = Now(lambda now: now.approvers)
-    agent_access = Now(lambda now: now.agent_access)
-    tool_calls = Now(lambda now: now.tool_calls)
-    collaboration = Now(lambda now: now.collaboration)
-    approvals = Now(lambda now: now.approvals)
-    permissions = Now(lambda now: now.permissions)
-    presence = Now(lambda now: now.presence)
-    scheduler = Now(lambda now: now.scheduler)
-    standing = Now(lambda now: now.standing)
-    announcer = Now(lambda now: now.announcer)
-    enclosures = Now(lambda now: now.enclosures)
-    media = Now(lambda now: now.media)
-    memory = Now(lambda now: now.memory)
-    remember = Now(lambda now: now.remember)
-    notebook = Now(lambda now: now.notebook)
-    people = Now(lambda now: now.people)
-    commands = Now(lambda now: now.commands)
-    agent_models = Now(lambda now: now.agent_models)
-    voices = Now(lambda now: now.voices)
+    limits = Now["LimitsConfig"]("limits")
+    sessions = Now["SessionConfig"]("sessions")
+    compaction = Now["CompactionConfig"]("compaction")
+    buffering = Now["BufferingConfig"]("buffering")
+    busy_policies = Now["tuple[BusyPolicyConfig, ...]"]("busy_policies")
+    watchdog = Now["WatchdogConfig"]("watchdog")
+    zone = Now["tzinfo"]("zone")
+    audit = Now["AuditConfig"]("audit")
+    accounts = Now["Mapping[str, Account]"]("accounts")
+    owners = Now["frozenset[str]"]("owners")
+    approvers = Now["frozenset[str]"]("approvers")
+    agent_access = Now["AgentAccess"]("agent_access")
+    tool_calls = Now["ToolCallConfig"]("tool_calls")
+    collaboration = Now["CollaborationConfig"]("collaboration")
+    approvals = Now["ApprovalConfig"]("approvals")
+    permissions = Now["tuple[PermissionConfig, ...]"]("permissions")
+    presence = Now["PresenceConfig"]("presence")
+    scheduler = Now["SchedulerConfig"]("scheduler")
+    standing = Now["Mapping[str, Appointment]"]("standing")
+    announcer = Now["Announcer"]("announcer")
+    enclosures = Now["Enclosures | None"]("enclosures")
+    media = Now["MediaReader | None"]("media")
+    memory = Now["MemoryKit | None"]("memory")
+    remember = Now["Rememberer | None"]("remember")
+    notebook = Now["Notebook | None"]("notebook")
+    people = Now["PeopleConfig"]("people")
+    commands = Now["CommandsConfig"]("commands")
+    agent_models = Now["Mapping[str, str]"]("agent_models")
+    voices = Now["Voices"]("voices")
 
     @property
     def terms(self) -> ApprovalTerms:

@@ -34,6 +34,6 @@ def test_whoever_keeps_services_sees_what_comes_in_force() -> None:
 def test_no_setting_is_changed_by_itself() -> None:
     services = make_services()
     with pytest.raises(FrozenInstanceError):
-        services.limits = LimitsConfig()  # type: ignore[assignment]
+        services.limits = LimitsConfig()  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(FrozenInstanceError):
         services.in_force.current.limits = LimitsConfig()  # type: ignore[misc]
