@@ -113,6 +113,8 @@ def _said_once(brief: Brief) -> Brief:
     long as that goes on; a remembered message may still be shown.
     """
     memories = brief.memories
+    if not (memories.summaries or memories.logs or memories.relevant):
+        return brief
     shown = {_squeezed(each) for each in brief.summaries}
     summaries = _unsaid(memories.summaries, shown)
     most = brief.context.max_summaries

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -103,9 +104,15 @@ def triggered(words: str, skills: Sequence[Skill], most: int) -> tuple[Skill, ..
         most: most skills.
     """
     text = plain(words[:LONGEST_LOOK])
-    scores = [sum(says(text, plain(t)) for t in skill.triggers) for skill in skills]
+    scores = [sum(says(text, each) for each in _looked_for(s)) for s in skills]
     order = sorted(range(len(skills)), key=lambda n: -scores[n])
     return tuple(skills[n] for n in order if scores[n] > 0)[:most]
+
+
+@lru_cache(maxsize=1024)
+def _looked_for(skill: Skill) -> tuple[str, ...]:
+    """Return a skill's trigger words, normalised."""
+    return tuple(plain(word) for word in skill.triggers)
 
 
 def catalogue(skills: Sequence[Skill], places: Mapping[str, str]) -> str:

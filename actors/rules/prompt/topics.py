@@ -7,6 +7,7 @@ misses paraphrases.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from actors.rules.prompt.skills import LONGEST_LOOK, plain, says
@@ -94,10 +95,18 @@ def speaks_of(message: str, subject: GateName, further: tuple[str, ...] = ()) ->
         further: more words of the subject.
     """
     words = plain(message[:LONGEST_LOOK])
-    for word in (*WORDS[subject], *further):
-        if _says(words, plain(word)):
+    for word, trigger in _triggers(subject, further):
+        if trigger in words and _says(words, trigger):
             return word
     return ""
+
+
+@lru_cache(maxsize=256)
+def _triggers(
+    subject: GateName, further: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    """Return the words of a subject, each with what is looked for in a message."""
+    return tuple((word, plain(word)) for word in (*WORDS[subject], *further))
 
 
 def _says(words: str, trigger: str) -> bool:

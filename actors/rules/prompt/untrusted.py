@@ -297,11 +297,14 @@ def plain(text: str) -> str:
 def tries_to_override(text: str) -> bool:
     """Return whether a text contains a phrase that tries to change instructions."""
     words = plain(text)
-    return any(
-        phrase.search(words) is not None
-        for needs, phrase in _COMPILED
-        if any(each in words for each in needs)
-    )
+    # Why no `any`: each line that a model sees is looked at, at each question.
+    for needs, phrase in _COMPILED:
+        for each in needs:
+            if each in words:
+                if phrase.search(words) is not None:
+                    return True
+                break
+    return False
 
 
 Injection = Literal["off", "mark", "refuse"]
