@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
@@ -431,6 +431,9 @@ class ParserRules(msgspec.Struct, frozen=True):
 
 EVERYTHING = ParserRules()
 
+LONGEST_KEPT = 4_096
+"""Characters of a text whose parts are kept for the next who asks for them."""
+
 
 def cleaner(egress: ParserRules) -> Sanitizer | EnvelopeSanitizer:
     """Give what cleans a text as it streams, just as `parse` would the whole of it."""
@@ -566,6 +569,11 @@ def parse(text: str, role: Role, egress: ParserRules = EVERYTHING) -> ParsedAnsw
     """
     if role != "assistant":
         return ParsedAnswer(text)
+    take = _taken_apart if len(text) > LONGEST_KEPT else _kept
+    return take(text, egress)
+
+
+def _taken_apart(text: str, egress: ParserRules) -> ParsedAnswer:
     envelope = open_envelope(text) if egress.opens_envelopes else None
     envelope = envelope or AnswerEnvelope(text)
     text, controls = envelope.text, envelope.controls
@@ -587,6 +595,11 @@ def parse(text: str, role: Role, egress: ParserRules = EVERYTHING) -> ParsedAnsw
         thought,
         named,
     )
+
+
+# Why kept: one answer is taken apart at the end of its round, of its turn and where it
+# is stored, said and remembered, by actors that know nothing of each other.
+_kept = lru_cache(maxsize=256)(_taken_apart)
 
 
 def _start(block: Block) -> int:
