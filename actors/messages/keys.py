@@ -65,6 +65,8 @@ def session_key(inbound: Inbound, agent: str, scope: SessionScope) -> SessionKey
     )
 
 
+# Why kept: each message of a conversation is looked up by its key again.
+@lru_cache(maxsize=1024)
 def parse_key(text: str) -> SessionKey:
     """Parse the text of a session key.
 

@@ -266,7 +266,7 @@ class JobQueue:
                 f" ({self._max_bytes}); keep large content elsewhere"
             )
         waiting = self._bytes_in - self._bytes_out
-        if self.depth >= self._max_jobs or waiting + size > self._max_bytes:
+        if len(self._jobs) >= self._max_jobs or waiting + size > self._max_bytes:
             raise StoreUnavailableError(
                 f"the store is overloaded: {self.depth} commits with {waiting} bytes"
                 " wait for the disk; nothing was written, try again later"

@@ -280,7 +280,8 @@ def refuse_misuse(commit: Commit) -> None:
         MisuseError: see `Store.commit`.
     """
     refuse_numbers(commit)
-    refuse_fact_misuse(commit.facts)
+    if commit.facts:
+        refuse_fact_misuse(commit.facts)
     for at in times(commit):
         if not math.isfinite(at):
             raise MisuseError(f"{at} is not a time; give Unix seconds")
@@ -332,11 +333,10 @@ def parts(commit: Commit) -> list[int]:
 
 def times(commit: Commit) -> list[float]:
     """All times of a commit, in Unix seconds."""
-    return [
-        commit.at,
-        *(row.at for row in commit.accepts),
-        *(row.due_at for row in commit.defers),
-    ]
+    found = [commit.at]
+    found += [row.at for row in commit.accepts]
+    found += [row.due_at for row in commit.defers]
+    return found
 
 
 def refuse_limit(limit: int) -> None:
@@ -375,7 +375,9 @@ def texts(commit: Commit) -> list[str]:
         found += (record.kind, record.id, record.owner)
     for entry in commit.entries:
         found += (entry.kind, entry.id, entry.owner)
-    return found + texts_of_changes(commit) + fact_texts(commit.facts)
+    if commit.facts:
+        found += fact_texts(commit.facts)
+    return found + texts_of_changes(commit)
 
 
 def texts_of_changes(commit: Commit) -> list[str]:
@@ -404,4 +406,5 @@ def body_bytes(commit: Commit) -> int:
     bodies += [row.body for row in commit.deliveries]
     bodies += [row.body for row in commit.records]
     bodies += [row.body or b"" for row in commit.entries]
-    return sum(map(len, bodies)) + fact_bytes(commit.facts)
+    of_facts = fact_bytes(commit.facts) if commit.facts else 0
+    return sum(map(len, bodies)) + of_facts

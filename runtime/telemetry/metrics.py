@@ -7,7 +7,7 @@ called from any thread. The kernel's own figures: `system_metrics.py`.
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import prometheus_client
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -77,8 +77,12 @@ M = TypeVar(
 )
 
 
-class Series(Generic[M]):
+class Series(dict[tuple[str, ...], M]):
     """The series of one metric, by their labels' values.
+
+    Why kept: looking one up in the metric costs more than counting in it. Bounded by
+    the guard: only the sets that it keeps apart are in here. One that is not gives the
+    series of all others.
 
     Args:
         metric: as prometheus_client has it.
@@ -86,20 +90,16 @@ class Series(Generic[M]):
     """
 
     def __init__(self, metric: M, guard: Guard) -> None:
+        super().__init__()
         self._metric: M = metric
         self._guard = guard
-        # Why kept: looking one up in the metric costs more than counting in it.
-        # Bounded by the guard: only sets that it keeps apart are in here.
-        self._known: dict[tuple[str, ...], M] = {}
 
-    def of(self, labels: tuple[str, ...]) -> M:
-        """Give the series with these values, or that of all others."""
-        series = self._known.get(labels)
-        if series is None:
-            bounded = self._guard.bound(labels)
-            series = self._metric.labels(*bounded) if bounded else self._metric
-            if bounded == labels:
-                self._known[labels] = series
+    def __missing__(self, labels: tuple[str, ...]) -> M:
+        """Look a series up in the metric."""
+        bounded = self._guard.bound(labels)
+        series = self._metric.labels(*bounded) if bounded else self._metric
+        if bounded == labels:
+            self[labels] = series
         return series
 
 
@@ -111,7 +111,7 @@ class Counter:
 
     def add(self, amount: float, *labels: str) -> None:
         """Let it grow by `amount`, which must not be negative."""
-        self._series.of(labels).inc(amount)
+        self._series[labels].inc(amount)
 
 
 class Gauge:
@@ -122,7 +122,7 @@ class Gauge:
 
     def set(self, value: float, *labels: str) -> None:
         """Say what it is now."""
-        self._series.of(labels).set(value)
+        self._series[labels].set(value)
 
 
 class Histogram:
@@ -133,7 +133,7 @@ class Histogram:
 
     def observe(self, value: float, *labels: str) -> None:
         """Take one value in."""
-        self._series.of(labels).observe(value)
+        self._series[labels].observe(value)
 
 
 class Figure(NamedTuple):
