@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+import trio
 
 from actors import names
 from actors.messages.deliveries import Draft, Typing
@@ -48,6 +49,7 @@ class DraftStream:
         "_fresh_starts",
         "_inbound",
         "_next_draft",
+        "_not_before",
         "_sanitizer",
         "_session",
         "_shown",
@@ -72,6 +74,7 @@ class DraftStream:
         self._shown = 0  # characters since the last fresh start
         self._fresh_starts = 0  # how often the model took its words back
         self._next_draft: Timer | None = None
+        self._not_before = 0.0  # on trio's clock: when the next draft may be shown
 
     def take(self, spoke: TurnStreamed) -> None:
         """Take the next words; show them now, or soon."""
@@ -82,8 +85,14 @@ class DraftStream:
             self._fresh_starts += 1
             self._shown = 0
         self._unshown += self._sanitizer.feed(spoke.text)
-        if self._next_draft is None:
-            self.show()
+        if self._next_draft is None and self._unshown:
+            # Why no timer at each draft: most models speak slower than the pace.
+            early = self._not_before - trio.current_time()
+            if early <= 0:
+                self.show()
+            else:
+                due = DraftDue(self._turn_id)
+                self._next_draft = self._session.after(early, due)
 
     def show_now(self) -> None:
         """Show all words so far, before a notice follows them."""
@@ -110,7 +119,7 @@ class DraftStream:
         self._shown += len(self._unshown)
         self._unshown = ""
         session.tell(names.connector(draft.address.connector), ShowDraft(draft))
-        self._next_draft = session.after(DRAFT_PACE, DraftDue(self._turn_id))
+        self._not_before = trio.current_time() + DRAFT_PACE
 
     def end(self) -> None:
         """Cancel the timer of the next draft."""
